@@ -20,12 +20,13 @@ import tempfile
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import psutil
 
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing
@@ -77,13 +78,16 @@ def measure_engine(n_cases: int) -> tuple[float, float, float]:
                 early.append((progress.done, resident_bytes()))
 
         start = time.perf_counter()
-        batch = run_job(run_batch(cases, WORK, store=folder / "results.jsonl"), look)
+        with listening(look):
+            batch = run_batch(cases, WORK, store=folder / "results.jsonl")
         first_s = time.perf_counter() - start
         done, before = early[0]
         grown = (resident_bytes() - before) / (n_cases - done)
         start = time.perf_counter()
-        job = run_batch(cases, WORK, store=folder / "results.jsonl", existing=Existing.RESUME)
-        again = run_job(job)
+        job = partial(
+            run_batch, cases, WORK, store=folder / "results.jsonl", existing=Existing.RESUME
+        )
+        again = job()
         resumed_s = time.perf_counter() - start
         if len(batch.results) != n_cases or again.n_reused != n_cases:
             sys.exit("not every case was done, or not every result was used again")
@@ -136,7 +140,8 @@ def rate(
             below[:] = below or psutil.Process().children(recursive=True)
             seen[1:] = [(time.perf_counter(), progress.done, cpu_s(below), time.process_time())]
 
-    batch = run_job(score_cases(pairs, place=Place(workers=workers)), look)
+    with listening(look):
+        batch = score_cases(pairs, place=Place(workers=workers))
     if len(batch.results) != len(pairs):
         sys.exit(f"not every pair was scored: {batch.failures[0].reason}")
     if len(seen) < 2:

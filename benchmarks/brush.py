@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Brush, Features, Tool
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.phantom import benchmark_phantom
 from napari_mamamia.smartpaint.brush.brush import paint
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
@@ -48,7 +48,7 @@ def timed_case() -> FeatureImages:
     blobs = rng.integers(0, 400, (12, 24, 24)).repeat(8, 0).repeat(16, 1).repeat(16, 2)
     signal = np.stack([blobs * rise for rise in (0.3, 1.0, 0.8)])
     signal += rng.normal(300, 20, signal.shape)
-    return run_job(measure_features(case_of(signal.astype(np.int16), (0.0, 150.0, 450.0))))
+    return measure_features(case_of(signal.astype(np.int16), (0.0, 150.0, 450.0)))
 
 
 def dab_ms(images: FeatureImages, brush: Brush, rounds: int) -> NDArray[np.float64]:
@@ -110,10 +110,11 @@ def print_measuring() -> None:
         last[0] = time.perf_counter()
 
     begun = time.perf_counter()
-    run_job(measure_features(case), report)
+    with listening(report):
+        measure_features(case)
     seconds = time.perf_counter() - begun
     tracemalloc.start()
-    run_job(measure_features(case))
+    measure_features(case)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     print(
@@ -128,7 +129,7 @@ def half_spaces(cnr: float, seed: int, phases: int) -> FeatureImages:
     rises = (0.0, 1.0, 0.8) if phases == 3 else (1.0,)
     signal = [100 + 10 * cnr * rise * bright + rng.normal(0, 10, EDGE_SHAPE) for rise in rises]
     times = (0.0, 150.0, 450.0) if phases == 3 else (None,)
-    return run_job(measure_features(case_of(np.stack(signal).astype(np.float32), times)))
+    return measure_features(case_of(np.stack(signal).astype(np.float32), times))
 
 
 def leak_and_recall(cnr: float, seed: int, phases: int, sweep_mm: float) -> tuple[float, float]:

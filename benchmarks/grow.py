@@ -20,7 +20,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom.one_lesion import LesionKind, OneLesion, coarse_outline, one_lesion
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.grow.click import grow_from_click
@@ -51,7 +50,7 @@ def dice(a: Bools, b: Bools) -> float:
 
 
 def ours(lesion: OneLesion, images: FeatureImages, plane: int, drawn: Bools) -> Bools:
-    grown = run_job(grow(images, lesion.case.grid, [Outline(0, plane, drawn)]))
+    grown = grow(images, lesion.case.grid, [Outline(0, plane, drawn)])
     mask = np.zeros_like(lesion.truth)
     mask[grown.box.slices] = grown.mask
     return mask
@@ -60,7 +59,7 @@ def ours(lesion: OneLesion, images: FeatureImages, plane: int, drawn: Bools) -> 
 def click(lesion: OneLesion, images: FeatureImages, plane: int, drawn: Bools) -> Bools:
     """Grow a click into the middle of the outline; it knows nothing else of it."""
     y, x = np.argwhere(drawn).mean(axis=0)
-    grown = run_job(grow_from_click(images, lesion.case.grid, (plane, y, x)))
+    grown = grow_from_click(images, lesion.case.grid, (plane, y, x))
     mask = np.zeros_like(lesion.truth)
     mask[grown.box.slices] = grown.mask
     return mask
@@ -148,7 +147,7 @@ def scores(program: Grower, seeds: int) -> dict[tuple[str, float], tuple[float, 
                 plane = int(lesion.truth.sum(axis=(1, 2)).argmax())
                 spacing = lesion.case.grid.spacing_mm[1:]
                 drawn = coarse_outline(lesion.truth[plane], spacing, ERROR_MM, seed + 50)
-                images = run_job(measure_features(lesion.case))
+                images = measure_features(lesion.case)
                 begun = time.perf_counter()
                 mask = program(lesion, images, plane, drawn)
                 times.append((time.perf_counter() - begun) * 1e3)
@@ -191,7 +190,7 @@ def timing(rounds: int) -> tuple[float, float]:
     lesion = one_lesion(3.0, 0, radius_mm=32.0, shape=(110, 110, 110), spacing_mm=(1.0, 1.0, 1.0))
     plane = int(lesion.truth.sum(axis=(1, 2)).argmax())
     drawn = coarse_outline(lesion.truth[plane], (1.0, 1.0), ERROR_MM, 50)
-    images = run_job(measure_features(lesion.case))
+    images = measure_features(lesion.case)
     chosen = GrowSettings(radius_mm=48.0)
     outlines = [Outline(0, plane, drawn)]
     box = start_from_outlines(images, lesion.case.grid, outlines, chosen).box

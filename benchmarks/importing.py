@@ -160,7 +160,6 @@ def compare(rounds: int, small: bool, check: bool, own: Path | None) -> int:
 
 
 def many() -> int:
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.dicom.files import read_studies
     from napari_mamamia.io.exam.exam import find_exam
     from napari_mamamia.io.exam.selectors import Selection, named_series
@@ -169,7 +168,7 @@ def many() -> int:
         folder = Path(place)
         write_many(folder)
         start = time.perf_counter()
-        (study,) = run_job(read_studies(folder))
+        (study,) = read_studies(folder)
         read = time.perf_counter() - start
         exam = find_exam(study.images, "bench", selection=Selection(named_series((1, 2, 3))))
         total = time.perf_counter() - start

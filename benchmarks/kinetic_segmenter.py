@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import Phantom, benchmark_phantom, make_phantom
 from napari_mamamia.phantom.case_mix import plan_case
@@ -47,7 +47,7 @@ def made(index: int, seed: int) -> Phantom:
 
 
 def predicted(case: Case, prompt: Prompt | None = None) -> Prediction:
-    return run_job(KineticSegmenter().predict(case, prompt))
+    return KineticSegmenter().predict(case, prompt)
 
 
 def painted(candidate: Candidate, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
@@ -112,7 +112,8 @@ def print_times() -> None:
                 last[0] = now
 
             started = time.process_time()
-            found = run_job(KineticSegmenter().predict(case), report)
+            with listening(report):
+                found = KineticSegmenter().predict(case)
             busy = time.process_time() - started
             print(
                 f"{'x'.join(map(str, shape))}, {len(case.phases)} phases: {found.seconds:.2f} s "

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
@@ -84,7 +83,7 @@ def longest_beat_ms(work: Callable[[], Any]) -> float:
 
 
 def all_maps(signal: NDArray[np.int16]) -> list[NDArray[Any]]:
-    return [run_job(recipe_of(kind).job(signal)) for kind in KineticMap]
+    return [recipe_of(kind).job(signal) for kind in KineticMap]
 
 
 def live_ms(images: FtvImages, rounds: int) -> float:

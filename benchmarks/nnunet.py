@@ -28,7 +28,6 @@ import numpy as np
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
 
 REAL = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -99,8 +98,8 @@ def runner(engine: str, threads: int) -> Callable[[list[np.ndarray], Grid], np.n
     settings = EngineSettings(
         mirroring=False, threads=threads, backend=backend, precision=precision
     )
-    loaded = run_job(load_nnunet(recognise_model(model_folder()), settings))
-    return lambda arrays, grid: run_job(loaded.predict(arrays, grid)).labels
+    loaded = load_nnunet(recognise_model(model_folder()), settings)
+    return lambda arrays, grid: loaded.predict(arrays, grid).labels
 
 
 def child(engine: str, threads: int, tiles: str, out: Path) -> None:
@@ -207,7 +206,7 @@ def resampling(threads: int) -> list[str]:
             volume[None], shape, LARGE_SPACING, (1.0, 1.0, 1.0), order=3, force_separate_z=None
         )
     )
-    ours, mine = timed(lambda: run_job(resample_channel(volume, shape, how, None)))
+    ours, mine = timed(lambda: resample_channel(volume, shape, how, None))
     apart = float(np.abs(mine.numpy() - theirs[0]).max())
     ratio = stock.busy / ours.busy
     print(
@@ -259,7 +258,7 @@ def export(threads: int) -> list[str]:
             num_threads_torch=threads,
         )
     )
-    ours, mine = timed(lambda: run_job(export_labels(logits, prepared, plans)))
+    ours, mine = timed(lambda: export_labels(logits, prepared, plans))
     ratio, wrong = stock.busy / ours.busy, int(np.count_nonzero(mine != theirs))
     print(
         f"export of a {np.count_nonzero(mine)} voxel lesion to {LARGE}: {stock.busy:.2f} and "

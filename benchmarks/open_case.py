@@ -25,7 +25,6 @@ FIRST_PHASE_S, MEMORY_RATIO = 1.5, 1.3
 CHILD = """
 import json, sys, time
 from pathlib import Path
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.services.case.open_case import load_remaining, open_case
 def kilobytes(key):
@@ -35,9 +34,9 @@ def kilobytes(key):
 files = find_data_set(Path(sys.argv[1])).cases[0]
 before = kilobytes("VmRSS")
 start = time.perf_counter()
-case = run_job(open_case(files))
+case = open_case(files)
 first = time.perf_counter() - start
-case = run_job(load_remaining(case, files))
+case = load_remaining(case, files)
 whole = time.perf_counter() - start
 grown = (kilobytes("VmHWM") - before) * 1024
 print(json.dumps({"first": first, "whole": whole, "ratio": grown / case.signal.nbytes}))

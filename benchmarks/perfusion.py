@@ -22,7 +22,6 @@ import numpy as np
 
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
 from napari_mamamia.kinetics.perfusion.fit import LinearFit, RefinedFit
@@ -87,7 +86,7 @@ def main() -> int:
         settings = PerfusionSettings(
             model, ArterialInput(), RELAXIVITY, "", t10_s=1.4, arrival_s=ARRIVAL_S
         )
-        clock, processor = measured(lambda s=settings: run_job(fit_case(case, None, 1.4, echo, s)))
+        clock, processor = measured(lambda s=settings: fit_case(case, None, 1.4, echo, s))
         each = 1e6 * processor / count
         print(f"{model}: volume {clock:.1f} s, processor {processor:.1f} s, {each:.1f} us a voxel")
         missed += [f"{model} linear: {each:.1f} us"] if each > LINEAR_US else []
@@ -101,13 +100,13 @@ def main() -> int:
         )
         inside = mask[:LESION].reshape(1, 1, -1)
         clock, processor = measured(
-            lambda s=settings, p=part, m=inside: run_job(fit_case(p, m, 1.4, echo, s))
+            lambda s=settings, p=part, m=inside: fit_case(p, m, 1.4, echo, s)
         )
         each = 1e6 * processor / LESION
         print(f"{model}: lesion of {LESION} voxels {clock:.1f} s, {each:.0f} us a voxel")
         missed += [f"{model} least squares: {each:.0f} us"] if each > REFINED_US else []
     tracemalloc.start()
-    run_job(fit_case(case, None, 1.4, echo, settings))
+    fit_case(case, None, 1.4, echo, settings)
     memory = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
     print(f"memory of the volume's fit: {memory:.0f} MB beside {case.signal.nbytes / 1e6:.0f} MB")

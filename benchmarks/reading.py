@@ -103,8 +103,7 @@ def ours_phases(paths: list[Path]) -> NDArray[Any]:
     sources = [PhaseSource((path,)) for path in paths]
     out = np.empty((len(paths), *SHAPE), np.int16)
     for source, place in zip(sources, out, strict=True):
-        for _ in read_phase_into(source, read_phase_header(source), place):
-            pass
+        read_phase_into(source, read_phase_header(source), place)
     return out
 
 

@@ -22,7 +22,6 @@ from scipy import ndimage
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.segmentation.kinetic import breast
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
@@ -36,9 +35,9 @@ PE, NEIGHBOURS = 70.0, 9
 
 
 def read_case(folder: Path) -> Case:
-    opened = run_job(open_data_set(folder))
+    opened = open_data_set(folder)
     files = opened.data_set.cases[0]
-    return run_job(load_case(files, opened.record(files.case_id)))
+    return load_case(files, opened.record(files.case_id))
 
 
 def seg_voxels(path: Path, case: Case) -> Bools:
@@ -69,7 +68,7 @@ def seg_voxels(path: Path, case: Case) -> Bools:
 
 
 def predicted(case: Case, prompt: Prompt | None = None) -> Prediction:
-    return run_job(KineticSegmenter().predict(case, prompt))
+    return KineticSegmenter().predict(case, prompt)
 
 
 def rank_of(made: Prediction, reference: Bools) -> int | None:

@@ -45,7 +45,6 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Tool, Voxel
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels, read_volume
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.metrics.surface import hausdorff95, nsd, surface_distances
@@ -127,7 +126,7 @@ def phantom_scene(kind: TumourKind, cnr: float, seed: int, *, fat_suppressed: bo
     )
     made = make_phantom(spec)
     fat = "" if fat_suppressed else ", fat bright"
-    images = run_job(measure_features(made.case))
+    images = measure_features(made.case)
     name = f"{kind}, CNR {cnr:g}{fat}, seed {seed}"
     return Scene(name, (f"CNR {cnr:g}{fat}", f"{kind}"), made.case, made.reference.array, images)
 
@@ -142,7 +141,7 @@ def real_scene() -> Scene | str:
     box = labels.box.grown((8, 25, 25), values.shape)
     grid = Grid(box.shape, np.diag([*header.grid.spacing_mm[::-1], 1.0]))
     case = Case("breast1", grid, values[box.slices][np.newaxis], (Phase(0),))
-    images = run_job(measure_features(case))
+    images = measure_features(case)
     return Scene("breast1", ("breast1 (real)",), case, labels.cut(box) > 0, images)
 
 
@@ -182,7 +181,7 @@ def outlined(scene: Scene) -> Bools:
     outline = signed + 1.2 * rough / rough.std() > 0
     if not outline.any():
         outline = flat
-    grown = run_job(grow(scene.images, scene.case.grid, [Outline(0, index, outline)]))
+    grown = grow(scene.images, scene.case.grid, [Outline(0, index, outline)])
     mask = np.zeros(scene.reference.shape, dtype=np.bool_)
     mask[grown.box.slices] = grown.mask
     return mask
@@ -192,7 +191,7 @@ def predicted(scene: Scene) -> Bools:
     depth = distance_transform_edt(scene.reference, scene.spacing_mm)
     z, y, x = np.unravel_index(int(depth.argmax()), depth.shape)
     prompt = Click((int(z), int(y), int(x)))
-    return np.array(run_job(KineticSegmenter().predict(scene.case, prompt)).mask.array)
+    return np.array(KineticSegmenter().predict(scene.case, prompt).mask.array)
 
 
 STARTS: dict[str, Callable[[Scene], Bools]] = {

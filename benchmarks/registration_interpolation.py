@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.registration.registration import register_phases, resample
 from napari_mamamia.kinetics.registration.settings import (
     Interpolation,
@@ -90,10 +89,10 @@ def measure(seed: int, contrast: float) -> tuple[float, list[float], list[float]
     mask = still.reference.array
     cases = [still.case, away.case]
     rigid = RegistrationSettings(TransformKind.RIGID)
-    warp = run_job(register_phases(away.case, rigid, mask)).warps[0]
+    warp = register_phases(away.case, rigid, mask).warps[0]
     for one in Interpolation:
         signal = away.case.signal.copy()
-        run_job(resample(away.case, 0, warp, one, signal[0]))
+        resample(away.case, 0, warp, one, signal[0])
         cases.append(replace(away.case, signal=signal))
     truth = enhancing(still.case, mask)
     return (

@@ -15,7 +15,6 @@ from qtpy.QtCore import QEventLoop, Qt, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
 from napari_mamamia.services.score.case_facets import (
@@ -99,7 +98,7 @@ def main() -> int:
         )
     )
     settings = ScoreSettings(n_resamples=0)
-    model = run_job(cohort_numbers("net", rows, (), len(rows), settings, cohort))
+    model = cohort_numbers("net", rows, (), len(rows), settings, cohort)
     dock = MamamiaDock(ViewerModel())
     panel, cases = dock.results, dock.results.cases
     panel.resize(1000, 300)

@@ -39,10 +39,9 @@ def peak_mb() -> float:
 
 
 def score_and_measure(inputs, settings) -> Peak:
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.services.score.score import score_and_look
 
-    run_job(score_and_look(inputs, settings))
+    score_and_look(inputs, settings)
     return Peak(inputs.case_id, peak_mb())
 
 
@@ -59,7 +58,6 @@ def write_pair(folder: Path, dtype: str) -> list[Path]:
 
 def run_there(name: str, paths: list[Path]) -> tuple[float, float]:
     """Return the peaks, in MB, of the process that scored and of this one, which drove it."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.scoring.case.profiles import CLINICAL
     from napari_mamamia.services.batch.batch import run_batch
     from napari_mamamia.services.batch.work import CaseInputs, CaseWork, Place
@@ -70,7 +68,7 @@ def run_there(name: str, paths: list[Path]) -> tuple[float, float]:
     workers, limit_s = PLACES[name]
     cases = [CaseInputs(f"CASE_{number}", tuple(paths)) for number in range(N_CASES)]
     work = CaseWork("peak", look, CaseSettings(CLINICAL), PeakThere)
-    batch = run_job(run_batch(cases, work, Place(workers=workers, time_limit_s=limit_s)))
+    batch = run_batch(cases, work, Place(workers=workers, time_limit_s=limit_s))
     if len(batch.results) != N_CASES:
         sys.exit(f"not every case was scored: {batch.failures[0].reason}")
     return max(row.megabytes for row in batch.results), peak_mb()

@@ -12,6 +12,7 @@ import argparse
 import os
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Step
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine.edit_case import open_editing
 from napari_mamamia.services.refine.editing import OpenEditing
@@ -106,13 +106,13 @@ def main() -> int:
     options = parser.parse_args()
     load = os.getloadavg()[0]
     case = make_case()
-    images = run_job(measure_features(case))
+    images = measure_features(case)
     rng = np.random.default_rng(2)
     with tempfile.TemporaryDirectory() as folder:
-        job = open_editing(
-            case, Workspace(Path(folder)), "B", None, images, limit_bytes=LIMIT_BYTES
+        job = partial(
+            open_editing, case, Workspace(Path(folder)), "B", None, images, limit_bytes=LIMIT_BYTES
         )
-        editing = run_job(job)
+        editing = job()
         timed = Timed(editing)
         before = 0
         for number in range(options.strokes):

@@ -35,7 +35,6 @@ from qtpy.QtWidgets import QWidget  # noqa: E402
 
 from importing import N_PHASES, template, write_image, write_study  # noqa: E402
 from main_thread import MeteredApplication, rest, wait_until  # noqa: E402
-from napari_mamamia.core.progress import run_job  # noqa: E402
 from napari_mamamia.phantom.data_set import write_data_set  # noqa: E402
 from napari_mamamia.widgets.base.layers import Role  # noqa: E402
 from napari_mamamia.widgets.dock.page_tabs import PAGES  # noqa: E402
@@ -317,7 +316,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as made:
         folder = options.data or Path(made) / "cases"
         if not folder.exists():
-            run_job(write_data_set(folder, n_cases=2, shape=SHAPE))
+            write_data_set(folder, n_cases=2, shape=SHAPE)
         kept = report(runs_of(folder, options))
     return int(options.check and not kept)
 

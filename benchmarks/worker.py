@@ -26,7 +26,7 @@ import numpy as np
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import Cancelled, Progress, listening
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
@@ -71,21 +71,35 @@ def patched(folder: Path, edge: int) -> ModelCard:
     return recognise_model(root)
 
 
-def until(worker: Worker, card: ModelCard, wanted: Given, text: str) -> tuple[float, object]:
-    """Start a case; return the seconds until its progress says `text`, and the open job."""
-    started = time.perf_counter()
-    job = worker.predict(card, SETTINGS, wanted.arrays, wanted.grid)
-    for progress in job:
-        if text in progress.text:
-            return time.perf_counter() - started, job
-    raise SystemExit(f"the model's process never said {text!r}")
+def cancel() -> None:
+    raise Cancelled
+
+
+def timed(
+    worker: Worker, card: ModelCard, arrays: list[np.ndarray], grid: Grid, text: str, act: Callable
+) -> tuple[float, float]:
+    """Predict until the progress says `text`, then `act`; seconds until there, and to the end."""
+    started, there = time.perf_counter(), 0.0
+
+    def listen(step: Progress) -> None:
+        nonlocal there
+        if not there and text in step.text:
+            there = time.perf_counter()
+            act()
+
+    try:
+        with listening(listen):
+            worker.predict(card, SETTINGS, arrays, grid)
+    except (Cancelled, ModelError):
+        return there - started, time.perf_counter() - there
+    raise SystemExit(f"the case should end where its progress says {text!r}, but had a result")
 
 
 def first_answer(wanted: Given) -> float:
     """From nothing to what a case would cost: process, torch, weights."""
     with closing(Worker()) as worker:
         started = time.perf_counter()
-        run_job(worker.plan(wanted.card, SETTINGS, wanted.grid, None))
+        worker.plan(wanted.card, SETTINGS, wanted.grid, None)
         return time.perf_counter() - started
 
 
@@ -94,21 +108,20 @@ def second_case(wanted: Given) -> float:
     with closing(Worker()) as worker:
         small = [np.ascontiguousarray(array[:8, -24:, -24:]) for array in wanted.arrays]
         grid = Grid(small[0].shape, wanted.grid.affine)
-        run_job(worker.predict(wanted.card, SETTINGS, small, grid))
+        worker.predict(wanted.card, SETTINGS, small, grid)
         pid = worker.pid
-        seconds, job = until(worker, wanted.card, wanted, "Preparing")
+        seconds, _ = timed(worker, wanted.card, wanted.arrays, wanted.grid, "Preparing", cancel)
         if worker.pid != pid:
             raise SystemExit("the process should stay warm for a second case, but was started anew")
-        job.close()
         return seconds
 
 
 def cancelled(wanted: Given) -> float:
     """Cancel between tiles of some hundredths of a second; the process stays."""
     with closing(Worker()) as worker:
-        _, job = until(worker, wanted.quick, wanted, "tile 2 ")
+        worker.plan(wanted.quick, SETTINGS, wanted.grid, None)
         pid = worker.pid
-        seconds = closed(job)
+        _, seconds = timed(worker, wanted.quick, wanted.arrays, wanted.grid, "tile 2 ", cancel)
         if worker.pid != pid:
             print("    a busy machine: the process did not answer within 1 s and was ended")
         return seconds
@@ -117,30 +130,20 @@ def cancelled(wanted: Given) -> float:
 def cancelled_in_a_long_tile(wanted: Given) -> float:
     """Cancel in the midst of a tile of seconds; the process is ended."""
     with closing(Worker()) as worker:
-        _, job = until(worker, wanted.slow, wanted, "tile 1 ")
-        seconds = closed(job)
+        _, seconds = timed(worker, wanted.slow, wanted.arrays, wanted.grid, "tile 1 ", cancel)
         if worker.pid is not None:
             raise SystemExit("a cancel in a long tile should end the process, but it runs")
         return seconds
 
 
-def closed(job: object) -> float:
-    started = time.perf_counter()
-    job.close()
-    return time.perf_counter() - started
-
-
 def death(wanted: Given) -> float:
     """From the kill to the error that says so."""
     with closing(Worker()) as worker:
-        _, job = until(worker, wanted.card, wanted, "tile 1 ")
-        started = time.perf_counter()
-        os.kill(worker.pid, signal.SIGKILL)
-        try:
-            run_job(job)
-        except ModelError:
-            return time.perf_counter() - started
-        raise SystemExit("a killed process should be an error, but there was a result")
+
+        def kill() -> None:
+            os.kill(worker.pid, signal.SIGKILL)
+
+        return timed(worker, wanted.card, wanted.arrays, wanted.grid, "tile 1 ", kill)[1]
 
 
 MEASURED: tuple[tuple[str, Callable[[Given], float], float | None], ...] = (

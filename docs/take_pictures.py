@@ -39,10 +39,9 @@ def main() -> None:
 
 
 def _make_demo(folder: Path) -> Path:
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.services.demo import make_demo
 
-    return run_job(make_demo(folder)).data_set
+    return make_demo(folder).data_set
 
 
 def _window(data_set: Path, page: str, case_id: str = "") -> "tuple[napari.Viewer, MamamiaDock]":

@@ -16,6 +16,8 @@ import pandas as pd
 import pytest
 from pytestqt.qtbot import QtBot
 
+from napari_mamamia.core.progress import report_progress
+
 # napari reads this once, at its first import
 os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
 
@@ -96,12 +98,11 @@ def quick_figures(monkeypatch):
     Matplotlib takes 2 s for the figures of one run. They are looked at in test_report, test_kill,
     test_batch_score, the window's first test of a batch and those of kinetics.
     """
-    from napari_mamamia.core.progress import Progress
     from napari_mamamia.scoring.report.drawing import Drawn
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
-        yield Progress(0, 1, "Drawing")
+        report_progress(0, 1, "Drawing")
         return Drawn(DOT, "<svg/>" if drawing.has_svg else "")
 
     monkeypatch.setattr(score_report, "drawing_place", lambda: nullcontext(draw))

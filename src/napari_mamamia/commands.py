@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set, recognise
 from napari_mamamia.io.data_set.volumes import read_header, read_volume, write_mask
 from napari_mamamia.io.dicom.probe import dicom_source
@@ -56,7 +55,7 @@ def _read_dicom(path: str | list[str]) -> list[Any]:
     if viewer is not None:
         show_dock(viewer, "Cases").import_dicom(source)
         return [(None,)]
-    return [_case_tuple(run_job(read_dicom_case(source)))]
+    return [_case_tuple(read_dicom_case(source))]
 
 
 def _read_folder(path: str | list[str]) -> list[Any]:
@@ -87,7 +86,7 @@ def _read_file(path: str | list[str]) -> list[Any]:
 
 
 def _layers_of(files: CaseFiles) -> "list[LayerTuple]":
-    case = run_job(load_case(files))
+    case = load_case(files)
     layers = [_case_tuple(case)]
     if files.reference is not None:
         layers.append(_role_tuple(case, "reference", uint8_mask(load_mask(files.reference, case))))

@@ -5,7 +5,6 @@ import pytest
 
 from napari_mamamia.annotations.fuse import TieRule, majority_vote, staple
 from napari_mamamia.core.errors import CaseError, GridMismatchError
-from napari_mamamia.core.progress import run_job
 
 
 def row(*values):
@@ -51,7 +50,7 @@ def test_the_first_reader_among_the_tied_wins_not_the_first_of_all():
 def test_empty_masks_stay_empty():
     empty = np.zeros((3, 4, 5), np.uint8)
     assert not majority_vote([empty, empty]).any()
-    result = run_job(staple([empty > 0, empty > 0]))
+    result = staple([empty > 0, empty > 0])
     assert not result.mask.any()
     assert np.isnan(result.sensitivities).all()
 
@@ -62,7 +61,7 @@ def test_one_reader_and_other_shapes_are_refused():
     with pytest.raises(GridMismatchError, match="reader 2 has shape"):
         majority_vote([row(1), row(1, 1)])
     with pytest.raises(CaseError, match="at most 16 readers, got 17"):
-        run_job(staple([row(1) > 0] * 17))
+        staple([row(1) > 0] * 17)
 
 
 @pytest.mark.parity
@@ -86,7 +85,7 @@ def test_staple_equals_simpleitks_filter(n, close):
     peer.SetForegroundValue(1.0)
     images = [sitk.GetImageFromArray(r.astype(np.uint8)) for r in readers]
     chances = sitk.GetArrayFromImage(peer.Execute(images))
-    result = run_job(staple(readers))
+    result = staple(readers)
     np.testing.assert_array_equal(result.mask, chances >= 0.5)
     np.testing.assert_allclose(result.sensitivities, peer.GetSensitivity(), atol=close)
     np.testing.assert_allclose(result.specificities, peer.GetSpecificity(), atol=close)
@@ -97,7 +96,7 @@ def test_staple_finds_the_reader_who_draws_too_little():
     good, poor = np.zeros((2, 10, 10, 10), bool)
     good[2, :4] = True
     poor[2, 0] = True
-    result = run_job(staple([good, good, poor]))
+    result = staple([good, good, poor])
     np.testing.assert_array_equal(result.mask, good)
     assert result.sensitivities == pytest.approx((1.0, 1.0, 0.25), abs=1e-3)
     assert result.specificities == pytest.approx((1.0, 1.0, 1.0), abs=1e-6)
@@ -116,10 +115,10 @@ def test_a_voxel_as_likely_tumour_as_not_is_in_the_mask_of_staple():
     peer.SetForegroundValue(1.0)
     chances = peer.Execute([sitk.GetImageFromArray(r.astype(np.uint8)) for r in readers])
     assert sitk.GetArrayFromImage(chances)[0, 0, [0, 2]].tolist() == [0.5, 0.5]
-    result = run_job(staple(readers))
+    result = staple(readers)
     assert result.mask.ravel().tolist() == [True, True, True, False]
 
 
 def test_staple_takes_sixteen_readers():
     masks = [row(1, 0) > 0] * 16
-    assert run_job(staple(masks)).mask.ravel().tolist() == [True, False]
+    assert staple(masks).mask.ravel().tolist() == [True, False]

@@ -13,7 +13,6 @@ from napari_mamamia.annotations.quality import (
 )
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 
 GRID = Grid((12, 60, 60), np.diag([1.0, 1.0, 2.0, 1.0]))
 
@@ -42,7 +41,7 @@ def mask_at(*where):
 
 def test_a_sound_case_and_mask_have_no_findings():
     sound = case_of(np.abs(body()), np.abs(body()) + 5)
-    assert run_job(check_phases(sound)) == ()
+    assert check_phases(sound) == ()
     mask = mask_at(slice(4, 8), slice(30, 40), slice(20, 30))
     assert check_mask(mask, GRID, sound.signal[0]) == ()
     assert worst_light(()) is Light.GREEN
@@ -52,7 +51,7 @@ def test_negative_and_unknown_values_are_counted():
     volume = np.abs(body())
     volume[3, 4, 5] = np.nan
     volume[0, 0, :7] = -1
-    texts = [f.text for f in run_job(check_phases(case_of(np.abs(body()) + 1, volume)))]
+    texts = [f.text for f in check_phases(case_of(np.abs(body()) + 1, volume))]
     assert texts == [
         "phase 1 has 1 of 43200 values that are not finite",
         "phase 1 has 7 of 43200 values below 0",
@@ -61,7 +60,7 @@ def test_negative_and_unknown_values_are_counted():
 
 def test_a_phase_that_is_the_copy_of_another_is_red():
     volume = np.abs(body())
-    found = run_job(check_phases(case_of(volume, volume + 1, volume.copy())))
+    found = check_phases(case_of(volume, volume + 1, volume.copy()))
     assert [f.text for f in found] == ["phases 0 and 2 are the same, voxel for voxel"]
     assert worst_light(found) is Light.RED
 
@@ -69,17 +68,17 @@ def test_a_phase_that_is_the_copy_of_another_is_red():
 def test_copies_with_nan_in_the_same_places_are_found_too():
     volume = np.abs(body())
     volume[1, 1, 1] = np.nan
-    assert Check.DUPLICATES in checks(run_job(check_phases(case_of(volume, volume.copy()))))
+    assert Check.DUPLICATES in checks(check_phases(case_of(volume, volume.copy())))
 
 
 def test_phases_with_equal_sums_but_other_voxels_are_not_duplicates():
     volume = np.round(np.abs(body()))
     turned = volume[:, :, ::-1].copy()
-    assert run_job(check_phases(case_of(volume, turned))) == ()
+    assert check_phases(case_of(volume, turned)) == ()
 
 
 def test_a_phase_of_one_value_is_red():
-    found = run_job(check_phases(case_of(np.abs(body()), np.zeros(GRID.shape))))
+    found = check_phases(case_of(np.abs(body()), np.zeros(GRID.shape)))
     assert checks(found) == {Check.VALUES: Light.RED}
 
 

@@ -10,7 +10,6 @@ from napari_mamamia.annotations.straighten import (
 )
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 
 SHAPE = (14, 24, 20)
 STRAIGHT = np.eye(3)
@@ -64,7 +63,7 @@ def test_an_image_that_rises_along_a_line_in_space_is_the_same_image_afterwards(
     slope = np.array([3.0, -2.0, 1.5])
     volume = (world_of(grid) @ slope + 400).astype(np.float32)
     target = straight_grid(grid)
-    moved = run_job(straightened_phase(volume, grid, target, "moving"))
+    moved = straightened_phase(volume, grid, target, "moving")
     expected = world_of(target) @ slope + 400
     back = np.linalg.inv(grid.affine) @ np.concatenate(
         [world_of(target).reshape(-1, 3).T, np.ones((1, moved.size))]
@@ -94,6 +93,6 @@ def test_a_ball_in_space_stays_a_ball_at_its_place():
 def test_whole_numbers_stay_whole_and_are_rounded():
     grid = sheared()
     volume = np.random.default_rng(0).integers(-50, 900, SHAPE).astype(np.int16)
-    moved = run_job(straightened_phase(volume, grid, straight_grid(grid), "moving"))
+    moved = straightened_phase(volume, grid, straight_grid(grid), "moving")
     assert moved.dtype == np.int16
     assert (moved.min(), moved.max() <= volume.max()) == (volume.min(), True)

@@ -11,7 +11,7 @@ import typer
 from warm_program import mamamia
 
 from napari_mamamia.cli.printing import run
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 
 
 def test_help_names_every_command():
@@ -129,13 +129,13 @@ def test_ctrl_c_says_what_is_kept_closes_the_job_and_exits_with_130(capsys):
 
     def job():
         try:
-            yield Progress(0, 1)
+            report_progress(0, 1)
             raise KeyboardInterrupt
         finally:
             closed.append(True)
 
     with pytest.raises(typer.Exit) as stop:
-        run(job())
+        run(job)
     assert stop.value.exit_code == 130
     assert closed == [True]
     assert "what was finished is kept" in capsys.readouterr().err

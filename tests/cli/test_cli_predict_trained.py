@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
@@ -130,9 +129,9 @@ def logits_and_labels(model, images, **settings):
     from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
     from napari_mamamia.segmentation.nnunet import load as nnunet_load
 
-    case = run_job(load_case(run_job(open_data_set(images)).data_set.case("PH_901")))
+    case = load_case(open_data_set(images).data_set.case("PH_901"))
     chosen = EngineSettings(step=1.0, mirroring=False, threads=1, **settings)
-    engine = run_job(nnunet_load.load_nnunet(recognise_model(model), chosen))
+    engine = nnunet_load.load_nnunet(recognise_model(model), chosen)
     kept = []
     export = nnunet_engine.export_labels
 
@@ -142,7 +141,7 @@ def logits_and_labels(model, images, **settings):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nnunet_engine, "export_labels", listening)
-        result = run_job(engine.predict(list(case.signal), case.grid))
+        result = engine.predict(list(case.signal), case.grid)
     return kept[0], result.labels
 
 
@@ -204,9 +203,9 @@ def model(tmp_path):
 @pytest.fixture
 def masks_here(small_data_set, model, tmp_path):
     """Return the masks that this process makes, by case."""
-    opened = run_job(open_data_set(small_data_set))
+    opened = open_data_set(small_data_set)
     segmenter = open_model(str(model), RunChoices(), EngineHost())
-    run_job(predict_data_set(opened, segmenter, tmp_path / "here"))
+    predict_data_set(opened, segmenter, tmp_path / "here")
     return {case: mask(tmp_path / "here" / f"{case}.nii.gz") for case in CASES}
 
 
@@ -261,13 +260,17 @@ KILLED = """
 import os, signal, sys
 from napari_mamamia.cli import predicting
 from napari_mamamia.cli.app import app
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 
 def report(step):
     if step.text.startswith("A_2: ") and "tile 2" in step.text:
         os.kill(os.getpid(), signal.SIGKILL)
 
-predicting.run = lambda job: run_job(job, report)
+def run(work):
+    with listening(report):
+        return work()
+
+predicting.run = run
 app(sys.argv[1:])
 """
 

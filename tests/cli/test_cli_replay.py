@@ -17,7 +17,6 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Brush, Edit, Step, Tool
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.checked_lines import CheckedLines
@@ -30,9 +29,9 @@ from napari_mamamia.smartpaint.brush.features import measure_features
 
 
 def painted(data_set, folder):
-    case = run_job(load_case(find_data_set(data_set).case("A_2")))
-    images = run_job(measure_features(case))
-    editing = run_job(open_editing(case, Workspace(folder), "Ana", None, images))
+    case = load_case(find_data_set(data_set).case("A_2"))
+    images = measure_features(case)
+    editing = open_editing(case, Workspace(folder), "Ana", None, images)
     for place in ((4, 17, 23), (4, 16, 22)):
         editing.session.press(place, Brush(radius_mm=5.0))
         editing.session.drag((4, 18, 24))
@@ -76,14 +75,14 @@ def mamamia(*words):
 @pytest.fixture
 def saved_journal(small_data_set, tmp_path):
     """Three strokes, saved: the journal's lines and the mask after the first stroke."""
-    case = run_job(load_case(find_data_set(small_data_set).case("A_2")))
-    editing = run_job(open_editing(case, Workspace(tmp_path / "w"), "Ana"))
+    case = load_case(find_data_set(small_data_set).case("A_2"))
+    editing = open_editing(case, Workspace(tmp_path / "w"), "Ana")
     masks = []
     for place in ((4, 17, 23), (4, 10, 12), (3, 16, 10)):
         editing.session.press(place, Brush(tool=Tool.SPHERE, radius_mm=4.0))
         editing.session.release()
         masks.append(editing.session.labels.copy())
-    run_job(save_editing(editing))
+    save_editing(editing)
     editing.close()
     return editing.journal.path.read_bytes().splitlines(keepends=True), masks
 
@@ -119,13 +118,13 @@ def test_replay_of_a_journal_with_another_case_behind_it_gives_its_own_mask(
     saved_journal, small_data_set, tmp_path
 ):
     lines, masks = saved_journal
-    case = run_job(load_case(find_data_set(small_data_set).case("B_1")))
+    case = load_case(find_data_set(small_data_set).case("B_1"))
     for _ in range(3):
-        editing = run_job(open_editing(case, Workspace(tmp_path / "w"), "Ana"))
+        editing = open_editing(case, Workspace(tmp_path / "w"), "Ana")
         for place in ((4, 20, 20), (3, 8, 30)):
             editing.session.press(place, Brush(tool=Tool.SPHERE, radius_mm=4.0))
             editing.session.release()
-        run_job(save_editing(editing))
+        save_editing(editing)
         editing.close()
     journal, out = tmp_path / "A_2.journal", tmp_path / "mask.nii.gz"
     journal.write_bytes(b"".join(lines) + editing.journal.path.read_bytes())

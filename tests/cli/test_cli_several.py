@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli import predicting
 from napari_mamamia.cli.app import app
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import Pace
@@ -63,7 +62,7 @@ def added(tmp_path):
     for name, folds, seed in (("a", ("0", "1"), 0), ("b", ("0",), 5)):
         spec = made.Spec(channels=("pre", "post"), folds=folds, mirror=(0,), seed=seed)
         folder = made.write_model(tmp_path / f"model {name}", spec)
-        entries.append(run_job(add_model(folder, default_registry(), name)))
+        entries.append(add_model(folder, default_registry(), name))
     return entries
 
 
@@ -72,7 +71,7 @@ def probability_of(entry, case):
     host = EngineHost()
     arrays = [case.signal[0], case.signal[1]]
     settings = EngineSettings(threads=1, keep_probability=True)
-    found = run_job(host.predict(entry.card, settings, arrays, case.grid))
+    found = host.predict(entry.card, settings, arrays, case.grid)
     host.close()
     return found.probability
 
@@ -87,7 +86,7 @@ def test_the_mean_of_two_models_here_and_by_workers_and_resumed(small_data_set, 
     assert done.exit_code == 0, done.output
     assert "1 prediction(s) saved" in done.output
     assert "mean of 2 models: a: nnU-Net v2 model a" in done.output
-    case = run_job(load_case(run_job(open_data_set(small_data_set)).data_set.case("A_1")))
+    case = load_case(open_data_set(small_data_set).data_set.case("A_1"))
     mean = (sum(probability_of(entry, case).astype(np.float64) for entry in added)) / 2
     clear = np.abs(mean - 0.5) > 1e-3
     assert np.array_equal(mask(here / "A_1.nii.gz")[clear] > 0, mean[clear] > 0.5)
@@ -139,8 +138,8 @@ def test_any_members_weights_settings_and_the_rule_change_what_resuming_compares
     assert key(["a", "b"], limit_s=60.0) != first
     spec = made.Spec(channels=("pre", "post"), folds=("0",), mirror=(0,), seed=6)
     folder = made.write_model(tmp_path / "another b", spec)
-    run_job(add_model(folder, tmp_path / "registry", "b"))
-    run_job(add_model(added[0].card.path, tmp_path / "registry", "a"))
+    add_model(folder, tmp_path / "registry", "b")
+    add_model(added[0].card.path, tmp_path / "registry", "a")
     chosen = RunChoices(threads=1)
     other = open_models(["a", "b"], FusionRule.MEAN, chosen, EngineHost(), tmp_path / "registry")
     assert choice_of(other).key != first

@@ -11,7 +11,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.errors import CaseError, GridMismatchError, MissingExtraError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Cancelled, Progress, run_job
+from napari_mamamia.core.progress import Cancelled, Progress, listening, report_progress
 
 GRID = Grid((2, 3, 4), np.diag([0.5, 1.0, 2.0, 1.0]))
 
@@ -91,37 +91,39 @@ def test_a_case_says_what_it_lacks():
         case.require_phases(1)
 
 
-def test_run_job_reports_and_returns():
+def test_work_reports_to_whoever_listens_and_returns():
     def job():
-        yield Progress(0, 2, "one")
-        yield Progress(1, 2, "two")
+        report_progress(0, 2, "one")
+        report_progress(1, 2, "two")
         return 42
 
     seen = []
-    assert run_job(job(), lambda p: seen.append(p.text)) == 42
+    with listening(lambda progress: seen.append(progress.text)):
+        assert job() == 42
+    job()  # nobody listens any more
     assert seen == ["one", "two"]
 
 
-def test_cancelling_a_job_runs_its_finally():
+def test_cancelling_work_runs_its_finally():
     cleaned = []
 
     def job():
         try:
-            yield Progress(0, 1)
-            yield Progress(1, 1)
+            report_progress(0, 1)
+            report_progress(1, 1)
         finally:
             cleaned.append(True)
 
     def cancel(progress):
         raise Cancelled
 
-    with pytest.raises(Cancelled):
-        run_job(job(), cancel)
+    with pytest.raises(Cancelled), listening(cancel):
+        job()
     assert cleaned == [True]
 
 
-def test_cancelled_is_no_runtime_error():
-    assert not issubclass(Cancelled, RuntimeError)
+def test_nothing_takes_cancelled_for_a_failure():
+    assert not issubclass(Cancelled, Exception)
 
 
 def test_progress_beyond_its_total_is_refused():

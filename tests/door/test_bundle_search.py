@@ -19,7 +19,6 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.services.export.export import export_masks
 
@@ -91,7 +90,7 @@ def source(tmp_path_factory):
 def bundle(small_data_set, tmp_path):
     """Return a sound bundle of three cases."""
     masks = small_data_set / "segmentations/expert"
-    done = run_job(export_masks(find_data_set(small_data_set), masks, tmp_path / "bundle"))
+    done = export_masks(find_data_set(small_data_set), masks, tmp_path / "bundle")
     assert done.problems == ()
     return tmp_path / "bundle"
 

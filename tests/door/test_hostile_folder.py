@@ -13,7 +13,6 @@ from program import Program, Screen
 
 from napari_mamamia.cli import app
 from napari_mamamia.core.edits import Brush
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.open_case import load_case
@@ -75,10 +74,8 @@ def made_model(folder):
 
 
 def made_journal(data_set, folder):
-    case = run_job(load_case(find_data_set(data_set).case("A_2")))
-    editing = run_job(
-        open_editing(case, Workspace(folder), "Ana", None, run_job(measure_features(case)))
-    )
+    case = load_case(find_data_set(data_set).case("A_2"))
+    editing = open_editing(case, Workspace(folder), "Ana", None, measure_features(case))
     editing.session.press((4, 17, 23), Brush(radius_mm=5.0))
     editing.session.release()
     editing.close()

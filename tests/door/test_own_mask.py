@@ -7,7 +7,6 @@ import pytest
 from program import wait_until
 
 from napari_mamamia.core.edits import Action, Brush, Jump, Tool
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.workspace.journal import read_journal
 from napari_mamamia.io.workspace.workspace import Workspace
@@ -61,8 +60,8 @@ def opened(small_data_set, tmp_path):
     config.mkdir()
     (config / "preferences.json").write_text(json.dumps({"reader": "Ana"}))
     folder = small_data_set.with_name(f"{small_data_set.name}-workspace")
-    case = run_job(load_case(find_data_set(small_data_set).case("A_1")))
-    return run_job(open_editing(case, Workspace(folder), "Ana")), config
+    case = load_case(find_data_set(small_data_set).case("A_1"))
+    return open_editing(case, Workspace(folder), "Ana"), config
 
 
 def open_in_window(start, data_set, config, n_voxels):
@@ -100,7 +99,7 @@ def test_a_damaged_journal_leaves_the_newer_saved_mask_in_the_window_and_says_so
     editing, config = opened
     stroke(editing.session, (4.0, 14.0, 14.0))
     saved = stroke(editing.session, (4.0, 20.0, 22.0))
-    run_job(save_editing(editing))
+    save_editing(editing)
     editing.close()
     journal = editing.journal.path
     journal.write_bytes(journal.read_bytes().replace(b'"n":2', b'"n":3', 1))

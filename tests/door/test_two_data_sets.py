@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from program import wait_until
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.predict.cases import predict_data_set
 from napari_mamamia.services.predict.predict import segmenter_named
@@ -26,9 +25,9 @@ def moved(small_data_set, tmp_path):
         image = nib.load(path)
         moved = np.roll(np.asanyarray(image.dataobj), 3, axis=0)
         nib.save(nib.Nifti1Image(moved, image.affine, image.header), path)
-    opened = run_job(open_data_set(baseline, made / "masks"))
+    opened = open_data_set(baseline, made / "masks")
     kinetic = segmenter_named("kinetic")
-    run_job(predict_data_set(opened, kinetic, made / "masks" / "predictions" / "kinetic", ["A_2"]))
+    predict_data_set(opened, kinetic, made / "masks" / "predictions" / "kinetic", ["A_2"])
     return made.rename(tmp_path / "moved here")
 
 

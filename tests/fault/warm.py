@@ -22,6 +22,8 @@ import time
 from contextlib import redirect_stderr, suppress
 from pathlib import Path
 
+from napari_mamamia.core.progress import report_progress
+
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 PATIENCE_S = 5.0
 COLD = ("batch_child", "batch_cluster", "batch_connection")
@@ -118,12 +120,11 @@ def draw_dots() -> None:
     """Put a dot in the place of each figure: matplotlib takes 2 s for those of one report."""
     from contextlib import nullcontext
 
-    from napari_mamamia.core.progress import Progress
     from napari_mamamia.scoring.report.drawing import Drawn
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
-        yield Progress(0, 1, "Drawing")
+        report_progress(0, 1, "Drawing")
         return Drawn(b"\x89PNG", "<svg/>" if drawing.has_svg else "")
 
     score_report.drawing_place = lambda: nullcontext(draw)

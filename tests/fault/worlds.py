@@ -187,7 +187,6 @@ def clinical_columns(world: Path) -> list[str]:
 
 def replay(world: Path) -> list[str]:
     from napari_mamamia.core.edits import Brush
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.data_set.layout import find_data_set
     from napari_mamamia.io.workspace.workspace import Workspace
     from napari_mamamia.services.case.open_case import load_case
@@ -195,9 +194,9 @@ def replay(world: Path) -> list[str]:
     from napari_mamamia.smartpaint.brush.features import measure_features
 
     root = Path(data_set(world))
-    case = run_job(load_case(find_data_set(root).case("A_2")))
-    images = run_job(measure_features(case))
-    editing = run_job(open_editing(case, Workspace(world / "w"), "Ana", None, images))
+    case = load_case(find_data_set(root).case("A_2"))
+    images = measure_features(case)
+    editing = open_editing(case, Workspace(world / "w"), "Ana", None, images)
     editing.session.press((4, 17, 23), Brush(radius_mm=5.0))
     editing.session.release()
     editing.close()

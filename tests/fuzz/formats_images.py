@@ -36,14 +36,13 @@ def _volume(name: str, four_d: bool = False, float_mask: bool = False):
 
 
 def _read_volume(path: Path) -> object:
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.data_set.volumes import read_phase_header, read_phase_into, read_volume
     from napari_mamamia.io.files.sources import PhaseSource
 
     read_volume(path)
     source = PhaseSource((path,))
     header = read_phase_header(source)
-    return run_job(read_phase_into(source, header, np.empty(header.grid.shape, header.dtype)))
+    return read_phase_into(source, header, np.empty(header.grid.shape, header.dtype))
 
 
 def _read_mask(path: Path) -> object:
@@ -181,11 +180,10 @@ def _study_below(folder: Path) -> object:
 
 
 def _told(folder: Path) -> object:
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.dicom.persons import find_identifiers, names_nobody
 
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return run_job(find_identifiers(files)), [names_nobody(path) for path in files]
+    return find_identifiers(files), [names_nobody(path) for path in files]
 
 
 def _volume_of_somebody(folder: Path) -> Path:
@@ -209,12 +207,11 @@ def _told_by_volume(path: Path) -> object:
 
 def _searched(path: Path) -> object:
     """Search a packed file for what tells the patient, as the export does with its own."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.privacy.identifier_search import search_file
     from napari_mamamia.io.privacy.identifiers import Identifier, signs_of
 
     name = Identifier("PatientName", "Nobody^Nowhere", "name")
-    return run_job(search_file(path, signs_of([name])))
+    return search_file(path, signs_of([name]))
 
 
 def _zip_of_images(folder: Path) -> Path:
@@ -234,32 +231,30 @@ def _look_at_zip(path: Path) -> object:
 
 def _read_exam(folder: Path) -> object:
     """What the window does: the phases of a folder, their headers, all voxels."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.data_set.volumes import read_phase_header, read_phase_into
     from napari_mamamia.io.exam.phases import find_phases, looks_like_dicom
 
     looks_like_dicom(folder, sorted(path.name for path in folder.iterdir()))
     for source in find_phases(folder).phases:
         header = read_phase_header(source)
-        run_job(read_phase_into(source, header, np.empty(header.grid.shape, header.dtype)))
+        read_phase_into(source, header, np.empty(header.grid.shape, header.dtype))
     return None
 
 
 def _import(source: Path) -> object:
     """What `mamamia import` does, without writing phases."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.dicom.facts import Dates, read_facts
     from napari_mamamia.io.dicom.pixels import fill_planes
     from napari_mamamia.io.dicom.probe import dicom_source
     from napari_mamamia.services.dicom.finding import look_into
 
     dicom_source([source])
-    found = run_job(look_into(source))
+    found = look_into(source)
     for study in found:
         if study.exam is not None and source.is_dir():
             stack = study.exam.stacks[0]
             read_facts(stack[0].file, ("2.25.1",), b"secret", Dates.SHIFT)
-            run_job(fill_planes(stack, np.empty(study.exam.grid.shape, stack[0].stored)))
+            fill_planes(stack, np.empty(study.exam.grid.shape, stack[0].stored))
     return found
 
 
@@ -394,7 +389,7 @@ def _ask_pacs(path: Path) -> object:
 
     with patch.object(dicom_web_limits, "_Adapter", lambda _: Answers()):
         dicom_web.find_studies_on("http://pacs/dicom-web")
-        return list(dicom_web.fetch_study("http://pacs/dicom-web", "2.25.1", path.parent / "to"))
+        return dicom_web.fetch_study("http://pacs/dicom-web", "2.25.1", path.parent / "to")
 
 
 DICOM = (

@@ -158,12 +158,11 @@ def _recognise(path: Path) -> object:
 
 def _load(path: Path) -> object:
     """Recognise a model and load it, as the first case of `mamamia predict` does."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.segmentation.model.engine_settings import EngineSettings
     from napari_mamamia.segmentation.run.engines import load_engine
 
     card = _recognise(path)
-    return run_job(load_engine(card, EngineSettings())).close()
+    return load_engine(card, EngineSettings()).close()
 
 
 def _convert(path: Path) -> object:
@@ -176,10 +175,9 @@ def _convert(path: Path) -> object:
 
 
 def _unpack(path: Path) -> object:
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.segmentation.model.nnunet_files import unpack
 
-    return run_job(unpack(path, path.parent / "cache"))
+    return unpack(path, path.parent / "cache")
 
 
 def _registry(folder: Path) -> Path:

@@ -109,13 +109,12 @@ def _read_clinical(*fixed: tuple[str, str]):
 
     def read(path: Path) -> object:
         from napari_mamamia.core.errors import MamamiaError
-        from napari_mamamia.core.progress import run_job
         from napari_mamamia.io.clinical.clinical import read_clinical
         from napari_mamamia.io.clinical.columns import ColumnChoice
         from napari_mamamia.io.clinical.overview import overview_job
 
         with suppress(MamamiaError):
-            run_job(overview_job(path))
+            overview_job(path)
         return read_clinical(path, ColumnChoice(fixed))
 
     return read
@@ -382,12 +381,11 @@ def _journal(folder: Path) -> Path:
 
 def _read_journal(path: Path) -> object:
     """Read the journal and make its mask again, as `mamamia replay` does."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.workspace.journal import read_journal
     from napari_mamamia.services.refine.replay import replay_journal
 
     read_journal(path)
-    return run_job(replay_journal(path, path.with_name("again.nii.gz")))
+    return replay_journal(path, path.with_name("again.nii.gz"))
 
 
 def _tags(folder: Path) -> Path:
@@ -425,10 +423,9 @@ def _bundle(folder: Path) -> Path:
 
 
 def _verify(folder: Path) -> object:
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.services.export.verify import verify_bundle
 
-    return run_job(verify_bundle(folder))
+    return verify_bundle(folder)
 
 
 def _data_set(folder: Path) -> Path:
@@ -454,13 +451,12 @@ def _data_set(folder: Path) -> Path:
 
 def _open(folder: Path) -> object:
     """What opening a data set in the window reads: listing, clinical table, the case."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.services.case.data_set import open_data_set
     from napari_mamamia.services.case.open_case import load_case
 
-    opened = run_job(open_data_set(folder, folder.with_name("fuzz-workspace")))
+    opened = open_data_set(folder, folder.with_name("fuzz-workspace"))
     for case in opened.data_set.cases:
-        run_job(load_case(case))
+        load_case(case)
     return opened
 
 

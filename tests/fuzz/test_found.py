@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set.bundle import read_manifest
 from napari_mamamia.io.data_set.patient_info import read_patient_info, read_times_file
@@ -84,7 +83,7 @@ def test_a_hostile_dicom_file_is_refused_by_name_and_the_other_study_is_found(da
     victim.write_bytes(damage(victim.read_bytes()))
     said = told(read_slices, victim)
     assert str(victim) in (said or read_slices(victim).reason)
-    bad, good = sorted(run_job(look_into(tmp_path)), key=lambda study: study.case_id)
+    bad, good = sorted(look_into(tmp_path), key=lambda study: study.case_id)
     assert (good.problem, len(good.exam.stacks)) == ("", 2)
     assert bad.exam is None
     assert victim.name in bad.problem
@@ -239,7 +238,7 @@ def test_verify_tells_a_damaged_manifest_as_a_problem(old, new, tmp_path):
     assert read_manifest(tmp_path).files[0].name == "a"
     assert text.count(old) == 1
     path.write_text(text.replace(old, new))
-    (problem,) = run_job(verify_bundle(tmp_path)).problems
+    (problem,) = verify_bundle(tmp_path).problems
     assert str(path) in problem
 
 

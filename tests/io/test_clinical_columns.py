@@ -5,7 +5,6 @@ import json
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import ColumnChoice, read_columns, write_columns
 from napari_mamamia.io.clinical.overview import overview_job, propose_columns
@@ -32,7 +31,7 @@ def proposed(names, *rows):
 
 
 def test_columns_are_proposed_for_their_name_unit_and_values(foreign):
-    seen = run_job(overview_job(foreign))
+    seen = overview_job(foreign)
     assert seen.cohort is None
     assert {one.field: one.column for one in seen.proposals} == {
         "case_id": "Subject number",
@@ -79,7 +78,7 @@ def test_one_column_is_not_proposed_twice_and_rivals_are_named():
 def test_nothing_of_a_proposal_is_read_until_it_is_confirmed(foreign, tmp_path):
     with pytest.raises(FormatError, match="case_id"):
         read_clinical(foreign)
-    seen = run_job(overview_job(foreign))
+    seen = overview_job(foreign)
     write_columns(seen.confirmed(ColumnChoice()), tmp_path / "columns.json")
     cohort = read_clinical(foreign, read_columns(tmp_path / "columns.json"))
     assert [record.age for record in cohort.records] == [27, 84, None]
@@ -122,15 +121,15 @@ def test_a_needed_field_without_any_value_is_an_error_that_shows_the_proposal(tm
     path = tmp_path / "t.csv"
     path.write_text("patient_id,Age (y),menopause,breast_density\nA,41,pre,b\nB,42,post,c\n")
     with pytest.raises(FormatError, match=r'(?s)values of age for fairness.*"Age \(y\)" as age'):
-        run_job(read_table(path))
+        read_table(path)
     absent = ColumnChoice((("age", None),))
-    assert dict(run_job(read_table(path, absent)).coverage())["age"] == 0
+    assert dict(read_table(path, absent).coverage())["age"] == 0
     fixed = ColumnChoice((("age", "Age (y)"),))
-    assert dict(run_job(read_table(path, fixed)).coverage())["age"] == 2
+    assert dict(read_table(path, fixed).coverage())["age"] == 2
 
 
 def test_written_columns_name_only_what_is_known(tmp_path):
     (tmp_path / "t.csv").write_text("patient_id,age\nA,41\n")
-    seen = run_job(overview_job(tmp_path / "t.csv"))
+    seen = overview_job(tmp_path / "t.csv")
     write_columns(seen.confirmed(ColumnChoice()), tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text()) == {"case_id": "patient_id", "age": "age"}

@@ -5,7 +5,6 @@ import zipfile
 import openpyxl
 import pytest
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.overview import overview_job
 from napari_mamamia.services.case.data_set import open_data_set
@@ -108,7 +107,7 @@ def test_a_hidden_sheet_is_read_only_where_no_other_has_cases_and_that_is_said(t
 
 def test_a_second_sheet_with_cases_is_told_by_the_command_too(tmp_path):
     book(tmp_path, one=[HEAD, ("A", 45)], two=[HEAD, ("B", 46)], legend=[("age", "years")])
-    seen = run_job(overview_job(tmp_path / "table.xlsx")).cohort
+    seen = overview_job(tmp_path / "table.xlsx").cohort
     assert seen.notes == ("the sheet 'one' is read; 'two' with case ids too is not",)
 
 
@@ -181,10 +180,10 @@ def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path
     for own in small_data_set.glob("clinical*"):
         own.unlink()
     path.write_text("patient_id,age\n" + "".join(f"{one},45\n" for one in ids))
-    warnings = run_job(open_data_set(small_data_set, tmp_path / "workspace")).warnings
+    warnings = open_data_set(small_data_set, tmp_path / "workspace").warnings
     assert any(said in warning for warning in warnings), warnings
     path.write_text("patient_id,age\n0001,45\n")
-    assert run_job(open_data_set(small_data_set, tmp_path / "workspace")).warnings == ()
+    assert open_data_set(small_data_set, tmp_path / "workspace").warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -202,6 +201,6 @@ def test_a_table_that_has_a_row_of_no_case_is_a_warning(small_data_set, tmp_path
 def test_columns_in_other_languages_are_proposed_but_not_in_another_unit(tmp_path, text, proposed):
     path = tmp_path / "table.csv"
     path.write_text(text, "utf-8")
-    seen = run_job(overview_job(path))
+    seen = overview_job(path)
     found = [one.column for one in seen.proposals]
     assert [name for name in found if name != "pCR"] == proposed

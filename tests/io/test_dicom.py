@@ -3,9 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.data_set.layout import find_data_set, recognise
 from napari_mamamia.io.exam.phases import find_phases, read_dicom_header, read_dicom_into
 from napari_mamamia.io.files.sources import LayoutKind
@@ -90,7 +91,7 @@ def write_series(
 def read(files):
     header = read_dicom_header(files)
     out = np.zeros(header.grid.shape, header.dtype)
-    run_job(read_dicom_into(files, header, out))
+    read_dicom_into(files, header, out)
     return header, out
 
 
@@ -254,12 +255,13 @@ def test_reading_reports_each_plane_and_can_be_stopped(tmp_path):
     files = find_phases(tmp_path).phases[0].files
     header = read_dicom_header(files)
     out = np.zeros(header.grid.shape, header.dtype)
-    job = read_dicom_into(files, header, out)
+    job = Stepped(read_dicom_into, files, header, out)
     assert (next(job).done, next(job).total) == (1, 40)
     job.close()
     assert not out[32:].any()  # 32 planes are read ahead
     steps = []
-    run_job(read_dicom_into(files, header, out), steps.append)
+    with listening(steps.append):
+        read_dicom_into(files, header, out)
     assert [(step.done, step.total) for step in steps] == [(n, 40) for n in range(1, 41)]
 
 
@@ -401,7 +403,7 @@ def test_a_file_that_was_cut_is_refused_by_name(tmp_path):
     whole = files[2].read_bytes()
     files[2].write_bytes(whole[:-10])
     with pytest.raises(FormatError, match=files[2].name):
-        run_job(read_dicom_into(files, header, np.zeros(header.grid.shape, header.dtype)))
+        read_dicom_into(files, header, np.zeros(header.grid.shape, header.dtype))
     files[2].write_bytes(whole[:140])
     with pytest.raises(FormatError, match=files[2].name):
         find_phases(tmp_path)
@@ -419,7 +421,7 @@ def test_a_plane_of_another_size_is_refused(tmp_path):
     files = find_phases(tmp_path).phases[0].files
     header = read_dicom_header(files)
     with pytest.raises(FormatError, match="rows and columns"):
-        run_job(read_dicom_into(files, header, np.zeros((4, 9, 9), header.dtype)))
+        read_dicom_into(files, header, np.zeros((4, 9, 9), header.dtype))
 
 
 def test_without_pydicom_the_extra_is_named(tmp_path, monkeypatch):
@@ -463,7 +465,7 @@ def test_one_volume_of_a_real_series_equals_its_reference(real_data):
     first.sort(key=lambda f: float(pydicom.dcmread(f, stop_before_pixels=True).SliceLocation))
     header = read_dicom_header(first)
     out = np.zeros(header.grid.shape, header.dtype)
-    run_job(read_dicom_into(first, header, out))
+    read_dicom_into(first, header, out)
     (reference,) = (real_data("dicom") / "ge_4d" / "Ref").glob("*.nii")
     image = nibabel.load(reference)
     expected = np.asarray(image.dataobj)[..., 0]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.dicom import headers as dicom_headers
 from napari_mamamia.io.dicom.files import read_studies
 from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
@@ -33,7 +32,7 @@ _SPEC.loader.exec_module(phantoms)
 
 
 def exam_of(folder, **options):
-    (study,) = run_job(read_studies(folder))
+    (study,) = read_studies(folder)
     assert not study.damaged
     return find_exam(study.images, "the exam", **options)
 
@@ -41,7 +40,7 @@ def exam_of(folder, **options):
 def values_of(exam):
     out = np.zeros((len(exam.stacks), *exam.grid.shape), exam.stacks[0][0].stored)
     for index, stack in enumerate(exam.stacks):
-        run_job(fill_planes(stack, out[index]))
+        fill_planes(stack, out[index])
     return out
 
 
@@ -380,7 +379,7 @@ def test_files_that_are_no_dicom_are_passed_over_and_counted(tmp_path):
     (tmp_path / "deep" / "notes.txt").write_text("no DICOM")
     (tmp_path / "broken.dcm").write_bytes(bytes(500))
     (tmp_path / "DICOMDIR").write_bytes(b"\0" * 128 + b"DICM")
-    (study,) = run_job(read_studies(tmp_path))
+    (study,) = read_studies(tmp_path)
     assert study.n_foreign == 1
     assert [one.path.name for one in study.damaged] == ["broken.dcm"]
     assert np.array_equal(values_of(find_exam(study.images, "x")), values)
@@ -456,7 +455,7 @@ def test_an_enhanced_file_opens_in_the_window_phase_by_phase(tmp_path):
     values = np.stack([phantoms.dce_values(k) for k in range(3)])
     times = [f"202001011000{10 * k:02d}.000000" for k in range(3)]
     phantoms.write_enhanced(tmp_path / "a.dcm", values, times)
-    case = run_job(load_case(find_phases(tmp_path)))
+    case = load_case(find_phases(tmp_path))
     assert case.times_s == (0, 10, 20)
     assert np.array_equal(case.signal, values)
 
@@ -483,7 +482,7 @@ def test_philips_own_slope_makes_the_signal_and_rescale_does_not_matter(tmp_path
     assert (scaling.slope, scaling.intercept) == (2.0, 4.0)
     assert scaling.source == "Philips (2005,100E)"
     out = np.zeros(exam.grid.shape, np.float32)
-    run_job(fill_planes(exam.stacks[1], out))
+    fill_planes(exam.stacks[1], out)
     assert np.array_equal(out, 2.0 * values[1] + 4.0)
 
 

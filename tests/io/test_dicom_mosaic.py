@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.files import read_studies
 from napari_mamamia.io.dicom.headers import read_slices
@@ -120,14 +119,14 @@ def write_exam(folder, n_phases=3, n=7, **options):
 
 
 def exam_of(folder):
-    (study,) = run_job(read_studies(folder))
+    (study,) = read_studies(folder)
     return find_exam(study.images, "the exam")
 
 
 def values_of(exam):
     out = np.zeros((len(exam.stacks), *exam.grid.shape), exam.stacks[0][0].stored)
     for index, stack in enumerate(exam.stacks):
-        run_job(fill_planes(stack, out[index]))
+        fill_planes(stack, out[index])
     return out
 
 
@@ -201,10 +200,10 @@ def test_a_compressed_mosaic_is_taken_apart_too(tmp_path):
 
 def test_a_folder_of_mosaics_opens_as_a_case_and_is_imported(tmp_path):
     values = write_exam(tmp_path / "in")
-    case = run_job(load_case(find_phases(tmp_path / "in")))
+    case = load_case(find_phases(tmp_path / "in"))
     np.testing.assert_array_equal(case.signal, values)
     assert case.times_s == (0, 90, 120)
-    run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1"))
+    import_dicom(tmp_path / "in", tmp_path / "out", "P1")
     for k in range(3):
         volume = nibabel.load(tmp_path / f"out/images/P1/P1_000{k}.nii.gz")
         turned = np.asarray(volume.dataobj).T[:, ::-1]  # rows from the bottom up
@@ -260,7 +259,7 @@ def test_a_cut_picture_is_refused_with_the_tile(tmp_path):
     path.write_bytes(path.read_bytes()[:-100])  # 50 of 180 voxels; the last row of tiles has 60
     out = np.zeros(exam.grid.shape, np.int16)
     with pytest.raises(FormatError, match=r"9\.dcm \(tile 7\), but it was cut"):
-        run_job(fill_planes(exam.stacks[0], out))
+        fill_planes(exam.stacks[0], out)
 
 
 def test_a_segmentation_cannot_refer_to_a_mosaic(tmp_path):
@@ -302,7 +301,7 @@ def test_files_equal_those_of_dcm2niix(tmp_path, orientation, sign):
         capture_output=True,
     )
     named = ImportSettings(use=named_series([1]))  # its TR is that of an fMRI
-    run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1", named))
+    import_dicom(tmp_path / "in", tmp_path / "out", "P1", named)
     (peer,) = map(nibabel.load, (tmp_path / "peer").glob("*.nii"))
     theirs = nibabel.as_closest_canonical(peer)
     for k in range(2):
@@ -328,7 +327,7 @@ def require_equal_to_nibabel(path):
     pieces = read_slices(path)
     assert len(pieces) == voxels.shape[2]
     out = np.zeros((len(pieces), *pieces[0].shape), pieces[0].stored)
-    run_job(fill_planes(pieces, out))
+    fill_planes(pieces, out)
     np.testing.assert_array_equal(out, voxels.transpose(2, 0, 1))
     for k, piece in enumerate(pieces):
         np.testing.assert_allclose(piece.position_mm, world(affine, 0, 0, k), atol=1e-4)

@@ -9,7 +9,6 @@ import pytest
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.dicom.files import read_studies
 from napari_mamamia.io.exam.exam import find_exam
 from napari_mamamia.io.exam.timing import moments_of, read_scan_timing
@@ -114,7 +113,7 @@ def moments(folder, reference_s=None, duration_s=None, starts_s=(0, 90, 165), at
 
     values = np.stack([phantoms.dce_values(k) for k in range(len(starts_s))])
     phantoms.write_enhanced(folder / "a.dcm", values, [told(s) for s in starts_s], frame=frame)
-    (study,) = run_job(read_studies(folder))
+    (study,) = read_studies(folder)
     return moments_of(find_exam(study.images, "x").stacks)
 
 
@@ -156,7 +155,7 @@ def test_what_can_be_no_moment_of_a_phase_leaves_it_unknown(tmp_path, reference_
 @pytest.mark.real
 def test_a_real_enhanced_file_of_siemens_tells_no_centre(real_data):
     folder = real_data("dicom") / "siemens_enhanced" / "In"
-    (study,) = run_job(read_studies(folder))
+    (study,) = read_studies(folder)
     stacks = [image for image in study.images if isinstance(image, tuple)]
     assert stacks[0][0].clocks["FrameAcquisitionDuration"] == 229
     assert moments_of(stacks).centres_s is None

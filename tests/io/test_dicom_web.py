@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import FormatError, PacsError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.pacs.web import fetch_study, find_studies_on, store_files
 
 pydicom = pytest.importorskip("pydicom")
@@ -128,7 +127,7 @@ def test_studies_are_listed_with_date_and_number_of_images(pacs):
 @pytest.mark.parametrize("page", [0, 5])
 def test_a_fetched_study_is_that_of_the_pacs_which_may_list_it_in_pages(pacs, tmp_path, page):
     pacs.page = page
-    fetched = run_job(fetch_study(pacs.url, STUDY, tmp_path / "in"))
+    fetched = fetch_study(pacs.url, STUDY, tmp_path / "in")
     assert (fetched.n_images, fetched.n_kept) == (12, 0)
     assert pixels(tmp_path / "in") == pixels(tmp_path / "archive")
 
@@ -136,11 +135,11 @@ def test_a_fetched_study_is_that_of_the_pacs_which_may_list_it_in_pages(pacs, tm
 def test_a_transfer_that_broke_off_goes_on_where_it_ended(pacs, tmp_path):
     pacs.breaks_after = 5
     with pytest.raises(PacsError, match=r"5 of 12 images are in .*run it again to go on"):
-        run_job(fetch_study(pacs.url, STUDY, tmp_path / "in"))
+        fetch_study(pacs.url, STUDY, tmp_path / "in")
     assert len(pixels(tmp_path / "in")) == 5
     assert [file for file in (tmp_path / "in").rglob("*") if file.suffix == ".part"] == []
     pacs.breaks_after = None
-    fetched = run_job(fetch_study(pacs.url, STUDY, tmp_path / "in"))
+    fetched = fetch_study(pacs.url, STUDY, tmp_path / "in")
     assert (fetched.n_images, fetched.n_kept) == (12, 5)
     assert len(pacs.sent) == len(set(pacs.sent)) == 12
     assert pixels(tmp_path / "in") == pixels(tmp_path / "archive")
@@ -148,7 +147,7 @@ def test_a_transfer_that_broke_off_goes_on_where_it_ended(pacs, tmp_path):
 
 def test_a_study_that_the_pacs_lacks_is_refused_by_its_uid(pacs, tmp_path):
     with pytest.raises(PacsError, match=r"expected study 2\.25\.9 at"):
-        run_job(fetch_study(pacs.url, "2.25.9", tmp_path / "in"))
+        fetch_study(pacs.url, "2.25.9", tmp_path / "in")
 
 
 def test_a_pacs_that_is_down_is_named(tmp_path):
@@ -166,7 +165,7 @@ def test_an_address_that_is_none_is_refused():
 
 def test_stored_files_arrive_with_their_values(pacs, tmp_path):
     files = sorted((tmp_path / "archive").iterdir())[:2]
-    assert run_job(store_files(pacs.url, files)) == 2
+    assert store_files(pacs.url, files) == 2
     sent = [pydicom.dcmread(io.BytesIO(body)) for body in pacs.stored]
     assert [image.PixelData for image in sent] == [pydicom.dcmread(f).PixelData for f in files]
 
@@ -225,8 +224,8 @@ def orthanc(tmp_path):
 def test_a_study_stored_in_orthanc_is_listed_and_fetched_as_it_was(orthanc, tmp_path):
     phantoms.write_exam(tmp_path / "archive")
     files = sorted((tmp_path / "archive").iterdir())
-    assert run_job(store_files(orthanc, files)) == 12
+    assert store_files(orthanc, files) == 12
     assert [study.study_uid for study in find_studies_on(orthanc).studies] == [STUDY]
-    fetched = run_job(fetch_study(orthanc, STUDY, tmp_path / "in"))
+    fetched = fetch_study(orthanc, STUDY, tmp_path / "in")
     assert fetched.n_images == 12
     assert pixels(tmp_path / "in") == pixels(tmp_path / "archive")

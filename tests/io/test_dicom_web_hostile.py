@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import PacsError
-from napari_mamamia.core.progress import run_job
 
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("dicomweb_client")
@@ -194,7 +193,7 @@ def test_a_list_that_does_not_come_to_its_end_is_stopped_with_the_reason(
     with pytest.raises(PacsError, match=expected):
         find_studies_on(url, limits=limits)
     with pytest.raises(PacsError, match=expected):
-        run_job(fetch_study(url, "2.25.1", tmp_path / "in", limits=limits))
+        fetch_study(url, "2.25.1", tmp_path / "in", limits=limits)
     assert not list(tmp_path.rglob("*"))
 
 
@@ -205,7 +204,7 @@ def test_pages_without_end_are_stopped_at_the_most_images_of_a_study(rogue, tmp_
         send(whole(json.dumps(entries(*(f"2.25.{next(numbers)}" for _ in range(9)))).encode()))
 
     with pytest.raises(PacsError, match="it lists more than 40 images of one study"):
-        run_job(fetch_study(rogue(another_page), "2.25.1", tmp_path / "in", limits=LIMITS))
+        fetch_study(rogue(another_page), "2.25.1", tmp_path / "in", limits=LIMITS)
     assert next(numbers) == 45
     assert not list(tmp_path.rglob("*"))
 
@@ -324,7 +323,7 @@ def test_an_image_that_does_not_come_whole_leaves_those_before_it_and_no_other_f
     url = rogue(second_image(images, answer))
     limits = replace(LIMITS, grace_s=2, bytes_per_s=1e6) if answer is drip_image else LIMITS
     with pytest.raises(PacsError, match=reason):
-        run_job(fetch_study(url, "2.25.1", tmp_path / "in", limits=limits))
+        fetch_study(url, "2.25.1", tmp_path / "in", limits=limits)
     (kept,) = [path for path in tmp_path.rglob("*") if not path.is_dir()]
     assert kept.read_bytes() == images[0]
 
@@ -335,7 +334,7 @@ def test_a_study_larger_than_its_limit_is_stopped(rogue, images, tmp_path):
 
     tight = TransferLimits(study_bytes=len(images[0]) + 1)
     with pytest.raises(PacsError, match="1 of 2 images are in"):
-        run_job(fetch_study(rogue(second_image(images, well)), "2.25.1", tmp_path, limits=tight))
+        fetch_study(rogue(second_image(images, well)), "2.25.1", tmp_path, limits=tight)
 
 
 def test_a_uid_that_would_be_another_address_is_not_asked_for(rogue, tmp_path):
@@ -346,7 +345,7 @@ def test_a_uid_that_would_be_another_address_is_not_asked_for(rogue, tmp_path):
         send(whole(json.dumps(entries("../../../admin")).encode()))
 
     with pytest.raises(PacsError, match="a UID is digits and dots"):
-        run_job(fetch_study(rogue(lure), "2.25.1", tmp_path, limits=LIMITS))
+        fetch_study(rogue(lure), "2.25.1", tmp_path, limits=LIMITS)
     assert not [address for address in asked if "admin" in address]
 
 
@@ -357,7 +356,7 @@ def test_a_pacs_that_never_reads_what_it_is_sent_is_left(rogue, tmp_path):
     image.add_new(0x00420011, "OB", bytes(16 << 20))  # more than all buffers between take
     image.save_as(file)
     with pytest.raises(PacsError, match=rf"0 of 1 files were stored, {file} was not"):
-        run_job(store_files(rogue(say_nothing), [file], limits=replace(LIMITS, idle_s=0.3)))
+        store_files(rogue(say_nothing), [file], limits=replace(LIMITS, idle_s=0.3))
 
 
 def test_signs_that_steer_a_terminal_are_not_printed(rogue):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.dicom.persons import find_identifiers
 from napari_mamamia.io.privacy.identifier_search import search_file
 from napari_mamamia.io.privacy.identifiers import Identifier, folded, signs_of, without_signs
@@ -120,7 +119,7 @@ def test_a_description_counts_if_it_holds_a_word_of_the_patient(tmp_path, descri
         SeriesInstanceUID="2.25.2", PatientName="Doe^Zoe", StudyDescription=description,
         AcquisitionDateTime="20190304101112.5",
     )  # fmt: skip
-    found = run_job(find_identifiers([tmp_path / "1.dcm"])).identifiers
+    found = find_identifiers([tmp_path / "1.dcm"]).identifiers
     assert ("StudyDescription" in {one.element for one in found}) == is_told
     assert told("4.3.2019", signs_of(found)) == ["AcquisitionDateTime"]
 
@@ -151,7 +150,7 @@ def test_the_pseudonym_of_a_collection_is_no_name_in_what_was_made_of_it(tmp_pat
             SeriesInstanceUID=f"2.25.{number}", PatientName="ISPY1_1002",
             PatientIdentityRemoved=removed,
         )  # fmt: skip
-    found = run_job(find_identifiers(sorted(tmp_path.iterdir())))
+    found = find_identifiers(sorted(tmp_path.iterdir()))
     assert sum(one.element == "PatientName" for one in found.identifiers) == n_found
 
 
@@ -223,7 +222,7 @@ HIDDEN = {
 def test_a_name_is_found_wherever_it_hides(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(HIDDEN[name])
-    assert run_job(search_file(path, signs_of((NAME,)))) == ("PatientName",)
+    assert search_file(path, signs_of((NAME,))) == ("PatientName",)
 
 
 def test_files_without_the_name_are_clean(tmp_path):
@@ -236,14 +235,14 @@ def test_files_without_the_name_are_clean(tmp_path):
     }
     for name, content in clean.items():
         (tmp_path / name).write_bytes(content)
-        assert run_job(search_file(tmp_path / name, SIGNS)) == (), name
+        assert search_file(tmp_path / name, SIGNS) == (), name
 
 
 def test_a_file_that_cannot_be_unpacked_is_said_and_not_passed(tmp_path):
     path = tmp_path / "cut.nii.gz"
     path.write_bytes(gzip.compress(b"x" * 5000)[:-20])
     with pytest.raises(FormatError, match=r"cut\.nii\.gz"):
-        run_job(search_file(path, SIGNS))
+        search_file(path, SIGNS)
 
 
 @pytest.mark.parametrize("hidden", [b"", b"  acc00000771", b"zzACC00000771zz"])
@@ -257,9 +256,9 @@ def test_thousands_of_numbers_and_uids_are_found_as_a_slow_search_finds_them(tmp
     text = f"{hidden.decode()} 1.2.826.0.1.77.{7 if hidden else 8}"
     (tmp_path / "t.txt").write_text(text)
     slow = any(one.text.lower().encode() in hidden.lower() for one in numbers)
-    found = run_job(search_file(tmp_path / "v.nii", signs))
+    found = search_file(tmp_path / "v.nii", signs)
     assert found == (("AccessionNumber",) if slow else ())
-    found = run_job(search_file(tmp_path / "t.txt", signs))
+    found = search_file(tmp_path / "t.txt", signs)
     assert ("SOPInstanceUID" in found) == bool(hidden)
     is_word = slow and not hidden.startswith(b"zz")  # in a text a number is a word of its own
     assert ("AccessionNumber" in found) == is_word

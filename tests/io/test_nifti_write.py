@@ -14,7 +14,6 @@ from tests.conftest import contents
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import (
     read_header,
     read_labels,
@@ -388,26 +387,20 @@ PLANE = np.arange(20, dtype=np.int16).reshape(4, 5)
 @pytest.mark.parametrize("name", ["image.nii.gz", "image.nii", "image.nrrd"])
 def test_planes_that_are_given_one_by_one_are_written_as_the_array_of_them(tmp_path, name):
     grid = Grid((3, 4, 5), LAS)
-    run_job(write_volume_job(Giving(PLANE, PLANE + 1, PLANE[::-1]), grid, tmp_path / name))
-    run_job(
-        write_volume_job(
-            np.stack([PLANE, PLANE + 1, PLANE[::-1]]), grid, tmp_path / f"array_{name}"
-        )
-    )
+    write_volume_job(Giving(PLANE, PLANE + 1, PLANE[::-1]), grid, tmp_path / name)
+    write_volume_job(np.stack([PLANE, PLANE + 1, PLANE[::-1]]), grid, tmp_path / f"array_{name}")
     assert contents(tmp_path / name) == contents(tmp_path / f"array_{name}")
 
 
 @pytest.mark.parametrize("planes", [(PLANE,) * 2, (PLANE,) * 4, (PLANE, PLANE[:3], PLANE), ()])
 def test_planes_that_are_not_those_promised_leave_no_file(tmp_path, planes):
     with pytest.raises(SaveError, match="plane"):
-        run_job(write_volume_job(Giving(*planes), Grid((3, 4, 5), LAS), tmp_path / "a.nii.gz"))
+        write_volume_job(Giving(*planes), Grid((3, 4, 5), LAS), tmp_path / "a.nii.gz")
     assert not list(tmp_path.iterdir())
 
 
 def test_a_source_that_breaks_off_is_the_fault_that_is_told(tmp_path):
     broken = FormatError("expected a readable file at IM7, but it was cut: copy it again")
     with pytest.raises(FormatError, match="IM7, but it was cut"):
-        run_job(
-            write_volume_job(Giving(PLANE, broken), Grid((3, 4, 5), LAS), tmp_path / "a.nii.gz")
-        )
+        write_volume_job(Giving(PLANE, broken), Grid((3, 4, 5), LAS), tmp_path / "a.nii.gz")
     assert not list(tmp_path.iterdir())

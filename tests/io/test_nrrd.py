@@ -7,6 +7,7 @@ import nrrd
 import numpy as np
 import pytest
 import SimpleITK as sitk  # noqa: N813 - the name that its own documentation uses
+from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Mask
@@ -187,7 +188,7 @@ def test_a_phase_in_nrrd_is_read_as_a_job(nrrd_file):
     source = PhaseSource((nrrd_file(),))
     header = read_phase_header(source)
     out = np.empty((3, 4, 5), np.int16)
-    steps = list(read_phase_into(source, header, out))
+    steps = list(Stepped(read_phase_into, source, header, out))
     np.testing.assert_array_equal(out, ARRAY)
     assert (steps[-1].done, steps[-1].total) == (3, 3)
 

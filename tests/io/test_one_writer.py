@@ -6,10 +6,10 @@ import subprocess
 import sys
 
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import SaveError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set.imported_case import add_clinical_row
 from napari_mamamia.io.files import one_writer
@@ -19,7 +19,6 @@ OTHER_IMPORT = """
 import sys
 from pathlib import Path
 from napari_mamamia.core.cohort import CaseRecord
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set import imported_case
 
 write = imported_case.write_clinical
@@ -30,7 +29,7 @@ def write_when_told(*args, **options):
     write(*args, **options)
 
 imported_case.write_clinical = write_when_told
-run_job(imported_case.add_clinical_row(Path(sys.argv[1]), CaseRecord("THEIRS")))
+imported_case.add_clinical_row(Path(sys.argv[1]), CaseRecord("THEIRS"))
 """
 
 
@@ -57,15 +56,15 @@ def ids_in(folder):
 @pytest.mark.parametrize("earlier", [(), ("OLD",)])
 def test_two_imports_at_one_time_lose_no_row(tmp_path, earlier, request):
     for case_id in earlier:
-        run_job(add_clinical_row(tmp_path, CaseRecord(case_id)))
+        add_clinical_row(tmp_path, CaseRecord(case_id))
     other = request.getfixturevalue("other_import")
-    ours = add_clinical_row(tmp_path, CaseRecord("OURS"))
+    ours = Stepped(add_clinical_row, tmp_path, CaseRecord("OURS"))
     step = next(ours)  # without a lock this row would be written now, and lost a moment later
     assert "Waiting for another program" in step.text
     assert next(ours).text == step.text  # as long as it takes
     other.stdin.write("write\n")
     other.stdin.flush()
-    run_job(ours)
+    ours()
     assert other.wait(timeout=60) == 0
     assert ids_in(tmp_path) == [*earlier, "THEIRS", "OURS"]
     assert [path.name for path in tmp_path.iterdir()] == ["clinical_and_imaging_info.csv"]
@@ -73,33 +72,33 @@ def test_two_imports_at_one_time_lose_no_row(tmp_path, earlier, request):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs kill -9")
 def test_a_program_that_was_killed_holds_nobody_up(tmp_path, other_import):
-    ours = add_clinical_row(tmp_path, CaseRecord("OURS"))
+    ours = Stepped(add_clinical_row, tmp_path, CaseRecord("OURS"))
     next(ours)
     other_import.send_signal(signal.SIGKILL)
     other_import.wait(timeout=60)
-    run_job(ours)
+    ours()
     assert ids_in(tmp_path) == ["OURS"]
 
 
 def test_a_lock_file_that_a_crash_left_is_no_lock(tmp_path):
     (tmp_path / ".clinical_table.lock").write_text("")
-    run_job(add_clinical_row(tmp_path, CaseRecord("OURS")))
+    add_clinical_row(tmp_path, CaseRecord("OURS"))
     assert ids_in(tmp_path) == ["OURS"]
     assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_threads_of_one_program_wait_for_each_other_too(tmp_path):
-    with run_job(wait_for_turn(tmp_path / "clinical_table")) as turn:
+    with wait_for_turn(tmp_path / "clinical_table") as turn:
         assert turn.is_alone
-        ours = add_clinical_row(tmp_path, CaseRecord("OURS"))
+        ours = Stepped(add_clinical_row, tmp_path, CaseRecord("OURS"))
         next(ours)
-    run_job(ours)
+    ours()
     assert ids_in(tmp_path) == ["OURS"]
 
 
 def test_a_cancelled_wait_writes_nothing_and_keeps_no_lock(tmp_path):
-    with run_job(wait_for_turn(tmp_path / "clinical_table")):
-        ours = add_clinical_row(tmp_path, CaseRecord("OURS"))
+    with wait_for_turn(tmp_path / "clinical_table"):
+        ours = Stepped(add_clinical_row, tmp_path, CaseRecord("OURS"))
         next(ours)
         ours.close()
     assert list(tmp_path.iterdir()) == []
@@ -118,9 +117,9 @@ def test_who_locks_a_file_that_its_holder_just_removed_asks_again(tmp_path, monk
         return claim(handle)
 
     monkeypatch.setattr(one_writer, "claim", removed_before)
-    with run_job(wait_for_turn(target)):
+    with wait_for_turn(target):
         assert len(claimed) == 2
-        other = wait_for_turn(target)
+        other = Stepped(wait_for_turn, target)
         next(other)  # the second lock is the one that counts
         other.close()
 
@@ -130,11 +129,11 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(one_writer, "claim", refuse)
-    told = run_job(add_clinical_row(tmp_path, CaseRecord("OURS")))
+    told = add_clinical_row(tmp_path, CaseRecord("OURS"))
     assert "has no locks: two imports into one data set at the same time may lose a row" in told
     assert ids_in(tmp_path) == ["OURS"]
 
 
 def test_a_folder_that_cannot_hold_a_lock_is_a_save_error(tmp_path):
     with pytest.raises(SaveError, match=r"expected to lock .*clinical_table"):
-        run_job(add_clinical_row(tmp_path / "absent", CaseRecord("OURS")))
+        add_clinical_row(tmp_path / "absent", CaseRecord("OURS"))

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.stepped import Stepped
 
 import napari_mamamia
 from napari_mamamia.core.errors import MamamiaError
@@ -76,7 +77,7 @@ READERS = {
     "line": lambda path: line_at(path, 0),
     "results": lambda path: list(scan_checked_lines(path)),
     "checksum": sha256_of,
-    "checksum by steps": lambda path: list(sha256_job(path)),
+    "checksum by steps": lambda path: list(Stepped(sha256_job, path)),
     "scores": read_case_scores,
     "dicom": read_slices,
     "json": read_json,

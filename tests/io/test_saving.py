@@ -9,8 +9,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.save import saving, write_text_atomically
 
@@ -139,9 +141,9 @@ def test_closing_a_job_in_the_middle_of_saving_leaves_the_old_file(tmp_path):
     def job():
         with saving(target, overwrite=True) as temporary:
             temporary.write_text("half")
-            yield
+            report_progress(0, 1)
 
-    running = job()
+    running = Stepped(job)
     next(running)
     running.close()
     assert target.read_text() == "old"

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import contents
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.grid import Grid
@@ -57,7 +58,7 @@ def test_one_phase_of_a_4d_file_is_read_into_its_place(nifti_file, name, volume)
     source = PhaseSource((nifti_file(name, SERIES),), volume=volume)
     header = read_phase_header(source)
     out = np.full((4, 5, 6), -1, np.int16)
-    steps = list(read_phase_into(source, header, out))
+    steps = list(Stepped(read_phase_into, source, header, out))
     np.testing.assert_array_equal(out, SERIES[volume])
     assert steps[0] == Progress(0, 4, f"Reading {name}")
     assert steps[-1] == Progress(4, 4, f"Reading {name}")
@@ -69,12 +70,12 @@ def test_a_series_is_read_in_one_pass_into_any_view(nifti_file, byte_order, slop
     path = nifti_file("four.nii.gz", SERIES, byte_order=byte_order, slope=slope)
     header = read_header(path)
     whole = np.zeros((3, 4, 5, 6), header.dtype)
-    steps = list(read_series_into(path, header, whole))
+    steps = list(Stepped(read_series_into, path, header, whole))
     scale = 1 if slope is None else slope
     np.testing.assert_array_equal(whole, SERIES * scale)
     assert steps[-1] == Progress(12, 12, "Reading four.nii.gz")
     view = np.zeros((6, 5, 4, 3), header.dtype).transpose()
-    list(read_series_into(path, header, view))
+    list(Stepped(read_series_into, path, header, view))
     np.testing.assert_array_equal(view, whole)
 
 
@@ -82,7 +83,7 @@ def test_progress_never_runs_back_and_counts_planes_of_all_volumes(nifti_file, e
     array = np.zeros((2, 6, 512, 512), np.int16)
     path = nifti_file("four.nii.gz", array)
     header = read_header(path)
-    done = [step.done for step in read_series_into(path, header, np.empty_like(array))]
+    done = [step.done for step in Stepped(read_series_into, path, header, np.empty_like(array))]
     assert done == [0, 2, 4, 6, 8, 10, 12, 12]
 
 
@@ -93,8 +94,8 @@ def test_a_cancelled_job_holds_no_file_open(nifti_file, eager, steps):
     header = read_header(path)
     source = PhaseSource((path,), volume=1)
     for job in (
-        read_series_into(path, header, np.empty_like(array)),
-        read_phase_into(source, header, np.empty_like(array[0])),
+        Stepped(read_series_into, path, header, np.empty_like(array)),
+        Stepped(read_phase_into, source, header, np.empty_like(array[0])),
     ):
         for _ in range(steps):
             next(job)
@@ -109,7 +110,7 @@ def test_a_damaged_file_is_closed_again(nifti_file):
     header = read_header(path)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(FormatError):
-        list(read_series_into(path, header, np.empty_like(SERIES)))
+        list(Stepped(read_series_into, path, header, np.empty_like(SERIES)))
     assert str(path) not in open_files()
 
 
@@ -124,7 +125,7 @@ def test_a_file_that_changed_since_its_header_was_read_is_refused(nifti_file):
     header = read_phase_header(source)
     nifti_file("case.nii.gz", SERIES[0, :2])
     with pytest.raises(FormatError, match=r"case\.nii\.gz.*changed meanwhile.*open the case again"):
-        list(read_phase_into(source, header, np.empty((4, 5, 6), np.int16)))
+        list(Stepped(read_phase_into, source, header, np.empty((4, 5, 6), np.int16)))
 
 
 def test_an_array_of_another_shape_or_type_is_a_mistake_of_the_caller(nifti_file):
@@ -132,7 +133,7 @@ def test_an_array_of_another_shape_or_type_is_a_mistake_of_the_caller(nifti_file
     header = read_phase_header(source)
     for wrong in (np.empty((4, 5, 7), np.int16), np.empty((4, 5, 6), np.float32)):
         with pytest.raises(ValueError, match=r"out must be \(4, 5, 6\) of int16"):
-            list(read_phase_into(source, header, wrong))
+            list(Stepped(read_phase_into, source, header, wrong))
 
 
 @pytest.mark.real
@@ -147,7 +148,7 @@ def test_a_phase_of_dicom_files_goes_through_the_same_door(real_data):
     source = PhaseSource(tuple(first[place][1] for place in sorted(first)))
     header = read_phase_header(source)
     out = np.zeros(header.grid.shape, header.dtype)
-    steps = list(read_phase_into(source, header, out))
+    steps = list(Stepped(read_phase_into, source, header, out))
     assert header.grid.shape[0] == steps[-1].done == steps[-1].total == 15
     middle = pydicom.dcmread(source.files[7]).pixel_array
     assert any(np.array_equal(plane, middle) for plane in out)
@@ -169,7 +170,7 @@ NAMES = ["a.nii.gz", "a.nii", "a.nrrd"]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_writing_gives_a_sign_of_life_at_every_block(tmp_path, eager, name):
-    steps = list(write_volume_job(NOISE, GRID, tmp_path / name))
+    steps = list(Stepped(write_volume_job, NOISE, GRID, tmp_path / name))
     writing = [step.done for step in steps if step.text == f"Writing {name}"]
     # a plane of 256 x 512 x 2 bytes is 4 blocks of 64 KiB: a step before it, one after each block
     assert writing == [plane for plane in range(3) for _ in range(5)]
@@ -182,17 +183,17 @@ def test_writing_gives_a_sign_of_life_at_every_block(tmp_path, eager, name):
 def test_a_job_writes_the_bytes_that_one_call_writes(tmp_path, eager, name):
     for folder in ("job", "call"):
         (tmp_path / folder).mkdir()
-    list(write_volume_job(NOISE, GRID, tmp_path / "job" / name))
+    list(Stepped(write_volume_job, NOISE, GRID, tmp_path / "job" / name))
     write_volume(NOISE, GRID, tmp_path / "call" / name)
     assert contents(tmp_path / "job" / name) == contents(tmp_path / "call" / name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_writing_that_is_cancelled_anywhere_leaves_no_file(tmp_path, eager, name):
-    n_steps = len(list(write_volume_job(NOISE, GRID, tmp_path / "whole" / name)))
+    n_steps = len(list(Stepped(write_volume_job, NOISE, GRID, tmp_path / "whole" / name)))
     target = tmp_path / "cancelled" / name
     for after in range(1, n_steps + 1):  # while writing, and while reading back
-        job = write_volume_job(NOISE, GRID, target)
+        job = Stepped(write_volume_job, NOISE, GRID, target)
         for _ in range(after):
             next(job)
         assert len(list(target.parent.iterdir())) == 1  # the hidden file that is being written
@@ -203,7 +204,7 @@ def test_writing_that_is_cancelled_anywhere_leaves_no_file(tmp_path, eager, name
 def test_writing_that_is_cancelled_leaves_an_older_file_as_it_was(tmp_path, eager):
     target = tmp_path / "a.nii.gz"
     target.write_bytes(b"old")
-    job = write_volume_job(NOISE, GRID, target, overwrite=True)
+    job = Stepped(write_volume_job, NOISE, GRID, target, overwrite=True)
     for _ in range(8):
         next(job)
     job.close()
@@ -240,5 +241,5 @@ def test_a_large_file_is_forced_to_the_disk_in_the_thread_and_its_errors_count(
     with pytest.raises(OSError, match="No space left"):
         list(flushed(tmp_path / "a.nii.gz"))
     with pytest.raises(SaveError, match="free some space"):
-        list(write_volume_job(NOISE, GRID, tmp_path / "a.nii.gz"))
+        list(Stepped(write_volume_job, NOISE, GRID, tmp_path / "a.nii.gz"))
     assert list(tmp_path.iterdir()) == []

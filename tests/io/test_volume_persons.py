@@ -7,7 +7,6 @@ import nrrd
 import numpy as np
 import pytest
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.dicom.volume_persons import find_volume_identifiers
 from napari_mamamia.io.privacy.identifiers import folded, signs_of
 
@@ -15,7 +14,7 @@ VOXELS = np.zeros((2, 3, 4), np.int16)
 
 
 def told(files, text):
-    signs = signs_of(run_job(find_volume_identifiers(files)).identifiers)
+    signs = signs_of(find_volume_identifiers(files).identifiers)
     return sorted({sign.element for sign in signs if sign.is_in(folded(text))})
 
 
@@ -88,5 +87,5 @@ def test_what_converters_write_of_themselves_tells_nobody_in_our_own_files(tmp_p
 def test_a_damaged_file_is_counted_and_not_passed_over(tmp_path):
     (tmp_path / "a.nii.gz").write_bytes(b"\x1f\x8bnothing")
     (tmp_path / "b.json").write_text("{")
-    found = run_job(find_volume_identifiers(sorted(tmp_path.iterdir())))
+    found = find_volume_identifiers(sorted(tmp_path.iterdir()))
     assert (found.identifiers, found.n_unread) == ((), 2)

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.kinetics.curve_types import (
     CurveThresholds,
     DelayedCourse,
@@ -161,7 +162,7 @@ def test_every_map_equals_a_slow_loop_over_voxels(dtype):
     }
     for kind, (slow, fast) in plain.items():
         np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-4, err_msg=kind)
-        np.testing.assert_array_equal(run_job(map_job(signal, kind, choice)), fast)
+        np.testing.assert_array_equal(map_job(signal, kind, choice), fast)
 
 
 @pytest.mark.parametrize("kind", list(KineticMap))
@@ -170,9 +171,8 @@ def test_the_job_of_a_map_counts_planes_in_order_and_ends_at_its_total(kind):
     signal = np.zeros((3, 6, 512, 512), dtype=np.int16)
     signal[0], signal[1], signal[2] = 100, 220, 200
     seen = []
-    result = run_job(
-        map_job(signal, kind, choose_phases((0, 150, 450)), times_s=(0, 150, 450)), seen.append
-    )
+    with listening(seen.append):
+        result = map_job(signal, kind, choose_phases((0, 150, 450)), times_s=(0, 150, 450))
     done = [progress.done for progress in seen]
     assert len(done) >= 3
     assert done == sorted(done)
@@ -197,7 +197,7 @@ def test_the_ratio_without_a_late_phase_is_an_error_with_the_reason():
 
 
 def test_a_job_of_a_map_can_be_closed_on_its_way():
-    job = map_job(np.ones((2, 4, 2, 2)), KineticMap.SUBTRACTION, choose_phases((0, 150)))
+    job = Stepped(map_job, np.ones((2, 4, 2, 2)), KineticMap.SUBTRACTION, choose_phases((0, 150)))
     next(job)
     job.close()
 

@@ -4,7 +4,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.projection import project_enhancement, slab_slices, sliding_maximum
 
 
@@ -29,7 +28,7 @@ def test_a_projection_of_the_whole_volume_is_the_same_at_every_slice():
     signal = np.zeros((2, 3, 2, 2), np.int16)
     signal[1, 2, 0, 1] = 70
     signal[1, 0, 1, 1] = -50
-    along_z, none, along_x = run_job(project_enhancement(signal, 1, 0, (0, None, 0)))
+    along_z, none, along_x = project_enhancement(signal, 1, 0, (0, None, 0))
     # the voxel (2, 0, 1) alone enhances: its column of z, its row of x
     assert along_z.shape == (3, 2, 2)
     assert along_z[:, 0, 1].tolist() == [70, 70, 70]
@@ -42,26 +41,26 @@ def test_signal_that_falls_is_black_and_int16_does_not_overflow():
     signal = np.zeros((2, 1, 1, 2), np.int16)
     signal[0] = [[[-32768, 32767]]]
     signal[1] = [[[32767, -32768]]]
-    (projected, *_) = run_job(project_enhancement(signal, 1, 0, (1, None, None)))
+    (projected, *_) = project_enhancement(signal, 1, 0, (1, None, None))
     assert projected.dtype == np.uint16
     assert projected.ravel().tolist() == [65535, 0]
 
 
 def test_any_two_phases_can_be_subtracted():
     signal = np.array([[[[5]]], [[[9]]], [[[30]]]], np.float32)
-    (projected, *_) = run_job(project_enhancement(signal, 2, 1, (1, None, None)))
+    (projected, *_) = project_enhancement(signal, 2, 1, (1, None, None))
     assert projected.item() == 21
 
 
 def test_values_that_are_not_finite_do_not_enhance():
     signal = np.array([[[[5, 1]]], [[[np.nan, np.inf]]]], np.float32)
-    (projected, *_) = run_job(project_enhancement(signal, 1, 0, (1, None, None)))
+    (projected, *_) = project_enhancement(signal, 1, 0, (1, None, None))
     assert projected.ravel().tolist() == [0, 0]
 
 
 def test_a_phase_that_is_not_there_is_refused():
     with pytest.raises(CaseError, match="needs phases 4 and 0"):
-        run_job(project_enhancement(np.zeros((2, 1, 1, 1)), 4, 0, (1, 1, 1)))
+        project_enhancement(np.zeros((2, 1, 1, 1)), 4, 0, (1, 1, 1))
 
 
 def test_a_slab_has_the_nearest_number_of_slices():

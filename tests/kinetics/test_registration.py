@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import ndimage
+from tests.stepped import Stepped
 
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, GridMismatchError, MissingExtraError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.registration import registration as registration_resampling
 from napari_mamamia.kinetics.registration import tries as registration_tries
 from napari_mamamia.kinetics.registration.itk import Warp
@@ -132,7 +133,7 @@ def errors_mm(found, move):
 def rigid():
     """Phase 0 turned and shifted, phase 2 as phase 1; both the case and what was found."""
     case = case_of((turned, still, still))
-    return case, run_job(register_phases(case, RIGID))
+    return case, register_phases(case, RIGID)
 
 
 @pytest.fixture(scope="module")
@@ -143,14 +144,14 @@ def mask():
 @pytest.fixture(scope="module")
 def deformed(mask):
     case = case_of((waved, still))
-    return case, run_job(register_phases(case, BSPLINE, mask))
+    return case, register_phases(case, BSPLINE, mask)
 
 
 @pytest.fixture(scope="module")
 def unmoved(mask):
     """Nothing moved, and the tumour rises to two and a half times its signal."""
     case = case_of((still, still, still))
-    return case, run_job(register_phases(case, BSPLINE))
+    return case, register_phases(case, BSPLINE)
 
 
 def test_a_turn_and_a_shift_are_found_within_0_3_mm_and_0_3_degrees(rigid):
@@ -227,14 +228,14 @@ def test_the_volume_that_enhances_stays_where_contrast_rises_strongly(unmoved, m
 
 def test_two_runs_give_the_same_voxels(rigid):
     case, found = rigid
-    again = run_job(register_phases(case, RIGID))
+    again = register_phases(case, RIGID)
     np.testing.assert_array_equal(again.case.signal, found.case.signal)
 
 
 def test_cancel_ends_the_thread_and_changes_nothing():
     case = case_of((turned, still))
     before = case.signal.copy()
-    job = register_phases(case, BSPLINE)
+    job = Stepped(register_phases, case, BSPLINE)
     while "rigid" not in next(job).text:
         pass
     job.close()
@@ -245,7 +246,9 @@ def test_cancel_ends_the_thread_and_changes_nothing():
 def test_progress_rises_to_its_total(rigid):
     case, _ = rigid
     steps = list(
-        register_phases(replace(case, signal=case.signal[:2], phases=case.phases[:2]), RIGID)
+        Stepped(
+            register_phases, replace(case, signal=case.signal[:2], phases=case.phases[:2]), RIGID
+        )
     )
     assert steps[-1].done == steps[-1].total
     assert max(step.total for step in steps) == 100
@@ -253,7 +256,7 @@ def test_progress_rises_to_its_total(rigid):
 
 def test_another_reference_phase_can_be_chosen():
     case = case_of((turned, still))
-    found = run_job(register_phases(case, replace(RIGID, reference=0)))
+    found = register_phases(case, replace(RIGID, reference=0))
     np.testing.assert_array_equal(found.case.signal[0], case.signal[0])
     assert found.changed == (1,)
 
@@ -266,31 +269,31 @@ def plain(shape=(6, 12, 12), n_phases=2, dtype=np.int16):
 
 def test_one_phase_is_an_error():
     with pytest.raises(CaseError, match="at least 2"):
-        run_job(register_phases(plain(n_phases=1)))
+        register_phases(plain(n_phases=1))
 
 
 def test_a_phase_with_nan_is_an_error_that_names_it():
     case = plain(dtype=np.float32)
     case.signal[1, 2, 3, 4] = np.nan
     with pytest.raises(CaseError, match="phase 1 of B has 1 voxels"):
-        run_job(register_phases(case))
+        register_phases(case)
 
 
 def test_two_slices_are_an_error():
     with pytest.raises(CaseError, match=r"\(2, 12, 12\)"):
-        run_job(register_phases(plain(shape=(2, 12, 12))))
+        register_phases(plain(shape=(2, 12, 12)))
 
 
 def test_a_constant_phase_is_an_error():
     case = plain()
     case.signal[0] = 7
     with pytest.raises(CaseError, match="phase 0 of B holds the value 7"):
-        run_job(register_phases(case))
+        register_phases(case)
 
 
 def test_a_reference_phase_that_is_not_there_is_an_error():
     with pytest.raises(CaseError, match="from 0 to 1, got phase 4"):
-        run_job(register_phases(plain(), RegistrationSettings(reference=4)))
+        register_phases(plain(), RegistrationSettings(reference=4))
 
 
 def test_sheared_axes_are_an_error():
@@ -298,18 +301,18 @@ def test_sheared_axes_are_an_error():
     affine[1, 2] = 0.5
     case = replace(plain(), grid=Grid((6, 12, 12), affine))
     with pytest.raises(CaseError, match="sheared"):
-        run_job(register_phases(case))
+        register_phases(case)
 
 
 def test_a_mask_of_another_shape_is_an_error():
     with pytest.raises(GridMismatchError, match=r"\(2, 2, 2\)"):
-        run_job(register_phases(plain(), mask=np.ones((2, 2, 2))))
+        register_phases(plain(), mask=np.ones((2, 2, 2)))
 
 
 def test_without_simpleitk_the_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "SimpleITK", None)
     with pytest.raises(MissingExtraError, match=r"napari-mamamia\[register\]"):
-        run_job(register_phases(plain()))
+        register_phases(plain())
 
 
 def test_the_residual_of_a_scaled_phase_is_zero_and_that_of_a_shifted_one_is_not():
@@ -353,7 +356,7 @@ def moved_by_half_a_voxel(volume, interpolation):
     case = Case("C", grid, np.stack([volume, volume]), (Phase(0), Phase(1)))
     warp = Warp(sitk.TranslationTransform(3, (1.0, 0.0, 0.0)), (0,) * 3, (0, 0, 1), (0,) * 3, 1.0)
     out = np.empty_like(volume)
-    outside = run_job(resample(case, 0, warp, interpolation, out))
+    outside = resample(case, 0, warp, interpolation, out)
     return out, outside
 
 
@@ -396,7 +399,7 @@ def found_as(monkeypatch, name, warp):
     """Let a step of the registration find `warp`, whatever the phases show."""
 
     def find(levels, *_others):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         return warp
 
     monkeypatch.setattr(registration_tries, name, find)
@@ -408,7 +411,7 @@ def test_a_phase_that_would_get_worse_is_left_as_it_was(monkeypatch):
     away = sitk.TranslationTransform(3, (0.0, 9.0, 0.0))
     found_as(monkeypatch, "find_rigid", Warp(away, (0, 0, 0), (0, 9, 0), (0, 0, 0), 1.0))
     case = case_of((still, still))
-    found = run_job(register_phases(case, RIGID))
+    found = register_phases(case, RIGID)
     assert found.motions[0].verdict is Verdict.WORSE
     assert found.motions[0].note == "left as it was"
     assert found.case is case
@@ -421,6 +424,6 @@ def test_a_b_spline_that_folds_gives_way_to_rigid(monkeypatch):
     mirror.SetMatrix((1, 0, 0, 0, 1, 0, 0, 0, -1))
     warp = Warp(mirror, (0, 0, 0), (0, 0, 0), (0, 0, 0), 1.0, True, (40.0, 40.0, 40.0))
     found_as(monkeypatch, "find_bspline", warp)
-    found = run_job(register_phases(case_of((turned, still)), BSPLINE))
+    found = register_phases(case_of((turned, still)), BSPLINE)
     assert found.motions[0].applied == "rigid"
     assert "folds" in found.motions[0].note

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import curve_fit
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.perfusion.arrival_fit import fitted_arrival_s
 from napari_mamamia.kinetics.perfusion.arterial_input import (
     ArterialInput,
@@ -162,7 +161,7 @@ def test_the_arrival_comes_out_of_the_curve(source):
     plasma = plasma_curve(source, 5.0)
     truth = tissue_concentration_mm(plasma, (np.array(times) - 33.7) / 60, 0.2, 0.3)
     signal = spoiled_signal(1 / (1 / 1.4 + 4.5 * truth), echo, 1e4)
-    found = run_job(fitted_arrival_s(times, signal, 1.4, echo, source, TissueModel.TOFTS))
+    found = fitted_arrival_s(times, signal, 1.4, echo, source, TissueModel.TOFTS)
     assert found == pytest.approx(33.7, abs=0.5)  # OSIPI's tolerance of a delay: 1 s
 
 
@@ -170,10 +169,8 @@ def test_the_arrival_comes_out_of_the_curve(source):
 def test_a_curve_that_does_not_rise_has_no_arrival(curve):
     times = tuple(np.arange(30) * 5.0)
     with pytest.raises(CaseError, match="--arrival"):
-        run_job(
-            fitted_arrival_s(
-                times, curve, 1.4, SpoiledEcho(0.005, 12.0), ArterialInput(), TissueModel.TOFTS
-            )
+        fitted_arrival_s(
+            times, curve, 1.4, SpoiledEcho(0.005, 12.0), ArterialInput(), TissueModel.TOFTS
         )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -66,20 +67,17 @@ def test_ctrl_c_while_a_data_set_is_predicted_leaves_whole_masks_and_goes_on(
 ):
     from napari_mamamia.library import progress
 
-    real, seen = progress.run_job, []
+    real, seen = progress._bar, []
 
-    def stop_at_second(job, report=None):
-        def watch(step):
-            seen.append(step)
-            if len(list((tmp_path / "out").glob("*.nii.gz"))) == 1:
-                raise KeyboardInterrupt
+    def stop_at_second(step):
+        seen.append(step)
+        if len(list((tmp_path / "out").glob("*.nii.gz"))) == 1:
+            raise KeyboardInterrupt
 
-        return real(job, watch)
-
-    monkeypatch.setattr(progress, "run_job", stop_at_second)
+    monkeypatch.setattr(progress, "_bar", lambda wanted: nullcontext(stop_at_second))
     with pytest.raises(KeyboardInterrupt):
         mm.predict(data_set, out=tmp_path / "out", progress=False)
-    monkeypatch.setattr(progress, "run_job", real)
+    monkeypatch.setattr(progress, "_bar", real)
     assert seen
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"A_1.nii.gz", "A_1.json"} <= names

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.library import progress as room
 
 PATIENCE_S = 120
@@ -59,7 +59,7 @@ def test_a_terminal_shows_a_bar_and_ctrl_c_leaves_nothing_half_written(tmp_path)
 
 def _job(steps=3):
     for done in range(steps):
-        yield Progress(done, steps, "Working & more")
+        report_progress(done, steps, "Working & more")
     return "done"
 
 
@@ -107,7 +107,7 @@ def test_a_job_that_is_interrupted_is_closed_and_the_interruption_goes_on(monkey
 
     def job():
         try:
-            yield Progress(0, 1, "Working")
+            report_progress(0, 1, "Working")
             raise KeyboardInterrupt
         finally:
             closed.append(True)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 
 import nibabel as nib
 import numpy as np
@@ -268,12 +269,10 @@ def test_scoring_twice_gives_the_same_numbers(data_set, predictions, scores):
 def test_ctrl_c_stops_and_is_not_swallowed(data_set, predictions, monkeypatch):
     from napari_mamamia.library import progress
 
-    def stopped(job, report=None):
-        next(job)
-        job.close()
+    def stopped(step):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress, "run_job", stopped)
+    monkeypatch.setattr(progress, "_bar", lambda wanted: nullcontext(stopped))
     with pytest.raises(KeyboardInterrupt):
         _score(data_set, predictions)
 

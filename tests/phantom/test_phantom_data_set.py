@@ -8,9 +8,10 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError, SaveConflictError
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.patient_info import read_patient_info
@@ -27,7 +28,8 @@ def written(tmp_path_factory):
     """The twelve cases at a coarse grid, and the progress that was reported."""
     root = tmp_path_factory.mktemp("phantoms") / "made here" / "data set"
     seen = []
-    assert run_job(write_data_set(root, shape=SHAPE, seed=1), seen.append) == root
+    with listening(seen.append):
+        assert write_data_set(root, shape=SHAPE, seed=1) == root
     return root, seen
 
 
@@ -169,7 +171,7 @@ def test_an_automatic_mask_misses_the_satellites():
 def test_equal_seeds_give_equal_files_and_other_seeds_others(tmp_path):
     shape = (16, 36, 48)
     for name, seed in (("one", 5), ("same", 5), ("other", 6)):
-        run_job(write_data_set(tmp_path / name, n_cases=1, seed=seed, shape=shape))
+        write_data_set(tmp_path / name, n_cases=1, seed=seed, shape=shape)
     one, same, other = (digests(tmp_path / name) for name in ("one", "same", "other"))
     assert one == same
     assert one.keys() == other.keys()
@@ -178,7 +180,7 @@ def test_equal_seeds_give_equal_files_and_other_seeds_others(tmp_path):
 
 @pytest.mark.parametrize("steps", [1, 4, 12])
 def test_a_cancelled_job_leaves_nothing(tmp_path, steps):
-    job = write_data_set(tmp_path / "data", n_cases=2, shape=(16, 36, 48))
+    job = Stepped(write_data_set, tmp_path / "data", n_cases=2, shape=(16, 36, 48))
     for _ in range(steps):
         next(job)
     job.close()
@@ -188,19 +190,19 @@ def test_a_cancelled_job_leaves_nothing(tmp_path, steps):
 def test_a_folder_with_something_in_it_is_refused_and_left_as_it_was(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(SaveConflictError, match="something is there"):
-        run_job(write_data_set(tmp_path, n_cases=1))
+        write_data_set(tmp_path, n_cases=1)
     assert (tmp_path / "mine.txt").read_text() == "keep"
 
 
 def test_an_empty_folder_may_be_filled(tmp_path):
-    run_job(write_data_set(tmp_path / "data", n_cases=1, shape=(16, 36, 48)))
+    write_data_set(tmp_path / "data", n_cases=1, shape=(16, 36, 48))
     target = tmp_path / "empty"
     target.mkdir()
-    run_job(write_data_set(target, n_cases=1, shape=(16, 36, 48)))
+    write_data_set(target, n_cases=1, shape=(16, 36, 48))
     assert (target / "train_test_splits.csv").exists()
 
 
 @pytest.mark.parametrize("n_cases", [0, 2001])
 def test_a_senseless_number_of_cases_is_refused(tmp_path, n_cases):
     with pytest.raises(CaseError, match="1 to 2000"):
-        run_job(write_data_set(tmp_path / "data", n_cases=n_cases))
+        write_data_set(tmp_path / "data", n_cases=n_cases)

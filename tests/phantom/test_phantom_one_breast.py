@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom import (
     PhantomMix,
     PhantomSpec,
@@ -68,8 +67,8 @@ def test_without_nodes_and_border_a_phantom_is_what_it_was():
 
 
 def test_a_data_set_of_them_is_written_under_their_names(tmp_path):
-    root = run_job(
-        write_data_set(tmp_path / "set", n_cases=2, shape=(12, 32, 32), mix=PhantomMix.ONE_BREAST)
+    root = write_data_set(
+        tmp_path / "set", n_cases=2, shape=(12, 32, 32), mix=PhantomMix.ONE_BREAST
     )
     names = sorted(folder.name for folder in (root / "images").iterdir())
     assert names == ["ONE_BREAST_001", "ONE_BREAST_002"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import ndimage
 
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.phantom import (
     PhantomSpec,
     Tissue,
@@ -83,7 +83,8 @@ def test_density_does_not_change_skin_and_chest():
 
 def test_the_job_reports_progress_from_start_to_end():
     seen = []
-    run_job(make_phantom_job(SPEC), seen.append)
+    with listening(seen.append):
+        make_phantom_job(SPEC)
     assert seen[0].done == 0
     assert seen[-1].done == seen[-1].total
     fractions = [progress.fraction for progress in seen]

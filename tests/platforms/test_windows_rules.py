@@ -195,7 +195,6 @@ def test_bytes_are_written_as_they_are_where_text_files_are_another_kind(
     tmp_path, monkeypatch, kind
 ):
     """Without O_BINARY Windows writes two bytes for each 0x0A: one secret in eight was broken."""
-    from napari_mamamia.core.progress import run_job
     from napari_mamamia.io.dicom import facts
     from napari_mamamia.io.files.append_file import AppendFile
     from napari_mamamia.io.files.one_writer import wait_for_turn
@@ -212,7 +211,7 @@ def test_bytes_are_written_as_they_are_where_text_files_are_another_kind(
     elif kind == "a journal":
         AppendFile(target, keep=True).close()
     else:
-        with run_job(wait_for_turn(target)):
+        with wait_for_turn(target):
             pass
     made = [flag for flag in flags if flag & os.O_CREAT]
     assert made

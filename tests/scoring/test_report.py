@@ -13,7 +13,7 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
 from napari_mamamia.scoring.cohort.fairness import group_table
@@ -49,11 +49,11 @@ ODD_ID = '<b>"O\'Neil" & Söhne</b>'
 
 
 def report_of(*args):
-    return run_job(report_content.report_of(*args))
+    return report_content.report_of(*args)
 
 
 def render_report(content):
-    return run_job(report.render_report(content))
+    return report.render_report(content)
 
 
 def a_cohort(ids):
@@ -280,8 +280,9 @@ def test_the_same_content_gives_the_same_page():
 
 
 def test_the_report_is_a_job_whose_progress_ends_at_its_total():
-    seen = []
-    run_job(report.render_report(some_content()), seen.append)
+    seen, content = [], some_content()
+    with listening(seen.append):
+        report.render_report(content)
     fractions = [progress.fraction for progress in seen]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1
@@ -292,12 +293,12 @@ def test_an_existing_report_is_not_overwritten_unasked(tmp_path):
     path = tmp_path / "report.html"
     path.write_text("mine")
     with pytest.raises(SaveConflictError):
-        run_job(write_report(some_content(), path))
+        write_report(some_content(), path)
     assert path.read_text() == "mine"
 
 
 def test_figures_are_written_as_png_and_svg(tmp_path):
-    paths = run_job(write_figures(some_content(), tmp_path))
+    paths = write_figures(some_content(), tmp_path)
     names = {path.name for path in paths}
     assert {"fairness_performance.png", "weight_sweep.svg", "dice_by_age.png"} <= names
     for path in paths:

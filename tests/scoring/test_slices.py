@@ -3,14 +3,13 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.cohort import slices
 from napari_mamamia.scoring.cohort.groups import Grouping
 
 
 def worst_slices(*args, **kwargs):
-    return run_job(slices.worst_slices(*args, **kwargs))
+    return slices.worst_slices(*args, **kwargs)
 
 
 def random_groupings(n, seed, missing=0.1):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.scoring.cohort.strata import (
     column_groups_job,
     group_by_column,
@@ -86,6 +85,6 @@ def test_a_column_that_makes_no_groups_gives_none_where_the_other_form_raises(ce
     cohort = Cohort(
         tuple(CaseRecord(i, other={"site": c}) for i, c in zip(ids, cells, strict=True))
     )
-    assert run_job(column_groups_job(ids, cohort, "site")) is None
+    assert column_groups_job(ids, cohort, "site") is None
     with pytest.raises(ValueError, match="site"):
         group_by_column(ids, cohort, "site")

@@ -4,7 +4,6 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.submission.external import Task, read_submission
 from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
@@ -76,7 +75,7 @@ def job_of(tmp_path, folder, isolation, phases=(), task=Task.SEGMENTATION, **lim
 
 def run_foreign(tmp_path, body, isolation, *, name="", before="", phases=(), **limits):
     folder = write_submission(tmp_path / "foreign_sub", body, name, before)
-    run = run_job(job_of(tmp_path, folder, isolation, phases, **limits))
+    run = job_of(tmp_path, folder, isolation, phases, **limits)
     return Foreign(run, tmp_path / "work" / "output", (tmp_path / "log.txt").read_text())
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Cancelled, run_job
+from napari_mamamia.core.progress import Cancelled, listening
 from napari_mamamia.segmentation.kinetic.breast import breast_job, breast_mask, find_breast_job
 from napari_mamamia.segmentation.kinetic.pooling import pooled
 from napari_mamamia.segmentation.model.card import ModelCard
@@ -33,9 +33,9 @@ def body():
 
 def test_the_job_averages_looks_and_spreads_as_done_step_by_step():
     volume = body()
-    found = run_job(breast_job(volume, GRID))
+    found = breast_job(volume, GRID)
     small = pooled(volume, (1, 1, 1))  # 1.5 mm is finer than 2 mm, but two of them are not
-    region = run_job(find_breast_job(small, (5.0, 1.5, 1.5)))
+    region = find_breast_job(small, (5.0, 1.5, 1.5))
     assert 0.02 < region.breast.mean() < 0.5
     assert np.array_equal(found.array, region.breast)
     assert found.notes == region.notes
@@ -44,7 +44,8 @@ def test_the_job_averages_looks_and_spreads_as_done_step_by_step():
 
 def test_it_says_how_far_it_is_in_many_steps():
     seen = []
-    run_job(breast_job(body(), GRID), seen.append)
+    with listening(seen.append):
+        breast_job(body(), GRID)
     shares = [step.fraction for step in seen]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
@@ -62,8 +63,8 @@ def test_a_model_that_looks_for_the_breast_says_so_before_all_else():
     segmenter = TrainedSegmenter(card, recipe=recipe, runner=Runner())
     case = Case("A", GRID, body().astype(np.int16)[None], (Phase(0),))
     seen = []
-    with suppress(Cancelled):
-        run_job(segmenter.predict(case), seen.append)
+    with suppress(Cancelled), listening(seen.append):
+        segmenter.predict(case)
     looking = [step.fraction for step in seen if step.text == "Looking for the breast"]
     assert len(set(looking)) >= 5
     assert looking == sorted(looking)

@@ -22,7 +22,6 @@ from bundle_maker import (  # noqa: E402
     write_bundle,
 )
 
-from napari_mamamia.core.progress import run_job  # noqa: E402
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
 from napari_mamamia.segmentation.run.engines import load_engine  # noqa: E402
 from napari_mamamia.segmentation.run.weights import recognise_model  # noqa: E402
@@ -44,13 +43,13 @@ def one_thread():
 
 def engine_of(bundle):
     settings = EngineSettings(threads=1, device="cpu", keep_probability=True)
-    return run_job(load_engine(recognise_model(bundle), settings))
+    return load_engine(recognise_model(bundle), settings)
 
 
 def ours(bundle, arrays, grid=GRID):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing of MONAI's talk reaches the user
-        return run_job(engine_of(bundle).predict(arrays, grid))
+        return engine_of(bundle).predict(arrays, grid)
 
 
 def require_equal(bundle, inference, folder, channels=2, grid=GRID, model=None):
@@ -214,8 +213,8 @@ def test_the_plan_knows_the_shape_and_the_windows_of_the_run(tmp_path):
     bundle = write_bundle(tmp_path / "b", inference)
     engine = engine_of(bundle)
     arrays = images(GRID)
-    planned, found = engine.plan(GRID), run_job(engine.predict(arrays, GRID))
-    data = run_job(engine.transforms.prepare(arrays, GRID))
+    planned, found = engine.plan(GRID), engine.predict(arrays, GRID)
+    data = engine.transforms.prepare(arrays, GRID)
     assert planned.model_shape == tuple(data["image"].shape[:0:-1])
     assert planned.tiles == found.ran.tiles > 3
     assert planned.passes == planned.folds == 1

@@ -19,7 +19,6 @@ pytest.importorskip("monai")
 from bundle_maker import config, metadata, network, write_bundle  # noqa: E402
 
 from napari_mamamia.core.errors import MissingExtraError, ModelError  # noqa: E402
-from napari_mamamia.core.progress import run_job  # noqa: E402
 from napari_mamamia.segmentation.bundle.allowed import (  # noqa: E402
     AFTER,
     BEFORE,
@@ -64,7 +63,7 @@ def refusal(path):
     assert card.kind is ModelKind.MONAI_BUNDLE
     assert card.missing
     with pytest.raises(ModelError):
-        run_job(load_engine(card, EngineSettings(device="cpu")))
+        load_engine(card, EngineSettings(device="cpu"))
     return "; ".join(card.missing)
 
 
@@ -144,7 +143,7 @@ def test_a_pickle_with_a_payload_names_what_it_would_call(whole, tmp_path, mark)
     bundle = bundle_with(whole, tmp_path / "b")
     torch.save({"model": {}, "log": Payload()}, bundle / "models" / "model.pt")
     with pytest.raises(ModelError, match=r"would call posix\.system: it was not opened"):
-        run_job(load_engine(recognise_model(bundle), EngineSettings(device="cpu")))
+        load_engine(recognise_model(bundle), EngineSettings(device="cpu"))
 
 
 def test_a_zip_with_a_name_that_leaves_its_folder_is_refused(whole, tmp_path):
@@ -243,14 +242,14 @@ def test_weights_that_do_not_fit_and_files_cut_off_are_said(whole, tmp_path):
     other = config() | {"network_def": network("UNet", channels=2, outputs=4)}
     bundle = bundle_with(whole, tmp_path / "b", other)
     with pytest.raises(ModelError, match="do not fit"):
-        run_job(load_engine(recognise_model(bundle), EngineSettings(device="cpu")))
+        load_engine(recognise_model(bundle), EngineSettings(device="cpu"))
     weights = (whole / "models" / "model.pt").read_bytes()
     (bundle / "models" / "model.pt").write_bytes(weights[: len(weights) // 2])
     with pytest.raises(ModelError, match="damaged"):
-        run_job(load_engine(recognise_model(bundle), EngineSettings(device="cpu")))
+        load_engine(recognise_model(bundle), EngineSettings(device="cpu"))
     (bundle / "models" / "model.ts").write_bytes(b"no network")
     with pytest.raises(ModelError, match="TorchScript"):
-        run_job(load_engine(recognise_model(bundle), EngineSettings(device="cpu")))
+        load_engine(recognise_model(bundle), EngineSettings(device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -267,7 +266,7 @@ def test_weights_that_do_not_fit_and_files_cut_off_are_said(whole, tmp_path):
 )
 def test_a_setting_that_means_nothing_for_a_bundle_is_refused(whole, chosen, said):
     with pytest.raises(ModelError, match=said):
-        run_job(load_engine(recognise_model(whole), EngineSettings(**chosen)))
+        load_engine(recognise_model(whole), EngineSettings(**chosen))
 
 
 def test_without_monai_the_extra_is_named(whole, monkeypatch):
@@ -276,7 +275,7 @@ def test_without_monai_the_extra_is_named(whole, monkeypatch):
         device.importlib.util, "find_spec", lambda name: None if name == "monai" else there(name)
     )
     with pytest.raises(MissingExtraError, match=r"napari-mamamia\[bundle\]"):
-        run_job(load_engine(recognise_model(whole), EngineSettings()))
+        load_engine(recognise_model(whole), EngineSettings())
 
 
 def test_recognising_a_bundle_needs_neither_torch_nor_monai(whole):
@@ -398,5 +397,5 @@ def test_weights_that_are_a_link_to_a_text_are_refused_without_its_words(whole, 
     (bundle / "models" / "model.pt").unlink()
     (bundle / "models" / "model.pt").symlink_to(secret)
     with pytest.raises(ModelError) as refused:
-        run_job(load_engine(recognise_model(bundle), EngineSettings(threads=1)))
+        load_engine(recognise_model(bundle), EngineSettings(threads=1))
     assert "root:" not in str(refused.value)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -19,7 +20,7 @@ from bundle_maker import config, images, oblique_grid, write_bundle  # noqa: E40
 from napari_mamamia.core.box import Box  # noqa: E402
 from napari_mamamia.core.errors import CaseError, ModelError  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
-from napari_mamamia.core.progress import run_job  # noqa: E402
+from napari_mamamia.core.progress import listening  # noqa: E402
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
 from napari_mamamia.segmentation.model.planner import LADDER, Budget, OverLimitError  # noqa: E402
 from napari_mamamia.segmentation.run.engine_host import EngineHost  # noqa: E402
@@ -40,7 +41,7 @@ def bundle(tmp_path_factory):
 
 
 def engine_of(path, settings=ONE):
-    return run_job(load_engine(recognise_model(path), settings))
+    return load_engine(recognise_model(path), settings)
 
 
 class Calls(torch.nn.Module):
@@ -57,7 +58,8 @@ class Calls(torch.nn.Module):
 
 def test_progress_names_every_group_of_windows_and_ends_at_the_total(bundle):
     engine, seen = engine_of(bundle), []
-    found = run_job(engine.predict(images(GRID), GRID), seen.append)
+    with listening(seen.append):
+        found = engine.predict(images(GRID), GRID)
     windows = [step.text for step in seen if "window" in step.text]
     assert len(windows) == -(-found.ran.tiles // 3)
     assert [step.done for step in seen] == sorted(step.done for step in seen)
@@ -68,7 +70,7 @@ def test_progress_names_every_group_of_windows_and_ends_at_the_total(bundle):
 def test_a_cancel_between_windows_computes_no_further_one(bundle):
     engine = engine_of(bundle)
     engine.network = calls = Calls(engine.network)
-    job = engine.predict(images(GRID), GRID)
+    job = Stepped(engine.predict, images(GRID), GRID)
     for progress in job:
         if "window 7 of" in progress.text:
             break
@@ -76,22 +78,22 @@ def test_a_cancel_between_windows_computes_no_further_one(bundle):
     job.close()
     assert calls.windows == 6
     assert threads == 1
-    assert run_job(engine.predict(images(GRID), GRID)).labels.any()
+    assert engine.predict(images(GRID), GRID).labels.any()
 
 
 def test_at_the_deadline_no_further_window_is_begun(bundle):
     engine = engine_of(bundle)
     engine.network = calls = Calls(engine.network)
     with pytest.raises(OverLimitError, match="within the time limit"):
-        run_job(engine.predict(images(GRID), GRID, deadline=time.monotonic()))
+        engine.predict(images(GRID), GRID, deadline=time.monotonic())
     assert calls.windows == 0
 
 
 def test_a_region_leaves_out_windows_and_changes_nothing_inside(bundle):
     engine, grid = engine_of(bundle), oblique_grid((14, 70, 62))
-    whole = run_job(engine.predict(images(grid), grid))
+    whole = engine.predict(images(grid), grid)
     box = Box((1, 4, 40), (5, 12, 55))
-    cut = run_job(engine.predict(images(grid), grid, region=box))
+    cut = engine.predict(images(grid), grid, region=box)
     assert 0 < cut.ran.tiles < whole.ran.tiles
     assert cut.ran.tiles + cut.ran.tiles_skipped == whole.ran.tiles
     assert engine.plan(grid, box).tiles == cut.ran.tiles
@@ -111,8 +113,8 @@ def test_a_step_that_looks_around_gets_every_window_whatever_the_region(tmp_path
     )
     engine, grid = engine_of(write_bundle(tmp_path / "b", inference)), oblique_grid((14, 70, 62))
     box = Box((1, 4, 40), (5, 12, 55))
-    whole = run_job(engine.predict(images(grid), grid))
-    cut = run_job(engine.predict(images(grid), grid, region=box))
+    whole = engine.predict(images(grid), grid)
+    cut = engine.predict(images(grid), grid, region=box)
     assert cut.ran.tiles_skipped == engine.plan(grid, box).skipped == 0
     assert np.array_equal(cut.labels[box.slices], whole.labels[box.slices])
 
@@ -120,11 +122,11 @@ def test_a_step_that_looks_around_gets_every_window_whatever_the_region(tmp_path
 def test_wrong_channels_and_broken_images_are_said(bundle):
     engine = engine_of(bundle)
     with pytest.raises(ModelError, match=r"takes 2 channel.*phase 0, phase 1.*got 3"):
-        run_job(engine.predict(images(GRID, 3), GRID))
+        engine.predict(images(GRID, 3), GRID)
     broken = [image.astype(np.float32) for image in images(GRID)]
     broken[1][3, 3, 3] = np.nan
     with pytest.raises(CaseError, match="finite"):
-        run_job(engine.predict(broken, GRID))
+        engine.predict(broken, GRID)
 
 
 def test_what_monai_says_of_a_step_that_fails_reaches_the_user(tmp_path):
@@ -132,7 +134,7 @@ def test_what_monai_says_of_a_step_that_fails_reaches_the_user(tmp_path):
     inference["preprocessing"]["transforms"][2]["axcodes"] = "RA"
     engine = engine_of(write_bundle(tmp_path / "b", inference))
     with pytest.raises(ModelError, match=r"preprocessing#transforms#2 should work with MONAI"):
-        run_job(engine.predict(images(GRID), GRID))
+        engine.predict(images(GRID), GRID)
 
 
 def test_a_network_of_other_extents_than_its_window_is_refused(tmp_path):
@@ -141,7 +143,7 @@ def test_a_network_of_other_extents_than_its_window_is_refused(tmp_path):
     engine = engine_of(write_bundle(tmp_path / "b", inference))
     engine.network = torch.nn.Conv3d(2, 3, 1, stride=2)
     with pytest.raises(ModelError, match="one output of"):
-        run_job(engine.predict(images(GRID), GRID))
+        engine.predict(images(GRID), GRID)
 
 
 def test_a_zip_with_a_folder_inside_runs_too(bundle, tmp_path):
@@ -152,23 +154,21 @@ def test_a_zip_with_a_folder_inside_runs_too(bundle, tmp_path):
     card = recognise_model(packed)
     assert card.is_zip
     assert card.usable
-    found = run_job(engine_of(packed).predict(images(GRID), GRID))
-    assert np.array_equal(
-        found.labels, run_job(engine_of(bundle).predict(images(GRID), GRID)).labels
-    )
+    found = engine_of(packed).predict(images(GRID), GRID)
+    assert np.array_equal(found.labels, engine_of(bundle).predict(images(GRID), GRID).labels)
 
 
 def test_the_worker_gives_the_result_of_this_process(bundle):
     worker, card = Worker(), recognise_model(bundle)
     try:
-        there = run_job(worker.predict(card, ONE, images(GRID), GRID))
-        assert run_job(worker.plan(card, ONE, GRID, None)) == engine_of(bundle).plan(GRID)
-        assert run_job(worker.time_tile(card, ONE)) > 0
+        there = worker.predict(card, ONE, images(GRID), GRID)
+        assert worker.plan(card, ONE, GRID, None) == engine_of(bundle).plan(GRID)
+        assert worker.time_tile(card, ONE) > 0
         with pytest.raises(ModelError, match="no folds"):
-            run_job(worker.plan(card, EngineSettings(folds=("0",)), GRID, None))
+            worker.plan(card, EngineSettings(folds=("0",)), GRID, None)
     finally:
         worker.close()
-    here = run_job(engine_of(bundle).predict(images(GRID), GRID))
+    here = engine_of(bundle).predict(images(GRID), GRID)
     assert np.array_equal(there.labels, here.labels)
     assert np.array_equal(there.probability, here.probability)
     assert there.ran.parameters() == here.ran.parameters()
@@ -189,9 +189,9 @@ def test_the_planner_offers_a_bundle_only_what_it_can_give_up(bundle):
         budget=Budget(1e-3, tuple(r for r in LADDER if r != LADDER[0])),
     )
     with pytest.raises(ModelError, match="is estimated at"):
-        run_job(segmenter.predict(case_of_two()))
+        segmenter.predict(case_of_two())
     assert segmenter.channels() == (("phase 0", "p0"), ("phase 1", "p1"))
-    estimate = run_job(PlannedSegmenter(recognise_model(bundle), ONE).estimate(case_of_two()))
+    estimate = PlannedSegmenter(recognise_model(bundle), ONE).estimate(case_of_two())
     assert estimate.plan.tiles.forwards > 1
 
 
@@ -238,7 +238,7 @@ def test_windows_from_the_configs_are_the_loaded_bundles(steps, tmp_path):
         (spacing,) = [step for step in before if step["_target_"] == "Spacingd"]
         spacing["scale_extent"] = True
     card = recognise_model(write_bundle(tmp_path / "b", inference))
-    engine = run_job(load_engine(card, EngineSettings(threads=1)))
+    engine = load_engine(card, EngineSettings(threads=1))
     for grid in (oblique_grid(), oblique_grid((31, 64, 57))):
         assert tiles_of_bundle(card, EngineSettings(threads=1), grid) == engine.plan(grid)
     engine.close()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.submission.isolation import IsolationKind, find_isolation
@@ -262,7 +263,7 @@ def test_closing_the_job_ends_everything(tmp_path, request, is_closed):
     name = f"mm_stop{is_closed:d}"
     body = f'(out / "begun").touch()\n{LOOP}'
     folder = foreign.write_submission(tmp_path / "foreign_sub", body, name)
-    job = foreign.job_of(tmp_path, folder, isolation)
+    job = Stepped(foreign.job_of, tmp_path, folder, isolation)
     for _ in job:
         if (tmp_path / "work" / "output" / "begun").exists():
             break
@@ -278,7 +279,9 @@ import foreign
 from pathlib import Path
 folder = Path({folder!r})
 isolation = foreign.closed_room() if {is_closed} else foreign.OPEN
-for _ in foreign.job_of(folder, folder / "foreign_sub", isolation):
+sys.path.insert(0, {tests!r})
+from stepped import Stepped
+for _ in Stepped(foreign.job_of, folder, folder / "foreign_sub", isolation):
     if (folder / "work" / "output" / "begun").exists():
         print("begun", flush=True)
 """
@@ -291,7 +294,12 @@ def test_it_ends_with_the_program_that_started_it(tmp_path, request, is_closed):
         request.getfixturevalue("room")
     name = f"mm_gone{is_closed:d}"
     foreign.write_submission(tmp_path / "foreign_sub", f'(out / "begun").touch()\n{LOOP}', name)
-    code = PARENT.format(here=str(Path(__file__).parent), folder=str(tmp_path), is_closed=is_closed)
+    code = PARENT.format(
+        here=str(Path(__file__).parent),
+        tests=str(Path(__file__).parents[1]),
+        folder=str(tmp_path),
+        is_closed=is_closed,
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         assert parent.stdout.readline() == b"begun\n"
         running = processes_named(name)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.challenge_info import challenge_facts
 from napari_mamamia.segmentation.submission.external import Task, read_submission
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits
@@ -127,7 +126,7 @@ def contract(tmp_path, text, task):
     folder = tmp_path / "team"
     folder.mkdir()
     (folder / "model.py").write_text(text)
-    run = run_job(foreign.job_of(tmp_path, folder, OPEN, task=task))
+    run = foreign.job_of(tmp_path, folder, OPEN, task=task)
     calls = tmp_path / "work" / "output" / "calls.txt"
     return run, calls.read_text() if calls.exists() else ""
 
@@ -172,7 +171,7 @@ def test_a_model_that_imports_with_a_dot_is_loaded_as_a_package(tmp_path):
     (folder / "helper.py").write_text("NAME = 'helper'\n")
     text = "from .helper import NAME\n" + BOTH.replace('" ".join(self.calls)', "NAME")
     (folder / "model.py").write_text(text)
-    run = run_job(foreign.job_of(tmp_path, folder, OPEN, task=Task.BOTH))
+    run = foreign.job_of(tmp_path, folder, OPEN, task=Task.BOTH)
     assert run.ending is Ending.FINISHED, run.reason
     assert (tmp_path / "work" / "output" / "calls.txt").read_text() == "helper"
 

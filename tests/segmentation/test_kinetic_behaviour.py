@@ -9,12 +9,13 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
@@ -67,7 +68,7 @@ def case_of(signal, times=TIMES_S, affine=LPS, case_id="HAND", loaded=True):
 
 
 def predict(case, prompt=None, **settings):
-    return run_job(KineticSegmenter(KineticSettings(**settings)).predict(case, prompt))
+    return KineticSegmenter(KineticSettings(**settings)).predict(case, prompt)
 
 
 def candidate_mask(candidate, shape=SHAPE):
@@ -521,7 +522,8 @@ def test_an_oblique_affine_is_no_problem(one_blob):
 @pytest.mark.parametrize("prompt", [None, Click(FIRST), BoxPrompt(Box((10, 15, 15), (30, 40, 40)))])
 def test_progress_rises_to_its_total_and_says_what_happens(one_blob, prompt):
     seen = []
-    run_job(KineticSegmenter().predict(one_blob[0], prompt), seen.append)
+    with listening(seen.append):
+        KineticSegmenter().predict(one_blob[0], prompt)
     fractions = [progress.fraction for progress in seen]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1
@@ -531,10 +533,10 @@ def test_progress_rises_to_its_total_and_says_what_happens(one_blob, prompt):
 
 def test_the_job_can_be_closed_at_any_step(one_blob):
     segmenter = KineticSegmenter()
-    steps = len(list(segmenter.predict(one_blob[0])))
+    steps = len(list(Stepped(segmenter.predict, one_blob[0])))
     assert steps > 10
     for stop in range(1, steps, max(steps // 12, 1)):
-        job = segmenter.predict(one_blob[0])
+        job = Stepped(segmenter.predict, one_blob[0])
         for _ in range(stop):
             next(job)
         job.close()

@@ -7,7 +7,6 @@ the segmenter looks for. What is tested here is that nothing broke, not how good
 import numpy as np
 import pytest
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import PhantomSpec, Tissue, TumourSpec, make_phantom
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
@@ -48,7 +47,7 @@ def masks_of(prediction, shape):
 def tried(request):
     """Return the phantoms of one orientation with their predictions, made once."""
     phantoms = [easy(request.param, seed) for seed in SEEDS]
-    return [(p, run_job(KineticSegmenter().predict(p.case))) for p in phantoms]
+    return [(p, KineticSegmenter().predict(p.case)) for p in phantoms]
 
 
 def test_the_best_candidate_overlaps_the_truth_in_most_phantoms(tried):
@@ -69,7 +68,7 @@ def test_a_click_in_the_middle_of_the_tumour_outlines_it(tried):
         inside = np.argwhere(phantom.reference.array)
         middle = inside[np.abs(inside - inside.mean(axis=0)).sum(axis=1).argmin()]
         voxel = tuple(int(i) for i in middle)
-        found = run_job(KineticSegmenter().predict(phantom.case, Click(voxel)))
+        found = KineticSegmenter().predict(phantom.case, Click(voxel))
         assert found.mask.array[voxel]
         score = dice(found.mask.array, phantom.reference.array)
         assert score >= 0.6, (phantom.case.case_id, score)

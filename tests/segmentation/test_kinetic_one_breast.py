@@ -7,7 +7,6 @@ the tumour, nipple and skin, a cropped view, thick slices, three phases. No evid
 import numpy as np
 import pytest
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.phantom import Tissue, make_phantom
 from napari_mamamia.phantom.data_set import plan_one_breast
@@ -20,7 +19,7 @@ QUICK = (0, 1, 4, 5, 6)
 
 def tried(index, seed=0):
     phantom = make_phantom(plan_one_breast(index, seed).spec)
-    return phantom, run_job(KineticSegmenter().predict(phantom.case))
+    return phantom, KineticSegmenter().predict(phantom.case)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
 
@@ -52,7 +51,7 @@ def test_the_real_slice_is_192_by_192_at_1_mm_towards_psr(real_case):
 
 
 def test_the_mask_lies_on_the_rim_enhancing_tumour(real_case):
-    prediction = run_job(KineticSegmenter().predict(real_case))
+    prediction = KineticSegmenter().predict(real_case)
     assert_lies_on_the_tumour(prediction.mask.array, 1.0)
     assert 1 <= len(prediction.candidates) <= 5
     assert prediction.candidates[0].reasons[0].endswith("% at 148 s")
@@ -60,7 +59,7 @@ def test_the_mask_lies_on_the_rim_enhancing_tumour(real_case):
 
 def test_the_mask_lies_on_the_tumour_without_times_too(real_case):
     phases = tuple(replace(phase, time_s=None) for phase in real_case.phases)
-    prediction = run_job(KineticSegmenter().predict(replace(real_case, phases=phases)))
+    prediction = KineticSegmenter().predict(replace(real_case, phases=phases))
     assert_lies_on_the_tumour(prediction.mask.array, 1.0)
     assert any("times unknown" in note for note in prediction.notes)
 
@@ -68,12 +67,12 @@ def test_the_mask_lies_on_the_tumour_without_times_too(real_case):
 def test_a_click_in_the_tumour_and_a_box_around_it_give_the_tumour(real_case):
     middle = tuple(int(c) for c in TUMOUR.centre)
     for prompt in (Click(middle), BoxPrompt(TUMOUR)):
-        prediction = run_job(KineticSegmenter().predict(real_case, prompt))
+        prediction = KineticSegmenter().predict(real_case, prompt)
         assert_lies_on_the_tumour(prediction.mask.array, 1.0)
 
 
 def test_the_middle_of_the_tumour_that_hardly_enhances_is_filled(real_case):
-    mask = run_job(KineticSegmenter().predict(real_case)).mask.array
+    mask = KineticSegmenter().predict(real_case).mask.array
     inside = Box.around(mask)
     _, y, x = (int(c) for c in inside.centre)
     assert mask[0, y, x]

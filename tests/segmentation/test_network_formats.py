@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import network_from
@@ -62,10 +63,10 @@ def own_cache(tmp_path_factory, monkeypatch):
 def run(folder, settings=ONE, grid=GRID, arrays=None, **how):
     card = recognise_model(folder)
     assert card.missing == ()
-    engine = run_job(load_engine(card, settings))
+    engine = load_engine(card, settings)
     arrays = made.volumes(grid.shape) if arrays is None else arrays
     try:
-        return run_job(engine.predict(arrays, grid, **how))
+        return engine.predict(arrays, grid, **how)
     finally:
         engine.close()
 
@@ -274,7 +275,7 @@ def test_a_header_of_safetensors_may_stand_for_the_recipe(files, tmp_path):
 
 
 def test_steps_and_copies_give_the_planned_number_of_tiles(tiny):
-    engine = run_job(load_engine(recognise_model(tiny(mirror_axes=[0, 1, 2])), ONE))
+    engine = load_engine(recognise_model(tiny(mirror_axes=[0, 1, 2])), ONE)
     assert (engine.plan(GRID).tiles, engine.plan(GRID).passes, engine.plan(GRID).folds) == (
         10,
         8,
@@ -293,14 +294,15 @@ def test_a_deadline_before_the_last_tile_leaves_nothing_half_done(tiny):
 
 
 def test_progress_comes_with_every_tile_and_a_cancelled_run_can_be_repeated(tiny):
-    engine = run_job(load_engine(recognise_model(tiny()), ONE))
+    engine = load_engine(recognise_model(tiny()), ONE)
     arrays = made.volumes(SHAPE)
-    job = engine.predict(arrays, GRID)
+    job = Stepped(engine.predict, arrays, GRID)
     texts = [next(job).text for _ in range(6)]
     job.close()
     assert "Predicting: tile 1 of 10" in texts
     seen = []
-    run_job(engine.predict(arrays, GRID), seen.append)
+    with listening(seen.append):
+        engine.predict(arrays, GRID)
     assert {f"Predicting: tile {n} of 10" for n in range(1, 11)} <= {step.text for step in seen}
     assert seen[-1].fraction == 1
 
@@ -310,11 +312,11 @@ def test_the_models_process_gives_the_same_labels(files, module):
     arrays = made.volumes(SHAPE)
     worker = Worker()
     try:
-        far = run_job(worker.predict(card, ONE, arrays, GRID))
-        assert run_job(worker.plan(card, ONE, GRID, None)).tiles == 10
+        far = worker.predict(card, ONE, arrays, GRID)
+        assert worker.plan(card, ONE, GRID, None).tiles == 10
     finally:
         worker.close()
-    near = run_job(EngineHost().predict(card, ONE, arrays, GRID))
+    near = EngineHost().predict(card, ONE, arrays, GRID)
     np.testing.assert_array_equal(far.labels, near.labels)
     np.testing.assert_array_equal(far.probability, near.probability)
     assert far.ran.backend == "onnxruntime"
@@ -324,9 +326,9 @@ def test_a_host_loads_anew_where_the_recipe_differs(files):
     host = EngineHost()
     card = recognise_model(files["script"])
     arrays = made.volumes(SHAPE)
-    first = run_job(host.predict(card, ONE, arrays, GRID))
+    first = host.predict(card, ONE, arrays, GRID)
     other = replace(card, network=replace(card.network, labels=(("tumour", 7), ("vessel", 9))))
-    second = run_job(host.predict(other, ONE, arrays, GRID))
+    second = host.predict(other, ONE, arrays, GRID)
     np.testing.assert_array_equal(first.labels == 1, second.labels == 7)
     assert (first.labels == 1).any()
 

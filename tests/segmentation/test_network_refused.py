@@ -14,7 +14,6 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model import device
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import ModelKind
@@ -66,12 +65,12 @@ def script(tmp_path):
 
 
 def load(folder, settings=ONE):
-    return run_job(load_engine(recognise_model(folder), settings))
+    return load_engine(recognise_model(folder), settings)
 
 
 def run(folder, arrays=None, settings=ONE):
     engine = load(folder, settings)
-    return run_job(engine.predict(made.volumes(made.PATCH) if arrays is None else arrays, GRID))
+    return engine.predict(made.volumes(made.PATCH) if arrays is None else arrays, GRID)
 
 
 def placed(source, folder, **changes):
@@ -468,7 +467,7 @@ def test_a_file_that_is_cut_off_is_refused(name, keep, program, graph, script, t
     data = source.read_bytes()
     (folder / name).write_bytes(data[: int(len(data) * keep)])
     with pytest.raises(ModelError, match=r"whole|recognised|read|holds"):
-        run_job(load_engine(recognise_model(folder), ONE))
+        load_engine(recognise_model(folder), ONE)
 
 
 def test_weights_that_do_not_fit_the_network_of_the_recipe_are_refused(tmp_path):
@@ -572,11 +571,11 @@ def test_bf16_is_no_rung_of_the_ladder_for_onnx_runtime(graph, script, tmp_path)
 
 def test_a_network_is_added_listed_verified_and_changes_are_noticed(graph, tmp_path):
     folder, registry = placed(graph, tmp_path / "m"), tmp_path / "registry"
-    entry = run_job(add_model(folder / "net.onnx", registry, "mine"))
+    entry = add_model(folder / "net.onnx", registry, "mine")
     assert list_models(registry)[0].card.network == entry.card.network
-    assert run_job(verify_model(find_model("mine", registry))).is_whole
+    assert verify_model(find_model("mine", registry)).is_whole
     (folder / "net.onnx").write_bytes(graph.read_bytes() + b"\x00")
-    assert not run_job(verify_model(entry)).is_whole
+    assert not verify_model(entry).is_whole
 
 
 def test_a_recipe_of_ones_own_can_describe_a_network_that_has_none(graph, tmp_path):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -31,7 +30,7 @@ def outputs_of(card, **settings):
     from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
     from napari_mamamia.segmentation.nnunet import load as nnunet_load
 
-    engine = run_job(nnunet_load.load_nnunet(card, EngineSettings(threads=1, **settings)))
+    engine = nnunet_load.load_nnunet(card, EngineSettings(threads=1, **settings))
     kept = []
     export = nnunet_engine.export_labels
 
@@ -41,7 +40,7 @@ def outputs_of(card, **settings):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nnunet_engine, "export_labels", listening)
-        result = run_job(engine.predict(arrays(), GRID))
+        result = engine.predict(arrays(), GRID)
     return kept[0], result
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -42,7 +42,7 @@ def card(made, tmp_path):
 def engine_of(card):
     from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
-    return run_job(load_nnunet(card, EngineSettings(threads=1)))
+    return load_nnunet(card, EngineSettings(threads=1))
 
 
 def arrays():
@@ -76,7 +76,8 @@ def clock(monkeypatch):
 
 def test_the_first_stage_moves_the_progress_by_its_share(card):
     seen = []
-    run_job(engine_of(card).predict(arrays(), GRID), seen.append)
+    with listening(seen.append):
+        engine_of(card).predict(arrays(), GRID)
     shares = [step.fraction for step in seen]
     assert shares == sorted(shares)
     first = [step for step in seen if step.text.startswith("First stage: ")]
@@ -88,14 +89,14 @@ def test_the_first_stage_moves_the_progress_by_its_share(card):
 
 
 def test_without_a_limit_both_stages_are_whole(card, clock):
-    result = run_job(engine_of(card).predict(arrays(), GRID))
+    result = engine_of(card).predict(arrays(), GRID)
     assert clock.now == 2 * 1 + 2 * 8
     assert result.ran.cut_short == ""
     assert [name for name, _ in result.ran.seconds][:2] == ["first stage", "prepare"]
 
 
 def test_the_first_stage_leaves_the_second_its_share_of_the_time(card, clock):
-    result = run_job(engine_of(card).predict(arrays(), GRID, deadline=9.0))
+    result = engine_of(card).predict(arrays(), GRID, deadline=9.0)
     # one fold of one tile, then one of eight; the first stage's second fold would be too much
     assert clock.now == 1 + 8
     assert result.ran.folds_done == ("0",)
@@ -105,7 +106,7 @@ def test_the_first_stage_leaves_the_second_its_share_of_the_time(card, clock):
 
 def test_the_first_fold_of_the_first_stage_may_take_more_than_its_share(card, clock):
     clock.first = 3.0
-    result = run_job(engine_of(card).predict(arrays(), GRID, deadline=12.0))
+    result = engine_of(card).predict(arrays(), GRID, deadline=12.0)
     assert clock.now == 3 + 9  # the second stage's next fold is stopped after its first tile
     assert result.ran.folds_done == ("0",)
 
@@ -115,7 +116,7 @@ def test_a_first_stage_that_takes_all_the_time_is_over_the_limit(card, clock):
 
     clock.first = 20.0
     with pytest.raises(OverLimitError, match="should finish one fold within the time limit"):
-        run_job(engine_of(card).predict(arrays(), GRID, deadline=12.0))
+        engine_of(card).predict(arrays(), GRID, deadline=12.0)
 
 
 def test_the_plan_of_a_cascade_counts_its_first_stage(card):

@@ -11,7 +11,6 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -101,11 +100,11 @@ def stock_labels(root, arrays, spacing, settings, previous=None):
 def engine_of(root, settings):
     from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
-    return run_job(load_nnunet(recognise_model(root), settings))
+    return load_nnunet(recognise_model(root), settings)
 
 
 def our_labels(root, arrays, grid, settings, region=None):
-    return run_job(engine_of(root, settings).predict(arrays, grid, region=region)).labels
+    return engine_of(root, settings).predict(arrays, grid, region=region).labels
 
 
 MODELS = {
@@ -177,7 +176,7 @@ def test_input_and_outputs_of_the_network_are_those_of_nnunet_to_the_bit(
     averaged = nnunet_engine.NnUNetEngine._averaged
 
     def listening(engine, prepared, *rest):
-        found = yield from averaged(engine, prepared, *rest)
+        found = averaged(engine, prepared, *rest)
         ours.extend([prepared.data, found[0]])
         return found
 
@@ -254,7 +253,7 @@ def test_inside_a_region_the_labels_are_those_of_the_whole_volume(made, tmp_path
     expected = stock_labels(root, arrays, grid.spacing_mm, settings)
     region = Box((3, 5, 6), (9, 16, 15))
     engine = engine_of(root, settings)
-    found = run_job(engine.predict(arrays, grid, region=region))
+    found = engine.predict(arrays, grid, region=region)
     assert found.ran.tiles_skipped > found.ran.tiles
     assert expected[region.slices].any()
     assert np.array_equal(found.labels[region.slices], expected[region.slices])
@@ -272,7 +271,7 @@ def test_the_real_model_gives_the_stored_mask_inside_a_region(real_data):
     region = Box((20, 236, 120), (26, 256, 150))
     settings = EngineSettings(mirroring=False)
     engine = engine_of(folder, settings)
-    found = run_job(engine.predict(arrays, Grid(stock.shape, images[0].affine), region=region))
+    found = engine.predict(arrays, Grid(stock.shape, images[0].affine), region=region)
     assert np.count_nonzero(stock[region.slices]) == 1234
     # ties in half precision may fall otherwise on another processor: 27 in 211 000 at most
     assert np.count_nonzero(found.labels[region.slices] != stock[region.slices]) <= 1
@@ -300,7 +299,7 @@ def test_foreground_between_the_voxels_of_a_coarser_case_is_that_of_nnunet(made,
         logits[0] = 1.0
         logits[(1, *place)] = 9.0
         prepared = Prepared(None, model_frame(grid, plans), Box.whole((8, 8, 8)), (1.0, 1.0, 1.0))
-        ours = run_job(export_labels(logits.clone(), prepared, plans))
+        ours = export_labels(logits.clone(), prepared, plans)
         properties = {
             "spacing": [3.0, 3.0, 3.0],
             "shape_before_cropping": (8, 8, 8),

@@ -10,7 +10,6 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.nnunet_plans import read_plans
 from napari_mamamia.segmentation.model.recipe import Recipe
@@ -27,7 +26,7 @@ GRID = Grid((16, 16, 16), np.eye(4))
 def loaded(root, **settings):
     from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
-    return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
+    return load_nnunet(recognise_model(root), EngineSettings(**settings))
 
 
 def edited(root, change):
@@ -170,17 +169,17 @@ def test_a_wrong_number_of_channels_is_refused(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec()))
     volume = np.ones(GRID.shape, dtype=np.int16)
     with pytest.raises(ModelError, match=r"takes 2 channel\(s\) \(DCE_pre, DCE_post1\), got 1"):
-        run_job(engine.predict([volume], GRID))
+        engine.predict([volume], GRID)
 
 
 def test_an_empty_or_infinite_volume_is_refused(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec()))
     empty = np.zeros(GRID.shape, dtype=np.int16)
     with pytest.raises(CaseError, match="every voxel of the input is zero"):
-        run_job(engine.predict([empty, empty], GRID))
+        engine.predict([empty, empty], GRID)
     broken = np.full(GRID.shape, np.nan, dtype=np.float32)
     with pytest.raises(CaseError, match="finite everywhere"):
-        run_job(engine.predict([empty, broken], GRID))
+        engine.predict([empty, broken], GRID)
 
 
 def test_a_graphics_card_that_is_not_there_is_refused(made, tmp_path):
@@ -318,7 +317,7 @@ def test_weights_that_give_no_numbers_are_an_error_and_never_an_empty_mask(made,
     torch.save(content, file)
     volume = np.random.default_rng(3).normal(100, 20, GRID.shape).astype(np.float32)
     with pytest.raises(ModelError, match=r"NaN or infinite: the weights are damaged"):
-        run_job(loaded(root).predict([volume], GRID))
+        loaded(root).predict([volume], GRID)
 
 
 @pytest.mark.parametrize(("key", "order"), [("order", 99), ("order", -1), ("order_z", 6)])
@@ -337,7 +336,7 @@ def test_a_case_whose_spacing_cannot_be_meant_is_refused_with_the_numbers(
     grid = Grid((16, 16, 16), np.diag([spacing_mm, spacing_mm, spacing_mm, 1.0]))
     volume = np.ones(grid.shape, np.int16)
     with pytest.raises(ModelError, match="correct the spacing of the images") as refused:
-        run_job(engine.predict([volume], grid))
+        engine.predict([volume], grid)
     assert extents in str(refused.value)
     with pytest.raises(ModelError, match="correct the spacing of the images"):
         engine.plan(grid)
@@ -347,7 +346,7 @@ def test_plans_that_resample_the_input_but_not_the_outputs_are_refused(made, tmp
     root = made.write_model(tmp_path, made.Spec(channels=("a",), spacing=(2.0, 2.0, 2.0)))
     edited(root, lambda c: c.update(resampling_fn_probabilities="no_resampling_hack"))
     with pytest.raises(ModelError, match="resample the input and not the outputs"):
-        run_job(loaded(root).predict([np.ones(GRID.shape, np.int16)], GRID))
+        loaded(root).predict([np.ones(GRID.shape, np.int16)], GRID)
 
 
 @pytest.mark.parametrize("said", [1, 10**6])
@@ -366,7 +365,7 @@ def test_a_zip_that_lies_about_the_size_of_a_file_is_refused(made, tmp_path, sai
     data[entry + 24 : entry + 28] = said.to_bytes(4, "little")
     path.write_bytes(data)
     with pytest.raises(ModelError):
-        run_job(load_zip(path))
+        load_zip(path)
 
 
 def load_zip(path):

@@ -7,12 +7,13 @@ import time
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, Ran
 from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep
 from napari_mamamia.segmentation.model.recipe import Recipe
@@ -44,7 +45,7 @@ def case_of(phases=2, grid=GRID, seed=2):
 def loaded(root, **settings):
     from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
-    return run_job(load_nnunet(recognise_model(root), EngineSettings(**settings)))
+    return load_nnunet(recognise_model(root), EngineSettings(**settings))
 
 
 def test_importing_the_rooms_brings_no_torch():
@@ -63,14 +64,15 @@ def test_without_torch_the_pip_command_is_named(made, tmp_path, monkeypatch):
     segmenter = TrainedSegmenter(recognise_model(made.write_model(tmp_path, made.Spec())))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"napari-mamamia\[segment\]"):
-        run_job(segmenter.predict(case_of()))
+        segmenter.predict(case_of())
 
 
 def test_progress_comes_with_every_tile_and_copy_and_ends_at_the_total(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec(mirror=(0, 1))))
-    job = engine.predict(list(case_of().signal), GRID)
+    job = Stepped(engine.predict, list(case_of().signal), GRID)
     seen = []
-    run_job(job, seen.append)
+    with listening(seen.append):
+        job()
     plan = engine.plan(GRID)
     assert (plan.passes, plan.folds) == (4, 1)
     assert sum("tile" in progress.text for progress in seen) == plan.tiles * 4 == plan.forwards
@@ -83,7 +85,7 @@ def test_a_closed_run_leaves_no_thread_and_gives_torch_its_threads_back(made, tm
     engine = loaded(made.write_model(tmp_path, made.Spec(mirror=None)), threads=2)
     before = threading.active_count()
     for stop_after in (1, 5, 12):
-        job = engine.predict(list(case_of().signal), GRID)
+        job = Stepped(engine.predict, list(case_of().signal), GRID)
         for _ in range(stop_after):
             next(job)
         assert torch.get_num_threads() == 2
@@ -92,12 +94,12 @@ def test_a_closed_run_leaves_no_thread_and_gives_torch_its_threads_back(made, tm
     assert threading.active_count() == before
     assert not torch.is_inference_mode_enabled()
     assert torch.is_grad_enabled()
-    assert run_job(engine.predict(list(case_of().signal), GRID)).labels.shape == GRID.shape
+    assert engine.predict(list(case_of().signal), GRID).labels.shape == GRID.shape
 
 
 def test_a_second_run_gives_the_same_labels(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec(folds=("0", "1"), mirror=None)))
-    first, second = (run_job(engine.predict(list(case_of().signal), GRID)) for _ in range(2))
+    first, second = (engine.predict(list(case_of().signal), GRID) for _ in range(2))
     assert np.array_equal(first.labels, second.labels)
 
 
@@ -107,23 +109,23 @@ def test_at_the_deadline_whole_folds_are_averaged_and_the_rest_is_said(made, tmp
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     engine = loaded(root)
     tiles = engine.plan(GRID).tiles
-    found = run_job(engine.predict(list(case_of().signal), GRID, deadline=1.5 * tiles))
+    found = engine.predict(list(case_of().signal), GRID, deadline=1.5 * tiles)
     assert found.ran.folds_done == ("0",)
     assert found.ran.folds_asked == ("0", "1", "2")
     assert found.ran.cut_short == "the time limit came after 1 of 3 folds"
-    alone = run_job(loaded(root, folds=("0",)).predict(list(case_of().signal), GRID))
+    alone = loaded(root, folds=("0",)).predict(list(case_of().signal), GRID)
     assert np.array_equal(found.labels, alone.labels)
 
 
 def test_a_deadline_within_the_first_fold_is_an_error(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec()))
     with pytest.raises(ModelError, match="one fold within the time limit"):
-        run_job(engine.predict(list(case_of().signal), GRID, deadline=time.monotonic()))
+        engine.predict(list(case_of().signal), GRID, deadline=time.monotonic())
 
 
 def test_the_probability_is_above_a_half_where_a_two_class_model_says_tumour(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec(mirror=None, seed=1))
-    found = run_job(loaded(root, keep_probability=True).predict(list(case_of().signal), GRID))
+    found = loaded(root, keep_probability=True).predict(list(case_of().signal), GRID)
     assert found.probability.dtype == np.float16
     assert 0 < np.count_nonzero(found.labels) < found.labels.size
     assert found.probability[found.labels > 0].min() >= 0.499
@@ -133,7 +135,7 @@ def test_the_probability_is_above_a_half_where_a_two_class_model_says_tumour(mad
 def test_a_prediction_carries_what_made_it(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec(folds=("0", "1"), mirror=(0,)))
     segmenter = TrainedSegmenter(recognise_model(root), EngineSettings(folds=("1",)))
-    prediction = run_job(segmenter.predict(case_of()))
+    prediction = segmenter.predict(case_of())
     kept = dict(prediction.parameters)
     assert kept["folds"] == "1"
     assert kept["mirrored_copies"] == 2
@@ -153,7 +155,7 @@ class FixedRunner:
 
     def predict(self, arrays, grid, *, region=None, deadline=None):
         self.region = region
-        yield Progress(0, 1)
+        report_progress(0, 1)
         return EngineResult(
             self.labels, Ran(("0",), ("0",), 1, 0, 1, 0.5, "cpu", "torch", "fp32", 1)
         )
@@ -177,53 +179,53 @@ def segmenter_of(made, tmp_path, recipe=None):
 
 def test_candidates_are_regions_by_size(made, tmp_path):
     segmenter, _ = segmenter_of(made, tmp_path)
-    prediction = run_job(segmenter.predict(case_of()))
+    prediction = segmenter.predict(case_of())
     assert [c.volume_mm3 for c in prediction.candidates] == [512.0, 64.0]
     assert np.array_equal(prediction.mask.array, two_balls() > 0)
 
 
 def test_a_click_chooses_the_nearest_region(made, tmp_path):
     segmenter, _ = segmenter_of(made, tmp_path)
-    prediction = run_job(segmenter.predict(case_of(), Click((8, 8, 8))))
+    prediction = segmenter.predict(case_of(), Click((8, 8, 8)))
     assert np.array_equal(prediction.mask.array, two_balls() == 1)
 
 
 def test_a_box_is_the_region_and_nothing_outside_is_kept(made, tmp_path):
     segmenter, runner = segmenter_of(made, tmp_path)
     box = Box((0, 0, 0), (12, 24, 28))
-    prediction = run_job(segmenter.predict(case_of(), BoxPrompt(box)))
+    prediction = segmenter.predict(case_of(), BoxPrompt(box))
     assert runner.region == box
     assert not prediction.mask.array[12:].any()
     assert prediction.mask.array[10:12].any()
     with pytest.raises(CaseError, match="draw it inside"):
-        run_job(segmenter.predict(case_of(), BoxPrompt(Box((0, 0, 0), (99, 2, 2)))))
+        segmenter.predict(case_of(), BoxPrompt(Box((0, 0, 0), (99, 2, 2))))
 
 
 def test_steps_after_the_network_are_applied_and_told(made, tmp_path):
     recipe = Recipe(tumour_labels=(1, 2), post=(PostStep(PostKind.LARGEST),))
     segmenter, _ = segmenter_of(made, tmp_path, recipe)
-    prediction = run_job(segmenter.predict(case_of()))
+    prediction = segmenter.predict(case_of())
     assert np.array_equal(prediction.mask.array, two_balls() == 2)
     assert "largest component: removed 64 voxels (64 mm3)" in prediction.notes
 
 
 def test_only_the_recipes_labels_make_the_mask(made, tmp_path):
     segmenter, _ = segmenter_of(made, tmp_path, Recipe(tumour_labels=(1,)))
-    assert np.array_equal(run_job(segmenter.predict(case_of())).mask.array, two_balls() == 1)
+    assert np.array_equal(segmenter.predict(case_of()).mask.array, two_balls() == 1)
 
 
 def test_reversed_phases_are_told(made, tmp_path):
     segmenter, _ = segmenter_of(made, tmp_path)
     case = case_of()
     reverse = Case(case.case_id, case.grid, case.signal[::-1], case.phases)
-    assert any("wrong order" in note for note in run_job(segmenter.predict(reverse)).notes)
-    assert not any("wrong order" in note for note in run_job(segmenter.predict(case)).notes)
+    assert any("wrong order" in note for note in segmenter.predict(reverse).notes)
+    assert not any("wrong order" in note for note in segmenter.predict(case).notes)
 
 
 def test_too_few_phases_are_refused(made, tmp_path):
     segmenter, _ = segmenter_of(made, tmp_path)
     with pytest.raises(CaseError, match=r"has 1 phase\(s\), this needs at least 2"):
-        run_job(segmenter.predict(case_of(phases=1)))
+        segmenter.predict(case_of(phases=1))
 
 
 def test_a_zip_is_run_from_the_cache(made, tmp_path, monkeypatch):
@@ -233,8 +235,8 @@ def test_a_zip_is_run_from_the_cache(made, tmp_path, monkeypatch):
     root = made.write_model(tmp_path / "results", made.Spec(mirror=None))
     path = shutil.make_archive(str(tmp_path / "model"), "zip", tmp_path / "results")
     arrays = list(case_of().signal)
-    zipped = run_job(loaded(tmp_path / path).predict(arrays, GRID))
-    assert np.array_equal(zipped.labels, run_job(loaded(root).predict(arrays, GRID)).labels)
+    zipped = loaded(tmp_path / path).predict(arrays, GRID)
+    assert np.array_equal(zipped.labels, loaded(root).predict(arrays, GRID).labels)
 
 
 def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_again(monkeypatch):
@@ -252,12 +254,12 @@ def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_aga
     data = torch.arange(8 * 8 * 12, dtype=torch.float32).reshape(1, 8, 8, 12) / 100
     moved = iter([True, False])
     monkeypatch.setattr(nnunet_tiles._Sums, "moved_to_processor", lambda _: next(moved))
-    mean = run_job(nnunet_tiles.sum_tiles(forward, data, grid, 1))
+    mean = nnunet_tiles.sum_tiles(forward, data, grid, 1)
     assert len(grid.places) == 2
     assert len(tries) == 3
     assert torch.equal(tries[1], tries[2])
-    assert torch.equal(mean, run_job(nnunet_tiles.sum_tiles(torch.clone, data, grid, 1)))
+    assert torch.equal(mean, nnunet_tiles.sum_tiles(torch.clone, data, grid, 1))
     assert torch.allclose(mean[:, 3:5, 3:5].float(), data[:, 3:5, 3:5], rtol=2e-2)
     tries.clear()
     with pytest.raises(ModelError, match="with the sums moved out already"):
-        run_job(nnunet_tiles.sum_tiles(forward, data, grid, 1))
+        nnunet_tiles.sum_tiles(forward, data, grid, 1)

@@ -8,7 +8,6 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -42,8 +41,8 @@ def labels_of(root, **settings):
 
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
     chosen = EngineSettings(threads=1, **settings)
-    engine = run_job(load_nnunet(recognise_model(root), chosen))
-    return run_job(engine.predict(arrays, GRID)).labels
+    engine = load_nnunet(recognise_model(root), chosen)
+    return engine.predict(arrays, GRID).labels
 
 
 @pytest.mark.parametrize(

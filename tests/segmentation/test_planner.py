@@ -3,7 +3,7 @@
 import pytest
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.planner import (
     LADDER,
@@ -20,7 +20,7 @@ FOLDS = ("0", "1", "2", "3", "4")
 
 def tiles_of(settings, in_breast):
     """100 tiles of the whole volume, 40 in the breast; step 0.75 leaves a half; 1 Mvoxel."""
-    yield Progress(0, 1)
+    report_progress(0, 1)
     tiles = 40 if in_breast else 100
     tiles = tiles // 2 if settings.step > 0.5 else tiles
     passes = min(settings.most_copies or 8, 8)
@@ -29,14 +29,12 @@ def tiles_of(settings, in_breast):
 
 def pace_of(settings):
     """1 s for each tile, half of it with bf16; 10 s for the rest."""
-    yield Progress(0, 1)
+    report_progress(0, 1)
     return Pace(0.5 if settings.precision == "bf16" else 1.0, 10.0)
 
 
 def planned(limit_s, *rungs, asked=None):
-    return run_job(
-        plan_run(asked or EngineSettings(), FOLDS, tiles_of, pace_of, Budget(limit_s, rungs))
-    )
+    return plan_run(asked or EngineSettings(), FOLDS, tiles_of, pace_of, Budget(limit_s, rungs))
 
 
 def test_the_cost_is_tiles_times_copies_times_folds_and_the_rest_by_size():

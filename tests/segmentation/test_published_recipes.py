@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.recipe import preset
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.services.case.data_set import open_data_set
@@ -235,7 +234,7 @@ def test_a_case_without_coordinates_says_that_its_breast_was_looked_for(
 
     root = made.write_model(tmp_path, made.Spec(channels=("a", "b", "c"), mirror=None))
     segmenter = PlannedSegmenter(recognise_model(root), recipe=preset("mic"))
-    opened = run_job(open_data_set(small_data_set))
-    summary = run_job(predict_data_set(opened, segmenter, tmp_path / "out", ["A_1"]))
+    opened = open_data_set(small_data_set)
+    summary = predict_data_set(opened, segmenter, tmp_path / "out", ["A_1"])
     (saved,) = summary.saved
     assert any("no usable breast_coordinates" in note for note in saved.notes)

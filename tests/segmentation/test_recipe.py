@@ -9,7 +9,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.postprocess import BreastArea, PostKind, PostStep
 from napari_mamamia.segmentation.model.recipe import (
@@ -43,7 +42,7 @@ def case_of(*levels, times=None):
 
 
 def made(case, recipe, channels=1, **more):
-    return run_job(model_input(case, recipe, channels, **more))
+    return model_input(case, recipe, channels, **more)
 
 
 def test_without_a_recipe_channel_k_is_phase_k():

@@ -7,7 +7,6 @@ import os
 import pytest
 
 from napari_mamamia.core.errors import ModelError, SaveConflictError, SaveError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.card import RECIPE_NAME
 from napari_mamamia.segmentation.model.recipe import Recipe, presets, write_recipe
 from napari_mamamia.segmentation.run.registry import (
@@ -35,7 +34,7 @@ def model(made, tmp_path):
 
 
 def test_an_added_model_is_found_by_its_name_and_by_its_path(model, registry):
-    entry = run_job(add_model(model, registry))
+    entry = add_model(model, registry)
     assert entry.name == "Dataset900_Made_3d_fullres"
     assert [found.name for found in list_models(registry)] == [entry.name]
     by_name, by_path = find_model(entry.name, registry), find_model(str(model), registry)
@@ -46,21 +45,21 @@ def test_an_added_model_is_found_by_its_name_and_by_its_path(model, registry):
 
 
 def test_two_models_of_one_name_need_two_names(made, tmp_path, model, registry):
-    run_job(add_model(model, registry))
+    add_model(model, registry)
     other = made.write_model(tmp_path / "b", made.Spec(seed=1))
     with pytest.raises(SaveConflictError, match="was added already"):
-        run_job(add_model(other, registry))
-    run_job(add_model(other, registry, "second"))
+        add_model(other, registry)
+    add_model(other, registry, "second")
     assert [entry.name for entry in list_models(registry)] == [
         "Dataset900_Made_3d_fullres",
         "second",
     ]
-    run_job(add_model(model, registry))  # the same one again is no conflict
+    add_model(model, registry)  # the same one again is no conflict
 
 
 def test_the_own_models_name_is_not_given_away(model, registry):
     with pytest.raises(SaveConflictError, match="own model"):
-        run_job(add_model(model, registry, "kinetic"))
+        add_model(model, registry, "kinetic")
 
 
 def test_what_cannot_be_run_is_refused_with_the_reason_and_not_kept(tmp_path, registry):
@@ -68,35 +67,35 @@ def test_what_cannot_be_run_is_refused_with_the_reason_and_not_kept(tmp_path, re
     old.mkdir()
     (old / "plans.pkl").write_bytes(b"")
     with pytest.raises(ModelError, match="nnU-Net v1"):
-        run_job(add_model(old, registry))
+        add_model(old, registry)
     (tmp_path / "net.onnx").write_bytes(b"")
     with pytest.raises(ModelError, match="a whole ONNX model, but it cannot be read"):
-        run_job(add_model(tmp_path / "net.onnx", registry))
+        add_model(tmp_path / "net.onnx", registry)
     assert list_models(registry) == ()
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_model_on_a_disk_that_cannot_be_written_is_added(model, registry):
     model.chmod(0o555)
-    assert run_job(add_model(model, registry)).card.usable
+    assert add_model(model, registry).card.usable
 
 
 def test_a_registry_that_cannot_be_written_is_told(model, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SaveError):
-        run_job(add_model(model, tmp_path / "file" / "registry"))
+        add_model(model, tmp_path / "file" / "registry")
 
 
 def test_nothing_is_written_beside_the_model(model, registry):
     before = sorted(path.name for path in model.rglob("*"))
-    entry = run_job(add_model(model, registry))
+    entry = add_model(model, registry)
     set_recipe(entry, Recipe("mine", channels=("p0", "p1")), registry)
     assert sorted(path.name for path in model.rglob("*")) == before
     assert find_model(entry.name, registry).recipe.title == "mine"
 
 
 def test_a_recipe_is_the_chosen_one_else_the_users_else_the_one_beside_the_model(model, registry):
-    entry = run_job(add_model(model, registry))
+    entry = add_model(model, registry)
     assert model_recipe(entry) == Recipe()
     write_recipe(Recipe("beside"), model / RECIPE_NAME)
     entry = find_model(entry.name, registry)
@@ -107,17 +106,17 @@ def test_a_recipe_is_the_chosen_one_else_the_users_else_the_one_beside_the_model
 
 
 def test_weights_that_changed_are_found(model, registry):
-    entry = run_job(add_model(model, registry))
-    assert run_job(verify_model(entry)).is_whole
+    entry = add_model(model, registry)
+    assert verify_model(entry).is_whole
     file = model / "fold_0" / "checkpoint_final.pth"
     file.write_bytes(file.read_bytes() + b"x")
-    found = run_job(verify_model(find_model(entry.name, registry)))
+    found = verify_model(find_model(entry.name, registry))
     assert not found.is_whole
     assert "has changed" in found.files[0][1]
 
 
 def test_a_model_that_went_away_stays_in_the_list_with_the_reason(model, registry):
-    entry = run_job(add_model(model, registry))
+    entry = add_model(model, registry)
     model.rename(model.with_name("moved"))
     (found,) = list_models(registry)
     assert "nothing is there" in found.problem
@@ -126,7 +125,7 @@ def test_a_model_that_went_away_stays_in_the_list_with_the_reason(model, registr
 
 
 def test_a_damaged_entry_does_not_hide_the_others(model, registry):
-    run_job(add_model(model, registry))
+    add_model(model, registry)
     (registry / "broken.json").write_text("{")
     (registry / "foreign.json").write_text(json.dumps({"path": "x"}))
     problems = {entry.name: entry.problem for entry in list_models(registry)}
@@ -147,7 +146,7 @@ def test_a_recipe_that_is_given_with_a_model_is_kept_as_the_users_own(made, tmp_
         '{"format": "napari-mamamia recipe", "version": 1, '
         '"title": "mine", "channels": ["p1", "p0"]}'
     )
-    added = run_job(add_model(root, registry, "mine", str(file)))
+    added = add_model(root, registry, "mine", str(file))
     file.unlink()
     assert added.recipe.channels == ("p1", "p0")
     (listed,) = list_models(registry)
@@ -176,7 +175,7 @@ def test_a_recipe_that_does_not_fit_the_model_is_refused_and_nothing_is_kept(
     file = tmp_path / "mine.json"
     file.write_text(recipe.replace("{", '{"format": "napari-mamamia recipe", "version": 1, ', 1))
     with pytest.raises(ModelError, match=said):
-        run_job(add_model(root, tmp_path / "registry", "mine", str(file)))
+        add_model(root, tmp_path / "registry", "mine", str(file))
     assert list_models(tmp_path / "registry") == ()
 
 
@@ -202,7 +201,7 @@ def test_a_registry_that_cannot_be_listed_does_not_look_empty(model, registry, m
     def listdir(path):
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
 
-    run_job(add_model(model, registry))
+    add_model(model, registry)
     monkeypatch.setattr(os, "listdir", listdir)
     with pytest.raises(ModelError, match="should be listed, but Input/output error"):
         list_models(registry)

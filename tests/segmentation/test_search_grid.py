@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from scipy import ndimage
+from tests.stepped import Stepped
 
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening, part
 from napari_mamamia.segmentation.kinetic.pooling import pool_factors, pooled, pooled_job, spread
 from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
-from napari_mamamia.segmentation.model.stages import part
 
 
 def slow_pooled(volume, factors):
@@ -44,7 +44,8 @@ def test_values_that_are_not_finite_count_as_0():
 def test_pooling_in_chunks_equals_pooling_in_one_go():
     volume = np.random.default_rng(0).integers(0, 900, (37, 300, 400)).astype(np.int16)
     seen = []
-    result = run_job(pooled_job(volume, (2, 2, 2), "Reading"), seen.append)
+    with listening(seen.append):
+        result = pooled_job(volume, (2, 2, 2), "Reading")
     np.testing.assert_array_equal(result, pooled(volume, (2, 2, 2)))
     assert len(seen) > 2
     assert seen[-1].fraction == 1
@@ -94,21 +95,23 @@ def test_noise_of_nothing_is_0():
 def test_a_part_of_a_longer_job_counts_between_its_ends_and_returns_the_result():
     volume = np.ones((4, 2, 2), dtype=np.int16)
     seen = []
-    result = run_job(part(pooled_job(volume, (1, 1, 1), "Reading"), 20, 60, 100), seen.append)
+    with listening(seen.append), part(20, 60, 100):
+        result = pooled_job(volume, (1, 1, 1), "Reading")
     assert result.shape == (4, 2, 2)
     assert [(p.done, p.total) for p in seen] == [(20, 100), (60, 100)]
 
 
-def test_closing_a_part_closes_the_job_within():
+def test_cancelling_a_part_ends_the_work_within():
     closed = []
 
-    def inner():
+    def work():
         try:
-            yield from pooled_job(np.ones((4, 2, 2)), (1, 1, 1), "Reading")
+            with part(0, 10, 10):
+                pooled_job(np.ones((4, 2, 2)), (1, 1, 1), "Reading")
         finally:
             closed.append(True)
 
-    job = part(inner(), 0, 10, 10)
+    job = Stepped(work)
     next(job)
     job.close()
     assert closed == [True]

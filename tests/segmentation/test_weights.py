@@ -6,9 +6,9 @@ import stat
 import zipfile
 
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import open_files, unpack
 from napari_mamamia.segmentation.run.weights import recognise_model
@@ -144,7 +144,7 @@ def test_a_name_that_leaves_the_folder_is_refused_and_nothing_is_written(name, t
     with pytest.raises(ModelError, match=r"leaves the folder|absolute place"):
         open_files(path)
     with pytest.raises(ModelError):
-        run_job(unpack(path, tmp_path / "cache"))
+        unpack(path, tmp_path / "cache")
     left = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert left == [file for file in before if file.is_file()]
 
@@ -173,7 +173,7 @@ def test_a_member_larger_than_its_directory_says_is_refused(tmp_path):
     data[place + 24 : place + 28] = (10).to_bytes(4, "little")
     path.write_bytes(bytes(data))
     with pytest.raises(ModelError):
-        run_job(unpack(path, tmp_path / "cache"))
+        unpack(path, tmp_path / "cache")
     assert [p for p in (tmp_path / "cache").rglob("*") if p.is_file()] == []
 
 
@@ -181,17 +181,17 @@ def test_a_zip_is_unpacked_once_without_its_pickles(made, tmp_path):
     made.write_model(tmp_path / "results", made.Spec())
     (tmp_path / "results" / "postprocessing.pkl").write_bytes(b"cos\nsystem\n")
     path = zipped(tmp_path / "results", tmp_path / "model.zip")
-    first = run_job(unpack(path, tmp_path / "cache"))
+    first = unpack(path, tmp_path / "cache")
     names = {file.name for file in first.rglob("*") if file.is_file()}
     assert names == {"plans.json", "dataset.json", "checkpoint_final.pth"}
-    assert run_job(unpack(path, tmp_path / "cache")) == first
+    assert unpack(path, tmp_path / "cache") == first
     assert [p.name for p in first.parent.iterdir()] == [first.name]
 
 
 def test_a_closed_unpacking_leaves_nothing(made, tmp_path):
     made.write_model(tmp_path / "results", made.Spec())
     path = zipped(tmp_path / "results", tmp_path / "model.zip")
-    job = unpack(path, tmp_path / "cache")
+    job = Stepped(unpack, path, tmp_path / "cache")
     for _ in range(3):
         next(job)
     job.close()
@@ -227,4 +227,4 @@ def test_a_zip_whose_member_is_smaller_than_its_directory_says_is_named(tmp_path
     data[entry + 24 : entry + 28] = (81).to_bytes(4, "little")
     path.write_bytes(bytes(data))
     with pytest.raises(ModelError, match=r"model\.zip should hold .*but it is smaller"):
-        run_job(unpack(path, tmp_path / "cache"))
+        unpack(path, tmp_path / "cache")

@@ -14,10 +14,11 @@ from pathlib import Path
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 from napari_mamamia.segmentation.run import engine_host
@@ -88,25 +89,26 @@ def until(job, text):
 
 def test_the_result_is_that_of_this_process(worker, card):
     seen = []
-    there = run_job(worker.predict(card, ONE, signal_of(), GRID), seen.append)
-    here = run_job(EngineHost().predict(card, ONE, signal_of(), GRID))
+    with listening(seen.append):
+        there = worker.predict(card, ONE, signal_of(), GRID)
+    here = EngineHost().predict(card, ONE, signal_of(), GRID)
     assert np.array_equal(there.labels, here.labels)
     assert np.array_equal(there.probability, here.probability)
     assert there.ran.parameters() == here.ran.parameters()
     assert there.peak_memory_bytes > 50e6
     assert any("tile" in progress.text for progress in seen)
-    plan = run_job(worker.plan(card, ONE, GRID, None))
-    assert plan == run_job(EngineHost().plan(card, ONE, GRID, None))
-    assert run_job(worker.time_tile(card, ONE)) > 0
+    plan = worker.plan(card, ONE, GRID, None)
+    assert plan == EngineHost().plan(card, ONE, GRID, None)
+    assert worker.time_tile(card, ONE) > 0
 
 
 def test_errors_arrive_as_what_they_are(worker, card):
     with pytest.raises(ModelError, match="channel"):
-        run_job(worker.predict(card, ONE, signal_of(3), GRID))
+        worker.predict(card, ONE, signal_of(3), GRID)
     with pytest.raises(CaseError):
-        run_job(worker.predict(card, ONE, [0 * one for one in signal_of()], GRID))
+        worker.predict(card, ONE, [0 * one for one in signal_of()], GRID)
     with pytest.raises(ModelError, match="fold"):
-        run_job(worker.predict(card, EngineSettings(folds=("7",)), signal_of(), GRID))
+        worker.predict(card, EngineSettings(folds=("7",)), signal_of(), GRID)
 
 
 def test_a_cancel_is_answered_at_once_and_the_process_stays_warm(worker, card, monkeypatch):
@@ -118,18 +120,18 @@ def test_a_cancel_is_answered_at_once_and_the_process_stays_warm(worker, card, m
         return event
 
     monkeypatch.setattr(worker._process, "next", hear)
-    job = worker.predict(card, ONE, signal_of(), GRID)
+    job = Stepped(worker.predict, card, ONE, signal_of(), GRID)
     until(job, "tile 2")
     pid = worker.pid
     job.close()
     assert heard[-1] == "cancelled"
     assert worker.pid == pid
     assert left_behind(os.getpid()) == []
-    assert run_job(worker.predict(card, ONE, signal_of(), GRID)).labels.shape == GRID.shape
+    assert worker.predict(card, ONE, signal_of(), GRID).labels.shape == GRID.shape
 
 
 def test_a_tile_that_does_not_end_after_a_cancel_ends_with_its_process(worker, card):
-    job = worker.predict(card, ONE, signal_of(), GRID)
+    job = Stepped(worker.predict, card, ONE, signal_of(), GRID)
     until(job, "tile 1")
     pid, threads = worker.pid, threading.active_count()
     os.kill(pid, signal.SIGSTOP)  # as a tile of minutes would: no answer
@@ -142,26 +144,26 @@ def test_a_tile_that_does_not_end_after_a_cancel_ends_with_its_process(worker, c
 
 def test_at_the_limit_the_process_is_ended(worker, card):
     with pytest.raises(ModelError, match="within its time limit"):
-        run_job(worker.predict(card, ONE, signal_of(), GRID, kill_at=time.monotonic()))
+        worker.predict(card, ONE, signal_of(), GRID, kill_at=time.monotonic())
     assert left_behind(os.getpid()) == []
 
 
 def test_a_killed_process_is_a_message_with_the_memory_and_the_next_request_works(worker, card):
-    job = worker.predict(card, ONE, signal_of(), GRID)
+    job = Stepped(worker.predict, card, ONE, signal_of(), GRID)
     until(job, "tile 1")
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(OutOfMemoryError, match=r"lack of memory \(it had .* GB at its peak"):
-        run_job(job)
+        job()
     assert left_behind(os.getpid()) == []
-    assert run_job(worker.predict(card, ONE, signal_of(), GRID)).labels.shape == GRID.shape
+    assert worker.predict(card, ONE, signal_of(), GRID).labels.shape == GRID.shape
 
 
 def test_without_work_the_process_ends_and_comes_back(card):
     idle = Worker(idle_s=0.05)
-    run_job(idle.plan(card, ONE, GRID, None))
+    idle.plan(card, ONE, GRID, None)
     pid = idle._process._process.pid
     assert wait_for_end(pid)
-    assert run_job(idle.plan(card, ONE, GRID, None)).tiles > 0
+    assert idle.plan(card, ONE, GRID, None).tiles > 0
     idle.close()
     assert idle.pid is None
 
@@ -202,24 +204,24 @@ def test_torch_never_comes_into_the_parent_and_the_process_dies_with_it(card):
 
 def test_memory_that_does_not_suffice_is_told_with_numbers(card, monkeypatch):
     host = EngineHost()
-    run_job(host.plan(card, ONE, GRID, None))
+    host.plan(card, ONE, GRID, None)
 
     def full(tile):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 7.00 GiB")
 
     monkeypatch.setattr(host._engine.network, "forward", full)
     with pytest.raises(OutOfMemoryError, match="16 x 16 x 16 voxels"):
-        run_job(host.predict(card, ONE, signal_of(), GRID))
+        host.predict(card, ONE, signal_of(), GRID)
 
 
 def test_other_settings_of_one_network_do_not_load_it_again(card, monkeypatch):
     host = EngineHost()
-    run_job(host.plan(card, ONE, GRID, None))
+    host.plan(card, ONE, GRID, None)
     engine = host._engine
-    wide = run_job(host.plan(card, EngineSettings(threads=2, step=1.0), GRID, None))
+    wide = host.plan(card, EngineSettings(threads=2, step=1.0), GRID, None)
     assert host._engine is engine
-    assert wide.tiles < run_job(host.plan(card, ONE, GRID, None)).tiles
-    half = run_job(host.plan(card, EngineSettings(most_copies=2), GRID, None))
+    assert wide.tiles < host.plan(card, ONE, GRID, None).tiles
+    half = host.plan(card, EngineSettings(most_copies=2), GRID, None)
     assert half.passes == 2
     host.close()
     assert host._engine is None

@@ -15,7 +15,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Sampling, Tool
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine.edit_case import open_editing
 from napari_mamamia.services.refine.mask_prints import crc_of
@@ -36,11 +35,11 @@ def make_case(case_id="A"):
 
 
 def make_images(case):
-    return run_job(measure_features(case))
+    return measure_features(case)
 
 
 def open_for(folder, case, images, **settings):
-    return run_job(open_editing(case, Workspace(Path(folder)), READER, images=images, **settings))
+    return open_editing(case, Workspace(Path(folder)), READER, images=images, **settings)
 
 
 def journal_of(folder):

@@ -11,9 +11,9 @@ from contextlib import closing, suppress
 from threading import Event
 
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.files.checked_lines import read_checked_lines
 from napari_mamamia.services.batch import connection as batch_connection
 from napari_mamamia.services.batch.batch import run_batch
@@ -37,7 +37,7 @@ def until(job, condition):
 
 
 def finish(job):
-    return run_job(job)
+    return job()
 
 
 def pid_in(path):
@@ -53,7 +53,7 @@ def test_there_are_never_more_workers_than_cases(work, cases_of, monkeypatch):
 
     monkeypatch.setattr(batch_connection, "_start_workers", start)
     with pytest.raises(ClusterError):
-        run_job(run_batch(cases_of("a", "b"), work, Place(workers=100_000)))
+        run_batch(cases_of("a", "b"), work, Place(workers=100_000))
     assert asked == [2]
 
 
@@ -61,7 +61,7 @@ def test_workers_that_do_not_start_are_given_up(work, cases_of, monkeypatch):
     ended = Event()
     monkeypatch.setattr(batch_connection, "_start_workers", lambda *_: ended.wait(LONG_S))
     with pytest.raises(ClusterError, match=r"2 worker process\(es\) within 0.2 s, got none yet"):
-        run_job(run_batch(cases_of("a", "b"), work, Place(workers=2, patience_s=0.2)))
+        run_batch(cases_of("a", "b"), work, Place(workers=2, patience_s=0.2))
     ended.set()
 
 
@@ -101,15 +101,15 @@ def start_worker(start, address, *options):
 
 def test_two_workers_give_what_one_process_gives(work, cases_of, notes):
     cases = cases_of(*"abcdefgh", "bad_1", "bug_1")
-    here = run_job(run_batch(cases, work))
-    there = run_job(run_batch(cases, work, Place(workers=2)))
+    here = run_batch(cases, work)
+    there = run_batch(cases, work, Place(workers=2))
     assert repr(there) == repr(here)
     assert os.getpid() not in {pid_in(path) for path in notes.glob("*.2")}
 
 
 def test_a_killed_worker_costs_no_case(work, cases_of, notes):
     cases = cases_of("gate_1", *"abcdef", "gate_2")
-    with closing(run_batch(cases, work, Place(workers=2))) as job:
+    with closing(Stepped(run_batch, cases, work, Place(workers=2))) as job:
         until(job, (notes / "gate_1.1").exists)
         os.kill(pid_in(notes / "gate_1.1"), signal.SIGKILL)
         (notes / "open").touch()
@@ -120,7 +120,7 @@ def test_a_killed_worker_costs_no_case(work, cases_of, notes):
 
 def test_workers_end_a_case_over_its_time_limit(work, cases_of, notes, is_running):
     cases = cases_of("a", "forever_1", "b", "c")
-    batch = run_job(run_batch(cases, work, Place(workers=2, time_limit_s=3.0)))
+    batch = run_batch(cases, work, Place(workers=2, time_limit_s=3.0))
     assert [row.case_id for row in batch.results] == ["a", "b", "c"]
     assert "time limit of 3 s" in batch.failures[0].reason
     assert not any(is_running(pid_in(path)) for path in notes.iterdir())
@@ -128,7 +128,7 @@ def test_workers_end_a_case_over_its_time_limit(work, cases_of, notes, is_runnin
 
 @pytest.mark.parametrize("limit_s", [None, 30.0])
 def test_a_cancel_answers_soon_and_leaves_no_process(work, cases_of, notes, is_running, limit_s):
-    job = run_batch(cases_of("forever_1", "forever_2", "a"), work, Place(2, "", limit_s))
+    job = Stepped(run_batch, cases_of("forever_1", "forever_2", "a"), work, Place(2, "", limit_s))
     until(job, lambda: (notes / "forever_1.1").exists() and (notes / "forever_2.1").exists())
     job.close()
     end = time.monotonic() + LONG_S
@@ -139,14 +139,14 @@ def test_a_cancel_answers_soon_and_leaves_no_process(work, cases_of, notes, is_r
 
 
 def test_a_cancel_while_the_workers_start_answers_soon(work, cases_of):
-    job = run_batch(cases_of("a"), work, Place(workers=2))
+    job = Stepped(run_batch, cases_of("a"), work, Place(workers=2))
     next(job)
     job.close()
-    assert job.gi_frame is None
+    assert next(job, "over") == "over"
 
 
 def test_steps_come_often_while_workers_start_and_work(work, cases_of, notes):
-    job = run_batch(cases_of("gate_1"), work, Place(workers=1))
+    job = Stepped(run_batch, cases_of("gate_1"), work, Place(workers=1))
     next(job)
     assert not (notes / "gate_1.1").exists()  # a step came before there was a worker
     until(job, (notes / "gate_1.1").exists)
@@ -160,7 +160,7 @@ def test_a_running_cluster_does_the_work_and_stays(work, cases_of, scheduler, st
     process, address = scheduler
     worker = start_worker(start, address)
     place = Place(scheduler=address, time_limit_s=30.0)
-    batch = run_job(run_batch(cases_of("a", "bad_1", "b"), work, place))
+    batch = run_batch(cases_of("a", "bad_1", "b"), work, place)
     assert [row.case_id for row in batch.results] == ["a", "b"]
     assert [failure.case_id for failure in batch.failures] == ["bad_1"]
     assert process.poll() is None
@@ -173,7 +173,7 @@ def test_when_the_scheduler_dies_the_rest_fails_and_a_resumed_run_does_only_that
     process, address = scheduler
     start_worker(start, address)
     cases, store = cases_of("a", "b", "gate_1", "c"), tmp_path / "results.jsonl"
-    job = run_batch(cases, work, Place(scheduler=address), store=store)
+    job = Stepped(run_batch, cases, work, Place(scheduler=address), store=store)
     until(job, lambda: (notes / "gate_1.1").exists() and len(list(read_checked_lines(store))) >= 2)
     process.kill()
     batch = finish(job)
@@ -181,7 +181,7 @@ def test_when_the_scheduler_dies_the_rest_fails_and_a_resumed_run_does_only_that
     assert [failure.case_id for failure in batch.failures] == ["gate_1", "c"]
     assert all(f"{address} went away" in failure.reason for failure in batch.failures)
     (notes / "open").touch()
-    again = run_job(run_batch(cases, work, store=store, existing=Existing.RESUME))
+    again = run_batch(cases, work, store=store, existing=Existing.RESUME)
     assert (len(again.results), again.n_reused) == (4, 2)
     assert not (notes / "a.2").exists()
 
@@ -189,7 +189,9 @@ def test_when_the_scheduler_dies_the_rest_fails_and_a_resumed_run_does_only_that
 def test_a_node_that_leaves_costs_no_case(work, cases_of, notes, scheduler, start):
     _, address = scheduler
     first = start_worker(start, address, "--no-nanny")
-    with closing(run_batch(cases_of("gate_1", "a"), work, Place(scheduler=address))) as job:
+    with closing(
+        Stepped(run_batch, cases_of("gate_1", "a"), work, Place(scheduler=address))
+    ) as job:
         until(job, (notes / "gate_1.1").exists)
         os.killpg(first.pid, signal.SIGKILL)
         start_worker(start, address, "--no-nanny")
@@ -200,7 +202,7 @@ def test_a_node_that_leaves_costs_no_case(work, cases_of, notes, scheduler, star
 
 def test_a_cluster_without_workers_is_not_waited_for_for_ever(work, cases_of, scheduler):
     place = Place(scheduler=scheduler[1], patience_s=1.0)
-    batch = run_job(run_batch(cases_of("a", "b"), work, place))
+    batch = run_batch(cases_of("a", "b"), work, place)
     assert [failure.case_id for failure in batch.failures] == ["a", "b"]
     assert "no worker" in batch.failures[0].reason
 
@@ -210,14 +212,14 @@ def test_a_scheduler_that_is_not_there_is_named(work, cases_of):
         taken.bind(("127.0.0.1", 0))  # a port on which nobody listens
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ClusterError, match=f"{address}, but .*check the address"):
-            run_job(run_batch(cases_of("a"), work, Place(scheduler=address, patience_s=1.0)))
+            run_batch(cases_of("a"), work, Place(scheduler=address, patience_s=1.0))
 
 
 def test_without_dask_the_error_names_the_extra(work, cases_of, monkeypatch):
     monkeypatch.delitem(sys.modules, "napari_mamamia.services.batch.cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match="cluster"):
-        run_job(run_batch(cases_of("a"), work, Place(workers=2)))
+        run_batch(cases_of("a"), work, Place(workers=2))
 
 
 @pytest.mark.parametrize("stranger", ["without a certificate", "with one of its own"])
@@ -242,4 +244,4 @@ def test_only_this_run_can_talk_to_its_local_workers(stranger):
 def test_without_cryptography_the_error_names_the_extra(work, cases_of, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     with pytest.raises(MissingExtraError, match=r"cryptography.*cluster"):
-        run_job(run_batch(cases_of("a"), work, Place(workers=1)))
+        run_batch(cases_of("a"), work, Place(workers=1))

@@ -11,7 +11,7 @@ from math import isnan
 import pytest
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
-from napari_mamamia.core.progress import Cancelled, run_job
+from napari_mamamia.core.progress import Cancelled, listening
 from napari_mamamia.io.files.checked_lines import CheckedLines, read_checked_lines
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing
@@ -23,7 +23,8 @@ def store(tmp_path):
 
 
 def run(cases, work, store, existing=Existing.RESUME, report=None):
-    return run_job(run_batch(cases, work, store=store, existing=existing), report)
+    with listening(report):
+        return run_batch(cases, work, store=store, existing=existing)
 
 
 def called(notes):

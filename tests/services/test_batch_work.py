@@ -5,9 +5,10 @@ import time
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
@@ -23,14 +24,14 @@ LIMITED = Place(time_limit_s=30.0)
 
 
 def test_results_come_in_the_order_of_the_cases(work, cases_of):
-    batch = run_job(run_batch(cases_of("ccc", "a", "bb"), work))
+    batch = run_batch(cases_of("ccc", "a", "bb"), work)
     assert [(row.case_id, row.size) for row in batch.results] == [("ccc", 3), ("a", 1), ("bb", 2)]
     assert batch.failures == ()
 
 
 @pytest.mark.parametrize("place", [Place(), LIMITED], ids=["in process", "in a child"])
 def test_a_failure_costs_one_row_and_keeps_its_reason(work, cases_of, place):
-    batch = run_job(run_batch(cases_of("bad_1", "a", "bug_1", "b"), work, place))
+    batch = run_batch(cases_of("bad_1", "a", "bug_1", "b"), work, place)
     assert [row.case_id for row in batch.results] == ["a", "b"]
     assert [(failure.case_id, failure.reason) for failure in batch.failures] == [
         ("bad_1", "expected a mask, but it is broken: make it again"),
@@ -41,31 +42,32 @@ def test_a_failure_costs_one_row_and_keeps_its_reason(work, cases_of, place):
 def test_a_missing_file_is_a_failure_that_names_it(work, cases_of):
     cases = cases_of("a", "b")
     cases[0].files[0].unlink()
-    batch = run_job(run_batch(cases, work))
+    batch = run_batch(cases, work)
     assert [row.case_id for row in batch.results] == ["b"]
     assert str(cases[0].files[0]) in batch.failures[0].reason
 
 
 def test_the_same_id_twice_is_refused(work, cases_of):
     with pytest.raises(CaseError, match="a twice"):
-        run_job(run_batch(cases_of("a", "a"), work))
+        run_batch(cases_of("a", "a"), work)
 
 
 def test_a_batch_of_no_case_is_finished_at_once(work):
-    assert run_job(run_batch([], work, Place(workers=2))).results == ()
+    assert run_batch([], work, Place(workers=2)).results == ()
 
 
 def test_progress_counts_finished_cases_and_ends_at_the_total(work, cases_of):
     seen = []
-    run_job(run_batch(cases_of("a", "bad_1", "b"), work), seen.append)
+    with listening(seen.append):
+        run_batch(cases_of("a", "bad_1", "b"), work)
     assert [step.done for step in seen] == sorted(step.done for step in seen)
     assert (seen[-1].done, seen[-1].total) == (3, 3)
 
 
 def test_a_case_over_its_time_limit_is_ended_and_the_others_are_done(work, cases_of):
     steps = []
-    job = run_batch(cases_of("a", "forever_1", "b"), work, Place(time_limit_s=3.0))
-    batch = run_job(job, lambda _: steps.append(time.monotonic()))
+    with listening(lambda _: steps.append(time.monotonic())):
+        batch = run_batch(cases_of("a", "forever_1", "b"), work, Place(time_limit_s=3.0))
     assert [row.case_id for row in batch.results] == ["a", "b"]
     assert batch.failures[0].case_id == "forever_1"
     assert "time limit of 3 s" in batch.failures[0].reason
@@ -73,30 +75,30 @@ def test_a_case_over_its_time_limit_is_ended_and_the_others_are_done(work, cases
 
 
 def test_the_process_of_a_case_over_its_limit_is_gone(work, cases_of, notes, is_running):
-    run_job(run_batch(cases_of("forever_1"), work, Place(time_limit_s=2.0)))
+    run_batch(cases_of("forever_1"), work, Place(time_limit_s=2.0))
     assert not is_running(int((notes / "forever_1.1").read_text()))
 
 
 def test_one_child_serves_all_cases_and_ends_with_the_batch(work, cases_of, notes, is_running):
-    run_job(run_batch(cases_of("a", "b", "prints_1"), work, LIMITED))
+    run_batch(cases_of("a", "b", "prints_1"), work, LIMITED)
     pids = {int(path.read_text()) for path in notes.iterdir()}
     assert len(pids) == 1
     assert not is_running(pids.pop())
 
 
 def test_a_case_whose_process_dies_once_is_done_again(work, cases_of):
-    batch = run_job(run_batch(cases_of("dies-once_1", "a"), work, LIMITED))
+    batch = run_batch(cases_of("dies-once_1", "a"), work, LIMITED)
     assert [row.case_id for row in batch.results] == ["dies-once_1", "a"]
 
 
 def test_a_case_that_always_kills_its_process_fails_alone(work, cases_of):
-    batch = run_job(run_batch(cases_of("dies_1", "a"), work, LIMITED))
+    batch = run_batch(cases_of("dies_1", "a"), work, LIMITED)
     assert [row.case_id for row in batch.results] == ["a"]
     assert "signal 9" in batch.failures[0].reason
 
 
 def test_closing_the_job_kills_a_child_at_work_soon(work, cases_of, notes, is_running):
-    job = run_batch(cases_of("forever_1"), work, LIMITED)
+    job = Stepped(run_batch, cases_of("forever_1"), work, LIMITED)
     for _ in job:
         if (notes / "forever_1.1").exists():
             break
@@ -154,7 +156,7 @@ def hundred_pairs(tmp_path):
 
 
 def test_of_a_hundred_pairs_with_three_broken_files_97_are_scored(hundred_pairs):
-    batch = run_job(score_cases(hundred_pairs))
+    batch = score_cases(hundred_pairs)
     assert len(batch.results) == 97
     assert {one.score.dsc for one in batch.results} == {0.5}  # 2 of 2 layers, one shared
     assert [failure.case_id for failure in batch.failures] == ["C_010", "C_020", "C_030"]
@@ -164,13 +166,13 @@ def test_of_a_hundred_pairs_with_three_broken_files_97_are_scored(hundred_pairs)
 
 def test_profile_and_label_reach_the_score(hundred_pairs):
     pair = {"C_000": hundred_pairs["C_000"]}
-    assert run_job(score_cases(pair, OFFICIAL_CODE)).results[0].score.profile == OFFICIAL_CODE.name
-    assert np.isnan(run_job(score_cases(pair, label=2.0)).results[0].score.dsc)
+    assert score_cases(pair, OFFICIAL_CODE).results[0].score.profile == OFFICIAL_CODE.name
+    assert np.isnan(score_cases(pair, label=2.0).results[0].score.dsc)
 
 
 def test_a_missing_prediction_is_scored_by_its_profile(hundred_pairs):
     pair = {"C_000": (hundred_pairs["C_000"][0], None)}
-    assert run_job(score_cases(pair)).results[0].score.status == "prediction_missing"
+    assert score_cases(pair).results[0].score.status == "prediction_missing"
 
 
 # ------------------------------------------------------------------ why a case failed
@@ -190,31 +192,31 @@ def test_each_mask_is_read_once_for_score_and_kind_of_failure(one_pair, monkeypa
         return read_labels(path)
 
     monkeypatch.setattr(score_cases_module, "read_labels", reading)
-    found = run_job(score_cases(one_pair)).results[0]
+    found = score_cases(one_pair).results[0]
     assert read == ["reference.nii.gz", "C_000.nii.gz"]
     assert found.look.lesions == LesionCounts(found=1, missed=0, false=0)
 
 
 def test_kinds_of_failure_come_back_from_an_earlier_run_and_from_a_worker(one_pair, tmp_path):
     store = tmp_path / "results.jsonl"
-    first = run_job(score_cases(one_pair, store=store))
-    again = run_job(score_cases(one_pair, store=store, existing=Existing.RESUME))
+    first = score_cases(one_pair, store=store)
+    again = score_cases(one_pair, store=store, existing=Existing.RESUME)
     assert again.n_reused == 1
-    there = run_job(score_cases(one_pair, place=Place(time_limit_s=60.0)))
+    there = score_cases(one_pair, place=Place(time_limit_s=60.0))
     assert first.results[0].look.failures  # both masks touch the border of so small an image
     assert repr(again.results) == repr(there.results) == repr(first.results)
 
 
 def test_a_case_without_a_reference_has_a_score_and_no_look(one_pair):
     pair = {"C_000": (None, one_pair["C_000"][1])}
-    found = run_job(score_cases(pair)).results[0]
+    found = score_cases(pair).results[0]
     assert (found.score.status, found.look) == ("reference_missing", None)
 
 
 def test_images_that_cannot_be_read_are_a_failure_of_their_case(one_pair, tmp_path):
     gone = tuple(PhaseSource((tmp_path / f"phase_{k}.nii.gz",)) for k in range(2))
     images = {case_key("C_000"): CaseFiles("C_000", gone)}
-    found = run_job(score_cases(one_pair, images=images))
+    found = score_cases(one_pair, images=images)
     assert found.results == ()
     assert "phase_0.nii.gz" in found.failures[0].reason
 
@@ -228,18 +230,18 @@ def test_other_images_make_the_case_anew(one_pair, tmp_path):
         nib.save(nib.Nifti1Image(image, np.eye(4)), phases[-1])
     images = {case_key("C_000"): CaseFiles("C_000", tuple(PhaseSource((path,)) for path in phases))}
     store = tmp_path / "results.jsonl"
-    run_job(score_cases(one_pair, images=images, store=store))
-    same = run_job(score_cases(one_pair, images=images, store=store, existing=Existing.RESUME))
+    score_cases(one_pair, images=images, store=store)
+    same = score_cases(one_pair, images=images, store=store, existing=Existing.RESUME)
     assert same.n_reused == 1
     nib.save(nib.Nifti1Image(image + 1, np.eye(4)), phases[1])
-    new = run_job(score_cases(one_pair, images=images, store=store, existing=Existing.RESUME))
+    new = score_cases(one_pair, images=images, store=store, existing=Existing.RESUME)
     assert new.n_reused == 0
     assert new.results[0].look.no_images == ""
 
 
 def test_what_a_case_that_was_ended_left_half_written_goes_with_the_run(work, cases_of, notes):
     place, store = Place(time_limit_s=2.0), notes / "results.jsonl"
-    batch = run_job(run_batch(cases_of("half_1", "a"), work, place, store=store))
+    batch = run_batch(cases_of("half_1", "a"), work, place, store=store)
     assert [row.case_id for row in batch.results] == ["a"]
     assert (notes / "half_1.1").exists()  # it had come to its half file
     assert list(notes.glob(".mamamia-*")) == []

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.owner import this_process
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom.one_lesion import one_lesion
 from napari_mamamia.services.submission import check_computer
 from napari_mamamia.services.submission import check_computer as service
@@ -80,7 +79,7 @@ def test_the_engine_gives_what_plain_torch_gives():
     pytest.importorskip("dynamic_network_architectures")
     from napari_mamamia.segmentation.run.self_test import run_test_block
 
-    done = run_job(run_test_block(small_case()))
+    done = run_test_block(small_case())
     assert done.passed
     assert 0.1 < done.expected / done.voxels < 0.9
 
@@ -95,7 +94,7 @@ def test_an_engine_that_errs_is_found_out(monkeypatch, what):
 
     def wrong(self, arrays, grid, **options):
         swapped = list(arrays)[::-1] if what == "channels" else arrays
-        result = yield from right(self, swapped, grid, **options)
+        result = right(self, swapped, grid, **options)
         labels = 1 - result.labels if what == "labels" else result.labels
         return SimpleNamespace(labels=labels)
 
@@ -110,7 +109,7 @@ def test_an_engine_that_errs_is_found_out(monkeypatch, what):
             network.encoder.stages[0][0].convs[0].conv.weight.mul_(-1)
 
         monkeypatch.setattr(nnunet_load, "put_weights", doubled)
-    assert not run_job(self_test.run_test_block(small_case())).passed
+    assert not self_test.run_test_block(small_case()).passed
 
 
 def test_a_check_needs_neither_torch_nor_napari(monkeypatch):
@@ -121,7 +120,7 @@ def test_a_check_needs_neither_torch_nor_napari(monkeypatch):
     monkeypatch.setattr(
         service.importlib.util, "find_spec", lambda n: None if n in hidden else real(n)
     )
-    checked = run_job(service.check_computer())
+    checked = service.check_computer()
     assert checked.all_ok
     assert "networks cannot run" in service.check_text(checked)
 

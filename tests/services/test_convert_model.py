@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 from typer.testing import CliRunner
 
 from napari_mamamia.core.errors import (
@@ -24,7 +25,7 @@ from napari_mamamia.core.errors import (
 )
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.owner import this_process
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.nnunet.isolated import RoomLimits
 from napari_mamamia.segmentation.run.weights import recognise_model
@@ -56,8 +57,8 @@ def labels_of(path):
     from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
-    engine = run_job(load_nnunet(recognise_model(path), EngineSettings(threads=1)))
-    return run_job(engine.predict(arrays, GRID)).labels
+    engine = load_nnunet(recognise_model(path), EngineSettings(threads=1))
+    return engine.predict(arrays, GRID).labels
 
 
 def files_below(folder):
@@ -90,7 +91,8 @@ def test_the_new_model_has_the_old_texts_plain_weights_and_the_same_mask(root, t
     (root / "postprocessing.pkl").write_bytes(b"a pickle")
     seen = []
     out = tmp_path / "new" / "model"
-    done = run_job(convert_model(root, out), seen.append)
+    with listening(seen.append):
+        done = convert_model(root, out)
     assert files_below(out) == [
         LEAF + "/" + name
         for name in (
@@ -116,9 +118,8 @@ def test_the_new_model_has_the_old_texts_plain_weights_and_the_same_mask(root, t
 def test_torch_never_comes_into_the_process_that_asks(root, tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from napari_mamamia.core.progress import run_job\n"
         "from napari_mamamia.services.predict.convert_model import convert_model\n"
-        f"run_job(convert_model(Path({str(root)!r}), Path({str(tmp_path / 'new')!r})))\n"
+        f"convert_model(Path({str(root)!r}), Path({str(tmp_path / 'new')!r}))\n"
         "print([name for name in ('torch', 'safetensors') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -143,7 +144,7 @@ def test_a_zip_and_a_cascade_are_converted_whole(tmp_path):
         for file in (tmp_path / "results").rglob("*.*"):
             if file.is_file():
                 archive.write(file, file.relative_to(tmp_path / "results"))
-    done = run_job(convert_model(packed, tmp_path / "new"))
+    done = convert_model(packed, tmp_path / "new")
     assert [file.name.partition("/")[0].rpartition("__")[2] for file in done.files] == [
         "3d_lowres",
         "3d_cascade_fullres",
@@ -157,16 +158,16 @@ def test_nothing_is_overwritten_and_an_empty_folder_is_taken(root, tmp_path):
     out.mkdir()
     (out / "notes.txt").write_text("mine")
     with pytest.raises(SaveConflictError, match="there is something at"):
-        run_job(convert_model(root, out))
+        convert_model(root, out)
     assert files_below(out) == ["notes.txt"]
     (out / "notes.txt").unlink()
-    run_job(convert_model(root, out))
+    convert_model(root, out)
     assert recognise_model(out).usable
 
 
 def test_cancelled_or_failed_it_leaves_nothing(root, tmp_path):
     before = sorted(tmp_path.iterdir())
-    job = convert_model(root, tmp_path / "new")
+    job = Stepped(convert_model, root, tmp_path / "new")
     for progress in job:
         if "fold_1" in progress.text:
             break
@@ -175,7 +176,7 @@ def test_cancelled_or_failed_it_leaves_nothing(root, tmp_path):
     file = root / "fold_1" / "checkpoint_final.pth"
     file.write_bytes(file.read_bytes()[:-300])
     with pytest.raises(ModelError, match="damaged or cut off"):
-        run_job(convert_model(root, tmp_path / "new"))
+        convert_model(root, tmp_path / "new")
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -195,7 +196,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_a_smaller_model(
 
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(ModelError, match="should be listed"):
-        run_job(convert_model(root, tmp_path / "new"))
+        convert_model(root, tmp_path / "new")
     monkeypatch.undo()
     assert not (tmp_path / "new").exists()
     assert list(tmp_path.rglob(".mamamia-*")) == []
@@ -204,7 +205,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_not_a_smaller_model(
 def test_a_place_that_cannot_be_written_is_told(root, tmp_path):
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(SaveError, match="expected to write in"):
-        run_job(convert_model(root, tmp_path / "file" / "new"))
+        convert_model(root, tmp_path / "file" / "new")
 
 
 def test_other_kinds_are_left_as_they_are(tmp_path):
@@ -260,7 +261,7 @@ with socket.create_connection(("127.0.0.1", {port}), timeout=2) as s:
 def test_a_refused_checkpoint_says_what_it_wants_and_how_to_convert_it(evil, tmp_path):
     poisoned(evil, Call(os.system, "true"))
     with pytest.raises(RefusedCheckpointError, match=r"would call posix\.system") as refused:
-        run_job(convert_model(evil, tmp_path / "new"))
+        convert_model(evil, tmp_path / "new")
     assert f"mamamia models convert {evil} --out NEW_FOLDER --isolated" in str(refused.value)
     assert not (tmp_path / "new").exists()
     assert convertible(evil) == ""
@@ -272,7 +273,7 @@ def test_a_refusal_of_the_models_process_arrives_as_what_it_is(evil):
 
     poisoned(evil, Call(os.system, "true"))
     with pytest.raises(RefusedCheckpointError) as refused:
-        run_job(EngineHost().plan(recognise_model(evil), EngineSettings(), GRID, None))
+        EngineHost().plan(recognise_model(evil), EngineSettings(), GRID, None)
     again = error_from(json.loads(json.dumps(error_on_wire(refused.value))))
     assert type(again) is RefusedCheckpointError
     assert str(again) == str(refused.value)
@@ -296,7 +297,7 @@ def test_in_the_room_it_reaches_nothing_and_its_numbers_come_out(
     calls.clear()
     for bait in [*baits, home / "other"]:
         bait.unlink()
-    done = run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
+    done = convert_model(evil, tmp_path / "new", isolated=True, as_root=True)
     assert calls == []
     assert not any(bait.exists() for bait in [*baits, home / "other"])
     assert list(home.iterdir()) == []
@@ -313,7 +314,7 @@ def test_what_is_not_installed_here_does_not_keep_the_numbers_in(evil, tmp_path,
     poisoned(evil, lost_module.Logger())
     del sys.modules["lost_module"]
     (tmp_path / "lost_module.py").unlink()
-    run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
+    convert_model(evil, tmp_path / "new", isolated=True, as_root=True)
     assert np.array_equal(labels_of(tmp_path / "new"), clean)
 
 
@@ -354,7 +355,7 @@ def test_what_does_harm_in_the_room_is_ended_and_nothing_is_written(
     poisoned(evil, run_code(payload))
     before = sorted(tmp_path.iterdir())
     with pytest.raises(ModelError, match=said):
-        run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True, limits=limits))
+        convert_model(evil, tmp_path / "new", isolated=True, as_root=True, limits=limits)
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -365,7 +366,7 @@ def test_numbers_that_do_not_fit_the_plans_are_refused(evil, tmp_path, room):
     wider["features_per_stage"] = [4, 8]
     (evil / "plans.json").write_text(json.dumps(plans))
     with pytest.raises(ModelError, match=r"should fit the network of the plans.*instead of \(8"):
-        run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
+        convert_model(evil, tmp_path / "new", isolated=True, as_root=True)
     assert not (tmp_path / "new").exists()
 
 
@@ -373,7 +374,7 @@ def test_root_opens_nothing_in_a_room_unless_asked_by_name(evil, tmp_path, monke
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert "this is root" in isolation_reason()
     with pytest.raises(ModelError, match="--as-root"):
-        run_job(convert_model(evil, tmp_path / "new", isolated=True))
+        convert_model(evil, tmp_path / "new", isolated=True)
     assert not (tmp_path / "new").exists()
 
 
@@ -383,11 +384,11 @@ def test_without_a_closed_room_it_is_refused_with_the_reason(evil, tmp_path, mon
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "bubblewrap is not installed" in isolation_reason(as_root=True)
     with pytest.raises(ModelError, match="bubblewrap is not installed"):
-        run_job(convert_model(evil, tmp_path / "new", isolated=True, as_root=True))
+        convert_model(evil, tmp_path / "new", isolated=True, as_root=True)
     assert not (tmp_path / "new").exists()
     file = evil / "fold_0" / "checkpoint_final.pth"
     with pytest.raises(ModelError, match="in a closed room only"):
-        run_job(taken_out(file, Isolation(IsolationKind.NONE), tmp_path))
+        taken_out(file, Isolation(IsolationKind.NONE), tmp_path)
 
 
 def test_the_command_converts_a_refused_model_by_its_added_name(evil, tmp_path, room):
@@ -409,7 +410,7 @@ def test_what_a_killed_conversion_left_is_removed_by_the_next_one(root, tmp_path
     left = tmp_path / f".mamamia-{replace(this_process(), start='0badc0de')}-0a1b2c3d.part"
     left.mkdir()
     (left / "plans.json").write_text("{}")
-    job = convert_model(root, tmp_path / "new")
+    job = Stepped(convert_model, root, tmp_path / "new")
     next(step for step in job if "fold_0" in step.text)
     assert not left.exists()
     job.close()
@@ -437,11 +438,11 @@ def test_a_model_cannot_make_its_conversion_write_or_copy_elsewhere(root, tmp_pa
             for file in root.rglob("*.*"):
                 if file.is_file():
                     archive.write(file, file.relative_to(root))
-        run_job(convert_model(model, out))
+        convert_model(model, out)
         assert [folder.name for folder in out.iterdir()] == ["_.._escaped_3d_fullres"]
     else:
         with pytest.raises(ModelError, match=said):
-            run_job(convert_model(model, out))
+            convert_model(model, out)
         assert not out.exists()
     assert not list(tmp_path.rglob("escaped*"))
     assert not [file for file in tmp_path.rglob("LICENSE") if not file.is_symlink()]

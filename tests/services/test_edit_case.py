@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.append_file import is_open_here
 from napari_mamamia.io.workspace.journal import read_journal
@@ -21,7 +21,12 @@ from napari_mamamia.io.workspace.journal_records import Opened, Saved
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine import edit_opening
-from napari_mamamia.services.refine.edit_case import is_begun, open_editing, save_editing
+from napari_mamamia.services.refine.edit_case import (
+    is_begun,
+    open_editing,
+    prepare_saving,
+    save_editing,
+)
 
 BALL = Brush(tool=Tool.SPHERE, radius_mm=3.0)
 PLACES = [(3.0, 5.0, 5.0), (3.0, 10.0, 10.0), (1.0, 5.0, 12.0)]
@@ -52,7 +57,7 @@ def opened(workspace, case):
     left = []
 
     def make(start=None, reader="Ana", of=case, **settings):
-        editing = run_job(open_editing(of, workspace, reader, start, **settings))
+        editing = open_editing(of, workspace, reader, start, **settings)
         left.append(editing)
         return editing
 
@@ -98,7 +103,7 @@ def test_what_was_saved_is_opened_again_with_all_that_went_into_it(opened, works
     labels = paint(editing, *PLACES)
     editing.session.undo()
     editing.session.redo()
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     editing.close()
     again = opened()
     assert again.recovered is None
@@ -116,7 +121,7 @@ def test_the_provenance_says_reader_strokes_path_tools_and_start(opened, workspa
     editing.session.apply("fill holes", Box.whole(case.grid.shape), editing.session.labels == 0)
     editing.session.undo()
     editing.protocol = "reader study 1"
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     made = read_provenance(saved.path.with_name("A.json"))
     assert (made.name, made.started_from) == ("Ana", "prediction kinetic")
     assert dict(made.parameters) == {
@@ -139,14 +144,14 @@ def test_the_file_of_the_start_mask_is_named_with_its_checksum(opened, workspace
     write_volume(blob(case).dense(), case.grid, path)
     editing = opened(read_labels(path), started_from="reference expert")
     paint(editing, PLACES[1])
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     made = read_provenance(saved.path.with_name("A.json"))
     expected = hashlib.sha256(path.read_bytes()).hexdigest()
     assert [(i.name, i.sha256) for i in made.inputs] == [("start.nii.gz", expected)]
     editing.close()
     again = opened()
     paint(again, PLACES[2])
-    saved = run_job(save_editing(again))
+    saved = save_editing(again)
     assert read_provenance(saved.path.with_name("A.json")).inputs == made.inputs
 
 
@@ -154,7 +159,7 @@ def test_structures_keep_their_values_on_the_disk_and_back(opened):
     editing = opened()
     paint(editing, PLACES[0], label=1)
     labels = paint(editing, PLACES[1], label=4)
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     assert read_labels(saved.path).values == (1.0, 4.0)
     editing.close()
     assert (opened().session.labels == labels).all()
@@ -199,7 +204,7 @@ def test_a_second_crash_after_a_recovery_loses_nothing_either(opened):
 def test_only_what_came_after_the_last_saving_is_offered(opened):
     editing = opened()
     saved = paint(editing, PLACES[0])
-    run_job(save_editing(editing))
+    save_editing(editing)
     later = paint(editing, PLACES[1])
     crash(editing)
     again = opened()
@@ -215,9 +220,9 @@ def test_only_what_came_after_the_last_saving_is_offered(opened):
 def test_strokes_painted_while_a_save_runs_are_not_taken_for_saved(opened):
     editing = opened()
     early = paint(editing, PLACES[0])
-    job = save_editing(editing)
+    save = prepare_saving(editing)
     late = paint(editing, PLACES[1])
-    saved = run_job(job)
+    saved = save()
     assert (read_labels(saved.path).dense() == early).all()
     crash(editing)
     again = opened()
@@ -308,7 +313,7 @@ def test_a_mask_that_something_else_saved_meanwhile_is_what_is_opened(opened, wo
 
     editing = opened()
     paint(editing, PLACES[0])
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     editing.close()
     write_volume(blob(case, 3).dense(), case.grid, saved.path, overwrite=True)
     again = opened()
@@ -320,12 +325,12 @@ def test_a_mask_that_something_else_saved_meanwhile_is_what_is_opened(opened, wo
 def test_a_mask_file_that_was_removed_is_recovered_from_the_journal(opened):
     editing = opened()
     labels = paint(editing, PLACES[0])
-    run_job(save_editing(editing)).path.unlink()
+    save_editing(editing).path.unlink()
     editing.close()
     again = opened()
     assert again.recovered.mask_changed_since
     assert (again.session.labels == labels).all()
-    saved = run_job(save_editing(again))
+    saved = save_editing(again)
     assert (read_labels(saved.path).dense() == labels).all()
 
 
@@ -337,7 +342,7 @@ def test_a_start_is_the_base_of_a_new_mask_and_a_step_over_an_old_one(opened, ca
     assert (editing.session.labels == blob(case).dense()).all()
     assert editing.session.steps == ()
     labels = paint(editing, PLACES[1])
-    run_job(save_editing(editing))
+    save_editing(editing)
     editing.close()
     again = opened(blob(case, 2), started_from="reference expert")
     assert (again.session.labels == blob(case, 2).dense()).all()
@@ -371,11 +376,11 @@ def test_an_opening_waits_for_one_of_the_same_program_that_was_cancelled(case, w
     first = open_editing(case, workspace, "Ana")
     while not is_open_here(journal_file(workspace)):
         next(first)
-    second = open_editing(case, workspace, "Ana")
+    second = Stepped(open_editing, case, workspace, "Ana")
     said = [next(second).text for _ in range(3)]
     assert said[1:] == ["Waiting for an earlier opening to end"] * 2
     first.close()
-    editing = run_job(second)
+    editing = second()
     assert editing.problem == ""
     editing.close()
 
@@ -397,9 +402,9 @@ def test_another_program_that_has_the_mask_open_is_named_as_such_at_once(case, w
     ) as other:
         assert other.stdout.readline() == "held\n"
         with pytest.raises(SaveConflictError, match="but another program has it open: close"):
-            run_job(open_editing(case, workspace, "Ana"))
+            open_editing(case, workspace, "Ana")
         other.communicate("end\n", timeout=60)
-    run_job(open_editing(case, workspace, "Ana")).close()
+    open_editing(case, workspace, "Ana").close()
 
 
 def test_a_save_over_a_mask_that_changed_meanwhile_is_refused_and_steps_go_on(opened, case):
@@ -407,11 +412,11 @@ def test_a_save_over_a_mask_that_changed_meanwhile_is_refused_and_steps_go_on(op
 
     editing = opened()
     paint(editing, PLACES[0])
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     write_volume(blob(case, 3).dense(), case.grid, saved.path, overwrite=True)
     labels = paint(editing, PLACES[1])
     with pytest.raises(SaveConflictError):
-        run_job(save_editing(editing))
+        save_editing(editing)
     assert (editing.session.labels == labels).all()
     crash(editing)
     again = opened()
@@ -420,7 +425,7 @@ def test_a_save_over_a_mask_that_changed_meanwhile_is_refused_and_steps_go_on(op
 
 
 def test_without_a_workspace_the_notes_say_that_nothing_is_recorded(case):
-    editing = run_job(open_editing(case, None, "Ana"))
+    editing = open_editing(case, None, "Ana")
     paint(editing, *PLACES)
     editing.session.undo()
     assert "not recorded" in editing.notes[0]
@@ -439,7 +444,7 @@ def test_closing_records_a_stroke_in_hand(opened, workspace):
 def test_openings_and_savings_stand_in_the_journal(opened, workspace):
     editing = opened()
     paint(editing, PLACES[0])
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     editing.close()
     editing = opened()
     paint(editing, PLACES[1])

@@ -12,11 +12,11 @@ import nibabel as nib
 import numpy as np
 import pytest
 from tests.conftest import contents
+from tests.stepped import Stepped
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveError
 from napari_mamamia.core.label_rules import LabelRule
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.data_set.label_map import read_label_rules
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -40,7 +40,7 @@ SHAPE = (8, 32, 48)
 
 @pytest.fixture
 def opened(small_data_set, tmp_path):
-    return run_job(open_data_set(small_data_set, tmp_path / "workspace"))
+    return open_data_set(small_data_set, tmp_path / "workspace")
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def blob(value=1, at=(3, 14, 20), size=(3, 6, 6)):
 
 def export(opened, out, *masks, existing=Existing.REFUSE, **settings):
     folders = tuple(m if isinstance(m, MaskFolder) else MaskFolder(m) for m in masks)
-    return run_job(export_bundle(opened, ExportSettings(folders, **settings), out, existing))
+    return export_bundle(opened, ExportSettings(folders, **settings), out, existing)
 
 
 def names_below(root):
@@ -148,7 +148,7 @@ def test_boxes_and_lesions_move_along(small_data_set, expert, tmp_path):
             }
         )
     )
-    opened = run_job(open_data_set(small_data_set, tmp_path / "workspace"))
+    opened = open_data_set(small_data_set, tmp_path / "workspace")
     export(opened, tmp_path / "out", expert, profile=OrientationProfile.RAS, case_ids=("A_1",))
     root = tmp_path / "out" / "harmonised"
     moved = json.loads((root / "patient_info_files/A_1.json").read_text())
@@ -361,7 +361,7 @@ def test_two_labels_of_one_name_or_called_background_are_no_nnunet_labels(opened
 
 def test_unequal_numbers_of_phases_need_a_number_of_channels(opened, expert, tmp_path):
     (opened.data_set.root / "images/B_1/B_1_0003.nii.gz").unlink()
-    again = run_job(open_data_set(opened.data_set.root, tmp_path / "workspace"))
+    again = open_data_set(opened.data_set.root, tmp_path / "workspace")
     formats = (ExportFormat.NNUNET,)
     with pytest.raises(CaseError, match=r"B_1 has 3 phases and A_1 has 4.*--channels 3"):
         export(again, tmp_path / "out", expert, formats=formats)
@@ -444,7 +444,7 @@ def test_a_case_that_fails_in_the_middle_leaves_no_file(opened, expert, tmp_path
     def full(array, grid, path):
         if path.name == "A_2.nii.gz" and "harmonised" in path.parts:
             raise SaveError(f"expected to save {path}, but No space left on device: free some")
-        yield from write(array, grid, path)
+        write(array, grid, path)
 
     monkeypatch.setattr(export_writer, "write_volume_job", full)
     summary = export(opened, tmp_path / "out", expert, profile=OrientationProfile.RAS)
@@ -467,7 +467,7 @@ def test_an_export_without_a_case_packs_no_submission(opened, expert, tmp_path, 
 
 def test_a_cancelled_export_has_no_manifest_and_no_half_case(opened, expert, tmp_path):
     out = tmp_path / "out"
-    job = export_bundle(opened, ExportSettings((MaskFolder(expert),)), out)
+    job = Stepped(export_bundle, opened, ExportSettings((MaskFolder(expert),)), out)
     for step in job:
         if step.text.startswith("A_2"):
             break
@@ -481,7 +481,7 @@ def test_an_export_that_is_cancelled_inside_a_phase_leaves_nothing_of_its_case(
     monkeypatch.setattr(voxel_writer, "_YIELD_SECONDS", 0.0)
     out = tmp_path / "out"
     settings = ExportSettings((MaskFolder(expert),), with_images=True, with_quality=False)
-    job = export_bundle(opened, settings, out)
+    job = Stepped(export_bundle, opened, settings, out)
     for step in job:
         if "Writing A_2_0001.nii.gz" in step.text:
             break
@@ -538,13 +538,13 @@ def test_a_disk_that_fills_up_is_one_failure_of_each_case_and_no_half_file(
     def full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    job = export_bundle(opened, ExportSettings((MaskFolder(expert),)), tmp_path / "out")
+    job = Stepped(export_bundle, opened, ExportSettings((MaskFolder(expert),)), tmp_path / "out")
     for step in job:
         if step.text.startswith("A_1"):
             break
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SaveError, match="free some space"):
-        run_job(job)  # no case could be written, and then the manifest could not either
+        job()  # no case could be written, and then the manifest could not either
     assert names_below(tmp_path / "out") == ["run.json"]
 
 

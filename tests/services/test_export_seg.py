@@ -23,7 +23,6 @@ pytest.importorskip("highdicom")
 
 from napari_mamamia.core.errors import CaseError  # noqa: E402 - after the skips
 from napari_mamamia.core.grid import Grid  # noqa: E402
-from napari_mamamia.core.progress import run_job  # noqa: E402
 from napari_mamamia.io.data_set.layout import find_data_set  # noqa: E402
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume  # noqa: E402
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret  # noqa: E402
@@ -108,9 +107,9 @@ def save_mask(folder, labels, grid, maker=Maker.MODEL, case_id="CASE_1", **field
 
 
 def export(data_set, out, masks, **settings):
-    opened = run_job(open_data_set(data_set, out.parent / "workspace"))
+    opened = open_data_set(data_set, out.parent / "workspace")
     wanted = ExportSettings((MaskFolder(masks),), formats=(ExportFormat.DICOM_SEG,), **settings)
-    return run_job(export_bundle(opened, wanted, out))
+    return export_bundle(opened, wanted, out)
 
 
 def test_a_dicom_case_is_exported_on_its_first_series_after_contrast(study, grid, labels, tmp_path):
@@ -170,7 +169,7 @@ def test_imported_cases_find_their_studies_again_whatever_the_folders_are_called
     exams = tmp_path / "exams"
     for number, name in ((71, "monday"), (72, "a tuesday")):
         write_study(exams / name / "series", number)
-    run_job(import_dicom(exams, tmp_path / "data", "STUDY"))
+    import_dicom(exams, tmp_path / "data", "STUDY")
     for case in find_data_set(tmp_path / "data").cases:
         masks = save_mask(
             tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id=case.case_id
@@ -192,7 +191,7 @@ def test_a_study_with_a_folder_for_each_series_is_taken_whole(labels, tmp_path, 
         (exam / f"series {series}").mkdir()
         for path in exam.glob(f"{series}_*.dcm"):
             path.rename(exam / f"series {series}" / path.name)
-    run_job(import_dicom(exam, tmp_path / "data", "STUDY"))
+    import_dicom(exam, tmp_path / "data", "STUDY")
     (case,) = find_data_set(tmp_path / "data").cases
     masks = save_mask(
         tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id="STUDY"
@@ -221,7 +220,7 @@ def test_a_case_whose_series_was_named_is_exported_on_that_series(labels, tmp_pa
             image.SOPInstanceUID = image.file_meta.MediaStorageSOPInstanceUID = uid
             pydicom.dcmwrite(exam / f"other{series}{repeat}{k}.dcm", image)
     settings = ImportSettings(use=named_series((1, 2)))
-    run_job(import_dicom(exam, tmp_path / "data", "NAMED", settings))
+    import_dicom(exam, tmp_path / "data", "NAMED", settings)
     (case,) = find_data_set(tmp_path / "data").cases
     masks = save_mask(
         tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id="NAMED"
@@ -248,7 +247,7 @@ def test_a_case_of_fat_images_is_exported_on_them_and_not_on_the_water_beside_th
         fat.add(remapped(uid))
         pydicom.dcmwrite(exam / f"fat_{path.name}", image)
     settings = ImportSettings(use=read_selectors(["role=fat"]))
-    run_job(import_dicom(exam, tmp_path / "data", "FAT", settings))
+    import_dicom(exam, tmp_path / "data", "FAT", settings)
     (case,) = find_data_set(tmp_path / "data").cases
     masks = save_mask(
         tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id="FAT"
@@ -265,9 +264,9 @@ def test_a_case_of_fat_images_is_exported_on_them_and_not_on_the_water_beside_th
 def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):
     exams = tmp_path / "exams"
     write_study(exams / "one", 71)
-    run_job(import_dicom(exams / "one", tmp_path / "data", "A"))
+    import_dicom(exams / "one", tmp_path / "data", "A")
     write_study(tmp_path / "two", 72)
-    run_job(import_dicom(tmp_path / "two", tmp_path / "data", "B"))
+    import_dicom(tmp_path / "two", tmp_path / "data", "B")
     (exams / "one again").mkdir()
     for path in (exams / "one").glob("1_*.dcm"):
         path.rename(exams / "one again" / path.name)
@@ -284,7 +283,7 @@ def test_a_study_that_is_spread_between_others_is_not_guessed(labels, tmp_path):
 def test_a_case_that_was_not_imported_from_any_of_the_studies_is_named(labels, tmp_path):
     for number, name in ((71, "monday"), (72, "tuesday")):
         write_study(tmp_path / "exams" / name, number)
-    run_job(import_dicom(tmp_path / "exams", tmp_path / "data", "STUDY"))
+    import_dicom(tmp_path / "exams", tmp_path / "data", "STUDY")
     for case in find_data_set(tmp_path / "data").cases:
         masks = save_mask(
             tmp_path / "masks", labels, read_phase_header(case.phases[0]).grid, case_id=case.case_id
@@ -342,7 +341,7 @@ def test_a_maker_that_nobody_knows_is_not_guessed():
 
 def test_the_nifti_of_a_dicom_case_lies_at_the_same_place(study, grid, labels, tmp_path):
     masks = save_mask(tmp_path / "masks", labels, grid)
-    opened = run_job(open_data_set(study, tmp_path / "workspace"))
-    run_job(export_bundle(opened, ExportSettings((MaskFolder(masks),)), tmp_path / "out"))
+    opened = open_data_set(study, tmp_path / "workspace")
+    export_bundle(opened, ExportSettings((MaskFolder(masks),)), tmp_path / "out")
     image = nib.load(tmp_path / "out/CASE_1.nii.gz")
     np.testing.assert_allclose(image.affine, grid.affine, atol=1e-5)

@@ -10,7 +10,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Mask, Phase
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.data_set.volumes import read_volume
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.kinds import ModelKind
@@ -64,10 +64,10 @@ class Fake:
         return f"note of {self.name}"
 
     def predict(self, case, prompt=None):
-        yield Progress(0, 2, "tile 1")
+        report_progress(0, 2, "tile 1")
         if self.error is not None:
             raise self.error
-        yield Progress(1, 2, "tile 2")
+        report_progress(1, 2, "tile 2")
         mask = self.marked if self.probability is None else self.probability > 0.5
         kept = None if self.probability is None else self.probability.astype(np.float16)
         return Prediction(
@@ -87,7 +87,7 @@ class Fake:
 
 def fused(rule, *members, case=None, prompt=None, limit_s=None):
     segmenter = FusedSegmenter(members, FusionRule(rule), limit_s)
-    return run_job(segmenter.predict(case or case_of(), prompt))
+    return segmenter.predict(case or case_of(), prompt)
 
 
 # --------------------------------------------------------------------------- the mean
@@ -121,12 +121,12 @@ def test_the_mean_of_three_is_not_that_of_means():
 def test_one_map_is_its_own_mean_to_the_bit_and_has_no_variance():
     values = np.random.default_rng(0).random((11, 3, 5)).astype(np.float16)
     moments = Moments()
-    run_job(moments.add(values))
-    one = run_job(moments.result(0.5))
+    moments.add(values)
+    one = moments.result(0.5)
     assert np.array_equal(one.mean, values)
     assert one.variance is None
-    run_job(moments.add(values))
-    two = run_job(moments.result(0.5))
+    moments.add(values)
+    two = moments.result(0.5)
     assert np.array_equal(two.mean, values)
     assert np.array_equal(two.above, values > 0.5)
     assert not two.variance.any()
@@ -136,11 +136,11 @@ def test_the_entropy_of_the_mean_and_the_variance_lead_to_different_places():
     agreed, opposed = row(0.5, 0.0, 0.0, 0.0), row(0.5, 0.0, 0.0, 0.75)
     found = fused("mean", Fake("a", agreed), Fake("b", opposed))
     assert doubt_kinds(found) == (DoubtKind.ENTROPY, DoubtKind.VARIANCE)
-    entropy = run_job(doubt_of(found, DoubtKind.ENTROPY))
+    entropy = doubt_of(found, DoubtKind.ENTROPY)
     # entropy of 0.5 is 1 bit, of 0.375: 0.375 log2(8/3) + 0.625 log2(8/5) = 0.9544 bit
     assert entropy.amount.ravel() == pytest.approx([1, 0, 0, 0.9544], abs=1e-3)
     assert (entropy.places[0].voxel, entropy.unit) == ((0, 0, 0), "bit")
-    variance = run_job(doubt_of(found, DoubtKind.VARIANCE))
+    variance = doubt_of(found, DoubtKind.VARIANCE)
     (place,) = variance.places  # 0.375^2 = 0.140625 in voxel 3, 0 elsewhere
     assert (place.voxel, variance.unit) == ((0, 0, 3), "")
     assert place.mean == pytest.approx(0.140625, abs=1e-4)
@@ -173,11 +173,11 @@ def test_models_that_split_are_most_doubtful_where_half_of_them_marked():
     members = [Fake(name, marked=mask) for name, mask in zip("abcd", masks, strict=True)]
     found = fused("majority", *members)
     assert doubt_kinds(found) == (DoubtKind.ENTROPY,)
-    doubt = run_job(doubt_of(found))
+    doubt = doubt_of(found)
     # 4 of 4: 0 bit; 2 of 4: 1 bit; 1 of 4: 0.25 * 2 + 0.75 * log2(4/3) = 0.8113 bit
     assert doubt.amount.ravel() == pytest.approx([0, 1, 0.8113, 0], abs=1e-3)
     with pytest.raises(ModelError, match="variance should be shown, but this prediction kept ent"):
-        run_job(doubt_of(found, DoubtKind.VARIANCE))
+        doubt_of(found, DoubtKind.VARIANCE)
 
 
 def test_votes_of_models_that_gave_probabilities_have_a_variance_too():
@@ -236,7 +236,7 @@ def test_every_models_parameters_notes_time_and_memory_are_kept():
         Fake("b", marked=row(1, 1, 0, 0), seconds=3.0, device="cuda"),
     )
     segmenter = FusedSegmenter(members, FusionRule.MAJORITY)
-    found = run_job(predict_case(case_of(), segmenter))
+    found = predict_case(case_of(), segmenter)
     kept = dict(found.mask.provenance.parameters)
     assert (kept["fusion"], kept["models"]) == ("majority", "a, b")
     assert (kept["a: step"], kept["b: step"]) == (0.5, 0.5)
@@ -256,7 +256,8 @@ def test_every_models_parameters_notes_time_and_memory_are_kept():
 def test_each_model_has_its_share_of_the_progress_and_its_name_there():
     seen = []
     members = (Fake("a", marked=row(1, 0, 0, 0)), Fake("b", marked=row(1, 0, 0, 0)))
-    run_job(FusedSegmenter(members, FusionRule.MAJORITY).predict(case_of()), seen.append)
+    with listening(seen.append):
+        FusedSegmenter(members, FusionRule.MAJORITY).predict(case_of())
     assert [step.text for step in seen[:4]] == [
         "a (1 of 2): tile 1",
         "a (1 of 2): tile 2",
@@ -328,7 +329,7 @@ class Noting(PlannedSegmenter):
     def predict(self, case, prompt=None):
         LIMITS.append(self.budget.limit_s)
         NOW[0] += TAKES
-        yield Progress(1, 1, "done")
+        report_progress(1, 1, "done")
         return Prediction(case.case_id, Mask(case.grid, np.zeros(case.grid.shape, np.bool_)))
 
 
@@ -387,7 +388,7 @@ class Blob(Fake):
     """A model that gives every voxel one probability, but none to the case that it fails on."""
 
     def predict(self, case, prompt=None):
-        yield Progress(0, 1, "tile 1")
+        report_progress(0, 1, "tile 1")
         if case.case_id == self.fails_on:
             raise ModelError("no tile fits")
         full = np.full(case.grid.shape, self.share, np.float16)
@@ -404,10 +405,10 @@ def blob(name, share, fails_on=""):
 def test_a_case_that_one_model_fails_is_a_row_with_its_name_and_the_others_are_kept(
     small_data_set, tmp_path
 ):
-    opened, out = run_job(open_data_set(small_data_set)), tmp_path / "out"
+    opened, out = open_data_set(small_data_set), tmp_path / "out"
     members = (blob("a", 0.25), blob("b", 1.0, fails_on="A_2"))
     segmenter = FusedSegmenter(members, FusionRule.MEAN)
-    summary = run_job(predict_data_set(opened, segmenter, out, probability=True))
+    summary = predict_data_set(opened, segmenter, out, probability=True)
     assert [saved.case_id for saved in summary.saved] == ["A_1", "B_1"]
     (failure,) = summary.failures
     assert failure.reason == "b, one of the models to be fused, failed: no tile fits"
@@ -418,21 +419,19 @@ def test_a_case_that_one_model_fails_is_a_row_with_its_name_and_the_others_are_k
 
 
 def test_a_lost_probability_map_is_made_again(small_data_set, tmp_path):
-    opened, out = run_job(open_data_set(small_data_set)), tmp_path / "out"
+    opened, out = open_data_set(small_data_set), tmp_path / "out"
     segmenter = FusedSegmenter((blob("a", 0.25), blob("b", 1.0)), FusionRule.MEAN)
-    run_job(predict_data_set(opened, segmenter, out, probability=True))
+    predict_data_set(opened, segmenter, out, probability=True)
     lost = out / "probability" / "B_1.nii.gz"
     lost.unlink()
-    again = run_job(
-        predict_data_set(opened, segmenter, out, existing=Existing.RESUME, probability=True)
-    )
+    again = predict_data_set(opened, segmenter, out, existing=Existing.RESUME, probability=True)
     assert again.skipped == ("A_1", "A_2")
     assert lost.is_file()
 
 
 def test_a_probability_that_no_model_gave_cannot_be_saved(small_data_set, tmp_path):
-    opened = run_job(open_data_set(small_data_set))
+    opened = open_data_set(small_data_set)
     plain = Fake("plain", marked=np.zeros((8, 32, 48), np.bool_))
-    summary = run_job(predict_data_set(opened, plain, tmp_path / "out", probability=True))
+    summary = predict_data_set(opened, plain, tmp_path / "out", probability=True)
     assert "a probability should be saved, but the model gave none" in summary.failures[0].reason
     assert list((tmp_path / "out").glob("*.nii.gz")) == []

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import CaseError, MamamiaError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.services.dicom.dicom import import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings, look_into
@@ -37,7 +36,7 @@ def imported(source, out, *use, leave_out=(), case_id="P1", **settings):
     wanted = ImportSettings(
         use=read_selectors(use), leave_out=read_selectors(leave_out), **settings
     )
-    return run_job(import_dicom(source, out, case_id, wanted))
+    return import_dicom(source, out, case_id, wanted)
 
 
 def volumes_of(out, case_id="P1"):
@@ -188,11 +187,11 @@ def test_zips_that_are_cut_inside_or_beside_are_told_as_what_they_are(tmp_path):
         with pytest.raises(MamamiaError, match=r"exam\.zip is a zip, and zips inside are not"):
             imported(source, tmp_path / "out")
         with pytest.raises(MamamiaError, match=f"MR images in {source}, got"):
-            run_job(look_at_source(source))
+            look_at_source(source)
     with pytest.raises(MamamiaError, match="one DICOM file: choose the folder"):
         imported(next((tmp_path / "in").iterdir()), tmp_path / "out")
     shutil.copy(whole, tmp_path / "in" / "other.zip")
-    (study,) = run_job(look_into(tmp_path / "in"))
+    (study,) = look_into(tmp_path / "in")
     assert study.archives == (str(tmp_path / "in" / "other.zip"),)
 
 
@@ -200,7 +199,7 @@ def test_two_studies_of_one_folder_are_told_apart_by_day_and_file(tmp_path):
     for uid, day, prefix in (("2.25.7", "20200310", "A"), ("2.25.8", "20210410", "B")):
         phantoms.write_exam(tmp_path, StudyInstanceUID=uid, SeriesInstanceUID=f"{uid}.1",
                             AcquisitionDate=day, prefix=prefix)  # fmt: skip
-    told = [study.origin for study in run_job(look_into(tmp_path))]
+    told = [study.origin for study in look_into(tmp_path)]
     assert told == ["of 2020-03-10, first file A_0_001.dcm",
                     "of 2021-04-10, first file B_0_001.dcm"]  # fmt: skip
 
@@ -431,7 +430,7 @@ def test_a_study_that_must_be_asked_about_ends_the_command_with_the_selectors(tm
 def test_a_refused_study_says_of_each_part_that_it_asks_or_why_it_is_left_out(tmp_path):
     protocols.two_dynamics(tmp_path / "in")
     protocols.only_dti(tmp_path / "in")
-    (found,) = run_job(look_into(tmp_path / "in"))
+    (found,) = look_into(tmp_path / "in")
     assert {row.number: (row.use, row.role) for row in found.rows} == {
         5: ("asked", "phase"), 9: ("asked", "phase"), 12: ("left out", "diffusion"),
     }  # fmt: skip

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from contextlib import closing
 from pathlib import Path
@@ -15,11 +16,12 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveConflictError
-from napari_mamamia.core.progress import Cancelled, run_job
+from napari_mamamia.core.progress import Cancelled, forward_progress, listening
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set import imported_case
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -42,7 +44,7 @@ _SPEC.loader.exec_module(phantoms)
 
 
 def imported(source, out, case_id="P1", **settings):
-    return run_job(import_dicom(source, out, case_id, ImportSettings(**settings)))
+    return import_dicom(source, out, case_id, ImportSettings(**settings))
 
 
 def volumes_of(out, case_id="P1"):
@@ -68,7 +70,7 @@ def test_an_exam_becomes_a_case_that_opens_with_its_times(tmp_path):
         "images/P1/P1_0002.nii.gz",
         "patient_info_files/P1.json",
     ]
-    case = run_job(load_case(find_data_set(tmp_path / "out").case("P1")))
+    case = load_case(find_data_set(tmp_path / "out").case("P1"))
     assert case.times_s == (0, 90, 120)
     assert np.array_equal(case.signal, values[:, :, ::-1])
     assert case.signal.dtype == np.int16
@@ -197,7 +199,7 @@ def test_the_record_says_which_moments_of_the_phases_the_headers_tell(tmp_path):
 
     for name, told in (("A", frame), ("B", None)):
         phantoms.write_enhanced(tmp_path / name / "a.dcm", values, times, frame=told)
-        run_job(import_dicom(tmp_path / name, tmp_path / "out", name))
+        import_dicom(tmp_path / name, tmp_path / "out", name)
     infos = tmp_path / "out" / "patient_info_files"
     a, b = (json.loads((infos / f"{n}.json").read_text())["import"]["timing"] for n in "AB")
     assert (a["centres_s"], a["centres_are"]) == ([40, 3640, 7240], "FrameReferenceDateTime")
@@ -325,8 +327,8 @@ def test_a_cancelled_import_leaves_no_file(tmp_path):
         if progress.text.startswith("Importing"):
             raise Cancelled
 
-    with pytest.raises(Cancelled):
-        run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1"), stop)
+    with pytest.raises(Cancelled), listening(stop):
+        import_dicom(tmp_path / "in", tmp_path / "out", "P1")
     assert not (tmp_path / "out").exists()
 
 
@@ -336,15 +338,16 @@ def test_an_import_that_is_cancelled_inside_a_phase_leaves_no_file(tmp_path, mon
 
     def never_done(*args, **options):
         """Write the first block, and then wait to be stopped."""
-        with closing(write(*args, **options)) as job:
+        with closing(Stepped(write, *args, **options)) as job:
             step = next(job)
             while True:
                 begun.set()
-                yield step
+                forward_progress(step)
+                time.sleep(0.01)
 
     monkeypatch.setattr(voxel_writer, "_YIELD_SECONDS", 0.0)
     monkeypatch.setattr(imported_case, "write_volume_job", never_done)
-    job = import_dicom(tmp_path / "in", tmp_path / "out", "P1")
+    job = Stepped(import_dicom, tmp_path / "in", tmp_path / "out", "P1")
     for step in job:
         if begun.is_set() and step.text.startswith("Importing"):
             break
@@ -680,7 +683,7 @@ def test_looking_writes_nothing_and_names_the_problem_of_each_study(tmp_path):
     write_studies(tmp_path / "in", "A", "B")
     next((tmp_path / "in" / "B" / "series").iterdir()).unlink()
     before = files_below(tmp_path)
-    good, bad = run_job(look_into(tmp_path / "in"))
+    good, bad = look_into(tmp_path / "in")
     assert good.exam is not None
     assert "a slice is missing" in bad.problem
     assert files_below(tmp_path) == before

@@ -12,7 +12,7 @@ import pytest
 
 from napari_mamamia.core import progress
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
-from napari_mamamia.core.progress import Cancelled, run_job
+from napari_mamamia.core.progress import Cancelled, listening
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom import files as dicom_files
 from napari_mamamia.io.dicom.slices import Clock
@@ -35,7 +35,7 @@ _SPEC.loader.exec_module(phantoms)
 
 
 def look(source):
-    return run_job(look_at_source(source))
+    return look_at_source(source)
 
 
 def write_study(folder, n_phases=3, **elements):
@@ -115,7 +115,7 @@ def test_images_without_a_place_are_a_row_with_their_reason(tmp_path):
 def test_series_that_the_user_left_out_stay_in_the_table(tmp_path):
     write_study(tmp_path, EchoTime=1.4, ScanningSequence="GR")
     (found,) = look(tmp_path).studies
-    chosen = run_job(judge_again(found, ImportSettings(use=named_series((3,)))))
+    chosen = judge_again(found, ImportSettings(use=named_series((3,))))
     assert rows_of(chosen)[3].phases == (0,)
     assert rows_of(chosen)[5].kind == "not chosen"
 
@@ -128,14 +128,15 @@ def test_judging_again_reads_no_header(tmp_path, monkeypatch):
     (found,) = look(tmp_path).studies
     assert "in doubt" in found.problem
     monkeypatch.setattr(dicom_files, "read_slices", None)
-    judged = run_job(judge_again(found, ImportSettings(clock=Clock.ACQUISITION_TIME)))
+    judged = judge_again(found, ImportSettings(clock=Clock.ACQUISITION_TIME))
     assert judged.exam.times_s == (0, 90, 120)
 
 
 def test_progress_counts_the_headers(tmp_path):
     phantoms.write_exam(tmp_path)
     seen = []
-    run_job(look_at_source(tmp_path), seen.append)
+    with listening(seen.append):
+        look_at_source(tmp_path)
     assert seen[0].text == "Looking for DICOM files"
     assert seen[-1].text == "Sorting study 1 of 1"
 
@@ -150,8 +151,8 @@ def test_looking_for_files_shows_that_it_goes_on_and_can_be_stopped(tmp_path, mo
         if "so far" in report.text:
             raise Cancelled
 
-    with pytest.raises(Cancelled):
-        run_job(look_at_source(tmp_path), stop)
+    with pytest.raises(Cancelled), listening(stop):
+        look_at_source(tmp_path)
     assert seen[-1] == "Looking for DICOM files: 1 files so far"
 
 
@@ -165,10 +166,10 @@ def test_real_exams_show_their_phases_with_a_picture_each(real_data, name):
     (looked,) = look(real_data("dicom") / name).studies
     assert looked.exam is None
     number, n_phases = REAL[name]
-    found = run_job(judge_again(looked, ImportSettings(use=named_series((number,)))))
+    found = judge_again(looked, ImportSettings(use=named_series((number,))))
     (row,) = found.rows
     assert row.phases == tuple(range(n_phases))
-    assert len(run_job(preview_study(found)).pictures) == n_phases
+    assert len(preview_study(found).pictures) == n_phases
 
 
 @pytest.mark.real
@@ -224,8 +225,8 @@ def test_a_look_that_is_stopped_leaves_nothing_behind(tmp_path, own_temporary, a
         if progress.text.startswith(at):
             raise Cancelled
 
-    with pytest.raises(Cancelled):
-        run_job(look_at_source(archive), stop)
+    with pytest.raises(Cancelled), listening(stop):
+        look_at_source(archive)
     assert list(own_temporary.iterdir()) == []
 
 
@@ -256,7 +257,7 @@ def test_an_id_is_refused_whoever_gave_it(tmp_path, case_id, said):
     phantoms.write_exam(tmp_path / "in", PatientName="Muster^Erika", PatientID="4711")
     (found,) = look(tmp_path / "in").studies
     found = replace(found, case_id=case_id)
-    (state,) = run_job(check_import([found], tmp_path / "in", tmp_path / "out")).ids
+    (state,) = check_import([found], tmp_path / "in", tmp_path / "out").ids
     assert said in state.problem
 
 
@@ -264,7 +265,7 @@ def test_two_studies_of_one_id_are_refused_whatever_the_letter_case(tmp_path):
     phantoms.write_exam(tmp_path)
     (found,) = look(tmp_path).studies
     twins = [replace(found, case_id=name) for name in ("P1", "p1", "P2")]
-    states = run_job(check_import(twins, tmp_path, None)).ids
+    states = check_import(twins, tmp_path, None).ids
     assert [bool(state.problem) for state in states] == [True, True, False]
 
 
@@ -273,9 +274,9 @@ def test_a_case_that_is_there_is_told_before_the_import(tmp_path):
     (found,) = look(tmp_path / "in").studies
     out = tmp_path / "out"
     check = check_import([found], tmp_path / "in", out)
-    assert not run_job(check).ids[0].is_there
-    run_job(import_studies([WantedStudy(found, ImportSettings())], out))
-    again = run_job(check_import([replace(found, case_id="IN")], tmp_path / "in", out))
+    assert not check.ids[0].is_there
+    import_studies([WantedStudy(found, ImportSettings())], out)
+    again = check_import([replace(found, case_id="IN")], tmp_path / "in", out)
     assert again.ids[0].is_there
     assert again.ids[0].problem == ""
 
@@ -289,7 +290,7 @@ def test_folders_that_cannot_take_a_case_are_named(tmp_path, small_data_set):
     (tmp_path / "raw" / "imagesTr").mkdir(parents=True)
     (tmp_path / "raw" / "imagesTr" / "A_0000.nii.gz").touch()
     said = {
-        out: run_job(check_import([], tmp_path / "in", out)).target_problem
+        out: check_import([], tmp_path / "in", out).target_problem
         for out in (
             tmp_path / "in" / "out",
             tmp_path / "file" / "out",
@@ -328,7 +329,7 @@ def test_the_open_data_set_is_the_default_then_a_recent_one_then_a_folder_at_hom
 def test_pictures_are_the_middle_slices_under_one_grey_range(tmp_path):
     values = phantoms.write_exam(tmp_path, Manufacturer="SIEMENS")
     (found,) = look(tmp_path).studies
-    preview = run_job(preview_study(found))
+    preview = preview_study(found)
     middle = values[:, 2].astype(float)
     white = max(np.percentile(plane, 99.5) for plane in middle)
     for picture, plane in zip(preview.pictures, middle, strict=True):
@@ -342,7 +343,7 @@ def test_large_slices_are_made_smaller_by_means_of_blocks(tmp_path):
     values = np.arange(3 * 200 * 300, dtype=np.int16).reshape(3, 200, 300) % 1000
     phantoms.write_phase(tmp_path, 0, values=values)
     (found,) = look(tmp_path).studies
-    (picture,) = run_job(preview_study(found)).pictures
+    (picture,) = preview_study(found).pictures
     blocks = [
         [values[1, y : y + 3, x : x + 3].mean() for x in range(0, 300, 3)] for y in range(0, 198, 3)
     ]
@@ -361,7 +362,7 @@ def test_a_look_finds_the_same_as_an_import(tmp_path):
             AcquisitionTime=f"10{phase:02d}00",
         )
     (found,) = look(tmp_path / "in").studies
-    (case,) = run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1")).imported
+    (case,) = import_dicom(tmp_path / "in", tmp_path / "out", "P1").imported
     assert "no enhancement is seen" in " ".join(found.exam.warnings)
     assert case.warnings == found.exam.warnings
 
@@ -377,7 +378,7 @@ def test_each_study_is_imported_under_its_own_id_and_settings(tmp_path):
         WantedStudy(replace(a, case_id="X"), ImportSettings(phases=(0, 2))),
         WantedStudy(replace(b, case_id="Y"), ImportSettings()),
     ]
-    summary = run_job(import_studies(wanted, tmp_path / "out"))
+    summary = import_studies(wanted, tmp_path / "out")
     assert [case.case_id for case in summary.imported] == ["X", "Y"]
     files = sorted((tmp_path / "out" / "images" / "X").iterdir())
     assert len(files) == 2
@@ -391,7 +392,7 @@ def test_a_refused_study_is_a_failure_and_the_others_go_on(tmp_path):
         phantoms.write_exam(tmp_path / "in" / name, StudyInstanceUID=f"2.25.1{k}")
     next((tmp_path / "in" / "a").iterdir()).unlink()
     wanted = [WantedStudy(found, ImportSettings()) for found in look(tmp_path / "in").studies]
-    summary = run_job(import_studies(wanted, tmp_path / "out"))
+    summary = import_studies(wanted, tmp_path / "out")
     assert [case.case_id for case in summary.imported] == ["b"]
     assert "a slice is missing" in summary.failures[0].reason
 
@@ -399,8 +400,8 @@ def test_a_refused_study_is_a_failure_and_the_others_go_on(tmp_path):
 def test_a_case_that_is_there_is_a_failure_with_what_to_do(tmp_path):
     phantoms.write_exam(tmp_path / "in")
     wanted = [WantedStudy(look(tmp_path / "in").studies[0], ImportSettings())]
-    run_job(import_studies(wanted, tmp_path / "out"))
-    again = run_job(import_studies(wanted, tmp_path / "out"))
+    import_studies(wanted, tmp_path / "out")
+    again = import_studies(wanted, tmp_path / "out")
     assert again.imported == ()
     assert "there is one already: nothing was written" in again.failures[0].reason
 
@@ -409,7 +410,7 @@ def test_files_that_changed_since_the_look_are_refused(tmp_path):
     phantoms.write_exam(tmp_path / "in")
     (found,) = look(tmp_path / "in").studies
     phantoms.write_phase(tmp_path / "in", 2, SeriesNumber=1, AcquisitionTime="113000")
-    summary = run_job(import_studies([WantedStudy(found, ImportSettings())], tmp_path / "out"))
+    summary = import_studies([WantedStudy(found, ImportSettings())], tmp_path / "out")
     assert "has changed since" in summary.failures[0].reason
     assert not (tmp_path / "out").exists()
 
@@ -419,7 +420,7 @@ def test_one_id_for_two_studies_writes_nothing(tmp_path):
     (found,) = look(tmp_path / "in").studies
     twins = [WantedStudy(replace(found, case_id=name), ImportSettings()) for name in ("P", "p")]
     with pytest.raises(CaseError, match="an id for each study"):
-        run_job(import_studies(twins, tmp_path / "out"))
+        import_studies(twins, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -429,7 +430,7 @@ def test_one_id_for_two_studies_writes_nothing(tmp_path):
 def test_a_zip_is_read_as_a_case_without_a_window(tmp_path, own_temporary):
     values = phantoms.write_exam(tmp_path / "in")
     archive = Path(shutil.make_archive(str(tmp_path / "exam"), "zip", tmp_path / "in"))
-    case = run_job(read_dicom_case(archive))
+    case = read_dicom_case(archive)
     assert np.array_equal(case.signal, values)
     assert case.times_s == (0, 90, 120)
     assert list(own_temporary.iterdir()) == []
@@ -452,7 +453,7 @@ def test_the_picture_of_a_part_is_its_middle_slice_in_a_grey_range_of_its_own(tm
         tmp_path / "sub", 1, values=phantoms.dce_values(1) - phantoms.dce_values(0), SeriesNumber=9,
         SeriesInstanceUID="2.25.9", ImageType=["DERIVED", "PRIMARY", "SUB"],
     )  # fmt: skip
-    picture = run_job(part_picture(middle_of(tmp_path, 9)))
+    picture = part_picture(middle_of(tmp_path, 9))
     plane = values[2].astype(float)
     low, high = plane.min(), np.percentile(plane, 99.5)
     expected = np.clip((plane - low) / (high - low), 0, 1) * 255
@@ -463,24 +464,24 @@ def test_the_picture_of_a_part_is_its_middle_slice_in_a_grey_range_of_its_own(tm
 def test_a_part_without_whole_stacks_has_a_picture_too(tmp_path):
     write_study(tmp_path)
     next((tmp_path / "t2").glob("IM_0_002.dcm")).unlink()
-    assert run_job(part_picture(middle_of(tmp_path, 3))).pixels.shape == (16, 20)
+    assert part_picture(middle_of(tmp_path, 3)).pixels.shape == (16, 20)
 
 
 def test_a_plane_far_too_large_for_a_picture_is_not_read(tmp_path):
     phantoms.write_exam(tmp_path, SeriesNumber=5)
     huge = replace(middle_of(tmp_path, 5), shape=(65535, 65535))
     with pytest.raises(FormatError, match="at most 16,777,216 values"):
-        run_job(part_picture(huge))
+        part_picture(huge)
 
 
 def test_a_plane_of_one_row_has_a_picture(tmp_path):
     phantoms.write_exam(tmp_path, SeriesNumber=5, shape=(4, 1, 400))
     piece = middle_of(tmp_path, 5)
-    assert run_job(part_picture(piece)).pixels.shape == (1, 100)
+    assert part_picture(piece).pixels.shape == (1, 100)
 
 
 def test_a_scaling_that_is_no_number_gives_a_picture_all_the_same(tmp_path):
     phantoms.write_exam(tmp_path, SeriesNumber=5)
     piece = middle_of(tmp_path, 5)
     broken = replace(piece, scaling=replace(piece.scaling, slope=float("nan")))
-    assert run_job(part_picture(broken)).pixels.shape == (16, 20)
+    assert part_picture(broken).pixels.shape == (16, 20)

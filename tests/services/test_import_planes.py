@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Cancelled, run_job
+from napari_mamamia.core.progress import Cancelled
 from napari_mamamia.io.data_set.imported_case import upright
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.exam.blanks import blank_tails
@@ -100,7 +100,7 @@ def test_the_case_on_the_disk_is_the_one_in_the_files(tmp_path):
         phantoms.write_phase(
             tmp_path / "in", phase, shape=shape, AcquisitionTime=f"10{phase:02d}00"
         )
-    run_job(import_dicom(tmp_path / "in", tmp_path / "out", "CASE"))
+    import_dicom(tmp_path / "in", tmp_path / "out", "CASE")
     for phase in range(3):
         written = tmp_path / "out" / "images" / "CASE" / f"CASE_{phase:04d}.nii.gz"
         _, voxels = read_volume(written)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom.headers import read_slices
@@ -34,7 +33,7 @@ protocols = hostile.protocols
 
 def imported(source, out, *use, **settings):
     wanted = ImportSettings(use=read_selectors(use), **settings)
-    return run_job(import_dicom(source, out, "P1", wanted)).imported[0]
+    return import_dicom(source, out, "P1", wanted).imported[0]
 
 
 def volumes_of(out):
@@ -135,7 +134,7 @@ def test_a_plain_import_of_a_real_sagittal_exam_is_the_case_that_mama_mia_publis
 ):
     table = real_data("clinical") / "clinical_and_imaging_info.xlsx"
     published = next(r for r in read_clinical(table).records if r.case_id == "ISPY1_1002")
-    case = run_job(load_case(find_data_set(ispy1).case("ISPY1_1002")))
+    case = load_case(find_data_set(ispy1).case("ISPY1_1002"))
     assert case.times_s == published.acquisition_times_s == (0, 423, 768)
     assert case.signal.shape[:2] == (3, published.other["num_slices"])
     assert case.grid.spacing_mm == pytest.approx((2.0, 0.78125, 0.78125))

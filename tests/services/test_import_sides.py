@@ -13,7 +13,6 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume
 from napari_mamamia.io.exam.sides import Sides
@@ -38,7 +37,7 @@ TIMES = protocols.TIMES
 
 
 def imported(source, out, sides=Sides.JOIN, **settings):
-    done = run_job(import_dicom(source, out, "P1", ImportSettings(sides=sides, **settings)))
+    done = import_dicom(source, out, "P1", ImportSettings(sides=sides, **settings))
     assert not done.failures
     return done.imported
 
@@ -137,7 +136,7 @@ def test_two_breasts_that_are_joined_or_kept_apart_as_asked_bring_no_warning_of_
 
 def test_the_table_of_a_joined_exam_uses_both_breasts(tmp_path):
     protocols.left_and_right(tmp_path)
-    (found,) = run_job(look_into(tmp_path, "P1", ImportSettings(sides=Sides.JOIN)))
+    (found,) = look_into(tmp_path, "P1", ImportSettings(sides=Sides.JOIN))
     assert {row.number: (row.part, row.use, row.phases) for row in found.rows} == {
         5: ("left", "used", tuple(range(6))), 6: ("right", "used", tuple(range(6))),
     }  # fmt: skip
@@ -263,12 +262,12 @@ def joined_case(folder, write=protocols.left_and_right):
 
 def exported(folder, labels, grid):
     write_volume(labels, grid, folder / "masks" / "P1.nii.gz")
-    opened = run_job(open_data_set(folder / "data", folder / "workspace"))
+    opened = open_data_set(folder / "data", folder / "workspace")
     settings = ExportSettings(
         (MaskFolder(folder / "masks"),), formats=(ExportFormat.DICOM_SEG,), study=folder / "in",
         segment_maker=SegmentMaker.MANUAL,
     )  # fmt: skip
-    return run_job(export_bundle(opened, settings, folder / "out"))
+    return export_bundle(opened, settings, folder / "out")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import nibabel
 import numpy as np
 import pytest
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.io.exam.sides import Sides
@@ -59,7 +58,7 @@ def problems_of(source, settings):
 
 
 def studies_of(source, settings):
-    return run_job(find_studies(source, source, "P1", settings))
+    return find_studies(source, source, "P1", settings)
 
 
 def is_after_contrast(stack):
@@ -158,7 +157,7 @@ def test_one_bad_phase_of_a_series_is_left_out_by_the_option_that_the_refusal_na
     (problem,) = problems_of(tmp_path / "in", ImportSettings())
     first = ways_of(problem)[0]
     assert first.arguments == BAD_PHASE[name]
-    run_job(import_dicom(tmp_path / "in", tmp_path / "out", "P1", first.applied(ImportSettings())))
+    import_dicom(tmp_path / "in", tmp_path / "out", "P1", first.applied(ImportSettings()))
     require_the_others(tmp_path / "out", name)
 
 
@@ -208,7 +207,7 @@ def test_a_way_says_in_words_what_its_button_does():
 
 
 def judged(source, **settings):
-    return run_job(find_studies(source, source, "P1", ImportSettings(**settings)))
+    return find_studies(source, source, "P1", ImportSettings(**settings))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.services.predict.input_pictures import (
     LARGEST_PIXELS,
@@ -31,7 +30,7 @@ def channel(expression):
 
 
 def picture(case, expression, **more):
-    (found,) = run_job(input_pictures(case, [channel(expression)], **more)).pictures
+    (found,) = input_pictures(case, [channel(expression)], **more).pictures
     return found
 
 
@@ -87,8 +86,8 @@ def test_a_slice_without_contrast_is_black():
 
 def test_reversed_phases_are_told_and_right_ones_are_not(ramp):
     reversed_phases = case_of(ramp.signal[::-1])
-    assert "wrong order" in run_job(input_pictures(reversed_phases, [channel("p0")])).warning
-    assert run_job(input_pictures(ramp, [channel("p0")])).warning == ""
+    assert "wrong order" in input_pictures(reversed_phases, [channel("p0")]).warning
+    assert input_pictures(ramp, [channel("p0")]).warning == ""
 
 
 def test_the_weight_free_model_gets_three_phases_and_a_missing_late_one_has_no_picture(ramp):
@@ -100,7 +99,7 @@ def test_the_weight_free_model_gets_three_phases_and_a_missing_late_one_has_no_p
         "early ← phase 1 (90 s)",
         "no late phase",
     ]
-    found = run_job(input_pictures(case, channels)).pictures
+    found = input_pictures(case, channels).pictures
     assert [one.pixels is not None for one in found] == [True, True, False]
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.edits import Brush, Tool
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.files.checked_lines import CheckedLines
 from napari_mamamia.io.workspace.journal import read_journal
 from napari_mamamia.io.workspace.journal_records import encoded
@@ -46,11 +46,11 @@ def work(tmp_path_factory, case):
     Records: 1 opened, 2 and 3 strokes, 4 saved, 5 and 6 strokes.
     """
     workspace = Workspace(tmp_path_factory.mktemp("work"))
-    editing = run_job(open_editing(case, workspace, "Ana"))
+    editing = open_editing(case, workspace, "Ana")
     masks = [editing.session.labels.copy()]
     for place in PLACES[:N_SAVED]:
         masks.append(paint(editing, place))
-    run_job(save_editing(editing))
+    save_editing(editing)
     masks.append(masks[-1])
     for place in PLACES[N_SAVED:]:
         masks.append(paint(editing, place))
@@ -67,7 +67,7 @@ class Reopened:
         for old in journal.parent.glob("*.journal"):
             old.unlink()
         journal.write_bytes(content)
-        self.editing = run_job(open_editing(case, workspace, "Ana"))
+        self.editing = open_editing(case, workspace, "Ana")
         self.labels = self.editing.session.labels.copy()
         self.notes = " ".join(self.editing.notes)
         self.kept = [old.read_bytes() for old in journal.parent.glob("*.set-aside-*.journal")]
@@ -147,7 +147,7 @@ def test_records_that_changed_places_are_noticed_and_done_in_their_order(work, c
 
 def test_a_record_of_another_journal_is_not_done(work, case, tmp_path):
     _, _, lines, masks = work
-    editing = run_job(open_editing(case, Workspace(tmp_path), "Ana"))
+    editing = open_editing(case, Workspace(tmp_path), "Ana")
     for place in PLACES[::-1]:
         paint(editing, place)
     other = editing.journal.path.read_bytes().splitlines(keepends=True)
@@ -165,10 +165,10 @@ def test_a_whole_journal_of_another_mask_behind_this_one_is_noticed_and_not_done
     theirs = replace(case, case_id="Z") if other == "case" else case
     reader = "Bo" if other == "reader" else "Ana"
     for _ in range(4):  # its last opening has a higher number than any record here
-        editing = run_job(open_editing(theirs, Workspace(tmp_path), reader))
+        editing = open_editing(theirs, Workspace(tmp_path), reader)
         paint(editing, PLACES[2])
         paint(editing, PLACES[3])
-        run_job(save_editing(editing))
+        save_editing(editing)
         editing.close()
     again = Reopened(work, case, b"".join(lines) + editing.journal.path.read_bytes())
     assert (again.labels == masks[5]).all()
@@ -194,9 +194,9 @@ def test_a_saved_mask_that_no_record_tells_of_wins_over_older_records(work, case
 
 def test_what_was_painted_while_a_damaged_journal_was_saved_is_not_lost(case, tmp_path):
     workspace = Workspace(tmp_path)
-    editing = run_job(open_editing(case, workspace, "Ana"))
+    editing = open_editing(case, workspace, "Ana")
     paint(editing, PLACES[0])
-    job = save_editing(editing)
+    job = Stepped(save_editing, editing)
     next(job)
     now = paint(editing, PLACES[1])
     list(job)
@@ -204,7 +204,7 @@ def test_what_was_painted_while_a_damaged_journal_was_saved_is_not_lost(case, tm
     path = editing.journal.path
     editing.close()
     path.write_bytes(path.read_bytes().replace(b'"kind":"opened"', b'"kind":"openex"', 1))
-    again = run_job(open_editing(case, workspace, "Ana"))
+    again = open_editing(case, workspace, "Ana")
     assert (again.session.labels == now).all()
     assert again.recovered is not None
     again.close()
@@ -240,12 +240,12 @@ def old(work, case):
 def test_a_journal_without_a_chain_is_opened_with_a_sentence_and_goes_on_with_one(old, case):
     workspace, journal, lines, masks = old
     journal.write_bytes(b"".join(lines))
-    editing = run_job(open_editing(case, workspace, "Ana"))
+    editing = open_editing(case, workspace, "Ana")
     assert (editing.session.labels == masks[5]).all()
     assert "is of the time before records formed a chain" in editing.notes[0]
     now = paint(editing, (2.0, 3.0, 14.0))
     editing.close()
-    again = run_job(open_editing(case, workspace, "Ana"))
+    again = open_editing(case, workspace, "Ana")
     assert (again.session.labels == now).all()
     assert again.notes == ()
     again.close()

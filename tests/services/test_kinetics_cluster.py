@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.report.drawing import Drawn
 from napari_mamamia.services.kinetics import kinetics
 
@@ -27,7 +27,7 @@ def no_figures(monkeypatch):
     """Put nothing in the place of figures, which take most of the time and are no numbers."""
 
     def draw(drawing):
-        yield Progress(0, 1, "Drawing")
+        report_progress(0, 1, "Drawing")
         return Drawn(b"", "")
 
     monkeypatch.setattr(kinetics, "drawing_place", lambda: nullcontext(draw))

@@ -15,7 +15,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, GridMismatchError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.tumour_volume import box_around_mask
 from napari_mamamia.phantom import PhantomSpec, Tissue, make_phantom
 from napari_mamamia.services.batch.output_folder import Existing
@@ -34,8 +33,8 @@ BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
 
 
 def measure(data_set, out, settings=None, **options):
-    opened = run_job(open_data_set(data_set, out.parent / "workspace"))
-    return run_job(kinetics_of_data_set(opened, out, settings, **options))
+    opened = open_data_set(data_set, out.parent / "workspace")
+    return kinetics_of_data_set(opened, out, settings, **options)
 
 
 def rows_of(path):

@@ -8,9 +8,9 @@ from dataclasses import replace
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError, FormatError, ModelError, SaveConflictError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.services.batch.output_folder import Existing
@@ -32,12 +32,12 @@ GEOMETRY += ("qoffset_x", "qoffset_y", "qoffset_z", "srow_x", "srow_y", "srow_z"
 
 @pytest.fixture
 def opened(small_data_set):
-    return run_job(open_data_set(small_data_set))
+    return open_data_set(small_data_set)
 
 
 @pytest.fixture
 def case(opened):
-    return run_job(load_case(opened.data_set.case("A_1"), opened.record("A_1")))
+    return load_case(opened.data_set.case("A_1"), opened.record("A_1"))
 
 
 def same_geometry(path, other):
@@ -52,11 +52,11 @@ def expert(root):
 def test_who_sees_no_list_is_told_why_the_model_is_unsure_and_where_the_candidates_lie(
     case, tmp_path
 ):
-    made = run_job(predict_case(case, segmenter_named("kinetic")))
+    made = predict_case(case, segmenter_named("kinetic"))
     sure = replace(made, unsure="")
-    assert run_job(save_prediction(sure, case, tmp_path / "sure.nii.gz")).notes == made.notes
+    assert save_prediction(sure, case, tmp_path / "sure.nii.gz").notes == made.notes
     doubtful = replace(made, unsure="candidate 1: muscle?")
-    *_, said = run_job(save_prediction(doubtful, case, tmp_path / "doubt.nii.gz")).notes
+    *_, said = save_prediction(doubtful, case, tmp_path / "doubt.nii.gz").notes
     assert said.startswith("unsure which region is the tumour (candidate 1: muscle?): look at 1 (")
     z, y, x = made.candidates[0].box.centre
     assert f" ml at z {z:.0f}, y {y:.0f}, x {x:.0f})" in said
@@ -64,7 +64,7 @@ def test_who_sees_no_list_is_told_why_the_model_is_unsure_and_where_the_candidat
 
 def test_the_blob_is_found_and_saved_with_its_provenance(opened, small_data_set, tmp_path):
     out = tmp_path / "out"
-    summary = run_job(predict_data_set(opened, segmenter_named("kinetic"), out))
+    summary = predict_data_set(opened, segmenter_named("kinetic"), out)
     assert [saved.case_id for saved in summary.saved] == ["A_1", "A_2", "B_1"]
     assert summary.failures == ()
     reference = np.asanyarray(nib.load(expert(small_data_set) / "A_1.nii.gz").dataobj) > 0
@@ -83,7 +83,7 @@ def test_the_blob_is_found_and_saved_with_its_provenance(opened, small_data_set,
 
 def test_a_broken_case_costs_one_row(opened, small_data_set, tmp_path):
     (small_data_set / "images/A_2/A_2_0001.nii.gz").write_bytes(b"")
-    summary = run_job(predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out"))
+    summary = predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out")
     assert [saved.case_id for saved in summary.saved] == ["A_1", "B_1"]
     assert summary.failures[0].case_id == "A_2"
     assert "A_2_0001.nii.gz" in summary.failures[0].reason
@@ -91,9 +91,9 @@ def test_a_broken_case_costs_one_row(opened, small_data_set, tmp_path):
 
 def test_resuming_skips_what_is_there(opened, tmp_path):
     kinetic, out = segmenter_named("kinetic"), tmp_path / "out"
-    run_job(predict_data_set(opened, kinetic, out, ["A_1"]))
+    predict_data_set(opened, kinetic, out, ["A_1"])
     before = (out / "A_1.nii.gz").stat().st_mtime_ns
-    summary = run_job(predict_data_set(opened, kinetic, out, existing=Existing.RESUME))
+    summary = predict_data_set(opened, kinetic, out, existing=Existing.RESUME)
     assert summary.skipped == ("A_1",)
     assert [saved.case_id for saved in summary.saved] == ["A_2", "B_1"]
     assert (out / "A_1.nii.gz").stat().st_mtime_ns == before
@@ -101,21 +101,21 @@ def test_resuming_skips_what_is_there(opened, tmp_path):
 
 def test_a_second_run_into_the_same_folder_is_refused(opened, tmp_path):
     kinetic, out = segmenter_named("kinetic"), tmp_path / "out"
-    run_job(predict_data_set(opened, kinetic, out, ["A_1"]))
+    predict_data_set(opened, kinetic, out, ["A_1"])
     with pytest.raises(SaveConflictError, match="not empty"):
-        run_job(predict_data_set(opened, kinetic, out, ["A_1"]))
+        predict_data_set(opened, kinetic, out, ["A_1"])
 
 
 def test_unknown_names_are_refused_before_anything_is_written(opened, tmp_path):
     with pytest.raises(CaseError, match="no case 'C_9'"):
-        run_job(predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out", ["C_9"]))
+        predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out", ["C_9"])
     with pytest.raises(ModelError, match="choose one of kinetic"):
         segmenter_named("resnet")
     assert not (tmp_path / "out").exists()
 
 
 def test_cancelling_a_prediction_run_leaves_no_half_file(opened, tmp_path):
-    job = predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out")
+    job = Stepped(predict_data_set, opened, segmenter_named("kinetic"), tmp_path / "out")
     for step in job:
         if step.text.startswith("A_2"):
             break
@@ -130,8 +130,8 @@ def test_cancelling_a_prediction_run_leaves_no_half_file(opened, tmp_path):
 
 def test_the_data_set_is_never_written_to(opened, small_data_set, tmp_path):
     before = {path: path.stat().st_mtime_ns for path in small_data_set.rglob("*")}
-    run_job(predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out"))
-    run_job(export_masks(opened.data_set, expert(small_data_set), tmp_path / "export"))
+    predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out")
+    export_masks(opened.data_set, expert(small_data_set), tmp_path / "export")
     assert {path: path.stat().st_mtime_ns for path in small_data_set.rglob("*")} == before
 
 
@@ -140,7 +140,7 @@ def test_a_read_only_data_set_can_be_worked_on(opened, small_data_set, tmp_path)
     for folder in folders:
         folder.chmod(0o555)
     try:
-        summary = run_job(predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out"))
+        summary = predict_data_set(opened, segmenter_named("kinetic"), tmp_path / "out")
     finally:
         for folder in folders:
             folder.chmod(0o755)
@@ -150,10 +150,8 @@ def test_a_read_only_data_set_can_be_worked_on(opened, small_data_set, tmp_path)
 def test_a_refined_mask_is_there_again_after_a_restart(opened, case):
     labels = np.zeros(case.grid.shape, dtype=np.uint8)
     labels[3, 14:20, 20:26] = 1
-    saved = run_job(
-        save_refined(
-            opened.workspace, "Dr. Åsa Öberg", case, labels, started_from="empty", seconds=12.5
-        )
+    saved = save_refined(
+        opened.workspace, "Dr. Åsa Öberg", case, labels, started_from="empty", seconds=12.5
     )
     assert find_refined(opened.workspace, "Dr. Åsa Öberg", "A_1") == saved
     assert case_row(opened, "A_1").refined == ("Dr. Åsa Öberg",)
@@ -166,21 +164,21 @@ def test_saving_again_replaces_only_the_version_that_was_opened(opened, case):
     workspace = opened.workspace
     first = np.zeros(case.grid.shape, dtype=np.uint8)
     first[3] = 1
-    one = run_job(save_refined(workspace, "R", case, first))
-    two = run_job(save_refined(workspace, "R", case, first * 0, replaces=one))
+    one = save_refined(workspace, "R", case, first)
+    two = save_refined(workspace, "R", case, first * 0, replaces=one)
     assert two.sha256 != one.sha256
     for stale in (None, one):
         with pytest.raises(SaveConflictError, match="another window"):
-            run_job(save_refined(workspace, "R", case, first, replaces=stale))
+            save_refined(workspace, "R", case, first, replaces=stale)
     assert find_refined(workspace, "R", "A_1") == two
 
 
 def test_a_prediction_never_replaces_a_file_unasked(opened, case, tmp_path):
     target = tmp_path / "A_1.nii.gz"
     target.write_bytes(b"an expert's work")
-    prediction = run_job(predict_case(case, segmenter_named("kinetic")))
+    prediction = predict_case(case, segmenter_named("kinetic"))
     with pytest.raises(SaveConflictError):
-        run_job(save_prediction(prediction, case, target))
+        save_prediction(prediction, case, target)
     assert target.read_bytes() == b"an expert's work"
 
 
@@ -191,18 +189,18 @@ def test_a_prediction_that_is_stopped_before_its_provenance_leaves_no_mask(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("napari_mamamia.services.case.explained_mask.write_provenance", stopped)
-    prediction = run_job(predict_case(case, segmenter_named("kinetic")))
+    prediction = predict_case(case, segmenter_named("kinetic"))
     with pytest.raises(KeyboardInterrupt):
-        run_job(save_prediction(prediction, case, tmp_path / "A_1.nii.gz"))
+        save_prediction(prediction, case, tmp_path / "A_1.nii.gz")
     assert list(tmp_path.glob("*.nii.gz")) == []
 
 
 def test_what_a_reader_drew_is_never_replaced_by_a_prediction(opened, case):
     labels = np.ones(case.grid.shape, np.uint8)
-    drawn = run_job(save_refined(opened.workspace, "R", case, labels))
-    prediction = run_job(predict_case(case, segmenter_named("kinetic")))
+    drawn = save_refined(opened.workspace, "R", case, labels)
+    prediction = predict_case(case, segmenter_named("kinetic"))
     with pytest.raises(SaveConflictError, match="R drew it"):
-        run_job(save_prediction(prediction, case, drawn.path, overwrite=True))
+        save_prediction(prediction, case, drawn.path, overwrite=True)
     assert find_refined(opened.workspace, "R", "A_1") == drawn
 
 
@@ -211,11 +209,11 @@ def test_wherever_a_saving_job_may_be_stopped_nothing_is_written_yet(opened, cas
     """The window stops a job at any step that is not binding, and then says nothing was changed."""
     if kind == "prediction":
         target = tmp_path / "A_1.nii.gz"
-        prediction = run_job(predict_case(case, segmenter_named("kinetic")))
-        job = save_prediction(prediction, case, target)
+        prediction = predict_case(case, segmenter_named("kinetic"))
+        job = Stepped(save_prediction, prediction, case, target)
     else:
         target = opened.workspace.refined("R", "A_1")
-        job = save_refined(opened.workspace, "R", case, np.ones(case.grid.shape, np.uint8))
+        job = Stepped(save_refined, opened.workspace, "R", case, np.ones(case.grid.shape, np.uint8))
     bound = False
     for progress in job:
         bound = bound or progress.binding
@@ -247,7 +245,7 @@ def test_every_case_of_either_folder_has_a_row_with_its_status(small_data_set, t
     moved[0, 3] += 5
     save("moved", data, moved)
     (prediction / "torn.nii.gz").write_bytes(b"\x1f\x8b broken")
-    summary = run_job(score_folders(reference, prediction, tmp_path / "scores"))
+    summary = score_folders(reference, prediction, tmp_path / "scores")
     status = {row.case_id: row.status for row in summary.rows}
     assert status == {
         "A_1": ScoreStatus.OK,
@@ -275,9 +273,7 @@ def test_scores_of_a_shifted_box_are_those_worked_out_by_hand(tmp_path):
         (tmp_path / name).mkdir()
         image = nib.Nifti1Image(array, np.diag([1.0, 1.0, 2.0, 1.0]))
         nib.save(image, tmp_path / name / "A.nii.gz")
-    summary = run_job(
-        score_folders(tmp_path / "reference", tmp_path / "prediction", tmp_path / "out")
-    )
+    summary = score_folders(tmp_path / "reference", tmp_path / "prediction", tmp_path / "out")
     row = summary.rows[0]
     assert row.dsc == pytest.approx(2 * 24 / 64)  # 3 of 4 columns overlap, 8 voxels each
     assert row.iou == pytest.approx(24 / 40)
@@ -292,17 +288,17 @@ def test_letter_case_does_not_part_a_mask_from_its_reference(opened, small_data_
     shutil.copytree(expert(small_data_set), lower)
     for path in lower.iterdir():
         path.rename(lower / path.name.lower())
-    summary = run_job(score_folders(expert(small_data_set), lower, tmp_path / "out"))
+    summary = score_folders(expert(small_data_set), lower, tmp_path / "out")
     assert [row.case_id for row in summary.rows] == ["A_1", "A_2", "B_1"]
     assert summary.all_ok
-    exported = run_job(export_masks(opened.data_set, lower, tmp_path / "bundle")).exported
+    exported = export_masks(opened.data_set, lower, tmp_path / "bundle").exported
     assert [item.case_id for item in exported] == ["A_1", "A_2", "B_1"]
 
 
 def test_a_folder_without_masks_is_refused(small_data_set, tmp_path):
     (tmp_path / "none").mkdir()
     with pytest.raises(FormatError, match="holds no mask"):
-        run_job(score_folders(expert(small_data_set), tmp_path / "none", tmp_path / "out"))
+        score_folders(expert(small_data_set), tmp_path / "none", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -312,7 +308,7 @@ def test_exported_masks_have_the_input_geometry_and_checksums(opened, small_data
     source = nib.load(expert(small_data_set) / "A_1.nii.gz")
     # The same mask as float with another header: only its place is the same.
     nib.save(nib.Nifti1Image(np.asanyarray(source.dataobj) * 1.0, source.affine), masks / "A_1.nii")
-    summary = run_job(export_masks(opened.data_set, masks, tmp_path / "out"))
+    summary = export_masks(opened.data_set, masks, tmp_path / "out")
     written = tmp_path / "out" / "A_1.nii.gz"
     assert same_geometry(written, small_data_set / "images/A_1/A_1_0000.nii.gz")
     assert nib.load(written).get_data_dtype() == np.uint8
@@ -330,11 +326,11 @@ def test_a_mask_of_several_labels_is_exported_only_when_one_is_chosen(opened, tm
     array = np.zeros((48, 32, 8), dtype=np.uint8)
     array[10:12, 5, 3], array[20, 5, 3] = 1, 2
     nib.save(nib.Nifti1Image(array, np.diag([-0.8, 0.8, 2.0, 1.0])), masks / "A_1.nii.gz")
-    refused = run_job(export_masks(opened.data_set, masks, tmp_path / "one"))
+    refused = export_masks(opened.data_set, masks, tmp_path / "one")
     assert "holds 2 labels (1, 2)" in refused.failures[0].reason
-    chosen = run_job(export_masks(opened.data_set, masks, tmp_path / "two", label=1))
+    chosen = export_masks(opened.data_set, masks, tmp_path / "two", label=1)
     assert chosen.exported[0].volume_mm3 == pytest.approx(2 * 0.8 * 0.8 * 2.0)
-    absent = run_job(export_masks(opened.data_set, masks, tmp_path / "three", label=7))
+    absent = export_masks(opened.data_set, masks, tmp_path / "three", label=7)
     assert "does not hold label 7: it holds 1, 2" in absent.failures[0].reason
 
 
@@ -342,7 +338,7 @@ def test_a_mask_on_another_grid_is_not_exported(opened, tmp_path):
     masks = tmp_path / "masks"
     masks.mkdir()
     nib.save(nib.Nifti1Image(np.ones((4, 4, 4), np.uint8), np.eye(4)), masks / "A_1.nii.gz")
-    summary = run_job(export_masks(opened.data_set, masks, tmp_path / "out"))
+    summary = export_masks(opened.data_set, masks, tmp_path / "out")
     assert summary.exported == ()
     assert "share one grid" in summary.failures[0].reason
     assert not (tmp_path / "out" / "A_1.nii.gz").exists()

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, WeightFile
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.recipe import Recipe, preset, read_recipe, write_recipe
@@ -48,30 +47,30 @@ def test_the_users_own_recipe_is_opened_before_the_models(entry):
 
 
 def test_a_kept_recipe_is_there_for_the_next_window(entry, registry):
-    kept = run_job(keep_recipe(entry, MINE))
+    kept = keep_recipe(entry, MINE)
     assert model_recipe(kept) == MINE
     assert list(entry.card.path.rglob("*.json")) == []
     assert [one.name for one in list_models(registry)] == ["made"]
 
 
 def test_keeping_the_models_own_recipe_is_keeping_none(entry):
-    edited = run_job(keep_recipe(entry, MINE))
-    assert run_job(keep_recipe(edited, Recipe())).recipe is None
+    edited = keep_recipe(entry, MINE)
+    assert keep_recipe(edited, Recipe()).recipe is None
 
 
 def test_a_recipe_beside_the_model_takes_the_place_of_the_users(entry):
-    kept = run_job(write_beside(replace(entry, recipe=Recipe("old")), MINE))
+    kept = write_beside(replace(entry, recipe=Recipe("old")), MINE)
     assert read_recipe(entry.card.path / "inner" / RECIPE_NAME) == MINE
     assert kept.recipe is None
     assert model_recipe(kept) == MINE
 
 
 def test_a_recipe_beside_the_model_is_never_replaced_unasked(entry):
-    run_job(write_beside(entry, MINE))
+    write_beside(entry, MINE)
     with pytest.raises(SaveConflictError):
-        run_job(write_beside(entry, Recipe("other")))
+        write_beside(entry, Recipe("other"))
     assert read_recipe(entry.card.path / "inner" / RECIPE_NAME) == MINE
-    run_job(write_beside(entry, Recipe("other"), overwrite=True))
+    write_beside(entry, Recipe("other"), overwrite=True)
     assert read_recipe(entry.card.path / "inner" / RECIPE_NAME).title == "other"
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ import pytest
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress, run_job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError, OverLimitError, Pace
 from napari_mamamia.segmentation.model.recipe import Recipe
@@ -53,7 +53,7 @@ def added(tmp_path):
 
     def add(name, spec, forward_s=None, settings=None):
         folder = _MADE.write_model(tmp_path / name, spec)
-        entry = run_job(add_model(folder, default_registry(), name))
+        entry = add_model(folder, default_registry(), name)
         if forward_s is not None:
             pace = Pace(forward_s, other_s_per_megavoxel=0.0)
             remember_pace(entry.card, settings or EngineSettings(), pace)
@@ -78,7 +78,7 @@ def test_tiles_from_the_plans_are_the_loaded_engines(spec, settings, tmp_path):
     turned = np.array([[0, 0, 1.4, 3], [-0.8, 0, 0, 5], [0, 1.1, 0, 7], [0, 0, 0, 1.0]])
     grid = Grid((21, 33, 40), turned)
     card = recognise_model(_MADE.write_model(tmp_path, spec))
-    engine = run_job(load_engine(card, settings))
+    engine = load_engine(card, settings)
     assert tiles_from_plans(card, settings, grid) == engine.plan(grid)
     engine.close()
 
@@ -149,22 +149,26 @@ def test_the_sentence_names_models_and_times():
 
 
 def failing(error):
-    yield Progress(0, 1, "trying")
-    raise error
+    def predict():
+        raise error
+
+    return predict
 
 
 @pytest.mark.parametrize("kind", [OverLimitError, OutOfMemoryError])
 def test_an_error_of_time_or_memory_carries_the_offers(kind):
-    job = with_offers(failing(kind("too much")), case_of(), 60.0, default_registry(), ("large",))
+    job = partial(
+        with_offers, failing(kind("too much")), case_of(), 60.0, default_registry(), ("large",)
+    )
     with pytest.raises(kind, match=r"^too much; other models .* 'kinetic' about 0\.5 s"):
-        run_job(job)
+        job()
 
 
 def test_other_errors_and_cases_without_an_offer_stay_as_they_are():
     for error, not_this in ((ModelError("broken"), ()), (OverLimitError("slow"), ("kinetic",))):
-        job = with_offers(failing(error), case_of(), 60.0, default_registry(), not_this)
+        job = partial(with_offers, failing(error), case_of(), 60.0, default_registry(), not_this)
         with pytest.raises(ModelError) as caught:
-            run_job(job)
+            job()
         assert caught.value is error
 
 
@@ -201,7 +205,7 @@ def described(folder, **network):
 
 def test_a_network_in_a_file_is_offered_by_the_tiles_of_its_recipe(tmp_path):
     folder = described(tmp_path / "net", mirror_axes=[0, 2])
-    entry = run_job(add_model(folder, default_registry(), "net"))
+    entry = add_model(folder, default_registry(), "net")
     assert [o.name for o in offers(case_of(), None, default_registry())] == ["kinetic"]
     remember_pace(entry.card, EngineSettings(), Pace(0.01, 0.0))
     # 3 x 4 x 5 tiles as for nnU-Net above, and mirrored copies along two axes: four of each
@@ -215,7 +219,7 @@ def test_a_network_in_a_file_is_offered_by_the_tiles_of_its_recipe(tmp_path):
 
 
 def test_a_network_that_cannot_do_what_is_asked_is_not_offered(tmp_path):
-    entry = run_job(add_model(described(tmp_path / "net"), default_registry(), "net"))
+    entry = add_model(described(tmp_path / "net"), default_registry(), "net")
     asked = EngineSettings(accept_trainer=True)
     remember_pace(entry.card, asked, Pace(0.01, 0.0))
     names = [o.name for o in offers(case_of(), None, default_registry(), (), asked)]

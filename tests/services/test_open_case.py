@@ -8,10 +8,10 @@ import shutil
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_header, read_series_into
 from napari_mamamia.io.volumes import streams
@@ -40,7 +40,7 @@ def rewrite(path, change, affine=None):
 
 
 def test_a_data_set_opens_with_its_clinical_table_and_workspace(small_data_set):
-    opened = run_job(open_data_set(small_data_set))
+    opened = open_data_set(small_data_set)
     assert [case.case_id for case in opened.data_set.cases] == ["A_1", "A_2", "B_1"]
     assert opened.record("A_2").age == 51
     assert opened.record("nobody") is None
@@ -49,7 +49,7 @@ def test_a_data_set_opens_with_its_clinical_table_and_workspace(small_data_set):
 
 
 def test_the_case_table_knows_what_each_case_has(small_data_set, tmp_path):
-    opened = run_job(open_data_set(small_data_set))
+    opened = open_data_set(small_data_set)
     target = opened.workspace.prediction("kinetic", "A_2")
     target.parent.mkdir(parents=True)
     shutil.copy(small_data_set / "segmentations" / "expert" / "A_2.nii.gz", target)
@@ -60,12 +60,12 @@ def test_the_case_table_knows_what_each_case_has(small_data_set, tmp_path):
 
 def test_the_first_phase_shown_is_read_first_and_the_rest_fill_the_same_array(small_data_set):
     files = files_of(small_data_set)
-    record = run_job(open_data_set(small_data_set)).record("A_1")
-    case = run_job(open_case(files, record))
+    record = open_data_set(small_data_set).record("A_1")
+    case = open_case(files, record)
     assert [phase.loaded for phase in case.phases] == [False, True, False, False]
     assert case.times_s == (0, 90, 180, 420)
     assert not case.signal[0].any()
-    whole = run_job(load_remaining(case, files))
+    whole = load_remaining(case, files)
     assert whole.signal is case.signal
     assert whole.is_loaded
     for k in range(4):
@@ -80,28 +80,28 @@ def test_a_4d_file_opens_as_phases(small_data_set, tmp_path):
     path = tmp_path / "series.nii.gz"
     nib.save(nib.Nifti1Image(stack, parts[0].affine), path)
     data_set = find_data_set(path)
-    case = run_job(open_case(data_set.cases[0]))
+    case = open_case(data_set.cases[0])
     assert [phase.loaded for phase in case.phases] == [True, False, False, False]
-    case = run_job(load_remaining(case, data_set.cases[0]))
+    case = load_remaining(case, data_set.cases[0])
     np.testing.assert_array_equal(case.signal, stack.transpose(3, 2, 1, 0))
 
 
 def test_a_file_of_several_volumes_is_not_one_phase(small_data_set):
     rewrite(phase_path(small_data_set, "A_1", 1), lambda data: np.stack([data, data], axis=-1))
     with pytest.raises(CaseError, match="phase 1 of case A_1 holds 2 volumes"):
-        run_job(open_case(files_of(small_data_set)))
+        open_case(files_of(small_data_set))
 
 
 def test_a_missing_phase_is_named(small_data_set):
     phase_path(small_data_set, "A_1", 2).unlink()
     with pytest.raises(CaseError, match="phase 2 is missing"):
-        run_job(open_case(files_of(small_data_set)))
+        open_case(files_of(small_data_set))
 
 
 def test_a_phase_of_another_shape_is_named_with_both_shapes(small_data_set):
     rewrite(phase_path(small_data_set, "A_1", 3), lambda data: data[:-1])
     with pytest.raises(CaseError, match=r"phase 3 of case A_1 has shape \(8, 32, 47\).*drop phase"):
-        run_job(open_case(files_of(small_data_set)))
+        open_case(files_of(small_data_set))
 
 
 def test_a_phase_in_another_place_is_named_with_the_distance(small_data_set):
@@ -109,20 +109,20 @@ def test_a_phase_in_another_place_is_named_with_the_distance(small_data_set):
     affine[2, 3] = 4
     rewrite(phase_path(small_data_set, "A_1", 2), lambda data: data, affine)
     with pytest.raises(CaseError, match=r"phase 2 of case A_1 lies up to 4\.00 mm"):
-        run_job(open_case(files_of(small_data_set)))
+        open_case(files_of(small_data_set))
 
 
 def test_an_extra_phase_makes_the_times_unknown_with_a_warning(small_data_set):
     shutil.copy(phase_path(small_data_set, "A_1", 3), phase_path(small_data_set, "A_1", 4))
-    record = run_job(open_data_set(small_data_set)).record("A_1")
-    case = run_job(open_case(files_of(small_data_set), record))
+    record = open_data_set(small_data_set).record("A_1")
+    case = open_case(files_of(small_data_set), record)
     assert case.times_s == (None,) * 5
     assert "5 phases but 4 acquisition times" in case.warnings[0]
 
 
 def test_an_all_zero_phase_is_a_warning(small_data_set):
     rewrite(phase_path(small_data_set, "A_1", 2), lambda data: np.zeros_like(data))
-    case = run_job(load_case(files_of(small_data_set)))
+    case = load_case(files_of(small_data_set))
     assert any("phase 2 holds only zeros" in text for text in case.warnings)
 
 
@@ -134,7 +134,7 @@ def test_voxels_that_are_not_numbers_are_counted(small_data_set):
 
     for k in range(4):
         rewrite(phase_path(small_data_set, "A_1", k), spoil if k == 1 else lambda data: data)
-    case = run_job(load_case(files_of(small_data_set)))
+    case = load_case(files_of(small_data_set))
     assert case.signal.dtype == np.float32
     assert any("phase 1 holds 2 voxels that are not numbers" in text for text in case.warnings)
 
@@ -144,7 +144,7 @@ def test_a_sheared_case_opens_with_a_warning(small_data_set):
     affine[0, 1] = 0.3
     for k in range(4):
         rewrite(phase_path(small_data_set, "A_1", k), lambda data: data, affine)
-    case = run_job(open_case(files_of(small_data_set)))
+    case = open_case(files_of(small_data_set))
     assert any("shear" in text or "right angle" in text for text in case.warnings)
     np.testing.assert_allclose(case.grid.affine, affine, atol=1e-6)
 
@@ -153,11 +153,11 @@ def test_a_truncated_phase_is_named(small_data_set):
     path = phase_path(small_data_set, "A_1", 1)
     path.write_bytes(path.read_bytes()[:-2000])
     with pytest.raises(FormatError, match="A_1_0001"):
-        run_job(load_case(files_of(small_data_set)))
+        load_case(files_of(small_data_set))
 
 
 def test_a_mask_on_another_grid_is_refused(small_data_set):
-    case = run_job(load_case(files_of(small_data_set)))
+    case = load_case(files_of(small_data_set))
     path = small_data_set / "segmentations" / "expert" / "A_1.nii.gz"
     assert load_mask(path, case).mask().array.sum() == 3 * 6 * 6
     rewrite(path, lambda data: data[:, 1:])
@@ -166,7 +166,7 @@ def test_a_mask_on_another_grid_is_refused(small_data_set):
 
 
 def test_cancelling_an_opening_leaves_no_file_open(small_data_set):
-    job = open_case(files_of(small_data_set))
+    job = Stepped(open_case, files_of(small_data_set))
     next(job)
     next(job)
     job.close()
@@ -175,7 +175,7 @@ def test_cancelling_an_opening_leaves_no_file_open(small_data_set):
 
 def test_an_unreadable_clinical_table_is_a_warning(small_data_set):
     (small_data_set / "clinical_and_imaging_info.xlsx").write_text("not a workbook")
-    opened = run_job(open_data_set(small_data_set))
+    opened = open_data_set(small_data_set)
     assert opened.cohort is None
     assert "clinical table was not read" in opened.warnings[0]
 
@@ -199,8 +199,8 @@ def test_the_breast_of_the_patient_file_comes_with_the_case(small_data_set, z_ma
     info = small_data_set / "patient_info_files" / "a_1.json"
     info.parent.mkdir()
     info.write_text(json.dumps({"primary_lesion": {"breast_coordinates": coordinates}}))
-    opened = run_job(open_data_set(small_data_set))
-    case = run_job(load_case(opened.data_set.case("A_1"), opened.record("A_1")))
+    opened = open_data_set(small_data_set)
+    case = load_case(opened.data_set.case("A_1"), opened.record("A_1"))
     assert case.breast_box == box
     assert any("hold no voxel" in text for text in case.warnings) == (box is None)
 
@@ -209,8 +209,8 @@ def test_a_damaged_patient_file_is_a_warning_and_the_case_opens(small_data_set):
     info = small_data_set / "patient_info_files" / "a_1.json"
     info.parent.mkdir()
     info.write_text("{")
-    opened = run_job(open_data_set(small_data_set))
-    case = run_job(load_case(opened.data_set.case("A_1"), opened.record("A_1")))
+    opened = open_data_set(small_data_set)
+    case = load_case(opened.data_set.case("A_1"), opened.record("A_1"))
     assert case.breast_box is None
     assert any("how it was timed are not known" in text for text in case.warnings)
 
@@ -229,11 +229,11 @@ def damaged_series(tmp_path):
 def test_the_first_phase_of_a_damaged_file_is_not_verified_and_the_rest_is_refused(tmp_path):
     path, values = damaged_series(tmp_path)
     (files,) = find_data_set(path).cases
-    case = run_job(open_case(files))
+    case = open_case(files)
     np.testing.assert_array_equal(case.signal[0], values[..., 0].transpose())
     assert not case.is_verified
     with pytest.raises(FormatError, match=r"B\.nii\.gz.*damaged"):
-        run_job(load_remaining(case, files))
+        load_remaining(case, files)
 
 
 def test_the_first_two_volumes_are_not_given_of_a_file_with_a_wrong_checksum(tmp_path):
@@ -241,9 +241,9 @@ def test_the_first_two_volumes_are_not_given_of_a_file_with_a_wrong_checksum(tmp
     header = read_header(path)
     out = np.empty((2, *header.grid.shape), header.dtype)
     with pytest.raises(FormatError, match=r"B\.nii\.gz.*damaged"):
-        run_job(read_series_into(path, header, out))
+        read_series_into(path, header, out)
     nib.save(nib.Nifti1Image(values, np.eye(4)), path)
-    run_job(read_series_into(path, header, out))
+    read_series_into(path, header, out)
     np.testing.assert_array_equal(out, values[..., :2].transpose(3, 2, 1, 0))
 
 
@@ -272,4 +272,4 @@ def test_a_disk_that_fails_while_it_is_read_is_told_with_the_file(tmp_path, monk
     monkeypatch.setattr(streams, "open_gzip", Failing)
     out = np.empty((1, *header.grid.shape), header.dtype)
     with pytest.raises(FormatError, match=rf"B\.nii\.gz.*{os.strerror(number)}"):
-        run_job(read_series_into(path, header, out))
+        read_series_into(path, header, out)

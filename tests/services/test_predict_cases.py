@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import MissingExtraError, ModelError, SaveConflictError
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.segmentation.model.planner import LADDER
@@ -42,7 +42,7 @@ def model(tmp_path):
 
 @pytest.fixture
 def opened(small_data_set):
-    return run_job(open_data_set(small_data_set))
+    return open_data_set(small_data_set)
 
 
 def trained(model, host=None, **choices):
@@ -57,7 +57,8 @@ def mask(path):
 def test_masks_and_what_made_them_are_written(opened, model, tmp_path):
     out = tmp_path / "out"
     seen = []
-    summary = run_job(predict_data_set(opened, trained(model), out), seen.append)
+    with listening(seen.append):
+        summary = predict_data_set(opened, trained(model), out)
     assert [saved.case_id for saved in summary.saved] == ["A_1", "A_2", "B_1"]
     made = read_provenance(out / "A_1.json")
     assert made.device == "cpu (1 threads)"
@@ -81,34 +82,34 @@ def test_what_is_not_installed_is_one_error_before_anything_is_written(
         "importlib.util.find_spec", lambda name: None if name == missing else found(name)
     )
     with pytest.raises(MissingExtraError, match=missing):
-        run_job(predict_data_set(opened, segmenter, tmp_path / "out"))
+        predict_data_set(opened, segmenter, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_case_that_cannot_be_predicted_costs_one_row(opened, model, small_data_set, tmp_path):
     (small_data_set / "images/A_2/A_2_0001.nii.gz").write_text("this is text")
-    summary = run_job(predict_data_set(opened, trained(model), tmp_path / "out"))
+    summary = predict_data_set(opened, trained(model), tmp_path / "out")
     assert [saved.case_id for saved in summary.saved] == ["A_1", "B_1"]
     assert [failure.case_id for failure in summary.failures] == ["A_2"]
 
 
 def test_resuming_redoes_what_changed_and_nothing_else(opened, model, small_data_set, tmp_path):
     out = tmp_path / "out"
-    run_job(predict_data_set(opened, trained(model), out))
+    predict_data_set(opened, trained(model), out)
     (out / "A_1.nii.gz").unlink()
     image = small_data_set / "images/B_1/B_1_0000.nii.gz"
     image.write_bytes((small_data_set / "images/A_1/A_1_0000.nii.gz").read_bytes())
-    summary = run_job(predict_data_set(opened, trained(model), out, existing=Existing.RESUME))
+    summary = predict_data_set(opened, trained(model), out, existing=Existing.RESUME)
     assert [saved.case_id for saved in summary.saved] == ["A_1", "B_1"]
     assert summary.skipped == ("A_2",)
 
 
 def test_other_settings_are_another_run(opened, model, tmp_path):
     out = tmp_path / "out"
-    run_job(predict_data_set(opened, trained(model), out, ["A_1"]))
+    predict_data_set(opened, trained(model), out, ["A_1"])
     other = trained(model, mirroring=False)
     with pytest.raises(SaveConflictError, match="another run"):
-        run_job(predict_data_set(opened, other, out, ["A_1"], Existing.RESUME))
+        predict_data_set(opened, other, out, ["A_1"], Existing.RESUME)
 
 
 def test_a_choice_survives_the_way_to_another_process_and_does_not_depend_on_the_place(
@@ -124,11 +125,9 @@ def test_a_choice_survives_the_way_to_another_process_and_does_not_depend_on_the
 
 
 def test_a_worker_process_gives_the_same_masks(opened, model, tmp_path):
-    run_job(predict_data_set(opened, trained(model), tmp_path / "here", ["A_1"]))
+    predict_data_set(opened, trained(model), tmp_path / "here", ["A_1"])
     place = Place(time_limit_s=120.0)  # a process of its own that can be ended
-    summary = run_job(
-        predict_data_set(opened, trained(model), tmp_path / "there", ["A_1"], place=place)
-    )
+    summary = predict_data_set(opened, trained(model), tmp_path / "there", ["A_1"], place=place)
     assert summary.failures == ()
     name = "A_1.nii.gz"
     assert np.array_equal(mask(tmp_path / "here" / name), mask(tmp_path / "there" / name))
@@ -140,7 +139,6 @@ class SlowHost(EngineHost):
     __slots__ = ()
 
     def time_tile(self, card, settings):
-        yield from ()
         return 0.5 if settings.precision == "bf16" else 1.0
 
 
@@ -148,7 +146,7 @@ def test_over_the_limit_is_a_failure_with_the_numbers_and_nothing_is_computed(
     opened, model, tmp_path
 ):
     slow = trained(model, SlowHost(), limit_s=2.0)
-    summary = run_job(predict_data_set(opened, slow, tmp_path / "out", ["A_1"]))
+    summary = predict_data_set(opened, slow, tmp_path / "out", ["A_1"])
     (failure,) = summary.failures
     assert "should take at most 2.0 s" in failure.reason
     assert "2 copies x 2 folds" in failure.reason
@@ -156,11 +154,11 @@ def test_over_the_limit_is_a_failure_with_the_numbers_and_nothing_is_computed(
 
 
 def test_what_is_given_up_for_the_limit_is_said_and_kept(opened, model, tmp_path):
-    plain, grid = trained(model), run_job(load_case(opened.data_set.case("A_1"))).grid
-    tiles = run_job(plain.host.plan(plain.card, plain.settings, grid, None))
+    plain, grid = trained(model), load_case(opened.data_set.case("A_1")).grid
+    tiles = plain.host.plan(plain.card, plain.settings, grid, None)
     limit = tiles.tiles * 1.0 / 0.9 + 1.0  # room for one copy of one fold in fp32 at 1 s a tile
     slow = trained(model, SlowHost(), limit_s=limit, give_up=(LADDER[3], LADDER[4]))
-    summary = run_job(predict_data_set(opened, slow, tmp_path / "out", ["A_1"]))
+    summary = predict_data_set(opened, slow, tmp_path / "out", ["A_1"])
     assert summary.failures == ()
     parameters = dict(read_provenance(tmp_path / "out" / "A_1.json").parameters)
     assert (parameters["mirrored_copies"], parameters["folds"]) == (1, "0")

@@ -12,7 +12,6 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Action, Edit
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.services.refine.grow_mask import GrownBefore, merge_grown, seed_planes, seeds_of
 from napari_mamamia.services.refine.live_edits import (
     adopt_layer,
@@ -141,7 +140,7 @@ def test_numbers_of_two_cubes_are_those_worked_out_by_hand():
     labels, reference = zeros(), zeros()
     labels[1:3, 4:8, 4:8] = 1
     reference[1:3, 4:8, 6:10] = 1
-    got = run_job(measure_mask(labels, label_map(reference, GRID), GRID))
+    got = measure_mask(labels, label_map(reference, GRID), GRID)
     # 32 voxels each, 16 shared; a voxel is 1.5 x 2 x 3 = 9 mm3
     assert got.dice == pytest.approx(0.5)
     assert got.volume_mm3 == pytest.approx(288.0)
@@ -154,7 +153,7 @@ def test_numbers_of_two_cubes_are_those_worked_out_by_hand():
 def test_an_empty_mask_has_volume_0_and_undefined_distances():
     reference = zeros()
     reference[1, 1, 1] = 1
-    got = run_job(measure_mask(zeros(), label_map(reference, GRID), GRID))
+    got = measure_mask(zeros(), label_map(reference, GRID), GRID)
     assert got.volume_mm3 == 0
     assert got.dice == 0
     assert isnan(got.hausdorff95_mm)
@@ -165,7 +164,7 @@ def test_only_the_voxels_of_the_label_are_measured():
     labels = zeros()
     labels[1, 1, 1:4] = 2
     labels[1, 5, 1] = 1
-    assert run_job(measure_mask(labels, None, GRID, 2)).volume_mm3 == pytest.approx(27.0)
+    assert measure_mask(labels, None, GRID, 2).volume_mm3 == pytest.approx(27.0)
 
 
 def test_changed_voxels_are_told_apart():
@@ -215,14 +214,14 @@ def test_interpolating_between_one_outline_is_refused():
     labels = zeros()
     labels[1, 2:5, 2:5] = 1
     with pytest.raises(CaseError, match="outline another"):
-        run_job(use_mask_tool(labels, 1, GRID, "interpolate", 0.0, ((0, 1),)))
+        use_mask_tool(labels, 1, GRID, "interpolate", 0.0, ((0, 1),))
 
 
 def test_small_parts_are_removed_by_their_volume():
     labels = zeros()
     labels[1, 1, 1] = 1
     labels[3, 5, 5:9] = 1
-    box, mask = run_job(use_mask_tool(labels, 1, GRID, "remove small", 20.0))
+    box, mask = use_mask_tool(labels, 1, GRID, "remove small", 20.0)
     # 9 mm3 goes, 36 mm3 stays
     assert (box.start, box.shape, mask.any()) == ((1, 1, 1), (1, 1, 1), False)
 

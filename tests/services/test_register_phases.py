@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import ndimage
 from tests.conftest import contents
+from tests.stepped import Stepped
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.data_set.volumes import read_labels, read_volume, write_mask, write_volume
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, TransformKind
@@ -79,8 +79,8 @@ def data_set(tmp_path_factory, phantom, shifted):
 
 
 def register(data_set, out, **options):
-    opened = run_job(open_data_set(data_set, out.parent / "workspace"))
-    return run_job(register_data_set(opened, out, **options))
+    opened = open_data_set(data_set, out.parent / "workspace")
+    return register_data_set(opened, out, **options)
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_masks_patient_info_and_clinical_row_come_along(written, data_set):
     (record,) = read_clinical(out / "clinical_and_imaging_info.xlsx").records
     assert (record.case_id, record.age) == ("A_1", 50.0)
     assert record.acquisition_times_s == TIMES
-    again = run_job(open_data_set(out, out.parent / "workspace"))
+    again = open_data_set(out, out.parent / "workspace")
     assert [case.case_id for case in again.data_set.cases] == ["A_1"]
     assert read_labels(out / mask).grid == read_labels(data_set / mask).grid
 
@@ -229,8 +229,8 @@ def test_the_data_set_itself_is_never_written_into(data_set):
 
 
 def test_a_cancelled_case_leaves_no_folder(data_set, tmp_path):
-    opened = run_job(open_data_set(data_set, tmp_path / "workspace"))
-    job = register_data_set(opened, tmp_path / "out", case_ids=("A_1",))
+    opened = open_data_set(data_set, tmp_path / "workspace")
+    job = Stepped(register_data_set, opened, tmp_path / "out", case_ids=("A_1",))
     while "rigid" not in next(job).text:
         pass
     job.close()
@@ -258,7 +258,7 @@ def test_the_volume_is_that_of_the_unmoved_case_again(phantom, shifted):
     images = prepare_ftv(case.signal, choose_phases(TIMES), (box_around_mask(mask, case.grid),))
     truth = functional_tumour_volume(images, case.grid.voxel_volume_mm3).volume_cc
     rigid = RegistrationSettings(transform=TransformKind.RIGID)
-    found = run_job(register_case(shifted, mask, rigid)).volume
+    found = register_case(shifted, mask, rigid).volume
     assert truth > 0
     assert abs(found.after_cc - truth) < abs(found.before_cc - truth)
     assert found.after_cc == pytest.approx(truth, rel=0.1)

@@ -10,7 +10,6 @@ import pytest
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.edits import Brush, Tool, Turn
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.workspace.journal import Journal, read_journal
 from napari_mamamia.io.workspace.journal_records import Opened
@@ -67,7 +66,7 @@ def test_500_random_sessions_replay_to_the_same_labels_and_membership(
         editing.close()
         if not session.steps:
             continue
-        play = run_job(play_journal(JournalPlay(painting.journal_of(folder))))
+        play = play_journal(JournalPlay(painting.journal_of(folder)))
         again = play.session
         assert (again.labels == session.labels).all(), seed
         for label in (1, 2):
@@ -78,7 +77,7 @@ def test_500_random_sessions_replay_to_the_same_labels_and_membership(
 
 def test_the_mask_of_a_replay_is_the_mask_that_was_painted(painted, tmp_path):
     journal, labels = painted
-    done = run_job(replay_journal(journal, tmp_path / "again.nii.gz"))
+    done = replay_journal(journal, tmp_path / "again.nii.gz")
     assert (read_labels(done.path).dense() == labels).all()
     assert done.n_voxels == np.count_nonzero(labels)
     assert done.n_strokes is None
@@ -91,15 +90,15 @@ def test_a_replay_gives_the_file_that_was_saved_byte_for_byte(painting, case, im
     editing = painting.open_for(tmp_path / "w", case, images)
     for seed in range(3):
         painting.random_stroke(editing.session, np.random.default_rng(seed))
-    saved = run_job(save_editing(editing))
+    saved = save_editing(editing)
     editing.close()
-    done = run_job(replay_journal(painting.journal_of(tmp_path / "w"), tmp_path / "x.nii.gz"))
+    done = replay_journal(painting.journal_of(tmp_path / "w"), tmp_path / "x.nii.gz")
     assert done.sha256 == saved.sha256
 
 
 def test_with_the_images_every_stroke_is_painted_anew_and_agrees(painted, case, tmp_path):
     journal, labels = painted
-    done = run_job(replay_journal(journal, tmp_path / "again.nii.gz", case))
+    done = replay_journal(journal, tmp_path / "again.nii.gz", case)
     assert done.n_repeated == done.n_strokes > 5
     assert done.notes == ()
     assert (read_labels(done.path).dense() == labels).all()
@@ -112,7 +111,7 @@ def test_on_other_images_the_mask_stays_and_the_strokes_that_differ_are_named(
     signal = case.signal.copy()
     signal[:, :, :, 8:] = signal[:, :, :, :8]
     other = Case("A", case.grid, signal, case.phases)
-    done = run_job(replay_journal(journal, tmp_path / "again.nii.gz", other))
+    done = replay_journal(journal, tmp_path / "again.nii.gz", other)
     assert (read_labels(done.path).dense() == labels).all()
     assert done.n_repeated < done.n_strokes
     assert "the images differ" in done.notes[0]
@@ -129,7 +128,7 @@ def test_locked_labels_are_locked_in_the_repetition_too(painting, case, images, 
     assert session.release().edit.parameters == (("locked", "3"),)
     editing.close()
     journal = painting.journal_of(tmp_path / "w")
-    done = run_job(replay_journal(journal, tmp_path / "x.nii.gz", case))
+    done = replay_journal(journal, tmp_path / "x.nii.gz", case)
     assert (done.n_repeated, done.n_strokes) == (1, 1)
 
 
@@ -141,7 +140,7 @@ def test_a_run_that_goes_on_from_another_mask_than_was_left_ends_the_replay(pain
     again.begin(other)
     again.write(Turn.UNDO)
     again.close()
-    play = run_job(play_journal(JournalPlay(journal)))
+    play = play_journal(JournalPlay(journal))
     assert "not the one before it" in play.damages[0].reason
     assert (play.session.labels == labels).all()
 
@@ -150,7 +149,7 @@ def test_the_journal_of_another_case_is_refused(painted, painting, tmp_path):
     journal, _ = painted
     assert case_of_journal(journal) == "A"
     with pytest.raises(CaseError, match="expected the journal of case B, got one of case A"):
-        run_job(replay_journal(journal, tmp_path / "x.nii.gz", painting.make_case("B")))
+        replay_journal(journal, tmp_path / "x.nii.gz", painting.make_case("B"))
     assert not (tmp_path / "x.nii.gz").exists()
 
 
@@ -158,10 +157,10 @@ def test_a_replay_never_overwrites(painted, tmp_path):
     journal, _ = painted
     (tmp_path / "x.nii.gz").write_text("mine")
     with pytest.raises(SaveConflictError):
-        run_job(replay_journal(journal, tmp_path / "x.nii.gz"))
+        replay_journal(journal, tmp_path / "x.nii.gz")
     (tmp_path / "y.json").write_text("mine")
     with pytest.raises(SaveConflictError):
-        run_job(replay_journal(journal, tmp_path / "y.nii.gz"))
+        replay_journal(journal, tmp_path / "y.nii.gz")
     assert not (tmp_path / "y.nii.gz").exists()
 
 
@@ -170,7 +169,7 @@ def test_a_damaged_journal_replays_up_to_the_damage_and_says_so(painted, tmp_pat
     lines = journal.read_bytes().splitlines(keepends=True)
     lines[4] = lines[4].replace(b'"n":', b'"m":', 1)
     journal.write_bytes(b"".join(lines))
-    done = run_job(replay_journal(journal, tmp_path / "x.nii.gz"))
+    done = replay_journal(journal, tmp_path / "x.nii.gz")
     assert done.summary.strokes == 3
     assert not done.is_whole
     assert done.notes[0].startswith("the journal is damaged at record 5 (byte ")
@@ -182,22 +181,22 @@ def test_what_is_no_journal_is_refused(tmp_path, content):
     path = tmp_path / "A.journal"
     path.write_bytes(content)
     with pytest.raises(FormatError, match="no whole record"):
-        run_job(replay_journal(path, tmp_path / "x.nii.gz"))
+        replay_journal(path, tmp_path / "x.nii.gz")
     with pytest.raises(FormatError):
         case_of_journal(path)
     with pytest.raises(FormatError):
-        run_job(replay_journal(tmp_path / "absent.journal", tmp_path / "x.nii.gz"))
+        replay_journal(tmp_path / "absent.journal", tmp_path / "x.nii.gz")
 
 
 def test_a_play_starts_from_the_base_of_each_sitting(painted, painting, case, images, tmp_path):
     journal, labels = painted
     editing = painting.open_for(tmp_path, case, images)
-    run_job(save_editing(editing))
+    save_editing(editing)
     editing.close()
     editing = painting.open_for(tmp_path, case, images)
     painting.random_stroke(editing.session, np.random.default_rng(1))
     editing.close()
-    play = run_job(play_journal(JournalPlay(journal)))
+    play = play_journal(JournalPlay(journal))
     goes_on = [sitting.opened.continues for sitting in play.sittings]
     assert goes_on == [False, True, False]
     assert isinstance(play.sittings[2].opened, Opened)

@@ -6,7 +6,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import Progress
 from napari_mamamia.io.data_set.volumes import write_mask
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
 from napari_mamamia.services.batch.work import CaseInputs
@@ -26,7 +26,7 @@ def mask(*boxes, value=1):
 
 
 def compare(reference, shown, grid=GRID):
-    return run_job(compare_masks(reference, shown, grid))
+    return compare_masks(reference, shown, grid)
 
 
 def test_the_map_says_correct_false_and_missed():
@@ -87,15 +87,15 @@ def labels(values):
 )
 def test_the_map_counts_the_values_that_the_profile_counts(profile, row, form):
     shown = mask(np.s_[1, 2, 2:6])
-    found = run_job(compare_masks(form(SEVERAL), form(shown), GRID, Counting(profile)))
+    found = compare_masks(form(SEVERAL), form(shown), GRID, Counting(profile))
     assert found.array[1, 2, 2:6].tolist() == row
     assert np.count_nonzero(found.array) == 4
 
 
 def test_a_chosen_label_counts_in_both_masks_and_one_of_the_reference_alone_in_it():
-    both = run_job(compare_masks(SEVERAL, SEVERAL, GRID, Counting(label=2)))
+    both = compare_masks(SEVERAL, SEVERAL, GRID, Counting(label=2))
     assert both.array[1, 2, 2:5].tolist() == [0, 1, 0]
-    alone = run_job(compare_masks(SEVERAL, SEVERAL, GRID, Counting(reference_label=2)))
+    alone = compare_masks(SEVERAL, SEVERAL, GRID, Counting(reference_label=2))
     assert alone.array[1, 2, 2:5].tolist() == [2, 1, 2]
 
 
@@ -108,9 +108,9 @@ def test_the_screen_has_the_numbers_that_scoring_the_files_gives(tmp_path, case,
         nibabel.save(image, paths[-1])
     wanted = score_files(CaseInputs("A_1", tuple(paths)), CaseSettings(profile))
     counting = Counting(profile)
-    found = run_job(review_masks(case, *paths, "net", counting))
+    found = review_masks(case, *paths, "net", counting)
     reference, prediction = (one.labels for one in found.masks)
-    shown = run_job(score_shown(case, reference, {"prediction": prediction}, counting))
+    shown = score_shown(case, reference, {"prediction": prediction}, counting)
     assert repr(shown.scores["prediction"]) == repr(wanted)
     assert shown.profile == profile.name
     # one voxel of six, and of three in the reference: Dice 2 * 1 / (5 + 1) or 2 * 3 / (5 + 3)
@@ -121,7 +121,7 @@ def test_the_screen_has_the_numbers_that_scoring_the_files_gives(tmp_path, case,
 def test_the_outlines_are_those_of_what_counts(tmp_path, case, profile, n):
     path = tmp_path / "r.nii.gz"
     nibabel.save(nibabel.Nifti1Image(SEVERAL.transpose(2, 1, 0), GRID.affine), path)
-    found = run_job(review_masks(case, path, path, "net", Counting(profile)))
+    found = review_masks(case, path, path, "net", Counting(profile))
     assert [int(one.buffer.sum()) for one in found.masks] == [n, n]
     assert found.masks[0].values == (1.0, 2.0, 255.0)
 
@@ -153,7 +153,7 @@ def test_the_two_files_that_were_scored_are_read(tmp_path, case):
     reference, prediction = tmp_path / "r.nii.gz", tmp_path / "p.nii.gz"
     write_mask(Mask(GRID, mask(np.s_[1, 2, 3]) > 0), reference)
     write_mask(Mask(GRID, mask(np.s_[2, 2, 3:5]) > 0), prediction)
-    found = run_job(review_masks(case, reference, prediction, "net"))
+    found = review_masks(case, reference, prediction, "net")
     assert [(m.role, m.name, int(m.buffer.sum())) for m in found.masks] == [
         ("reference", "scored", 1),
         ("prediction", "net", 2),
@@ -164,7 +164,7 @@ def test_the_two_files_that_were_scored_are_read(tmp_path, case):
 def test_a_missing_or_damaged_file_is_a_problem_and_not_a_failure(tmp_path, case):
     broken = tmp_path / "p.nii.gz"
     broken.write_bytes(b"not a mask")
-    found = run_job(review_masks(case, None, broken, "net"))
+    found = review_masks(case, None, broken, "net")
     assert found.masks == ()
     assert found.problems[0] == "there was no reference of A_1 to score"
     assert "the prediction that was scored is not shown" in found.problems[1]

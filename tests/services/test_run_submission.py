@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import ModelError, SaveConflictError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.segmentation.submission.external import Task
@@ -59,8 +58,8 @@ for case_id in self.dataset.get_patient_id_list():
 
 def run_small(small_data_set, tmp_path, body, settings=OPEN, **options):
     folder = foreign.write_submission(tmp_path / "small_sub", body)
-    opened = run_job(open_data_set(small_data_set, tmp_path / "w"))
-    return run_job(run_submission(opened, folder, tmp_path / "out", settings, **options))
+    opened = open_data_set(small_data_set, tmp_path / "w")
+    return run_submission(opened, folder, tmp_path / "out", settings, **options)
 
 
 def invoke(*words):

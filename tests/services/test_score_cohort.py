@@ -7,9 +7,9 @@ import nibabel as nib
 import numpy as np
 import pandas as pd
 import pytest
+from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.clinical.columns import ColumnChoice
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER, PROFILES
@@ -50,8 +50,8 @@ def folders(tmp_path):
 
 def scored(folders, out="out", **settings):
     settings = ScoreSettings(clinical=folders / "clinical.csv", **settings)
-    job = score_folders(folders / "reference", folders / "model", folders / out, settings)
-    summary = run_job(job)
+    job = Stepped(score_folders, folders / "reference", folders / "model", folders / out, settings)
+    summary = job()
     return summary, json.loads(summary.summary.read_text())
 
 
@@ -160,8 +160,8 @@ def test_intervals_follow_from_the_seed(folders):
 
 
 def test_without_a_clinical_table_fairness_is_null_with_the_reason(folders):
-    job = score_folders(folders / "reference", folders / "model", folders / "out")
-    summary = run_job(job)
+    job = Stepped(score_folders, folders / "reference", folders / "model", folders / "out")
+    summary = job()
     found = json.loads(summary.summary.read_text())
     task1 = found["task1"]
     assert found["clinical"] is None
@@ -244,7 +244,7 @@ def test_a_damaged_clinical_table_stops_the_run_before_anything_is_written(folde
 def test_scoring_our_own_table_again_gives_the_same_numbers(folders):
     summary, first = scored(folders, n_resamples=30)
     settings = ScoreSettings(clinical=folders / "clinical.csv", n_resamples=30)
-    again = run_job(score_table(summary.table, folders / "again", settings))
+    again = score_table(summary.table, folders / "again", settings)
     second = json.loads(again.summary.read_text())
     for key in first["task1"].keys() - {"strata"}:
         assert second["task1"][key] == first["task1"][key]
@@ -263,7 +263,7 @@ def models(folders):
 def test_each_model_gets_its_folder_and_the_comparison_stands_above(folders, models):
     settings = ScoreSettings(clinical=folders / "clinical.csv", n_resamples=20)
     out = folders / "out"
-    summary = run_job(score_models(folders / "reference", models, out, settings))
+    summary = score_models(folders / "reference", models, out, settings)
     assert [scored.model.name for scored in summary.models] == ["first", "Zweites Modell"]
     for name in ("first", "Zweites Modell"):
         assert json.loads((out / name / "summary.json").read_text())["model"] == name
@@ -290,14 +290,14 @@ def test_two_models_of_one_name_and_names_that_are_no_folder_are_refused(folders
     for name in ("FIRST", "a/b", ".."):
         pair = [models[0], PredictionFolder(name, models[1].folder)]
         with pytest.raises(CaseError):
-            run_job(score_models(folders / "reference", pair, folders / "out"))
+            score_models(folders / "reference", pair, folders / "out")
     assert not (folders / "out").exists()
 
 
 def test_models_on_other_cases_are_compared_on_the_common_ones_with_a_note(folders, models):
     settings = ScoreSettings(OFFICIAL_CODE, n_resamples=0)
     job = score_models(folders / "reference", models, folders / "out", settings)
-    comparison = run_job(job).comparison
+    comparison = job.comparison
     assert comparison.tests[0].n == 3
     assert "first 3, Zweites Modell 4; 3 in common" in comparison.notes[0]
 
@@ -305,10 +305,10 @@ def test_models_on_other_cases_are_compared_on_the_common_ones_with_a_note(folde
 def test_several_models_do_not_replace_results_unless_told(folders, models):
     settings = ScoreSettings(n_resamples=0)
     arguments = (folders / "reference", models, folders / "out", settings)
-    run_job(score_models(*arguments))
+    score_models(*arguments)
     with pytest.raises(SaveConflictError):
-        run_job(score_models(*arguments))
-    run_job(score_models(*arguments, existing=Existing.OVERWRITE))
+        score_models(*arguments)
+    score_models(*arguments, existing=Existing.OVERWRITE)
 
 
 def test_a_prediction_argument_is_a_name_and_a_folder_or_a_folder(tmp_path):
@@ -322,10 +322,10 @@ def test_a_prediction_argument_is_a_name_and_a_folder_or_a_folder(tmp_path):
 def test_progress_ends_at_its_total_and_a_closed_job_leaves_no_table(folders):
     settings = ScoreSettings(clinical=folders / "clinical.csv", n_resamples=20)
     arguments = (folders / "reference", folders / "model")
-    steps = list(score_folders(*arguments, folders / "out", settings))
+    steps = list(Stepped(score_folders, *arguments, folders / "out", settings))
     assert steps[-1].done == steps[-1].total
     assert {step.text for step in steps} >= {"Resampling cases", "Writing summary.json"}
-    job = score_folders(*arguments, folders / "stopped", settings)
+    job = Stepped(score_folders, *arguments, folders / "stopped", settings)
     for step in job:
         if step.text == "Resampling cases":
             break

@@ -7,8 +7,8 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
+from tests.stepped import Stepped
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.tables.tables import case_scores_job, read_case_scores, write_case_scores
@@ -58,9 +58,7 @@ def folders(tmp_path):
 
 def scored(folders, **settings):
     made = ScoreSettings(n_resamples=0, **settings)
-    summary = run_job(
-        score_folders(folders / "reference", folders / "model", folders / "out", made)
-    )
+    summary = score_folders(folders / "reference", folders / "model", folders / "out", made)
     return summary, summary.report.read_text()
 
 
@@ -138,7 +136,7 @@ def test_the_variants_stand_beside_the_ranking_score_and_do_not_change_it(folder
         PredictionFolder("one", folders / "model"),
         PredictionFolder("two", folders / "model"),
     ]
-    run_job(score_models(folders / "reference", models, folders / "both", settings))
+    score_models(folders / "reference", models, folders / "both", settings)
     compared = json.loads((folders / "both/comparison.json").read_text())
     own = json.loads((folders / "both/one/summary.json").read_text())["task1"]
     assert compared["baseline"] == "two"
@@ -152,7 +150,7 @@ def test_a_process_beside_this_one_draws_the_same_figure_and_ends_with_the_block
     drawing = Drawing(volume_histogram, (np.array([10.0, 20.0, 400.0]),))
     with drawing_beside() as draw:
         child = draw.args[0]
-        found = run_job(draw(drawing))
+        found = draw(drawing)
         assert child.pid is not None
     assert child.pid is None
     assert found == draw_now(drawing)
@@ -174,7 +172,7 @@ def test_a_table_of_texts_that_spreadsheets_misread_comes_back_from_xlsx(tmp_pat
 @pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet"])
 def test_a_table_that_is_cancelled_leaves_no_file(tmp_path, suffix):
     rows = [CaseScore(str(k), ScoreStatus.OK) for k in range(30_000)]
-    job = case_scores_job(rows, tmp_path / f"s.{suffix}")
+    job = Stepped(case_scores_job, rows, tmp_path / f"s.{suffix}")
     next(job)
     job.close()
     assert list(tmp_path.iterdir()) == []

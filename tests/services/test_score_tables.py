@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
 from napari_mamamia.services.score.pcr import score_pcr
 from napari_mamamia.services.score.settings import ScoreSettings
@@ -33,7 +32,7 @@ def clinical(tmp_path):
 def table_numbers(tmp_path, text, settings, name="scores.csv"):
     path = tmp_path / name
     path.write_text(text)
-    summary = run_job(score_table(path, tmp_path / "out", settings))
+    summary = score_table(path, tmp_path / "out", settings)
     return summary, json.loads(summary.summary.read_text())
 
 
@@ -96,7 +95,7 @@ def test_an_excel_table_is_read_too(tmp_path):
     frame = pd.DataFrame({"Case ID": [1, 2], "DSC": [0.5, None], "Norm_HD": [0.25, 0.75]})
     frame.to_excel(tmp_path / "s.xlsx", index=False)
     job = score_table(tmp_path / "s.xlsx", tmp_path / "out", ScoreSettings(n_resamples=0))
-    found = json.loads(run_job(job).summary.read_text())
+    found = json.loads(job.summary.read_text())
     assert (found["n_cases"], found["task1"]["performance"]) == (2, 0.5)
 
 
@@ -117,7 +116,7 @@ def pcr_numbers(tmp_path, text=PREDICTIONS, rows=PCR_ROWS, **settings):
     (tmp_path / "clinical.csv").write_text("\n".join(rows))
     (tmp_path / "p.csv").write_text(text)
     arguments = (tmp_path / "p.csv", tmp_path / "clinical.csv", tmp_path / "out")
-    summary = run_job(score_pcr(*arguments, ScoreSettings(**settings)))
+    summary = score_pcr(*arguments, ScoreSettings(**settings))
     return summary, json.loads(summary.summary.read_text())
 
 
@@ -223,7 +222,7 @@ def test_a_table_without_a_row_is_no_result(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("case_id,dsc,norm_hd\n")
     with pytest.raises(FormatError, match="a row for each case"):
-        run_job(score_table(path, tmp_path / "out"))
+        score_table(path, tmp_path / "out")
     with pytest.raises(FormatError, match="a row for each case"):
         pcr_numbers(tmp_path, "case_id,pcr,score\n")
     assert not (tmp_path / "out").exists()
@@ -243,7 +242,7 @@ def test_the_authors_means_of_each_cohort_follow_from_their_cases(real_data, tmp
     clinical = real_data("clinical") / "clinical_and_imaging_info.xlsx"
     settings = ScoreSettings(OFFICIAL_CODE, clinical, n_resamples=0)
     job = score_table(tmp_path / "s.csv", tmp_path / "out", settings)
-    found = json.loads(run_job(job).summary.read_text())
+    found = json.loads(job.summary.read_text())
     published = pd.read_csv(folder / "table6_percohort_test.csv").set_index("cohort")
     means = {"ALL": (found["task1"]["mean_dsc"], found["task1"]["mean_norm_hd"])}
     strata = {stratum["variable"]: stratum for stratum in found["task1"]["strata"]}
@@ -278,7 +277,7 @@ def test_the_published_aucs_follow_from_the_table(real_data, tmp_path, centre, p
     pd.DataFrame({"patient_id": own.pid, "pcr": own.pCR}).to_csv(tmp_path / "c.csv", index=False)
     settings = ScoreSettings(n_resamples=20)
     job = score_pcr(tmp_path / "p.csv", tmp_path / "c.csv", tmp_path / "out", settings)
-    found = json.loads(run_job(job).summary.read_text())
+    found = json.loads(job.summary.read_text())
     task2 = found["task2"]
     assert task2["auc"] == pytest.approx(published, abs=0.5e-4 + 1e-9)
     hit = np.asarray(score > 0.5)

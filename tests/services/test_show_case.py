@@ -4,7 +4,6 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, Phase
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.data_set.volumes import write_mask
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
@@ -109,7 +108,7 @@ def _case():
 
 
 def test_a_subtraction_is_signed_and_black_where_nothing_enhances():
-    difference = run_job(subtract_phases(_case(), 1))
+    difference = subtract_phases(_case(), 1)
     assert difference.array.dtype == np.float32
     assert difference.array[0, 0, 0] == -40
     assert difference.array[3, 4, 5] == 400
@@ -131,7 +130,7 @@ def test_masks_on_screen_are_scored_and_measured():
     reference[1, 2:4, 2:4] = 1
     shown = np.zeros(AXIAL.shape, np.uint8)
     shown[1, 2:4, 2] = 1
-    scored = run_job(score_shown(_case(), reference, {"refined": shown}))
+    scored = score_shown(_case(), reference, {"refined": shown})
     # 2 of 4 voxels of 3 mm3: Dice 2 * 2 / (4 + 2)
     assert scored.scores["refined"].dsc == pytest.approx(2 / 3)
     assert scored.volumes_mm3["refined"] == pytest.approx(6.0)
@@ -140,20 +139,20 @@ def test_masks_on_screen_are_scored_and_measured():
 
 def test_without_a_reference_only_volumes_are_measured():
     shown = np.ones(AXIAL.shape, np.uint8)
-    scored = run_job(score_shown(_case(), None, {"prediction": shown}))
+    scored = score_shown(_case(), None, {"prediction": shown})
     assert dict(scored.scores) == {}
     assert scored.volumes_mm3["prediction"] == pytest.approx(6 * 20 * 24 * 3.0)
 
 
 @pytest.fixture
 def opened(small_data_set, tmp_path):
-    return run_job(open_data_set(small_data_set, tmp_path / "work"))
+    return open_data_set(small_data_set, tmp_path / "work")
 
 
 def _read(opened, reader):
     files = opened.data_set.case("A_1")
-    case = run_job(load_case(files))
-    return run_job(open_masks(case, files, opened.workspace, reader)), case
+    case = load_case(files)
+    return open_masks(case, files, opened.workspace, reader), case
 
 
 def test_the_reference_and_the_readers_own_mask_are_read(opened):

@@ -9,7 +9,6 @@ import pytest
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.privacy.identifiers import Identifier
 from napari_mamamia.services.case.data_set import open_data_set
@@ -22,7 +21,7 @@ from napari_mamamia.services.export.verify import verify_bundle
 @pytest.fixture
 def bundle(small_data_set, tmp_path):
     """Return a sound bundle of one case: native, harmonised with images, and the challenge's."""
-    opened = run_job(open_data_set(small_data_set, tmp_path / "workspace"))
+    opened = open_data_set(small_data_set, tmp_path / "workspace")
     settings = ExportSettings(
         (MaskFolder(small_data_set / "segmentations" / "expert"),),
         formats=(ExportFormat.NIFTI, ExportFormat.CHALLENGE),
@@ -30,13 +29,13 @@ def bundle(small_data_set, tmp_path):
         with_images=True,
         case_ids=("A_1",),
     )
-    summary = run_job(export_bundle(opened, settings, tmp_path / "bundle"))
+    summary = export_bundle(opened, settings, tmp_path / "bundle")
     assert summary.problems == ()
     return tmp_path / "bundle"
 
 
 def problems(bundle, images=None):
-    return run_job(verify_bundle(bundle, images)).problems
+    return verify_bundle(bundle, images).problems
 
 
 def edit_manifest(bundle, change):
@@ -66,7 +65,7 @@ def with_affine(path, change):
 
 
 def test_a_sound_bundle_has_no_problem_and_counts_its_masks(bundle):
-    found = run_job(verify_bundle(bundle))
+    found = verify_bundle(bundle)
     assert found.is_sound
     assert found.n_masks == 3  # native, harmonised, challenge
 
@@ -195,7 +194,7 @@ def test_an_exam_of_the_day_of_the_export_is_not_searched_for_by_its_day_and_tha
         ("20190304", {"PatientBirthDate"}),
         ("20190305", {"PatientBirthDate", "StudyDate"}),
     ):
-        told = run_job(telling_in((), (path,), own_day=own_day))
+        told = telling_in((), (path,), own_day=own_day)
         assert {one.element for one in told.identifiers} == elements
         assert any("of the day of this export" in note for note in told.notes) == (
             own_day == "20190304"
@@ -209,9 +208,9 @@ def test_surnames_that_are_words_of_any_bundle_are_no_hit(bundle):
         "von der Mask", "Dr. med. Weight", "Ada", "Abe", "Bea", "Nan", "Seed",
     )  # fmt: skip
     named = [Identifier("PatientName", name, "name") for name in surnames]
-    assert run_job(search_bundle(bundle, named)) == ()
+    assert search_bundle(bundle, named) == ()
     (bundle / "note.txt").write_text("seen by Ada")
-    found = run_job(search_bundle(bundle, named))
+    found = search_bundle(bundle, named)
     assert found == ("note.txt: it holds the source's PatientName",)
 
 

@@ -13,7 +13,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Extent, Sampling, Tool
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.smartpaint.brush.brush import dose, paint
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.brush.path import StrokePath
@@ -43,7 +42,7 @@ def half_spaces(cnr, seed, phases=1):
     grid = Grid(SHAPE, np.diag([*SPACING[::-1], 1.0]))
     times = [None] if phases == 1 else [0.0, 150.0, 450.0]
     records = tuple(Phase(k, t) for k, t in enumerate(times))
-    return run_job(measure_features(Case("A_1", grid, signal.astype(np.float32), records)))
+    return measure_features(Case("A_1", grid, signal.astype(np.float32), records))
 
 
 def stroke(membership, images, brush, points):

@@ -9,7 +9,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Features
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
@@ -31,7 +31,7 @@ def test_features_are_post_its_rise_and_its_late_change():
     signal = np.zeros((5, 2, 4, 4), dtype=np.uint16)
     for phase, value in enumerate((100, 7, 300, 7, 250)):
         signal[phase] = value
-    images = run_job(measure_features(case_of(signal)))
+    images = measure_features(case_of(signal))
     assert images.names == ("post", "post - pre", "late - post")
     inside = images.in_box(Box((0, 1, 1), (1, 3, 4)))
     assert inside.dtype == np.float32
@@ -48,23 +48,23 @@ def test_features_are_post_its_rise_and_its_late_change():
     ],
 )
 def test_a_choice_keeps_the_measurements_of_its_features(wanted, names):
-    images = run_job(measure_features(case_of(noisy(5))))
+    images = measure_features(case_of(noisy(5)))
     chosen = images.choose(wanted)
     assert chosen.names == names
     whole = dict(zip(images.names, images.noise, strict=True))
     assert chosen.noise == tuple(whole[name] for name in names)
     assert chosen.choose(wanted) is chosen
-    assert run_job(measure_features(case_of(noisy(5)), wanted)).noise == chosen.noise
+    assert measure_features(case_of(noisy(5)), wanted).noise == chosen.noise
 
 
 def test_without_a_late_phase_two_features_are_compared_and_it_is_said():
-    images = run_job(measure_features(case_of(noisy(2), (0.0, 150.0))))
+    images = measure_features(case_of(noisy(2), (0.0, 150.0)))
     assert images.names == ("post", "post - pre")
     assert images.missing == ("no late phase: the brush compares 2 features",)
 
 
 def test_a_single_phase_is_compared_as_it_is_and_it_is_said():
-    images = run_job(measure_features(case_of(noisy(1), (None,))))
+    images = measure_features(case_of(noisy(1), (None,)))
     assert images.names == ("image",)
     assert "one phase only" in images.missing[0]
     subtraction = images.choose(Features.SUBTRACTION)
@@ -76,26 +76,27 @@ def test_a_case_that_is_still_opening_is_refused():
     case = case_of(noisy(2), (0.0, 150.0))
     opening = Case("A_1", case.grid, case.signal, (case.phases[0], Phase(1, 150.0, loaded=False)))
     with pytest.raises(CaseError, match="still opening"):
-        run_job(measure_features(opening))
+        measure_features(opening)
 
 
 def test_nan_passes_through_and_does_not_spoil_the_noise():
     signal = noisy(2)
     signal[1, 3, 4, 5] = np.nan
-    images = run_job(measure_features(case_of(signal, (0.0, 150.0))))
+    images = measure_features(case_of(signal, (0.0, 150.0)))
     assert np.isnan(images.in_box(Box((3, 4, 5), (4, 5, 6)))).all()
     assert images.noise[0] == pytest.approx(10, rel=0.05)
 
 
 def test_a_difference_of_two_phases_has_the_noise_of_both():
-    images = run_job(measure_features(case_of(noisy(5))))
+    images = measure_features(case_of(noisy(5)))
     expected = (10, 10 * 2**0.5, 10 * 2**0.5)
     np.testing.assert_allclose(images.noise, expected, rtol=0.05)
 
 
 def test_progress_ends_at_its_total():
     seen = []
-    run_job(measure_features(case_of(noisy(5))), seen.append)
+    with listening(seen.append):
+        measure_features(case_of(noisy(5)))
     assert [step.done for step in seen] == [0, 1, 2, 3]
     assert seen[-1].fraction == 1
 
@@ -132,7 +133,7 @@ def test_an_even_image_has_a_stand_in_above_zero_and_it_is_said():
     assert (even.sigma, even.found) == (1.0, False)
     whole = noise_of(np.full((3, 20, 20), 7, dtype=np.int16), None, SPACING)
     assert whole.sigma == pytest.approx((1 / 12) ** 0.5)
-    images = run_job(measure_features(case_of(np.full((1, 3, 9, 9), 7.0), (None,))))
+    images = measure_features(case_of(np.full((1, 3, 9, 9), 7.0), (None,)))
     assert "shows no noise" in images.missing[-1]
 
 
@@ -148,7 +149,7 @@ def test_a_real_exam_of_one_slice_gives_three_features(real_data):
     files = [nib.load(path) for path in sorted(folder.glob("*.nii.gz"))]
     signal = np.stack([np.asarray(file.dataobj).transpose() for file in files])
     assert signal.shape == (6, 1, 192, 192)
-    images = run_job(measure_features(case_of(signal, (None,) * 6)))
+    images = measure_features(case_of(signal, (None,) * 6))
     assert images.names == ("post", "post - pre", "late - post")
     assert min(images.noise) > (1 / 12) ** 0.5
     assert images.missing == ()

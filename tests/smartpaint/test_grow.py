@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.ndimage import distance_transform_edt
+from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.grow import (
@@ -50,8 +50,8 @@ def case_of(bright, spacing=(2.0, 1.0, 1.0), contrast=60.0, phases=3, seed=0):
 
 
 def grown(case, outlines, chosen=None):
-    images = run_job(measure_features(case))
-    result = run_job(grow(images, case.grid, outlines, chosen))
+    images = measure_features(case)
+    result = grow(images, case.grid, outlines, chosen)
     mask = np.zeros(case.grid.shape, dtype=bool)
     mask[result.box.slices] = result.mask
     return mask, result
@@ -303,9 +303,9 @@ def test_on_a_coarser_grid_the_outline_still_holds_to_the_voxel():
 )
 def test_outlines_that_are_none_are_refused(wrong):
     case = case_of(BALL)
-    images = run_job(measure_features(case))
+    images = measure_features(case)
     with pytest.raises(CaseError, match="outline"):
-        run_job(grow(images, case.grid, wrong))
+        grow(images, case.grid, wrong)
 
 
 @pytest.mark.parametrize("name", ["reach", "radius_mm", "tolerance_mm", "smoothness"])
@@ -322,12 +322,12 @@ def test_settings_must_be_above_0(name, value):
 def test_a_click_beside_the_image_is_refused(point):
     case = case_of(BALL)
     with pytest.raises(CaseError, match="click"):
-        run_job(grow_from_click(run_job(measure_features(case)), case.grid, point))
+        grow_from_click(measure_features(case), case.grid, point)
 
 
 def test_a_click_takes_its_size_from_the_image():
     case = case_of(BALL)
-    result = run_job(grow_from_click(run_job(measure_features(case)), case.grid, (7, 20, 20)))
+    result = grow_from_click(measure_features(case), case.grid, (7, 20, 20))
     said = next(note for note in result.notes if "across" in note)
     assert 14 <= float(said.split("about ")[1].split()[0]) <= 22  # it is 18 mm across
     mask = np.zeros_like(BALL)
@@ -338,7 +338,7 @@ def test_a_click_takes_its_size_from_the_image():
 def test_a_box_without_anything_bright_gives_no_region_and_says_so():
     case = case_of(BALL, contrast=0)
     box = Box((5, 15, 15), (9, 25, 25))
-    result = run_job(grow_from_box(run_job(measure_features(case)), case.grid, box))
+    result = grow_from_box(measure_features(case), case.grid, box)
     assert not result.mask.any()
     assert result.box == box
     assert any("brighter" in note for note in result.notes)
@@ -346,8 +346,8 @@ def test_a_box_without_anything_bright_gives_no_region_and_says_so():
 
 def test_a_box_of_the_whole_image_works():
     case = case_of(BALL)
-    images = run_job(measure_features(case))
-    result = run_job(grow_from_box(images, case.grid, Box.whole(BALL.shape)))
+    images = measure_features(case)
+    result = grow_from_box(images, case.grid, Box.whole(BALL.shape))
     mask = np.zeros_like(BALL)
     mask[result.box.slices] = result.mask
     assert dice(mask, BALL) > 0.95
@@ -357,15 +357,15 @@ def test_a_box_of_the_whole_image_works():
 def test_a_box_that_leaves_the_image_is_refused(box):
     case = case_of(BALL)
     with pytest.raises(CaseError, match="box"):
-        run_job(grow_from_box(run_job(measure_features(case)), case.grid, box))
+        grow_from_box(measure_features(case), case.grid, box)
 
 
 def test_a_candidate_keeps_its_core_and_every_part():
     case = case_of(BALL)
     candidate = sphere(BALL.shape, (2.0, 1.0, 1.0), 7, (7, 21, 21))
     candidate[2, 3, 3] = True
-    images = run_job(measure_features(case))
-    result = run_job(grow_from_mask(images, case.grid, Box.whole(BALL.shape), candidate))
+    images = measure_features(case)
+    result = grow_from_mask(images, case.grid, Box.whole(BALL.shape), candidate)
     mask = np.zeros_like(BALL)
     mask[result.box.slices] = result.mask
     assert mask[2, 3, 3]
@@ -374,9 +374,9 @@ def test_a_candidate_keeps_its_core_and_every_part():
 
 def test_an_empty_candidate_is_refused():
     case = case_of(BALL)
-    images = run_job(measure_features(case))
+    images = measure_features(case)
     with pytest.raises(CaseError, match="mask"):
-        run_job(grow_from_mask(images, case.grid, Box.whole(BALL.shape), np.zeros_like(BALL)))
+        grow_from_mask(images, case.grid, Box.whole(BALL.shape), np.zeros_like(BALL))
 
 
 # pieces
@@ -455,7 +455,7 @@ def test_an_empty_mask_has_no_outlines():
 def test_a_stopped_job_leaves_the_case_as_it_was():
     case = case_of(BALL)
     before = case.signal.copy()
-    job = grow(run_job(measure_features(case)), case.grid, [outline(BALL, 7)])
+    job = Stepped(grow, measure_features(case), case.grid, [outline(BALL, 7)])
     for _ in range(3):
         step = next(job)
         assert 0 <= step.fraction <= 1

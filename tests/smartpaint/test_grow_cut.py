@@ -7,7 +7,6 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.smartpaint.grow.cut import Energy, least_cut
 
 
@@ -68,7 +67,7 @@ def test_no_region_of_a_tiny_image_has_less_energy(seed):
     least = min(
         slow_energy(energy, np.reshape(bits, (2, 2, 3))) for bits in product((0, 1), repeat=12)
     )
-    cut = run_job(least_cut(energy, tolerance=1e-6, most=2000))
+    cut = least_cut(energy, tolerance=1e-6, most=2000)
     assert slow_energy(energy, cut.membership >= 0.5) == pytest.approx(least, abs=1e-4)
 
 
@@ -76,7 +75,7 @@ def test_no_region_of_a_tiny_image_has_less_energy(seed):
 def test_the_energy_is_that_of_an_exact_cut_within_the_excess_it_states(seed):
     energy = random_energy((9, 14, 13), seed, smoothness=1.5)
     exact = energy.of(flow_region(energy).astype(np.float32))
-    cut = run_job(least_cut(energy, most=3000))
+    cut = least_cut(energy, most=3000)
     found = energy.of((cut.membership >= 0.5).astype(np.float32))
     scale = float(np.abs(energy.evidence).sum())
     assert found - exact <= (cut.excess + 1e-5) * scale
@@ -97,7 +96,7 @@ def test_bounds_hold_against_all_evidence():
     against = energy.evidence.copy()
     against[1, 2, 2], against[:, 6:] = -8, 8
     bound = Energy(against, energy.weights, lowest, highest)
-    membership = run_job(least_cut(bound)).membership
+    membership = least_cut(bound).membership
     assert membership[1, 2, 2] == 1
     assert not membership[:, 6:].any()
 
@@ -106,12 +105,12 @@ def test_no_evidence_and_no_edges_ends_at_once():
     shape = (1, 4, 4)
     zeros = np.zeros(shape, dtype=np.float32)
     weights = tuple(np.zeros([n - (a == x) for a, n in enumerate(shape)], "f4") for x in range(3))
-    cut = run_job(least_cut(Energy(zeros, weights, zeros, zeros + 1)))
+    cut = least_cut(Energy(zeros, weights, zeros, zeros + 1))
     assert cut.iterations <= 10
 
 
 def test_the_job_stops_at_its_limit_and_says_by_how_much_it_missed():
     energy = random_energy((8, 20, 20), 5, smoothness=6.0)
-    cut = run_job(least_cut(energy, tolerance=1e-12, most=15))
+    cut = least_cut(energy, tolerance=1e-12, most=15)
     assert cut.iterations == 15
     assert cut.excess > 1e-12

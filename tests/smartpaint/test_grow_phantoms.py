@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom.one_lesion import LesionKind, coarse_outline, one_lesion
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.grow.click import grow_from_click
@@ -20,7 +19,7 @@ def dice(a, b):
 
 
 def images_of(lesion):
-    return run_job(measure_features(lesion.case))
+    return measure_features(lesion.case)
 
 
 def whole(grown, lesion):
@@ -34,7 +33,7 @@ def grown_from_one_outline(lesion, seed):
     spacing = lesion.case.grid.spacing_mm[1:]
     drawn = coarse_outline(lesion.truth[plane], spacing, 1.2, seed + 50)
     job = grow(images_of(lesion), lesion.case.grid, [Outline(0, plane, drawn)])
-    return whole(run_job(job), lesion)
+    return whole(job, lesion)
 
 
 def mean_dice(cnr, **difficulty):
@@ -80,14 +79,14 @@ def test_an_outline_with_an_error_of_0_mm_is_the_truth():
 def test_a_click_in_the_middle_grows_to_the_lesion(kind):
     lesion = one_lesion(3, 0, kind=kind)
     middle = tuple(np.argwhere(lesion.truth).mean(axis=0))
-    grown = run_job(grow_from_click(images_of(lesion), lesion.case.grid, middle))
+    grown = grow_from_click(images_of(lesion), lesion.case.grid, middle)
     assert dice(whole(grown, lesion), lesion.truth) >= 0.95
 
 
 def test_a_loose_box_grows_to_the_lesion_and_never_leaves_the_box():
     lesion = one_lesion(3, 1)
     box = Box.around(lesion.truth).grown((1, 4, 4), lesion.truth.shape)
-    grown = run_job(grow_from_box(images_of(lesion), lesion.case.grid, box))
+    grown = grow_from_box(images_of(lesion), lesion.case.grid, box)
     mask = whole(grown, lesion)
     assert dice(mask, lesion.truth) >= 0.95
     mask[box.slices] = False
@@ -99,7 +98,7 @@ def test_a_shifted_candidate_grows_to_the_edge_it_is_near():
     candidate = np.roll(lesion.truth, (0, 3, 2), axis=(0, 1, 2))
     box = Box.whole(lesion.truth.shape)
     before = dice(candidate, lesion.truth)
-    grown = run_job(grow_from_mask(images_of(lesion), lesion.case.grid, box, candidate))
+    grown = grow_from_mask(images_of(lesion), lesion.case.grid, box, candidate)
     after = dice(whole(grown, lesion), lesion.truth)
     assert before < 0.9
     assert after >= 0.95

@@ -10,7 +10,7 @@ from scipy.ndimage import gaussian_filter
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.smartpaint.mask_tools import (
     as_job,
     fill_holes,
@@ -329,6 +329,7 @@ def test_a_tool_runs_as_a_job():
     mask = np.ones((3, 3, 3), dtype=bool)
     mask[1, 1, 1] = False
     seen = []
-    change = run_job(as_job("Filling holes", lambda: fill_holes(mask, grid_of(mask))), seen.append)
+    with listening(seen.append):
+        change = as_job("Filling holes", lambda: fill_holes(mask, grid_of(mask)))
     assert after(mask, change).all()
     assert (seen[0].done, seen[-1].fraction, seen[0].text) == (0, 1.0, "Filling holes")

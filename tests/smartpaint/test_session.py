@@ -8,7 +8,6 @@ from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.edits import Action, Brush, Jump, Sampling, Tool, Turn
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.session.session import PAINTED_OUTSIDE, EditingSession
 
@@ -29,7 +28,7 @@ def case():
 
 @pytest.fixture(scope="module")
 def images():
-    return run_job(measure_features(case()))
+    return measure_features(case())
 
 
 def session(images=None, **settings):

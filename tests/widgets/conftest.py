@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.edits import EditingSummary
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
 from napari_mamamia.io.workspace.preferences import Preferences
@@ -62,9 +63,9 @@ def label_map(buffer, grid):
 
 
 def done(result, text="Working", steps=2):
-    """Return a job of a few steps that ends with `result`."""
+    """Report a few steps and return `result`."""
     for step in range(steps + 1):
-        yield Progress(step, steps, text)
+        report_progress(step, steps, text)
     return result
 
 
@@ -160,17 +161,17 @@ class World:
 
     def open_case(self, files, record=None, first=1):
         self.calls.append(("open", files.case_id))
-        yield Progress(0, 1, "Reading headers")
+        report_progress(0, 1, "Reading headers")
         if self.open_error:
             raise self.open_error
         return make_case(files.case_id, self.affine, loaded=False)
 
     def load_remaining(self, case, files):
-        yield Progress(0, 1, "Reading phase 0")
+        report_progress(0, 1, "Reading phase 0")
         return replace(case, phases=tuple(replace(p, loaded=True) for p in case.phases))
 
     def open_masks(self, case, files, workspace, reader):
-        yield Progress(0, 1, "Reading the reference mask")
+        report_progress(0, 1, "Reading the reference mask")
         masks = []
         if self.has_reference:
             buffer = blob_mask(case.grid)
@@ -192,7 +193,7 @@ class World:
 
     def predict_case(self, case, segmenter, prompt=None):
         self.calls.append(("predict", case.case_id, prompt))
-        yield Progress(0, 2, "Searching")
+        report_progress(0, 2, "Searching")
         self.before_predicting()
         if self.predict_error:
             raise self.predict_error
@@ -213,12 +214,12 @@ class World:
         return KeptPrediction(name, case_id, f"sha{total}", made, FileState(path, total, 0))
 
     def keep(self, prediction, case, workspace, replaces=None, *, beside=False):
-        yield Progress(0, 1, "Saving")
+        report_progress(0, 1, "Saving")
         if self.save_error:
             raise self.save_error
         if self.kept(workspace, "kinetic", case.case_id) != replaces and not beside:
             raise SaveConflictError("there is another prediction: say whether it may be replaced")
-        yield Progress(0, 1, "Saving", binding=True)
+        report_progress(0, 1, "Saving", binding=True)
         self.before_keeping()
         self.predictions[case.case_id] = prediction.mask.array.astype(np.uint8)
         self.calls.append(("save_prediction", case.case_id, int(prediction.mask.array.sum())))
@@ -228,7 +229,7 @@ class World:
         return (reader, case_id) in self.refined or (reader, case_id) in self.crashed
 
     def open_editing(self, case, workspace, reader, start=None, images=None, *, started_from=""):
-        yield Progress(0, 1, "Opening the mask")
+        report_progress(0, 1, "Opening the mask")
         if self.edit_error:
             raise self.edit_error
         labels = self.refined.get((reader, case.case_id))
@@ -267,13 +268,12 @@ class World:
         live.apply_labels("recovered strokes", found)
         return RecoveredWork(12, "2026-11-22T14:02:00+00:00", found)
 
-    def save_editing(self, editing):
+    def prepare_saving(self, editing):
         editing.session.notice_external()
-        array = editing.session.labels.copy()
-        return self._save(editing, array)
+        return partial(self._save, editing, editing.session.labels.copy())
 
     def _save(self, editing, array):
-        yield Progress(0, 1, "Saving")
+        report_progress(0, 1, "Saving")
         if self.save_error:
             raise self.save_error
         case_id, reader = editing.case.case_id, editing.reader
@@ -287,12 +287,12 @@ class World:
     def grow(self, images, grid, outlines, settings=None):
         self.calls.append(("grow", len(outlines)))
         for step in range(5):
-            yield Progress(step, 5, "Growing")
+            report_progress(step, 5, "Growing")
         return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), ("a note",))
 
     def grow_from_box(self, images, grid, box, settings=None):
         self.calls.append(("grow_from_box", box))
-        return (yield from self.grow(images, grid, ()))
+        return self.grow(images, grid, ())
 
     def services(self):
         return Services(
@@ -310,7 +310,7 @@ class World:
             predict=PredictServices(kept=self.kept, keep=self.keep),
             is_begun=self.is_begun,
             open_editing=self.open_editing,
-            save_editing=self.save_editing,
+            prepare_saving=self.prepare_saving,
             load_preferences=lambda: self.preferences,
             save_preferences=self.save_preferences,
         )

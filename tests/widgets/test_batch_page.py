@@ -8,7 +8,7 @@ import pytest
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, CaseTag, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
 from napari_mamamia.scoring.cohort.comparison import NamedScores, compare_models
@@ -54,24 +54,24 @@ class FakeScoring:
 
     def score_folders(self, reference, prediction, out, settings, *, name, place, existing):
         self.asked.append((reference, prediction, out, settings, place, existing))
-        yield from self._run(out)
+        self._run(out)
         return self._summary(name, out)
 
     def score_models(self, reference, models, out, settings, *, place, existing):
         self.asked.append((reference, models, out, settings, place, existing))
         for _model in models:
-            yield from self._run(out)
+            self._run(out)
         found = tuple(self._summary(model.name, out / model.name) for model in models)
         return SimpleNamespace(models=found, comparison=self._comparison([m.name for m in models]))
 
     def _run(self, out):
         try:
-            yield Progress(0, 3, "0 of 3 cases")
+            report_progress(0, 3, "0 of 3 cases")
             if self.error:
                 raise self.error
             while not self.gate.wait(0.01):
-                yield Progress(1, 3, "1 of 3 cases")
-            yield Progress(3, 3, "3 of 3 cases")
+                report_progress(1, 3, "1 of 3 cases")
+            report_progress(3, 3, "3 of 3 cases")
         finally:
             self.closed.set()
         if self.has_report:
@@ -106,7 +106,7 @@ class FakeScoring:
         return ModelComparison("clinical", 0.5, ranked, compare_models(named), sweep_weights(parts))
 
     def look_for_contrast(self, rows, pairs, settings, images):
-        yield Progress(0, 1, "Looking")
+        report_progress(0, 1, "Looking")
         self.images = [own.case_id for own in images]
         kinds = (Failure(FailureKind.FRAGMENTED, "in 4 parts"),)
         return (CaseLook("A_2", (*kinds, Failure(FailureKind.LOW_CONTRAST, "0.4 SD")), None),)
@@ -124,7 +124,7 @@ class FakeScoring:
         return made
 
     def review_masks(self, case, reference, prediction, model, counting):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         self.asked.append((reference, prediction))
         right, shifted = self.mask(case.grid), self.mask(case.grid)
         shifted[:, :, 10] = 0
@@ -474,7 +474,7 @@ def test_a_run_waits_for_the_one_before_to_close_its_files(qtbot, panel, scoring
         number = len(order) // 2
         order.append(f"start {number}")
         try:
-            return (yield from real(*arguments, **named))
+            return real(*arguments, **named)
         finally:
             if number == 0:
                 left.wait(2)

@@ -10,7 +10,7 @@ import pytest
 from napari.components import ViewerModel
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.workspace.preferences import Preferences, save_preferences
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.data_set import open_data_set
@@ -29,8 +29,8 @@ class Gate:
 
     def predict_case(self, case, segmenter, prompt=None):
         while not self.let.wait(0.01):
-            yield Progress(0, 1, "Waiting for the test")
-        return (yield from predict_case(case, segmenter, prompt))
+            report_progress(0, 1, "Waiting for the test")
+        return predict_case(case, segmenter, prompt)
 
 
 @pytest.fixture
@@ -238,7 +238,7 @@ def test_another_workspace_is_chosen_for_the_listed_data_set_without_its_case_be
 
 
 def test_a_case_cannot_be_joined_with_the_context_of_another(panel, two):
-    opened = run_job(open_data_set(two[1]))
+    opened = open_data_set(two[1])
     with pytest.raises(CaseError, match="A_1"):
         panel.session.set_case(panel.session.case, CaseContext(opened, "A_1"), [])
     with pytest.raises(CaseError):

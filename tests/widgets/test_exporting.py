@@ -9,7 +9,7 @@ from qtpy.QtWidgets import QFileDialog
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.label_rules import LabelRule
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.services.batch.output_folder import Existing
@@ -40,7 +40,7 @@ def exporting(qtbot, viewer, world, asked, new_mask, case):
 
     def export_bundle(opened, settings, out, existing):
         asked.append((settings, out, existing))
-        yield Progress(0, 1, "Exporting")
+        report_progress(0, 1, "Exporting")
         if out.name == "late" and existing is Existing.REFUSE:
             raise SaveConflictError(f"{out} is not empty: choose a new folder")
         mask = ExportedMask("A_1", 432.0, (InputFile("A_1.nii.gz", "sha"),), "amber")

@@ -12,7 +12,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLabel, QWidget
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConflictError
-from napari_mamamia.core.progress import Progress, run_job
+from napari_mamamia.core.progress import Progress, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.dicom.facts import Dates
 from napari_mamamia.io.dicom.slices import Clock
@@ -81,7 +81,7 @@ def real_looks(tmp_path_factory):
                              SeriesInstanceUID=f"2.25.{number}",
                              AcquisitionTime=f"10{at // 60:02d}{at % 60:02d}")  # fmt: skip
     return {
-        name: [(s, run_job(preview_study(s))) for s in run_job(look_at_source(folder)).studies]
+        name: [(s, preview_study(s)) for s in look_at_source(folder).studies]
         for name, folder in folders.items()
     }
 
@@ -106,8 +106,8 @@ class FakeImports:
         return paths[0] if paths[0].name in self.looks else None
 
     def look(self, source):
-        yield Progress(0, 1, "Looking for DICOM files")
-        yield Progress(1200, 10_000, "Reading DICOM headers")
+        report_progress(0, 1, "Looking for DICOM files")
+        report_progress(1200, 10_000, "Reading DICOM headers")
         if self.error:
             raise self.error
         looked = LookedInto(source, source, [study for study, _ in self.looks[source.name]])
@@ -119,22 +119,22 @@ class FakeImports:
 
     def judge(self, found, settings):
         self.judged.append(settings)
-        return (yield from judge_again(found, settings))
+        return judge_again(found, settings)
 
     def preview(self, found):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         pairs = [pair for pairs in self.looks.values() for pair in pairs]
         return next((p for study, p in pairs if study.exam is found.exam), StudyPreview((), ()))
 
     def part_picture(self, piece):
         self.read.append(piece.header.series_number)
         if piece.header.description == self.broken:
-            yield Progress(0, 1)
+            report_progress(0, 1)
             raise FormatError("expected a readable DICOM file, but it was cut: export it again")
-        return (yield from part_picture(piece))
+        return part_picture(piece)
 
     def check(self, studies, source, out):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         states = tuple(
             IdState(self.refused_ids.get(s.case_id, ""), s.case_id in self.there) for s in studies
         )
@@ -142,7 +142,7 @@ class FakeImports:
 
     def run(self, wanted, out):
         self.runs.append((wanted, out))
-        yield Progress(1, 2, "Importing")
+        report_progress(1, 2, "Importing")
         if isinstance(self.summary, Exception):
             raise self.summary
         return self.summary or ImportSummary(
@@ -339,8 +339,8 @@ def test_pictures_are_not_read_any_more_once_the_page_is_closed(qtbot, dock, imp
     def held(piece):
         imports.read.append(piece.header.series_number)
         while not go.wait(0.01):
-            yield Progress(0, 1)
-        return (yield from part_picture(piece))
+            report_progress(0, 1)
+        return part_picture(piece)
 
     pictures = dock.import_flow.choosing._pictures
     services = replace(imports.services(), part_picture=held)

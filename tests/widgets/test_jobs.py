@@ -5,8 +5,8 @@ import pytest
 from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Progress
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.core.progress import Progress, report_progress
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Stopped
 
 
@@ -20,7 +20,7 @@ def runner(qtbot):
 
 def steps(n, result="done"):
     for k in range(n + 1):
-        yield Progress(k, n, f"step {k}")
+        report_progress(k, n, f"step {k}")
     return result
 
 
@@ -31,7 +31,7 @@ def endless(closed):
         while True:
             k = min(k + 1, 99)
             time.sleep(0.001)
-            yield Progress(k, 100)
+            report_progress(k, 100)
     finally:
         closed.append(threading.current_thread().name)
 
@@ -66,7 +66,7 @@ def test_the_job_itself_runs_in_another_thread(qtbot, runner):
     runner.start(
         "lane",
         "Work",
-        lambda: job_of(lambda: threads.append(threading.current_thread())),
+        lambda: threads.append(threading.current_thread()),
         outcomes.append,
     )
     qtbot.waitUntil(lambda: bool(outcomes))
@@ -89,10 +89,10 @@ def test_cancel_delivers_stopped_and_closes_the_job_in_its_own_thread(qtbot, run
 
 def held(gate, is_binding):
     """A job that waits at its last step, told to be binding or not."""
-    yield Progress(0, 2)
-    yield Progress(1, 2, "Saving", binding=is_binding)
+    report_progress(0, 2)
+    report_progress(1, 2, "Saving", binding=is_binding)
     gate.wait(60)
-    yield Progress(2, 2)
+    report_progress(2, 2)
     return "saved"
 
 
@@ -135,7 +135,7 @@ def test_a_lane_is_usable_again_after_cancel_and_after_failure(qtbot, runner):
     outcomes = []
 
     def failing():
-        yield Progress(0, 1)
+        report_progress(0, 1)
         raise CaseError("phase 3 is missing")
 
     runner.start("lane", "Endless", lambda: endless([]), outcomes.append)
@@ -152,7 +152,7 @@ def test_a_failed_job_delivers_its_error(qtbot, runner):
     outcomes = []
 
     def failing():
-        yield Progress(0, 1)
+        report_progress(0, 1)
         raise CaseError("phase 3 is missing")
 
     runner.start("lane", "Work", failing, outcomes.append)
@@ -176,7 +176,7 @@ def test_only_the_newest_answer_of_a_lane_counts(qtbot, runner):
     old, new = [], []
 
     def slow():
-        yield Progress(0, 1)
+        report_progress(0, 1)
         let_go.wait(60)
         return "old"
 
@@ -199,7 +199,7 @@ def test_a_result_that_comes_after_its_request_was_stopped_is_discarded(qtbot, r
         gate.wait(60)
         return "result"
 
-    runner.start("a", "t", lambda: job_of(at_its_end), ends.append, discard=discarded.append)
+    runner.start("a", "t", at_its_end, ends.append, discard=discarded.append)
     assert begun.wait(60)
     runner.cancel("a")
     assert isinstance(ends[0], Stopped)
@@ -227,7 +227,7 @@ def test_the_event_loop_runs_while_a_job_runs(qtbot, runner):
     def busy():
         for k in range(400):
             total = sum(range(20_000))
-            yield Progress(k, 400, str(total))
+            report_progress(k, 400, str(total))
 
     runner.start("lane", "Busy", busy, outcomes.append)
     qtbot.waitUntil(lambda: bool(outcomes), timeout=20_000)
@@ -239,7 +239,7 @@ def test_a_job_that_ends_after_its_runner_is_gone_does_no_harm(qtbot):
     let_go = threading.Event()
 
     def slow():
-        yield Progress(0, 1)
+        report_progress(0, 1)
         let_go.wait(60)
 
     runner = JobRunner()

@@ -12,7 +12,7 @@ from qtpy.QtWidgets import QLabel, QScrollArea, QWidget
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Phase
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
@@ -41,7 +41,7 @@ def world(world):
     first = world.open_case
 
     def open_case(files, record=None, phase=1):
-        made = yield from first(files, record)
+        made = first(files, record)
         return timed(made, world.times)
 
     world.times = (0.0, 100.0, 160.0, 460.0)
@@ -60,7 +60,7 @@ def kinetics(qtbot, dock):
 def held(go):
     """A job that ends when it is let go."""
     while not go.wait(0.01):
-        yield Progress(0, 1)
+        report_progress(0, 1)
 
 
 def find(dock, name):

@@ -138,7 +138,7 @@ def test_a_seg_is_read_in_a_thread_and_can_be_dropped(qtbot, dock, small_data_se
 
     def watched(case, path):
         threads.append(threading.current_thread())
-        return (yield from ftv_under_seg(case, path))
+        return ftv_under_seg(case, path)
 
     live = dock.kinetics.ftv_live
     live._services = replace(live._services, ftv_under_seg=watched)

@@ -10,7 +10,7 @@ from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.registration.motion import PhaseMotion
 from napari_mamamia.kinetics.registration.quality import Displacement, Fit
@@ -30,7 +30,7 @@ def world(world):
     first = world.open_case
 
     def open_case(files, record=None, phase=1):
-        made = yield from first(files, record)
+        made = first(files, record)
         signal = np.full((4, *made.grid.shape), 100, np.int16)
         for index, value in enumerate((100, 250, 280, 220)):
             signal[(index, *BLOB)] = value
@@ -63,7 +63,7 @@ def motion(qtbot, dock):
     """The dock with its case open on page Kinetics, and a registration that is a fake."""
 
     def register(case, mask, settings):
-        yield Progress(0, 1, "Phase 0: rigid")
+        report_progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
     dock.kinetics.motion._services = replace(dock.kinetics.motion._services, register=register)
@@ -180,7 +180,7 @@ def test_cancel_leaves_the_phases_and_the_button_ready(qtbot, motion):
 
     def held(case, mask, settings):
         while not go.wait(0.01):
-            yield Progress(0, 1, "Phase 0: rigid")
+            report_progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
     motion.kinetics.motion._services = replace(motion.kinetics.motion._services, register=held)
@@ -195,7 +195,7 @@ def test_cancel_leaves_the_phases_and_the_button_ready(qtbot, motion):
 
 def test_a_failure_says_why_in_the_section(qtbot, motion):
     def refuse(case, mask, settings):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         raise CaseError("phase 2 of A_1 holds the value 7 everywhere")
 
     motion.kinetics.motion._services = replace(motion.kinetics.motion._services, register=refuse)

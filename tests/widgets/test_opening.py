@@ -9,7 +9,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.services.case.show_case import CaseMasks
 from napari_mamamia.widgets.base.layers import (
     Role,
@@ -136,7 +136,7 @@ def test_a_cancelled_opening_leaves_the_case_on_screen(qtbot, opened):
 
 def test_a_mask_that_cannot_be_read_is_told_and_the_case_opens(qtbot, dock, world, monkeypatch):
     def damaged(case, files, workspace, reader):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         return CaseMasks((), ("the reference mask is not shown: A_1.nii.gz is cut short",))
 
     monkeypatch.setattr(world, "open_masks", damaged)
@@ -274,17 +274,17 @@ def test_a_phase_shown_before_its_files_checksum_was_seen_is_called_not_yet_veri
     may_go_on = threading.Event()
 
     def open_one_file(files, record=None, first=1):
-        case = yield from plain_open(files, record, first)
+        case = plain_open(files, record, first)
         whole = (Path("A_1.nii.gz"),)
         phases = [replace(p, sources=whole, loaded=p.index == 0) for p in case.phases]
         return replace(case, phases=tuple(phases))
 
     def read_rest(case, files):
         while not may_go_on.wait(0.01):
-            yield Progress(0, 1, "Reading")
+            report_progress(0, 1, "Reading")
         if is_damaged:
             raise FormatError("A_1.nii.gz is damaged")
-        return (yield from plain_rest(case, files))
+        return plain_rest(case, files)
 
     world.open_case, world.load_remaining = open_one_file, read_rest
     dock = MamamiaDock(viewer, world.services())

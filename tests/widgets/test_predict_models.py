@@ -17,7 +17,7 @@ from napari_mamamia.core.errors import (
     RefusedCheckpointError,
     SaveConflictError,
 )
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.card import ModelCard, WeightFile
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import ModelKind
@@ -70,7 +70,7 @@ def fake_predict(found):
 
     def convert(entry, out):
         for step in range(3):
-            yield Progress(step, 3, "Opening in a closed room")
+            report_progress(step, 3, "Opening in a closed room")
         found["asked"].append((entry.name, out.name))
         return Converted(out, entry.card, (), "isolated by bubblewrap")
 
@@ -88,7 +88,7 @@ def models(world):
     found |= {"offers": (), "no_room": "", "refuses": None}
 
     def estimate(segmenter, case, *, measure=False):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         if found["refuses"] is not None:
             raise found["refuses"]
         found["asked"].append((segmenter.budget, measure))
@@ -96,7 +96,7 @@ def models(world):
         return Estimate(plan, 10**9, 4 * 10**9, measure)
 
     def add(path, name=""):
-        yield Progress(0, 1, "Looking")
+        report_progress(0, 1, "Looking")
         if path.name == "bad":
             raise ModelError("bad should be a model, but none was recognised: choose another")
         if path.name in {one.name for one in found["entries"]} and not name:
@@ -105,7 +105,7 @@ def models(world):
         return found["entries"][-1]
 
     def predict_all(opened, segmenter, out, case_ids, existing):
-        yield Progress(0, 1, "Predicting")
+        report_progress(0, 1, "Predicting")
         found["asked"].append((segmenter.name, out.name, tuple(case_ids)))
         return PredictSummary((SavedPrediction("A_1", out / "A_1.nii.gz", 10.0, 1.0),), (), ())
 
@@ -328,7 +328,7 @@ def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several
     first = world.predict_case
 
     def predict(case, segmenter, prompt=None):
-        made = yield from first(case, segmenter, prompt)
+        made = first(case, segmenter, prompt)
         half = np.full(case.grid.shape, 0.5, np.float16)
         apart = np.zeros(case.grid.shape, np.float16)
         apart[3, 9:11, 12] = 0.25

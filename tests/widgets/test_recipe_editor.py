@@ -7,7 +7,7 @@ import pytest
 from qtpy.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QWidget
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import NetworkSpec
@@ -255,12 +255,12 @@ def page(qtbot, viewer, world):
     saved = {"error": None, "kept": []}
 
     def keep(entry, recipe):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         saved["kept"].append(recipe)
         return replace(entry, recipe=recipe)
 
     def beside(entry, recipe, *, overwrite=False):
-        yield Progress(0, 1)
+        report_progress(0, 1)
         if saved["error"] is not None and not overwrite:
             raise saved["error"]
         saved["kept"].append((recipe, overwrite))
@@ -295,7 +295,7 @@ def page(qtbot, viewer, world):
 
 
 def no_estimate(segmenter, case, *, measure=False):
-    yield Progress(0, 1)
+    report_progress(0, 1)
     raise SaveError("nothing is estimated here")
 
 

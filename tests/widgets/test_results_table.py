@@ -6,7 +6,6 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QLabel, QLineEdit
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
 from napari_mamamia.scoring.cohort.results import ModelScores, Resampling
@@ -63,7 +62,7 @@ def table_of(rows, cohort=None):
         Resampling(0, 1),
         cohort=cohort,
     )
-    return run_job(case_table(model, {}))
+    return case_table(model, {})
 
 
 def failed(case_id, *kinds):
@@ -164,7 +163,7 @@ def test_a_case_with_two_kinds_of_failure_is_found_by_each(panel):
         failed("A_2", FailureKind.FRAGMENTED, FailureKind.SMALL_TUMOUR),
         failed("B_2", FailureKind.MISSED),
     ]
-    panel.cases.update_table(run_job(with_failures(panel.cases.rows.table, found)))
+    panel.cases.update_table(with_failures(panel.cases.rows.table, found))
     assert column(panel, "failure") == ["", "missed", "fragmented, small tumour", ""]
     for kind in ("fragmented", "small"):
         choose(panel.cases.filters.failure, kind)
@@ -177,7 +176,7 @@ def test_a_case_with_two_kinds_of_failure_is_found_by_each(panel):
 
 def test_own_tags_are_a_column_and_a_filter_and_letter_case_does_not_part_cases(panel):
     tags = [CaseTag("a_2", "clip", "Ana", "2026"), CaseTag("A_2", "odd shape", "Bo", "2026")]
-    panel.cases.update_table(run_job(with_tags(panel.cases.rows.table, tags)))
+    panel.cases.update_table(with_tags(panel.cases.rows.table, tags))
     assert column(panel, "own tags") == ["", "", "clip, odd shape", ""]
     choose(panel.cases.filters.tag, "odd")
     assert panel.case_ids() == ["A_2"]
@@ -203,7 +202,7 @@ def test_filters_combine_and_clear_shows_everything_again(panel):
 
 def test_a_choice_stays_when_more_becomes_known_of_the_cases(panel):
     choose(panel.cases.filters.status, "ok")
-    panel.cases.update_table(run_job(with_failures(panel.cases.rows.table, [])))
+    panel.cases.update_table(with_failures(panel.cases.rows.table, []))
     assert panel.cases.filters.status.currentText() == "ok (2)"
     assert panel.case_ids() == ["A_2", "A_1"]
 
@@ -307,7 +306,7 @@ def test_the_menu_of_a_row_adds_and_removes_tags(panel):
     wanted = []
     panel.cases.tag_wanted.connect(lambda *said: wanted.append(said))
     tags = [CaseTag("A_2", "clip", "Ana", "2026")]
-    panel.cases.update_table(run_job(with_tags(panel.cases.rows.table, tags)))
+    panel.cases.update_table(with_tags(panel.cases.rows.table, tags))
     menu = panel.cases.tags_menu_at(2)
     actions = {action.text(): action for action in menu.actions()}
     assert actions["clip"].isChecked()

@@ -7,7 +7,6 @@ import pytest
 from qtpy.QtCore import Qt
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.services.export.plan import ExportFormat
 from napari_mamamia.services.export.verify import verify_bundle
@@ -41,7 +40,7 @@ def test_two_sets_become_a_verified_bundle(qtbot, window, page, picture, control
     qtbot.waitUntil(lambda: "verified" in page.result.text(), timeout=30_000)
     picture(window, "export_2_verified")
     assert page.open_folder.isVisible()
-    found = run_job(verify_bundle(tmp_path / "bundle"))
+    found = verify_bundle(tmp_path / "bundle")
     assert found.is_sound
     assert found.n_masks == 3 * 2 * 3  # cases x sets x (native, harmonised, challenge)
     qtbot.waitUntil(page.replace.isVisible, timeout=15_000)

@@ -11,7 +11,6 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
 from napari_mamamia.services.export.plan import ExportFormat
 from napari_mamamia.services.export.verify import verify_bundle
@@ -162,7 +161,7 @@ def test_from_a_dropped_study_to_a_verified_dicom_seg(
     qtbot.waitUntil(lambda: "exporting" not in export.result.text(), timeout=60_000)
     picture(window, "import_3_exported")
     assert "verified" in export.result.text(), export.result.text()
-    assert run_job(verify_bundle(tmp_path / "bundle")).is_sound
+    assert verify_bundle(tmp_path / "bundle").is_sound
     (segmentation,) = (tmp_path / "bundle").rglob("exam_17.dcm")
     written = pydicom.dcmread(segmentation)
     assert int(np.count_nonzero(written.pixel_array)) == painted

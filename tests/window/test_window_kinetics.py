@@ -11,7 +11,6 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QLabel
 from tests.ultrafast_phantoms import write_ultrafast_data_set
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.phantom import write_data_set
 from napari_mamamia.widgets.base.layers import Role
@@ -26,7 +25,7 @@ WASHOUT = TYPE_COLOURS[3][2]
 def phantoms(tmp_path_factory):
     """Three phantoms, the third sagittal."""
     folder = tmp_path_factory.mktemp("phantoms") / "data"
-    run_job(write_data_set(folder, n_cases=3, seed=2026))
+    write_data_set(folder, n_cases=3, seed=2026)
     return folder
 
 

@@ -11,7 +11,7 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.services.predict.predict import save_prediction
 from napari_mamamia.widgets.base.layers import Role
 
@@ -76,8 +76,8 @@ def held_saving(monkeypatch):
 
     def save_later(*given, **named):
         while not go_on.wait(0.01):
-            yield Progress(0, 1, "Waiting")
-        return (yield from save_prediction(*given, **named))
+            report_progress(0, 1, "Waiting")
+        return save_prediction(*given, **named)
 
     saving = "napari_mamamia.services.predict.keep_prediction.save_prediction"
     monkeypatch.setattr(saving, save_later)

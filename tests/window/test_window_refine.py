@@ -8,7 +8,6 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.edits import Brush, Tool
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.services.case.open_case import open_case
 from napari_mamamia.services.refine.edit_case import open_editing
@@ -202,8 +201,8 @@ def test_unsaved_work_of_a_crash_is_offered_in_the_dock(
 def crash(panel, case_id):
     """Paint a sphere and end as a kill does: the mask is not written, the journal stays."""
     opened = panel.session.opened
-    case = run_job(open_case(opened.data_set.case(case_id), None))
-    editing = run_job(open_editing(case, opened.workspace, "Ana"))
+    case = open_case(opened.data_set.case(case_id), None)
+    editing = open_editing(case, opened.workspace, "Ana")
     editing.session.press(panel.centre, Brush(Tool.SPHERE))
     editing.session.release()
     editing.journal.close()

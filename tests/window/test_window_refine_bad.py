@@ -11,7 +11,6 @@ from one_window import wait_open
 from qtpy.QtTest import QTest
 
 from napari_mamamia.core.edits import Brush, Tool
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.services.case.open_case import open_case
 from napari_mamamia.services.refine.edit_case import open_editing
@@ -61,8 +60,8 @@ def test_a_case_that_another_window_edits_is_refused_in_plain_words(
     docked.open_data_set(small_data_set, "A_2")
     wait_open(qtbot, docked, "A_2")
     opened = docked.session.opened
-    case = run_job(open_case(opened.data_set.case("A_2"), None))
-    other = run_job(open_editing(case, opened.workspace, "Ana"))
+    case = open_case(opened.data_set.case("A_2"), None)
+    other = open_editing(case, opened.workspace, "Ana")
     other.session.press((2.0, 5.0, 5.0), Brush(Tool.SPHERE, radius_mm=3.0))
     other.session.release()
     theirs = other.session.labels.copy()

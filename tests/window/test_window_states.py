@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from one_window import napari_window, put_back, wait_open
@@ -9,7 +10,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_mamamia.core.errors import ModelError, SaveError
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -28,22 +29,24 @@ class Slow:
         self.go.set()
         self.error = None
 
-    def held(self, job, text):
-        """Pass a job's progress on while it may go on, and show `text` while it waits."""
+    def held(self, work, text):
+        """Do the work once it may go on, and show `text` while it waits."""
         while not self.go.wait(0.01):
-            yield Progress(2, 5, text)
+            report_progress(2, 5, text)
         if self.error:
             raise self.error
-        return (yield from job)
+        return work()
 
     def services(self):
         return replace(
             REAL,
-            open_case=lambda *a, **k: self.held(REAL.open_case(*a, **k), "Reading phase 1"),
-            predict_case=lambda *a, **k: self.held(
-                REAL.predict_case(*a, **k), "Looking for the breast"
+            open_case=lambda *a, **k: self.held(
+                partial(REAL.open_case, *a, **k), "Reading phase 1"
             ),
-            save_editing=lambda *a, **k: self.held(REAL.save_editing(*a, **k), "Saving"),
+            predict_case=lambda *a, **k: self.held(
+                partial(REAL.predict_case, *a, **k), "Looking for the breast"
+            ),
+            prepare_saving=lambda *a: partial(self.held, REAL.prepare_saving(*a), "Saving"),
         )
 
 

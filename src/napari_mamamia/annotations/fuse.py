@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, GridMismatchError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 
 _MOST_READERS: Final = 16
 _MOST_STEPS: Final = 1000
@@ -83,7 +83,7 @@ def majority_vote(
     return out
 
 
-def staple(masks: Sequence[NDArray[np.bool_]]) -> Job[Staple]:
+def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
     """Return a job that estimates truth and readers' performance together by EM.
 
     Voxels that all readers marked alike share one probability, so the EM runs on the at most 2^n
@@ -103,7 +103,7 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Job[Staple]:
     CaseError, GridMismatchError
         If there are fewer than two or more than 16 readers, or shapes differ.
     """
-    yield Progress(0, 1, "Estimating the truth (STAPLE)")
+    report_progress(0, 1, "Estimating the truth (STAPLE)")
     n = len(masks)
     box = _joint_box(masks)
     if n > _MOST_READERS:
@@ -116,7 +116,7 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Job[Staple]:
     counts = np.bincount(codes.ravel(), minlength=1 << n).astype(np.float64)
     counts[0] += masks[0].size - codes.size
     marked = ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.bool_)
-    chances, rates, steps = yield from _em(counts, marked)
+    chances, rates, steps = _em(counts, marked)
     truth = np.zeros(masks[0].shape, np.bool_)
     truth[box.slices] = (chances >= 0.5)[codes]
     p, q = rates
@@ -125,14 +125,14 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Job[Staple]:
 
 def _em(
     counts: NDArray[np.float64], marked: NDArray[np.bool_]
-) -> Job[tuple[NDArray[np.float64], NDArray[np.float64], int]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Return the truth's probability of each pattern, (sensitivity, specificity), and the steps."""
     prior = float((counts @ marked).sum()) / (counts.sum() * marked.shape[1])
     rates = np.full((2, marked.shape[1]), _START)
     chances = np.zeros(len(counts))
     for step in range(1, _MOST_STEPS + 1):
         if step % _STEPS_PER_SIGN == 0:
-            yield Progress(step, _MOST_STEPS, "Estimating the truth (STAPLE)")
+            report_progress(step, _MOST_STEPS, "Estimating the truth (STAPLE)")
         p, q = rates
         true = prior * np.prod(np.where(marked, p, 1 - p), axis=1)
         false = (1 - prior) * np.prod(np.where(marked, 1 - q, q), axis=1)

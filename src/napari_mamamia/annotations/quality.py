@@ -14,7 +14,7 @@ from skimage.filters import threshold_otsu
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 
 
 class Light(StrEnum):
@@ -93,7 +93,7 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def check_phases(case: Case) -> Job[tuple[Finding, ...]]:
+def check_phases(case: Case) -> tuple[Finding, ...]:
     """Return a job that looks at the values of every phase, plane by plane.
 
     Red: a phase that is all one value, or the same as another, voxel for voxel. Amber: values that
@@ -112,11 +112,11 @@ def check_phases(case: Case) -> Job[tuple[Finding, ...]]:
             if known.size:
                 low, high = min(low, float(known.min())), max(high, float(known.max()))
             sums.append(float(known.sum(dtype=np.float64)))
-            yield Progress(k, total, f"Checking phase {k}")
+            report_progress(k, total, f"Checking phase {k}")
         prints.append(tuple(sums))
         found += _of_values(k, volume.size, negative, unknown, low >= high)
     found += _duplicates(case, prints)
-    yield Progress(total, total, "Checked")
+    report_progress(total, total, "Checked")
     return tuple(found)
 
 

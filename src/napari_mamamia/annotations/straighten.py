@@ -9,7 +9,7 @@ from scipy import ndimage
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 
 _MOST_TIMES: Final = 8
 _SLAB_VOXELS: Final = 2_000_000
@@ -53,9 +53,7 @@ def straight_grid(grid: Grid) -> Grid:
     return Grid((z, y, x), affine.astype(np.float32).astype(np.float64))
 
 
-def straightened_phase(
-    volume: NDArray[Any], grid: Grid, target: Grid, text: str
-) -> Job[NDArray[Any]]:
+def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str) -> NDArray[Any]:
     """Return a job for a phase ``(z, y, x)`` on `target`, in its own type.
 
     Trilinear; whole numbers are rounded; where `grid` has no voxel it is the least value of the
@@ -64,7 +62,7 @@ def straightened_phase(
     least = float(volume.min())
     out = np.empty(target.shape, volume.dtype)
     for start, stop in _slabs(target.shape):
-        yield Progress(start, len(out), text)
+        report_progress(start, len(out), text)
         values = _moved(volume, grid, target, (start, stop), order=1, outside=least)
         out[start:stop] = np.rint(values) if volume.dtype.kind in "iu" else values
     return out

@@ -6,6 +6,7 @@ import signal
 import sys
 import warnings
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from io import TextIOWrapper
 from pathlib import Path
@@ -169,7 +170,7 @@ def run_submission(
     )
     existing = existing_policy(resume, overwrite)
     opened = open_at(data_set, columns)
-    job = service.run_submission(opened, folder, out, settings, case or (), existing)
+    job = partial(service.run_submission, opened, folder, out, settings, case or (), existing)
     _print(run(job), out, settings)
 
 
@@ -226,7 +227,7 @@ def check_computer(
     """Check this computer: hardware, extras, isolation, and models whose result is known."""
     from napari_mamamia.services.submission import check_computer as service
 
-    checked = run(service.check_computer(case))
+    checked = run(partial(service.check_computer, case))
     text = service.check_text(checked)
     print(text, end="")
     if out is not None:
@@ -313,7 +314,7 @@ def demo(
     from napari_mamamia.services.demo import make_demo
 
     mix = PhantomMix.ONE_BREAST if one_breast else PhantomMix.MIXED
-    summary = run(make_demo(out, existing_policy(resume, overwrite), mix))
+    summary = run(partial(make_demo, out, existing_policy(resume, overwrite), mix))
     print_scores(summary.rows)
     for warning in summary.warnings:
         print(f"warning: {warning}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """`mamamia clinical`: what a clinical table holds, and which of its columns may be which field."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +32,7 @@ def clinical(
     from napari_mamamia.io.clinical.overview import overview_job
 
     choice = columns_for(table, column_choice(columns))
-    seen = run(overview_job(table, choice))
+    seen = run(partial(overview_job, table, choice))
     _print_columns(seen)
     if write_columns is not None:
         write(seen.confirmed(choice), write_columns, overwrite=overwrite)

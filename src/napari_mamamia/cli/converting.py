@@ -1,5 +1,6 @@
 """`mamamia models convert`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -61,8 +62,14 @@ def convert(
     refuse_idle(context, OPTIONS)
     entry = find_model(model, registry or default_registry())
     limits = RoomLimits(time_limit, int((memory_limit or 0) * _GIGABYTE))
-    job = convert_model(
-        entry.card, out, isolated, recipe=entry.recipe, limits=limits, as_root=as_root
+    job = partial(
+        convert_model,
+        entry.card,
+        out,
+        isolated,
+        recipe=entry.recipe,
+        limits=limits,
+        as_root=as_root,
     )
     done = run(job)
     for file in done.files:

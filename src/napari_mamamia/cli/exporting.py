@@ -1,6 +1,7 @@
 """`mamamia export` and `mamamia verify`."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -216,7 +217,7 @@ def export(
         identified_seg=identified_seg,
     )
     existing = existing_policy(False, overwrite)
-    _print_summary(run(export_bundle(open_at(data_set, columns), settings, out, existing)))
+    _print_summary(run(partial(export_bundle, open_at(data_set, columns), settings, out, existing)))
 
 
 def verify(
@@ -240,7 +241,7 @@ def verify(
 
     if study is not None:
         require_source(study)
-    found = run(verify_bundle(bundle, images, () if study is None else (study,)))
+    found = run(partial(verify_bundle, bundle, images, () if study is None else (study,)))
     for note in found.notes:
         print(f"note: {note}")
     for problem in found.problems:

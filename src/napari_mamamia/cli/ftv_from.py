@@ -1,6 +1,7 @@
 """`mamamia kinetics --ftv-from`: FTV under a SEG of UCSF, ours beside theirs."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ def count_from(
     """Count FTV under each SEG, print ours beside theirs, and exit with 3 if a SEG failed."""
     from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
-    summary = run(ftv_from_segs(opened, source, out, case_ids=case, existing=existing))
+    summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
     _print(summary.rows)
     print(f"Table: {summary.table}")
     finish(summary.failures)

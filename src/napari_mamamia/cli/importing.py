@@ -2,6 +2,7 @@
 
 import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -146,12 +147,12 @@ def import_(
         column_choice(columns),
     )
     if dry_run:
-        found = run(look_into(source, case, settings))
+        found = run(partial(look_into, source, case, settings))
         if json_file is not None:
             write_looked(found, json_file)
         _dry_run(found, settings)
     else:
-        _finish(run(import_dicom(source, out, case, settings)), out)
+        _finish(run(partial(import_dicom, source, out, case, settings)), out)
 
 
 def _numbers(text: str, quantity: Quantity) -> tuple[int, ...]:

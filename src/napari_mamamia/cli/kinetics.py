@@ -1,5 +1,6 @@
 """The command that measures contrast kinetics."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -176,7 +177,8 @@ def kinetics(
     if ftv_from is not None:
         count_from(opened, ftv_from, out, case or (), existing)
         return
-    job = kinetics_of_data_set(
+    job = partial(
+        kinetics_of_data_set,
         opened,
         out,
         settings,

@@ -1,6 +1,7 @@
 """`mamamia models`."""
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,7 +41,7 @@ def add(
     """Recognise a model without running anything of it, and keep where it is."""
     from napari_mamamia.segmentation.run.registry import add_model, default_registry
 
-    entry = run(add_model(path, registry or default_registry(), name, recipe))
+    entry = run(partial(add_model, path, registry or default_registry(), name, recipe))
     _print_entry(entry)
     print(
         f"added; use it with  mamamia predict DATASET --model {shlex.quote(entry.name)} --out DIR"
@@ -77,7 +78,7 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
     """Compare every file of weights with its checksum at the time of adding."""
     from napari_mamamia.segmentation.run.registry import default_registry, find_model, verify_model
 
-    found = run(verify_model(find_model(model, registry or default_registry())))
+    found = run(partial(verify_model, find_model(model, registry or default_registry())))
     for name, problem in found.files:
         print(f"{name}  {problem or 'unchanged'}")
     if not found.is_whole:

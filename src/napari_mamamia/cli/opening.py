@@ -1,6 +1,7 @@
 """Opening a data set for a command; what is odd about it goes to the error stream."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ def open_at(path: Path, columns: Path | None = None) -> "OpenDataSet":
     """
     from napari_mamamia.services.case.data_set import open_data_set
 
-    opened = run(open_data_set(path, columns=column_choice(columns)))
+    opened = run(partial(open_data_set, path, columns=column_choice(columns)))
     for note in opened.clinical_notes:
         print(f"clinical table: {note}", file=sys.stderr)
     for warning in opened.warnings:

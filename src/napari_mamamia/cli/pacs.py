@@ -1,5 +1,6 @@
 """`mamamia pacs`: list, fetch and store over DICOMweb."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -111,7 +112,7 @@ def fetch(
         image_bytes=int(image_size * _MIB),
         study_bytes=int(size * _MIB),
     )
-    done = run(fetch_study(url, study, out, limits=limits))
+    done = run(partial(fetch_study, url, study, out, limits=limits))
     kept = f", {done.n_kept} of them were there already" if done.n_kept else ""
     print(f"{done.n_images} image(s) in {done.folder}{kept}")
     print("They are the originals, with the patient's name: mamamia import makes a case of them.")
@@ -137,4 +138,4 @@ def send(
             f"note: {n_nameless} file(s) carry a case id in place of the patient, whom the PACS "
             "will not know: mamamia export --identified-seg writes the patient's own"
         )
-    print(f"{run(store_files(url, files, limits=limits))} file(s) stored")
+    print(f"{run(partial(store_files, url, files, limits=limits))} file(s) stored")

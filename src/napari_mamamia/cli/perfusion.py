@@ -1,6 +1,7 @@
 """The command that fits Ktrans, ve, vp and kep where a case's phases carry them."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -223,8 +224,14 @@ def perfusion(
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
     opened = open_at(data_set, columns)
-    job = perfusion_of_data_set(
-        opened, settings, masks=masks, case_ids=case or (), place=place, existing=existing
+    job = partial(
+        perfusion_of_data_set,
+        opened,
+        settings,
+        masks=masks,
+        case_ids=case or (),
+        place=place,
+        existing=existing,
     )
     summary = run(job)
     _print(summary.rows, settings)

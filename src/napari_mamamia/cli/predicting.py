@@ -1,6 +1,7 @@
 """`mamamia predict`."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -197,7 +198,8 @@ def predict(
     opened = open_at(data_set, columns)
     place = _place(workers, scheduler, time_limit, segmenter)
     existing = existing_policy(resume, overwrite)
-    job = predict_data_set(
+    job = partial(
+        predict_data_set,
         opened,
         segmenter,
         out,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import Progress, listening
 from napari_mamamia.io.files.csv_text import write_csv
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ NOT_EVERY_CASE = 3
 STOPPED = 130
 
 
-def run(job: Job[T]) -> T:
-    """Drive a job with a progress bar on the error stream; Ctrl-C says what is kept."""
+def run(work: Callable[[], T]) -> T:
+    """Do long work with a progress bar on the error stream; Ctrl-C says what is kept."""
     try:
-        with _progress_bar() as report:
-            return run_job(job, report)
+        with _progress_bar() as report, listening(report):
+            return work()
     except KeyboardInterrupt:
         print("stopped; what was finished is kept", file=sys.stderr)
         raise typer.Exit(STOPPED) from None

@@ -1,6 +1,7 @@
 """The command that registers phases: motion between them is taken out, where that helps."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -82,8 +83,15 @@ def register(
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
     opened = open_at(data_set, columns)
-    job = register_data_set(
-        opened, out, method, masks=masks, case_ids=case or (), place=place, existing=existing
+    job = partial(
+        register_data_set,
+        opened,
+        out,
+        method,
+        masks=masks,
+        case_ids=case or (),
+        place=place,
+        existing=existing,
     )
     summary = run(job)
     _print(summary.rows)

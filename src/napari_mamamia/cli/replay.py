@@ -1,5 +1,6 @@
 """`mamamia replay`: a mask made again from its journal."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,7 @@ def replay(
     from napari_mamamia.services.refine.replay import replay_journal
 
     images = None if case is None else _case_of(journal, case)
-    done = run(replay_journal(journal, out, images))
+    done = run(partial(replay_journal, journal, out, images))
     _print(done)
     if not done.is_whole:
         raise typer.Exit(NOT_EVERY_CASE)
@@ -41,7 +42,7 @@ def _case_of(journal: Path, folder: Path) -> "Case":
     from napari_mamamia.services.refine.replay import case_of_journal
 
     data_set = find_data_set(folder)
-    return run(load_case(data_set.case(case_of_journal(journal))))
+    return run(partial(load_case, data_set.case(case_of_journal(journal))))
 
 
 def _print(done: "Replay") -> None:

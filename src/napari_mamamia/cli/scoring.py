@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,12 +85,21 @@ def score(
             raise typer.BadParameter(
                 "expected several models for --baseline, got one: give --prediction twice or more"
             )
-        job = score_folders(
-            reference, only.folder, out, settings, name=only.name, place=place, existing=existing
+        job = partial(
+            score_folders,
+            reference,
+            only.folder,
+            out,
+            settings,
+            name=only.name,
+            place=place,
+            existing=existing,
         )
         _finish_scores([run(job)], out)
         return
-    job_of_all = score_models(reference, folders, out, settings, place=place, existing=existing)
+    job_of_all = partial(
+        score_models, reference, folders, out, settings, place=place, existing=existing
+    )
     compared = run(job_of_all)
     _finish_scores(compared.models, out, comparison_lines(compared.comparison))
 
@@ -116,7 +126,7 @@ def score_table(
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, clinical, columns, None, bootstrap, seed)
     settings = replace(plain, composites=_composites(composite, gate), workspace=workspace)
-    job = service.score_table(table, out, settings, existing=existing)
+    job = partial(service.score_table, table, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
 
@@ -141,7 +151,7 @@ def score_pcr(
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed)
     settings = replace(plain, composites=_composites(composite, gate))
-    job = service.score_pcr(predictions, clinical, out, settings, existing=existing)
+    job = partial(service.score_pcr, predictions, clinical, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
 

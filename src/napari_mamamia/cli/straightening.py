@@ -1,5 +1,7 @@
 """The command that copies cases with sheared axes onto grids at right angles."""
 
+from functools import partial
+
 import typer
 
 from napari_mamamia.cli.opening import open_at
@@ -26,7 +28,7 @@ def straighten(
 
     opened = open_at(data_set, columns)
     existing = existing_policy(False, overwrite)
-    done = run(straighten_data_set(opened, out, case_ids=case or (), existing=existing))
+    done = run(partial(straighten_data_set, opened, out, case_ids=case or (), existing=existing))
     for one in done.cases:
         before, after = (" x ".join(map(str, shape)) for shape in (one.shape, one.new_shape))
         print(f"{one.case_id}: {one.lean_degrees:.2f} degrees off; {before} voxels -> {after}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.kinetics.map_formulas import Formula
 
 _BLOCK_VOXELS: Final = 1 << 16
@@ -30,9 +30,10 @@ class MapRecipe:
 
     def compute(self, signal: NDArray[Any]) -> NDArray[Any]:
         """Return the whole map; errors as `job`."""
-        return run_job(self.job(signal))
+        with listening(None):
+            return self.job(signal)
 
-    def job(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> Job[NDArray[Any]]:
+    def job(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return a job that fills `out` (made if None); progress counts the first spatial axis.
 
         Raises
@@ -47,10 +48,10 @@ class MapRecipe:
             )
         return self._fill(signal, out)
 
-    def _fill(self, signal: NDArray[Any], given: NDArray[Any] | None) -> Job[NDArray[Any]]:
+    def _fill(self, signal: NDArray[Any], given: NDArray[Any] | None) -> NDArray[Any]:
         out = np.empty(signal.shape[1:], self.dtype) if given is None else given
         total, waiting = signal.shape[1], 0
-        yield Progress(0, total, self.text)
+        report_progress(0, total, self.text)
         for planes, rows, ends in _blocks(signal.shape[1:]):
             block = signal[:, planes, rows] if signal.ndim > 2 else signal[:, planes]
             target = out[planes, rows] if signal.ndim > 2 else out[planes]
@@ -59,7 +60,7 @@ class MapRecipe:
             waiting += target.size
             if ends and (waiting >= _VOXELS_PER_STEP or planes.stop == total):
                 waiting = 0
-                yield Progress(planes.stop, total, self.text)
+                report_progress(planes.stop, total, self.text)
         return out
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 
 _AXES: Final = 3
 _BLOCK_VOXELS: Final = 1 << 20
@@ -31,7 +31,7 @@ def slab_slices(slab_mm: float, spacing_mm: float) -> int:
 
 def project_enhancement(
     signal: NDArray[Any], later: int, earlier: int, slabs: Sequence[int | None]
-) -> Job[tuple[NDArray[Any], ...]]:
+) -> tuple[NDArray[Any], ...]:
     """Return a job that projects the positive subtraction along each array axis.
 
     Parameters
@@ -62,19 +62,19 @@ def project_enhancement(
             f"a projection needs phases {later} and {earlier} of a (phase, z, y, x) array, got "
             f"shape {signal.shape}: choose phases that the case has"
         )
-    volume = yield from _positive_difference(signal, later, earlier)
+    volume = _positive_difference(signal, later, earlier)
     found: list[NDArray[Any]] = []
     for axis, n_slices in enumerate(slabs):
         if n_slices is None:
             found.append(np.empty((0, 0, 0), volume.dtype))
         elif n_slices == 0:
-            yield Progress(axis, len(slabs), "Projecting")
+            report_progress(axis, len(slabs), "Projecting")
             flat = volume.max(axis=axis, keepdims=True)
             found.append(np.broadcast_to(flat, volume.shape))
         else:
-            slab = yield from _slab(volume, axis, n_slices)
+            slab = _slab(volume, axis, n_slices)
             found.append(slab)
-    yield Progress(len(slabs), len(slabs), "Projecting")
+    report_progress(len(slabs), len(slabs), "Projecting")
     return tuple(found)
 
 
@@ -98,28 +98,28 @@ def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
     return np.moveaxis(joined[:length], 0, axis)
 
 
-def _slab(volume: NDArray[Any], axis: int, n_slices: int) -> Job[NDArray[Any]]:
+def _slab(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
     """Return a job that projects slabs, in blocks across an axis that is not projected."""
     across = 0 if axis != 0 else 1
     out = np.empty_like(volume)
     total = volume.shape[across]
     step = max(1, _BLOCK_VOXELS * total // max(volume.size, 1))
     for start in range(0, total, step):
-        yield Progress(start, total, "Projecting slabs")
+        report_progress(start, total, "Projecting slabs")
         part = [slice(None)] * _AXES
         part[across] = slice(start, start + step)
         out[tuple(part)] = sliding_maximum(volume[tuple(part)], axis, n_slices)
     return out
 
 
-def _positive_difference(signal: NDArray[Any], later: int, earlier: int) -> Job[NDArray[Any]]:
+def _positive_difference(signal: NDArray[Any], later: int, earlier: int) -> NDArray[Any]:
     is_short = signal.dtype.kind in "iub" and signal.dtype.itemsize <= 2
     working = np.int32 if is_short else np.float32
     out = np.empty(signal.shape[1:], np.uint16 if is_short else np.float32)
     total = signal.shape[1]
     step = max(1, _BLOCK_VOXELS * total // max(out.size, 1))
     for start in range(0, total, step):
-        yield Progress(start, total, "Subtracting")
+        report_progress(start, total, "Subtracting")
         part = slice(start, start + step)
         with np.errstate(invalid="ignore"):
             block = signal[later, part].astype(working) - signal[earlier, part].astype(working)

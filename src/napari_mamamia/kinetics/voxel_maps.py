@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics import map_formulas
 from napari_mamamia.kinetics.curve_types import CurveThresholds
 from napari_mamamia.kinetics.map_blocks import MapRecipe
@@ -45,7 +44,7 @@ def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[n
     return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).compute(signal)
 
 
-def subtraction_job(signal: NDArray[Any], later: int, earlier: int = 0) -> Job[NDArray[np.float32]]:
+def subtraction_job(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
     """Return a job that computes `subtraction` of a whole volume; progress counts planes."""
     return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).job(signal)
 
@@ -201,7 +200,7 @@ def map_job(
     *,
     times_s: Sequence[float | None] = (),
     eps: float = 0.0,
-) -> Job[NDArray[Any]]:
+) -> NDArray[Any]:
     """Return a job that computes one map of a whole volume; progress counts planes.
 
     Parameters

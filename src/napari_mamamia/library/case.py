@@ -1,6 +1,6 @@
 """`Case`: one exam of a data set, read when something of it is asked for."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ class Case:
 
     @cached_property
     def _read(self) -> ReadCase:
-        return drive(load_case(self.files, self.record))
+        return drive(partial(load_case, self.files, self.record))
 
     @property
     def signal(self) -> NDArray[Any]:

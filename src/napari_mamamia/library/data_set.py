@@ -1,6 +1,7 @@
 """`open_data_set`: a folder of cases as a table and as records."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,7 @@ def open_data_set(
     """
     root = None if workspace is None else path_of(workspace, "workspace")
     place, choice = path_of(path, "a data set"), columns_of(columns)
-    return DataSet(drive(opening(place, root, choice), progress))
+    return DataSet(drive(partial(opening, place, root, choice), progress))
 
 
 class DataSet:

@@ -1,6 +1,7 @@
 """`import_dicom`: studies become cases; `look_into_dicom` says before what would become of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -174,7 +175,9 @@ def import_dicom(
     """
     settings = _settings(phases, use, leave_out, clock, sides, dates, allow_thin, columns, existing)
     place, target = path_of(source, "the DICOM source"), path_of(out, "out")
-    return Imported(drive(importing(place, target, _id(case_id), settings), progress), target)
+    return Imported(
+        drive(partial(importing, place, target, _id(case_id), settings), progress), target
+    )
 
 
 def look_into_dicom(
@@ -213,7 +216,7 @@ def look_into_dicom(
     import pandas as pd
 
     settings = _settings((), use, leave_out, clock, sides, "drop", allow_thin, None, "refuse")
-    studies = drive(look_into(path_of(source, "the DICOM source"), "", settings), progress)
+    studies = drive(partial(look_into, path_of(source, "the DICOM source"), "", settings), progress)
     rows = [
         {
             "study": study.case_id,

@@ -1,6 +1,7 @@
 """`export`: masks as a bundle that others can trust; `verify` holds one against its manifest."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -201,7 +202,7 @@ def export(
         dataset_number=dataset_number,
     )
     how = existing_of(existing, can_resume=False)
-    job = export_bundle(data_set.opened, settings, path_of(out, "out"), how)
+    job = partial(export_bundle, data_set.opened, settings, path_of(out, "out"), how)
     return Exported(drive(job, progress))
 
 
@@ -247,7 +248,7 @@ def verify(
         require_source(source)
     place = None if root is None else path_of(root, "images")
     studies = () if source is None else (source,)
-    return drive(verify_bundle(path_of(bundle, "a bundle"), place, studies), progress)
+    return drive(partial(verify_bundle, path_of(bundle, "a bundle"), place, studies), progress)
 
 
 def _folders(masks: PathLike | Mapping[str, PathLike]) -> tuple[MaskFolder, ...]:

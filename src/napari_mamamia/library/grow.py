@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.mask_arrays import MaskLike, mask_array
-from napari_mamamia.core.progress import Job
 from napari_mamamia.library.case import Case
 from napari_mamamia.library.predict import voxel_of
 from napari_mamamia.library.progress import drive
@@ -93,8 +93,8 @@ def grow(
         )
     grid = case.grid
     start = _checked(case, asked[0], given[asked[0]])
-    images = drive(measure_features(case.read()), progress)
-    grown = drive(_job(asked[0], start, images, grid), progress)
+    images = drive(partial(measure_features, case.read()), progress)
+    grown = drive(partial(_job, asked[0], start, images, grid), progress)
     array = np.zeros(grid.shape, np.bool_)
     array[grown.box.slices] = grown.mask
     return Growth(Mask(grid, array), grown.notes)
@@ -127,7 +127,7 @@ def _plane(outline: Outline) -> NDArray[np.bool_]:
     return plane
 
 
-def _job(kind: str, start: Any, images: FeatureImages, grid: Grid) -> Job[Grown]:
+def _job(kind: str, start: Any, images: FeatureImages, grid: Grid) -> Grown:
     if kind == "click":
         return grow_from_click(images, grid, start)
     if kind == "box":

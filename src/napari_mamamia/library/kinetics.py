@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -139,7 +140,8 @@ def measure_kinetics(
         ftv_box=named(FtvBox, box, "box"),
         repeated_pre=named(RepeatedPre, repeated_pre, "repeated_pre"),
     )
-    job = kinetics_of_data_set(
+    job = partial(
+        kinetics_of_data_set,
         data_set.opened,
         path_of(out, "out"),
         settings,

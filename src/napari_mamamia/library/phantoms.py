@@ -1,5 +1,6 @@
 """Phantoms: data to try everything on, with known truth."""
 
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -65,7 +66,7 @@ def make_phantoms(
             raise ArgumentError(
                 f"expected a whole number from 0 on for {said}, got {number!r}: pass such as 12"
             )
-    job = write_data_set(root, n_cases, seed, shape, named(PhantomMix, mix, "mix"))
+    job = partial(write_data_set, root, n_cases, seed, shape, named(PhantomMix, mix, "mix"))
     return open_data_set(drive(job, progress), progress=progress)
 
 
@@ -103,8 +104,8 @@ def make_phantom_study(
             f"expected a new folder, but {target} exists: nothing was written; choose another name"
         )
     with own_folder() as place:
-        drive(write_data_set(place / "one", 1, seed, shape), progress)
-        case = drive(load_case(find_data_set(place / "one").cases[0]), progress)
+        drive(partial(write_data_set, place / "one", 1, seed, shape), progress)
+        case = drive(partial(load_case, find_data_set(place / "one").cases[0]), progress)
     times = tuple(float(time or 0) for time in case.times_s)
     write_study(case.signal, case.grid, times, target, case.case_id)
     return target

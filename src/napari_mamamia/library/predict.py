@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -186,7 +187,8 @@ def predict(
         )
     folder, how = path_of(out, "out"), existing_of(existing)
     with _opened(model, choices) as segmenter:
-        job = predict_data_set(
+        job = partial(
+            predict_data_set,
             case.opened,
             segmenter,
             folder,
@@ -264,7 +266,7 @@ def _predict_case(
 ) -> Prediction:
     with _opened(model, choices) as segmenter:
         require_ready(segmenter)
-        return drive(predict_case(case.read(), segmenter, prompt), progress)
+        return drive(partial(predict_case, case.read(), segmenter, prompt), progress)
 
 
 @contextmanager

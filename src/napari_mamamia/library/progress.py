@@ -1,4 +1,4 @@
-"""`drive`: the one place that drives a job of the library, with a bar where somebody looks."""
+"""`drive`: the one place that runs long work of the library, with a bar where somebody looks."""
 
 import sys
 import threading
@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import Progress, listening
 
 T = TypeVar("T")
 Report = Callable[[Progress], None]
@@ -18,15 +18,16 @@ _PATIENCE_S: Final = 0.5
 _PACE_S: Final = 0.1
 
 
-def drive(job: Job[T], progress: bool = True, *, starts_processes: bool = False) -> T:
-    """Return the result of a job; Ctrl-C stops it, and nothing is left half-written.
+def drive(work: Callable[[], T], progress: bool = True, *, starts_processes: bool = False) -> T:
+    """Return the result of long work; Ctrl-C stops it, and nothing is left half-written.
 
     With `progress`, a bar shows how far it is: in a terminal and in a notebook, if this is the main
-    thread. Elsewhere, and where the output goes to a file, nothing is shown. A job that starts
+    thread. Elsewhere, and where the output goes to a file, nothing is shown. Work that starts
     processes starts them without the caller's script, see `_script_unnamed`.
     """
-    with _bar(progress) as report, _script_unnamed() if starts_processes else nullcontext():
-        return run_job(job, report)
+    place = _script_unnamed() if starts_processes else nullcontext()
+    with _bar(progress) as report, place, listening(report):
+        return work()
 
 
 @contextmanager

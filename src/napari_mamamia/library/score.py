@@ -1,6 +1,7 @@
 """`score`: masks in memory, files, folders or a data set against references."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -117,11 +118,11 @@ def score(
     """
     with table_file(clinical, "clinical") as table:
         settings = _settings(table, columns, profile, label, bootstrap, seed, images)
-        cohort = drive(read_table(settings.clinical, settings.columns), progress)
+        cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
     if _are_files(reference, prediction):
         pairs, folders = _file_pairs(reference, prediction)
         own_name = name or folders[1].resolve().name
-        job = score_pairs(own_name, pairs, settings, cohort, place=place_of(workers))
+        job = partial(score_pairs, own_name, pairs, settings, cohort, place=place_of(workers))
         names = (("reference", folders[0].name), ("prediction", folders[1].name))
         read = (*_folders_of(reference), *folders)
         source = ScoreSource("score", (*names, *settings.parameters), read)
@@ -129,7 +130,7 @@ def score(
         return Scores(scored, settings, source)
     _require_files_for(images=images, workers=workers)
     masks = _mask_pairs(reference, prediction, grid, case_id)
-    scoring = score_masks_of_cases(name or "prediction", masks, settings, cohort)
+    scoring = partial(score_masks_of_cases, name or "prediction", masks, settings, cohort)
     source = ScoreSource("score", settings.parameters)
     return Scores(drive(scoring, progress), settings, source)
 
@@ -171,9 +172,9 @@ def score_table(
     with table_file(clinical, "clinical") as known, table_file(table, "scores") as given:
         settings = _settings(known, columns, profile, None, bootstrap, seed, None)
         path = path_of(given, "a table of scores")
-        read = drive(score_table_job(path), progress)
-        cohort = drive(read_table(settings.clinical, settings.columns), progress)
-    model = drive(score_rows(name or path.stem, read, settings, cohort), progress)
+        read = drive(partial(score_table_job, path), progress)
+        cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
+    model = drive(partial(score_rows, name or path.stem, read, settings, cohort), progress)
     source = ScoreSource("score-table", table_parameters(path, settings))
     return Scores(Scored(model), settings, source)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from math import isnan
 from pathlib import Path
@@ -211,8 +211,8 @@ class Scores:
         out, how = path_of(folder, "a folder"), existing_of(existing, can_resume=False)
         source, overwrite = self._source, how is not Existing.REFUSE
         claim_folder(out, source.command, source.parameters, how, source.read)
-        drive(write_scores(self.model, out, overwrite=overwrite), progress)
-        page = write_score_report([self._scored], out, self._settings, overwrite=overwrite)
+        drive(partial(write_scores, self.model, out, overwrite=overwrite), progress)
+        page = partial(write_score_report, [self._scored], out, self._settings, overwrite=overwrite)
         drive(page, progress)
         return out
 
@@ -326,11 +326,13 @@ class Comparison:
         claim_folder(out, first.command, (models, *given.items()), how, read)
         for one in self._models:
             own = beside(one.model, self._comparison)
-            drive(write_scores(own, out / own.name, overwrite=overwrite), progress)
+            drive(partial(write_scores, own, out / own.name, overwrite=overwrite), progress)
         write_comparison(self._comparison, out, overwrite=overwrite)
         scored, settings = [one._scored for one in self._models], self._models[0]._settings
         drive(
-            write_score_report(scored, out, settings, self._comparison, overwrite=overwrite),
+            partial(
+                write_score_report, scored, out, settings, self._comparison, overwrite=overwrite
+            ),
             progress,
         )
         return out
@@ -350,7 +352,10 @@ def _write_page(
             "write everything to a folder with  save(folder)"
         )
     scored, settings = [one._scored for one in models], models[0]._settings
-    drive(write_report_page(scored, target, settings, comparison, overwrite=overwrite), progress)
+    drive(
+        partial(write_report_page, scored, target, settings, comparison, overwrite=overwrite),
+        progress,
+    )
     return target
 
 

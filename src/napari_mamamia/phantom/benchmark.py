@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.phantom.acquisition import field_of_view
 from napari_mamamia.phantom.phantom_case import Phantom, phantom_of
 from napari_mamamia.phantom.render import draw_anatomy, draw_curves
@@ -47,7 +47,8 @@ def benchmark_phantom(
     )
     curves, anatomy = draw_curves(spec), draw_anatomy(spec)
     coarse_grid = field_of_view(coarse, anatomy.body)
-    drawn = run_job(render_scene(coarse, anatomy, curves, coarse_grid))
+    with listening(None):
+        drawn = render_scene(coarse, anatomy, curves, coarse_grid)
     scene = Scene(
         np.empty((phases, *shape), np.int16),
         _repeated(drawn.tissue, shape),

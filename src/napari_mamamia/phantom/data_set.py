@@ -1,6 +1,6 @@
 """`write_data_set`: a folder of phantoms in the MAMA-MIA layout, with its clinical table."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -16,7 +16,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.cohort import CaseRecord, Cohort, MenopausalStatus
 from napari_mamamia.core.errors import CaseError, SaveConflictError, SaveError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress, saying
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.clinical.clinical import write_clinical
 from napari_mamamia.io.data_set.volumes import write_mask, write_volume_job
@@ -174,7 +174,7 @@ def write_data_set(
     seed: int = 0,
     shape: tuple[int, int, int] | None = None,
     mix: PhantomMix = PhantomMix.MIXED,
-) -> Job[Path]:
+) -> Path:
     """Return a job that writes `n_cases` phantoms and returns `root`.
 
     The folder gets ``images``, ``segmentations/expert`` (the truth), ``segmentations/automatic``
@@ -218,14 +218,14 @@ def write_data_set(
         for index in range(n_cases):
             start = index * _STEPS_PER_CASE
             plan = partial(mix.plan, index, seed)
-            phantom, patient = yield from _make(plan, shape, start, total)
-            yield from _write_case(building, index, phantom, patient, start + _DRAWING, total)
+            phantom, patient = _make(plan, shape, start, total)
+            _write_case(building, index, phantom, patient, start + _DRAWING, total)
             records.append(_record(phantom, patient))
-        yield Progress(total, total, "Writing the clinical table")
+        report_progress(total, total, "Writing the clinical table")
         write_clinical(Cohort(tuple(records)), building / "clinical_and_imaging_info.xlsx")
         _write_splits(building / "train_test_splits.csv", [record.case_id for record in records])
         _put_in_place(building, root)
-    yield Progress(total, total, f"Wrote {n_cases} phantoms to {root.name}")
+    report_progress(total, total, f"Wrote {n_cases} phantoms to {root.name}")
     return root
 
 
@@ -241,13 +241,13 @@ def _put_in_place(building: Path, root: Path) -> None:
 
 def _make(
     plan: Callable[[int], PlannedCase], shape: tuple[int, int, int] | None, start: int, total: int
-) -> Generator[Progress, None, tuple[Phantom, Patient]]:
+) -> tuple[Phantom, Patient]:
     """Make one case; where the tumours do not fit into one patient's breast, try the next."""
     for attempt in range(_ATTEMPTS):
         planned = resized(plan(attempt), shape)
         try:
-            job = make_phantom_job(planned.spec)
-            phantom = yield from _within(job, start, start + _DRAWING, total)
+            with part(start, start + _DRAWING, total):
+                phantom = make_phantom_job(planned.spec)
         except CaseError:
             if attempt == _ATTEMPTS - 1:
                 raise
@@ -270,34 +270,20 @@ def resized(planned: PlannedCase, shape: tuple[int, int, int] | None) -> Planned
     return replace(planned, spec=replace(spec, shape=shape, spacing_mm=(z, y, x)))
 
 
-def _within(job: Job[T], start: int, stop: int, total: int) -> Generator[Progress, None, T]:
-    """Run `job` as the part from `start` to `stop` of a longer one."""
-    try:
-        while True:
-            try:
-                progress = next(job)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            done = start + int(progress.fraction * (stop - start))
-            yield Progress(done, total, progress.text)
-    finally:
-        job.close()
-
-
 def _write_case(
     root: Path, index: int, phantom: Phantom, patient: Patient, start: int, total: int
-) -> Generator[Progress, None, None]:
+) -> None:
     case = phantom.case
     text = f"Writing {case.case_id}"
     step = (_STEPS_PER_CASE - _DRAWING) // (len(case.phases) + 2)
     for phase in case.phases:
-        yield Progress(start + phase.index * step, total, text)
+        report_progress(start + phase.index * step, total, text)
         name = f"{case.case_id}_{phase.index:04d}.nii.gz"
         path = root / "images" / case.case_id / name
-        for _ in write_volume_job(case.signal[phase.index], case.grid, path):
-            yield Progress(start + phase.index * step, total, text)
-    yield Progress(start + len(case.phases) * step, total, text)
+        done = start + phase.index * step
+        with part(done, done, total), saying(text):
+            write_volume_job(case.signal[phase.index], case.grid, path)
+    report_progress(start + len(case.phases) * step, total, text)
     masks = root / "segmentations"
     write_mask(phantom.reference, masks / "expert" / f"{case.case_id}.nii.gz")
     if index % 4 != 3:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Case, Mask, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.phantom.acquisition import field_of_view
 from napari_mamamia.phantom.body.tissue import Tissue
@@ -70,10 +70,11 @@ class Phantom:
 
 def make_phantom(spec: PhantomSpec) -> Phantom:
     """Return the phantom of `spec`, made in this thread; see `make_phantom_job`."""
-    return run_job(make_phantom_job(spec))
+    with listening(None):
+        return make_phantom_job(spec)
 
 
-def make_phantom_job(spec: PhantomSpec) -> Job[Phantom]:
+def make_phantom_job(spec: PhantomSpec) -> Phantom:
     """Return a job that makes the phantom of `spec`.
 
     Raises
@@ -82,13 +83,13 @@ def make_phantom_job(spec: PhantomSpec) -> Job[Phantom]:
         If a tumour does not fit, lies outside the field of view, is not brighter than its surround
         in phase 1, or cannot have its curve type at these times.
     """
-    yield Progress(0, 1, f"Drawing {spec.case_id}")
+    report_progress(0, 1, f"Drawing {spec.case_id}")
     curves = draw_curves(spec)
-    yield Progress(0, 1, f"Drawing {spec.case_id}")
+    report_progress(0, 1, f"Drawing {spec.case_id}")
     anatomy = draw_anatomy(spec)
     grid = field_of_view(spec, anatomy.body)
-    scene = yield from render_scene(spec, anatomy, curves, grid)
-    yield from add_noise(spec, scene)
+    scene = render_scene(spec, anatomy, curves, grid)
+    add_noise(spec, scene)
     return phantom_of(spec, grid, curves, scene)
 
 

@@ -1,6 +1,5 @@
 """Filling the arrays of a phantom: first the signal without noise and the truth, then noise."""
 
-from collections.abc import Generator
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.phantom.acquisition import blank_border, coil, coil_field, rician
 from napari_mamamia.phantom.body.points import Points
 from napari_mamamia.phantom.body.shapes import distance_to_mask
@@ -105,9 +104,7 @@ def _slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
     return [slice(z, min(z + planes, spec.shape[0])) for z in range(0, spec.shape[0], planes)]
 
 
-def render_scene(
-    spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
-) -> Generator[Progress, None, Scene]:
+def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid) -> Scene:
     """Fill the arrays without noise, rounded to the file's type, and find the noise."""
     scene = Scene(
         np.empty((spec.n_phases, *spec.shape), np.int16),
@@ -120,7 +117,7 @@ def render_scene(
     slabs = _slabs(spec, _VOXELS_AT_ONCE // places)
     everywhere = Points.of(grid)
     for done, slab in enumerate(slabs):
-        yield Progress(_DRAWN * done // len(slabs), _TOTAL, f"Drawing {spec.case_id}")
+        report_progress(_DRAWN * done // len(slabs), _TOTAL, f"Drawing {spec.case_id}")
         points = everywhere.block((slab, slice(None), slice(None)))
         block = render_block(anatomy, curves, spec, points)
         weight = coil(spec, anatomy.body, uneven, points)
@@ -131,7 +128,7 @@ def render_scene(
     return scene
 
 
-def add_noise(spec: PhantomSpec, scene: Scene) -> Generator[Progress, None, None]:
+def add_noise(spec: PhantomSpec, scene: Scene) -> None:
     """Replace the signal by its noisy magnitude; each channel of each phase has its own stream."""
     channels = [
         (stream(spec.seed, Part.NOISE, 2 * phase), stream(spec.seed, Part.NOISE, 2 * phase + 1))
@@ -140,13 +137,13 @@ def add_noise(spec: PhantomSpec, scene: Scene) -> Generator[Progress, None, None
     slabs = _slabs(spec, _VOXELS_AT_ONCE)
     for done, slab in enumerate(slabs):
         share = _DRAWN + (_TOTAL - _DRAWN) * done // len(slabs)
-        yield Progress(share, _TOTAL, f"Adding noise to {spec.case_id}")
+        report_progress(share, _TOTAL, f"Adding noise to {spec.case_id}")
         for phase, rngs in enumerate(channels):
             clean = scene.signal[phase, slab].astype(np.float32)
             scene.signal[phase, slab] = whole_numbers(rician(clean, scene.sigma, rngs))
     if spec.blank_border_mm:
         scene.signal[..., blank_border(spec)] = 0
-    yield Progress(_TOTAL, _TOTAL, f"Made {spec.case_id}")
+    report_progress(_TOTAL, _TOTAL, f"Made {spec.case_id}")
 
 
 def whole_numbers(signal: NDArray[np.float32]) -> NDArray[np.int16]:

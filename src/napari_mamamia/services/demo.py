@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore
 from napari_mamamia.io.clinical.columns import ColumnChoice
 from napari_mamamia.phantom import PhantomMix, write_data_set
@@ -38,7 +38,7 @@ class DemoSummary:
 
 def make_demo(
     out: Path, existing: Existing = Existing.REFUSE, mix: PhantomMix = PhantomMix.MIXED
-) -> Job[DemoSummary]:
+) -> DemoSummary:
     """Return a job that makes ``out/dataset``, ``out/workspace`` and ``out/export``.
 
     Twelve phantom cases of mixed kinds, or eight sagittal exams of one breast, are predicted by the
@@ -56,15 +56,15 @@ def make_demo(
     claim_folder(out, "demo", parameters, existing)
     data_set, workspace, export = out / "dataset", out / "workspace", out / "export"
     if not (data_set / "train_test_splits.csv").exists():
-        yield from write_data_set(data_set, n_cases=n_cases, seed=_SEED, mix=mix)
-    opened = yield from open_data_set(data_set, workspace)
+        write_data_set(data_set, n_cases=n_cases, seed=_SEED, mix=mix)
+    opened = open_data_set(data_set, workspace)
     predictions = opened.workspace.predictions / _MODEL
-    predicted = yield from predict_data_set(
+    predicted = predict_data_set(
         opened, segmenter_named(_MODEL), predictions, existing=_again(predictions, existing)
     )
     reference = data_set / "segmentations" / "expert"
     scores = opened.workspace.scores / _MODEL
-    scored = yield from score_folders(
+    scored = score_folders(
         reference,
         predictions,
         scores,
@@ -72,10 +72,10 @@ def make_demo(
         name=_MODEL,
         existing=_again(scores, Existing.OVERWRITE),
     )
-    exported = yield from export_masks(
+    exported = export_masks(
         opened.data_set, predictions, export, existing=_again(export, Existing.OVERWRITE)
     )
-    yield Progress(1, 1, "Finished")
+    report_progress(1, 1, "Finished")
     failures = (*predicted.failures, *exported.failures)
     red = tuple(
         f"{mask.case_id} was exported, but is red: {export / 'quality.html'} says why"

@@ -23,7 +23,7 @@ from scipy.ndimage import (
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
 _ROUNDING: Final = 1e-6  # of a distance: affines are stored as float32
@@ -34,7 +34,7 @@ Change = tuple[Box, Bools]
 """A box and the new mask in it; the empty box where nothing changes."""
 
 
-def as_job(text: str, tool: Callable[[], Change]) -> Job[Change]:
+def as_job(text: str, tool: Callable[[], Change]) -> Change:
     """Return a job that runs a tool and says `text` meanwhile.
 
     The tools spend their time in compiled code that other threads run beside; a running tool cannot
@@ -44,9 +44,9 @@ def as_job(text: str, tool: Callable[[], Change]) -> Job[Change]:
     --------
     A job for a worker thread: ``as_job("Filling holes", lambda: fill_holes(mask, grid))``.
     """
-    yield Progress(0, 1, text)
+    report_progress(0, 1, text)
     change = tool()
-    yield Progress(1, 1, text)
+    report_progress(1, 1, text)
     return change
 
 

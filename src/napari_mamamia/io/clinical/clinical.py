@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.core.progress import listening, paced, report_progress
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
     COLUMNS,
@@ -32,11 +32,12 @@ numbers of phases, more are milliseconds."""
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
     """Return what `clinical_job` finds."""
-    return run_job(clinical_job(path, choice))
+    with listening(None):
+        return clinical_job(path, choice)
 
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
-def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Cohort]:
+def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
     """Return a job for the cases of a clinical table.
 
     Of an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` counts; a
@@ -63,13 +64,13 @@ def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Cohort]:
     """
     text = f"Reading {path.name}"
     choice = columns_for(path, choice)
-    header, sheet = yield from _sheet_of_cases(path, text, choice)
-    return (yield from cohort_of_sheet(header, sheet, text, choice))
+    header, sheet = _sheet_of_cases(path, text, choice)
+    return cohort_of_sheet(header, sheet, text, choice)
 
 
 def cohort_of_sheet(
     header: Header, sheet: Sheet, text: str, choice: ColumnChoice = BY_NAME
-) -> Job[Cohort]:
+) -> Cohort:
     """Return a job for the cases below the header of a sheet; `text` is said meanwhile.
 
     `choice` is told in the notes if a file says it.
@@ -80,7 +81,7 @@ def cohort_of_sheet(
     number = header.row + 1
     for cells in paced(sheet.rows[number:]):
         if cells is None:
-            yield Progress(number, len(sheet.rows), text)
+            report_progress(number, len(sheet.rows), text)
             continue
         number += 1
         if all(cell is None or cell == "" for cell in cells) and number - 1 not in sheet.gaps:
@@ -176,17 +177,17 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
     )
 
 
-def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> Job[tuple[Header, Sheet]]:
+def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header, Sheet]:
     """Return a job for the first sheet that has a column of ids."""
     found = []
     sheets = paced_sheets(path)
     for sheet in sheets:
         if sheet is None:
-            yield Progress(0, 1, text)
+            report_progress(0, 1, text)
             continue
         header = find_header(sheet.rows, choice)
         if header is not None:
-            others = yield from other_sheets(sheets, sheet, choice, text)
+            others = other_sheets(sheets, sheet, choice, text)
             return header, replace(sheet, note=others) if others else sheet
         names = sheet.rows[0] if sheet.rows else ()
         found.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
@@ -197,14 +198,12 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> Job[tuple[He
     )
 
 
-def other_sheets(
-    rest: Iterator[Sheet | None], read: Sheet, choice: ColumnChoice, text: str
-) -> Job[str]:
+def other_sheets(rest: Iterator[Sheet | None], read: Sheet, choice: ColumnChoice, text: str) -> str:
     """Return a job for a note on those sheets after the one that is `read` that hold cases too."""
     names: list[str] = []
     for sheet in rest if not read.all_text else ():
         if sheet is None:
-            yield Progress(0, 1, text)
+            report_progress(0, 1, text)
             continue
         with suppress(FormatError):  # the fixed columns are of the sheet that is read
             names += [sheet.name] if find_header(sheet.rows, choice) is not None else []

@@ -9,7 +9,7 @@ from typing import Final
 
 from napari_mamamia.core.cohort import FIELDS, Cohort
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.clinical.clinical import cohort_of_sheet, other_sheets
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
@@ -177,7 +177,7 @@ class TableOverview:
 
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
-def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[TableOverview]:
+def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
     """Return a job for the overview of a table, whether or not it has a column of ids.
 
     Raises
@@ -191,13 +191,13 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> Job[TableOvervie
     sheets = paced_sheets(path)
     for sheet in sheets:
         if sheet is None:
-            yield Progress(0, 1, text)
+            report_progress(0, 1, text)
             continue
         header = find_header(sheet.rows, choice)
         if header is not None:
-            others = yield from other_sheets(sheets, sheet, choice, text)
+            others = other_sheets(sheets, sheet, choice, text)
             sheet = replace(sheet, note=others) if others else sheet
-            cohort = yield from cohort_of_sheet(header, sheet, text, choice)
+            cohort = cohort_of_sheet(header, sheet, text, choice)
             return _overview(header, sheet, cohort, choice)
         row = _likely_header(sheet.rows)
         if best is None or _n_names(sheet, row) > _n_names(best[1], best[0]):

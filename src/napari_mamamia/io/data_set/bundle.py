@@ -9,7 +9,7 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.files.checksums import sha256_job
 from napari_mamamia.io.files.foreign import explained, reads
 from napari_mamamia.io.files.json_text import read_json
@@ -104,8 +104,8 @@ def describe_file(
     grid: Grid | None = None,
 ) -> BundleFile:
     """Return the record of a file that lies in the bundle `root`."""
-    job = describe_file_job(root, path, kind, case_id=case_id, masks=masks, grid=grid)
-    return run_job(job)
+    with listening(None):
+        return describe_file_job(root, path, kind, case_id=case_id, masks=masks, grid=grid)
 
 
 def describe_file_job(
@@ -116,11 +116,11 @@ def describe_file_job(
     case_id: str = "",
     masks: str = "",
     grid: Grid | None = None,
-) -> Job[BundleFile]:
+) -> BundleFile:
     """Return a job for the same: the checksum of a volume takes its time."""
     place = None if grid is None else Place.of(grid)
     name = path.relative_to(root).as_posix()
-    digest = yield from sha256_job(path)
+    digest = sha256_job(path)
     return BundleFile(name, kind, digest, path.stat().st_size, case_id, masks, place)
 
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
@@ -102,10 +101,10 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
                 data_set.rmdir()
 
 
-def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Grid) -> Job[int]:
+def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Grid) -> int:
     """Return a job that writes one phase, verified, and gives its size in bytes."""
     path = folder / f"{case_id}_{index:04d}.nii.gz"
-    yield from write_volume_job(array, grid, path)
+    write_volume_job(array, grid, path)
     return path.stat().st_size
 
 
@@ -146,9 +145,7 @@ def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> Non
         )
 
 
-def add_clinical_row(
-    data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME
-) -> Job[str]:
+def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME) -> str:
     """Return a job that adds one row to the clinical table and gives what to tell, or "".
 
     The table in the data set's root counts; without one a .csv file is made. A row that is there
@@ -163,7 +160,7 @@ def add_clinical_row(
     SaveError
         If the system refuses to write.
     """
-    with (yield from wait_for_turn(data_set / _TABLE)) as turn:
+    with wait_for_turn(data_set / _TABLE) as turn:
         told = _with_row(data_set, record, columns)
     return ". ".join(filter(None, (told, "" if turn.is_alone else _NO_LOCKS)))
 

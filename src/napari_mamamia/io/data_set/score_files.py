@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.core.progress import listening, paced, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.rules import is_missing, parse_id, parse_pcr
 from napari_mamamia.io.files.file_names import case_key
@@ -61,11 +61,12 @@ class ReadRows(Generic[T]):
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     """Return what `score_table_job` finds."""
-    return run_job(score_table_job(path))
+    with listening(None):
+        return score_table_job(path)
 
 
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
-def score_table_job(path: Path) -> Job[ReadRows[ScoreRow]]:
+def score_table_job(path: Path) -> ReadRows[ScoreRow]:
     """Return a job for the columns case_id (or patient_id), dsc and norm_hd of a table.
 
     The table is .csv or .xlsx.
@@ -93,11 +94,12 @@ def score_table_job(path: Path) -> Job[ReadRows[ScoreRow]]:
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
 def read_response_table(path: Path) -> ReadRows[ResponseRow]:
     """Return what `response_table_job` finds."""
-    return run_job(response_table_job(path))
+    with listening(None):
+        return response_table_job(path)
 
 
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
-def response_table_job(path: Path) -> Job[ReadRows[ResponseRow]]:
+def response_table_job(path: Path) -> ReadRows[ResponseRow]:
     """Return a job for the columns case_id (or patient_id), pcr and score of a table.
 
     The table is .csv or .xlsx.
@@ -125,9 +127,9 @@ def _read(
     required: Sequence[str],
     optional: Sequence[str],
     parse: Callable[[str, Mapping[str, object]], T],
-) -> Job[ReadRows[T]]:
+) -> ReadRows[T]:
     text = f"Reading {path.name}"
-    sheet = yield from _first_sheet(path, text)
+    sheet = _first_sheet(path, text)
     places = _places(sheet.rows[0] if sheet.rows else (), required, optional, path)
     rows: list[T] = []
     failures: list[CaseFailure] = []
@@ -135,7 +137,7 @@ def _read(
     number = 1
     for line in paced(sheet.rows[1:]):
         if line is None:
-            yield Progress(number, len(sheet.rows), text)
+            report_progress(number, len(sheet.rows), text)
             continue
         number += 1
         if all(cell is None or cell == "" for cell in line) and number - 1 not in sheet.gaps:
@@ -173,10 +175,10 @@ def _check_whole(
         raise ValueError(wrong)
 
 
-def _first_sheet(path: Path, text: str) -> Job[Sheet]:
+def _first_sheet(path: Path, text: str) -> Sheet:
     for sheet in paced_sheets(path):
         if sheet is None:
-            yield Progress(0, 1, text)
+            report_progress(0, 1, text)
         elif sheet.note:
             raise FormatError(
                 f"expected a score table in UTF-8 at {path}, but {sheet.note}: save it again as "

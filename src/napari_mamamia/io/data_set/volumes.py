@@ -1,9 +1,7 @@
 """The one door to volume files: NIfTI, NRRD, and through a `PhaseSource` also DICOM series."""
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
@@ -22,7 +20,7 @@ from napari_mamamia.io.volumes.nifti import open_nifti, write_nifti
 from napari_mamamia.io.volumes.nrrd import open_nrrd, write_nrrd
 from napari_mamamia.io.volumes.planes import fill_planes, read_block
 from napari_mamamia.io.volumes.streams import VoxelStream, refusal
-from napari_mamamia.io.volumes.voxel_writer import Planes
+from napari_mamamia.io.volumes.voxel_writer import Planes, report_steps
 
 _YIELD_SECONDS: Final = 0.05
 
@@ -75,7 +73,7 @@ def read_phase_header(source: PhaseSource) -> VolumeHeader:
 
 
 @reads("a readable volume", "copy or download it again")
-def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
+def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the voxels of one phase into `out`; progress counts planes.
 
     Parameters
@@ -98,25 +96,23 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     if _is_dicom(source):
         from napari_mamamia.io.exam.phases import read_dicom_into
 
-        yield from read_dicom_into(source.files, header, out, source.frames)
+        read_dicom_into(source.files, header, out, source.frames)
         return
     _require_room(header, out, header.grid.shape)
     text = f"Reading {header.path.name}"
-    yield Progress(0, len(out), text)
+    report_progress(0, len(out), text)
     with _opened(header.path) as (now, stream):
         _require_unchanged(header, now)
         volume_bytes = out.size * now.stored.itemsize
-        yield from _paced(
-            Progress(0, len(out), text) for _ in stream.skip(source.volume * volume_bytes)
-        )
-        yield from _paced(Progress(n, len(out), text) for n in fill_planes(stream, now, out))
+        report_steps((0 for _ in stream.skip(source.volume * volume_bytes)), len(out), text)
+        report_steps(fill_planes(stream, now, out), len(out), text)
         if source.volume == now.n_volumes - 1:
             stream.finish()
-    yield Progress(len(out), len(out), text)
+    report_progress(len(out), len(out), text)
 
 
 @reads("a readable volume", "copy or download it again")
-def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job[None]:
+def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> None:
     """Read the first volumes of a file in one pass; progress counts their planes.
 
     The file is read to its end, so that a checksum of it is compared whichever volumes are wanted.
@@ -142,15 +138,15 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Job
     n_planes = header.grid.shape[0]
     total = n_wanted * n_planes
     text = f"Reading {path.name}"
-    yield Progress(0, total, text)
+    report_progress(0, total, text)
     with _opened(path) as (now, stream):
         _require_unchanged(header, now)
         for volume, values in enumerate(out):
             done = volume * n_planes
             steps = fill_planes(stream, now, values)
-            yield from _paced(Progress(done + n, total, text) for n in steps)
-        yield from _paced(Progress(total, total, text) for _ in stream.rest())
-    yield Progress(total, total, text)
+            report_steps((done + n for n in steps), total, text)
+        report_steps((total for _ in stream.rest()), total, text)
+    report_progress(total, total, text)
 
 
 @reads("a readable volume", "copy or download it again")
@@ -164,8 +160,8 @@ def read_volume(path: Path) -> tuple[VolumeHeader, NDArray[Any]]:
     """
     header = read_header(path)
     out: NDArray[Any] = np.empty((header.n_volumes, *header.grid.shape), header.dtype)
-    for _ in read_series_into(path, header, out):
-        pass
+    with listening(None):
+        read_series_into(path, header, out)
     return header, out if header.n_volumes > 1 else out[0]
 
 
@@ -219,12 +215,11 @@ def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool
     `array` is ``(z, y, x)`` or, for NIfTI, ``(n, z, y, x)`` on `grid`. Takes a second and more for
     the phases of an exam: `write_volume_job` is for them.
     """
-    run_job(write_volume_job(array, grid, path, overwrite=overwrite))
+    with listening(None):
+        write_volume_job(array, grid, path, overwrite=overwrite)
 
 
-def write_volume_job(
-    array: Planes, grid: Grid, path: Path, *, overwrite: bool = False
-) -> Job[None]:
+def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
     """Return a job that does what `write_volume` does; progress counts planes.
 
     The bytes are the same. Closed before its end it leaves an older file as it was, and no other.
@@ -233,7 +228,7 @@ def write_volume_job(
     if not suffix:
         raise _unknown_suffix(path)
     write = write_nrrd if suffix == ".nrrd" else write_nifti
-    yield from write(array, grid, path, overwrite=overwrite)
+    write(array, grid, path, overwrite=overwrite)
 
 
 def _read_labels(path: Path) -> tuple[VolumeHeader, LabelMap]:
@@ -253,16 +248,6 @@ def _opened(
     if not suffix:
         raise _unknown_suffix(path)
     return open_nrrd(path, content) if suffix == ".nrrd" else open_nifti(path, content)
-
-
-def _paced(steps: Iterator[Progress]) -> Iterator[Progress]:
-    """Pass on progress at most every 50 ms."""
-    last = perf_counter()
-    for step in steps:
-        now = perf_counter()
-        if now - last >= _YIELD_SECONDS:
-            yield step
-            last = now
 
 
 def _suffix(path: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.dicom.elements import begins_bare
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.parts import Image
@@ -62,7 +62,7 @@ class Study:
                 yield header
 
 
-def dicom_files(folder: Path) -> Job[tuple[list[Path], int]]:
+def dicom_files(folder: Path) -> tuple[list[Path], int]:
     """Return a job for the DICOM files below a folder, by path, and how many other files lie there.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
@@ -72,7 +72,7 @@ def dicom_files(folder: Path) -> Job[tuple[list[Path], int]]:
     FormatError
         If the folder cannot be read.
     """
-    files, damaged, n_foreign, _ = yield from _sorted_files(folder)
+    files, damaged, n_foreign, _ = _sorted_files(folder)
     return files, n_foreign + len(damaged)
 
 
@@ -89,7 +89,7 @@ def require_readable(study: Study) -> None:
 
 
 @reads("readable DICOM files", "export the series again")
-def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
+def read_studies(folder: Path) -> tuple[Study, ...]:
     """Return a job for the studies below a folder, in order of their first file.
 
     Only headers are read. Progress counts files.
@@ -101,14 +101,14 @@ def read_studies(folder: Path) -> Job[tuple[Study, ...]]:
     MissingExtraError
         If pydicom is not installed.
     """
-    files, damaged, n_foreign, archives = yield from _sorted_files(folder)
+    files, damaged, n_foreign, archives = _sorted_files(folder)
     if not files:
         raise FormatError(damaged[0].reason if damaged else _no_image(folder, n_foreign, archives))
     images: list[tuple[Path, Image | Damaged]] = [(one.path, one) for one in damaged]
     with closing(_headers(files)) as read:
         for item in paced(read):
             if item is None:
-                yield Progress(len(images) - len(damaged), len(files), "Reading DICOM headers")
+                report_progress(len(images) - len(damaged), len(files), "Reading DICOM headers")
             else:
                 images.append(item)
     return _by_study(folder, images, n_foreign, archives)
@@ -127,16 +127,16 @@ def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
     )
 
 
-def _sorted_files(folder: Path) -> Job[tuple[list[Path], list[Damaged], int, tuple[Path, ...]]]:
+def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[Path, ...]]:
     """Return a job for the DICOM files below a folder, the broken ones, how many others, zips."""
-    yield Progress(0, 1, "Looking for DICOM files")
+    report_progress(0, 1, "Looking for DICOM files")
     files: list[Path] = []
     damaged: list[Damaged] = []
     archives: list[Path] = []
     n_seen = 0
     for found in paced(_looked(folder)):
         if found is None:
-            yield Progress(0, 1, f"Looking for DICOM files: {n_seen:,} files so far")
+            report_progress(0, 1, f"Looking for DICOM files: {n_seen:,} files so far")
             continue
         n_seen += 1
         if isinstance(found, Damaged):

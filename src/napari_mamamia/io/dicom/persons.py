@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
 from napari_mamamia.io.dicom.headers import is_dicom_file
 from napari_mamamia.io.files.foreign import reads
@@ -124,7 +124,7 @@ def names_nobody(path: Path) -> bool:
     return is_identity_removed(header)
 
 
-def find_identifiers(files: Iterable[Path]) -> Job[Persons]:
+def find_identifiers(files: Iterable[Path]) -> Persons:
     """Return a job for the identifiers of all DICOM files among `files`, each once.
 
     Every file is asked: whole header, items of sequences, frames, private elements; what stands in
@@ -134,7 +134,7 @@ def find_identifiers(files: Iterable[Path]) -> Job[Persons]:
     """
     asked = _Asked()
     for number, path in enumerate(files):
-        yield Progress(number, number + 1, "Reading who the patient is")
+        report_progress(number, number + 1, "Reading who the patient is")
         if is_dicom_file(path):
             asked.n_files += 1
             try:

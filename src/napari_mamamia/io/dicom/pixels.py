@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
 from napari_mamamia.io.dicom.slices import Slice, Tile
 from napari_mamamia.io.dicom.ways import leave_phase_out
@@ -35,7 +35,7 @@ def needs_scaling(slices: Iterable[Slice]) -> bool:
 
 
 @reads("readable slices", "export the series again")
-def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> Job[None]:
+def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
     """Fill `out`, (z, y, x), plane by plane, in threads; progress counts planes.
 
     Where `out` is of floating point each plane's scaling is applied (computed in float64).
@@ -63,7 +63,7 @@ def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> Job[None]:
                 part = range(start, min(start + _AHEAD, len(slices)))
                 for index, _ in zip(part, threads.map(fill, part), strict=True):
                     done = index + 1
-                    yield Progress(done, len(slices), f"Reading slice {done} of {len(slices)}")
+                    report_progress(done, len(slices), f"Reading slice {done} of {len(slices)}")
         finally:
             threads.shutdown(wait=True, cancel_futures=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.persons import Persons, kind_of, telling
 from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.foreign import reads
@@ -28,7 +28,7 @@ _RUN: Final = re.compile(rb"[\x20-\x7e\x80-\xff]{5,}")
 _DEPTH: Final = 8
 
 
-def find_volume_identifiers(files: Iterable[Path]) -> Job[Persons]:
+def find_volume_identifiers(files: Iterable[Path]) -> Persons:
     """Return a job for the identifiers in NIfTI and NRRD headers and JSON files, each once.
 
     Of a JSON file those keys count that are called as DICOM's elements; beside a volume the JSON
@@ -38,7 +38,7 @@ def find_volume_identifiers(files: Iterable[Path]) -> Job[Persons]:
     n_unread = 0
     looked: set[Path] = set()
     for number, path in enumerate(files):
-        yield Progress(number, number + 1, "Reading who the patient is")
+        report_progress(number, number + 1, "Reading who the patient is")
         for one in (path, *_beside(path)):
             if one in looked:
                 continue

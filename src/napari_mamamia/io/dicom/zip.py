@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from napari_mamamia.core.errors import FormatError, SaveError
-from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.zip_files import open_zip
 
@@ -30,7 +30,7 @@ def is_zip(path: Path) -> bool:
 
 
 @reads("a whole zip archive", "copy or export it again")
-def unpack(archive: Path, folder: Path) -> Job[None]:
+def unpack(archive: Path, folder: Path) -> None:
     """Return a job that unpacks an archive into an empty folder.
 
     Names, sizes and kinds are checked before anything is written, and sizes again while writing,
@@ -49,9 +49,9 @@ def unpack(archive: Path, folder: Path) -> Job[None]:
         _require_harmless(archive, members)
         for index, info in enumerate(members):
             text = f"Unpacking {archive.name}"
-            yield Progress(index, len(members), text)
+            report_progress(index, len(members), text)
             for _ in paced(_copied(opened, info, folder, archive)):
-                yield Progress(index, len(members), text)
+                report_progress(index, len(members), text)
 
 
 def _copied(

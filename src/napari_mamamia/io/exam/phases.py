@@ -14,7 +14,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.dicom.files import read_studies, require_readable
 from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
 from napari_mamamia.io.dicom.pixels import fill_planes
@@ -64,7 +64,8 @@ def find_phases(
     MissingExtraError
         If pydicom is not installed.
     """
-    studies = run_job(read_studies(folder))
+    with listening(None):
+        studies = read_studies(folder)
     for study in studies:
         require_readable(study)
     with_images = [study for study in studies if any(True for _ in study.headers)]
@@ -127,7 +128,7 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
 @reads("a readable DICOM series", "export the series again")
 def read_dicom_into(
     files: Sequence[Path], header: VolumeHeader, out: NDArray[Any], frames: Sequence[int] = ()
-) -> Job[None]:
+) -> None:
     """Fill `out`, (z, y, x) of the header's dtype, plane by plane; each slice's scaling applied.
 
     Raises
@@ -139,7 +140,7 @@ def read_dicom_into(
     """
     if out.dtype != header.dtype:
         raise ValueError(f"out must be of {header.dtype} for {header.path.name}, got {out.dtype}")
-    yield from fill_planes(_read(files, frames), out)
+    fill_planes(_read(files, frames), out)
 
 
 def _read(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:

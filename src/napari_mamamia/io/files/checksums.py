@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.foreign import open_plain
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -27,14 +27,14 @@ def sha256_of(path: Path) -> str:
         raise _unreadable(path, error) from error
 
 
-def sha256_job(path: Path) -> Job[str]:
+def sha256_job(path: Path) -> str:
     """Return a job for the same, for files that take longer; raises as `sha256_of`."""
-    yield Progress(0, 1, f"Checksum of {path.name}")
+    report_progress(0, 1, f"Checksum of {path.name}")
     digest = hashlib.sha256()
     try:
         for block in paced(_blocks(path)):
             if block is None:
-                yield Progress(0, 1, f"Checksum of {path.name}")
+                report_progress(0, 1, f"Checksum of {path.name}")
             else:
                 digest.update(block)
     except OSError as error:

@@ -9,10 +9,9 @@ import io
 import logging
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from inspect import isgeneratorfunction
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -102,7 +101,7 @@ def explained(
 
 
 def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) -> Callable[[F], F]:
-    """Make a function or job the door of a reader; its first argument is what errors name.
+    """Make a function the door of a reader; its first argument is what errors name.
 
     Examples
     --------
@@ -121,11 +120,7 @@ def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) ->
             with explained(_first(args, named), expected, remedy, kind):
                 return function(*args, **named)
 
-        def job_door(*args: Any, **named: Any) -> Generator[Any, Any, Any]:
-            with explained(_first(args, named), expected, remedy, kind):
-                return (yield from function(*args, **named))
-
-        made = wraps(function)(job_door if isgeneratorfunction(function) else door)
+        made = wraps(function)(door)
         setattr(made, READS, expected)
         return cast("F", made)
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final
 
 from napari_mamamia.core.errors import SaveError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Progress, forward_progress
 from napari_mamamia.core.system import CAN_REPLACE_OPEN_FILES, claim, open_own
 
 _POLL_S: Final = 0.05
@@ -46,7 +46,7 @@ class Turn:
             os.close(self._handle)
 
 
-def wait_for_turn(path: Path) -> Job[Turn]:
+def wait_for_turn(path: Path) -> Turn:
     """Return a job that waits until nobody else has a turn at `path`, and gives it.
 
     Use what it returns in a ``with`` block at once. The lock is ``.NAME.lock`` beside the file. It
@@ -70,7 +70,7 @@ def wait_for_turn(path: Path) -> Job[Turn]:
             return Turn(handle, lock, is_alone=True)
         os.close(handle)
         if not claimed:
-            yield waiting
+            forward_progress(waiting)
             time.sleep(_POLL_S)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from napari_mamamia.core.errors import FormatError, MissingExtraError, PacsError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import open_dicom
 from napari_mamamia.io.files.foreign import explained, reads, said
 from napari_mamamia.io.files.own_paths import sweep_below
@@ -110,7 +110,7 @@ def find_studies_on(
 @reads("a study of a PACS", "check the address", PacsError)
 def fetch_study(
     url: str, study_uid: str, folder: Path, *, limits: "TransferLimits | None" = None
-) -> Job[FetchedStudy]:
+) -> FetchedStudy:
     """Return a job that fetches a study, image by image, each whole or not at all.
 
     Files are named by a digest of their UID and hold the bytes that the PACS sent. Images that are
@@ -130,7 +130,7 @@ def fetch_study(
     line = _connect(url, limits)
     sweep_below(folder)
     text = "Fetching from the PACS"
-    yield Progress(0, 1, text)
+    report_progress(0, 1, text)
     with _reachable(line):
         listed = _all_images(line, _uid(study_uid))
     if not listed:
@@ -140,7 +140,7 @@ def fetch_study(
         )
     n_kept = n_bytes = 0
     for done, entry in enumerate(listed):
-        yield Progress(done, len(listed), text)
+        report_progress(done, len(listed), text)
         series, instance = (_first(entry, tag) for tag in (_SERIES_UID, _INSTANCE_UID))
         target = folder / _digest(series)[:12] / f"{_digest(instance)[:32]}.dcm"
         if target.is_file():
@@ -156,13 +156,11 @@ def fetch_study(
             temporary.write_bytes(image)
             with _reachable(line, state):
                 _require_image(temporary, image, instance)
-    yield Progress(len(listed), len(listed), text)
+    report_progress(len(listed), len(listed), text)
     return FetchedStudy(folder, len(listed), n_kept)
 
 
-def store_files(
-    url: str, files: Sequence[Path], *, limits: "TransferLimits | None" = None
-) -> Job[int]:
+def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | None" = None) -> int:
     """Return a job that stores DICOM files, such as a DICOM SEG, one by one; returns how many.
 
     Raises
@@ -176,12 +174,12 @@ def store_files(
     """
     line = _connect(url, limits)
     for done, file in enumerate(files):
-        yield Progress(done, len(files), f"Storing {file.name}")
+        report_progress(done, len(files), f"Storing {file.name}")
         image = open_dicom(file, file)
         line.pace.begin(line.limits.list_bytes, line.limits.image_s)
         with _reachable(line, f"{done} of {len(files)} files were stored, {file} was not"):
             _require_stored(line.client.store_instances([image]))
-    yield Progress(len(files), len(files), "Stored")
+    report_progress(len(files), len(files), "Stored")
     return len(files)
 
 

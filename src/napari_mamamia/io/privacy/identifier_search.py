@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import open_bounded, reads
 from napari_mamamia.io.privacy.identifiers import Among, Sign, folded
 
@@ -55,7 +55,7 @@ Piece = tuple[bool, bytes]
 
 
 @reads("a file that can be searched for what tells the patient", "get the bundle again")
-def search_file(path: Path, signs: Sequence[Sign | Among]) -> Job[tuple[str, ...]]:
+def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
     """Return a job for the elements, by name, of which some byte of a file tells.
 
     Unpacked and searched: gzip, bzip2, xz, zip (with the names in it, so .xlsx too), parquet,
@@ -73,7 +73,7 @@ def search_file(path: Path, signs: Sequence[Sign | Among]) -> Job[tuple[str, ...
     with open_bounded(path) as stream:
         for number, (is_text, piece) in enumerate(_pieces(stream, _DEPTH)):
             for start in range(0, len(piece), _CHUNK):
-                yield Progress(number, number + 1, "Searching for what tells the patient")
+                report_progress(number, number + 1, "Searching for what tells the patient")
                 part = piece[max(0, start - _OVERLAP) : start + _CHUNK]
                 open_signs = [sign for sign in signs if sign.element not in found]
                 told = _in_text(part, open_signs) if is_text else _in_voxels(part, open_signs)

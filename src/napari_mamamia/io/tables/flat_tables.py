@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.csv_text import as_csv_text
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.tables.workbook_writer import write_workbook
@@ -25,7 +25,7 @@ def flat_table_job(
     *,
     name: str = "table",
     overwrite: bool = False,
-) -> Job[None]:
+) -> None:
     """Return a job that writes a head line and rows; the suffix says how, ``.csv`` or ``.xlsx``.
 
     Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
@@ -56,18 +56,18 @@ def _write_csv(
     n_rows: int,
     path: Path,
     overwrite: bool,
-) -> Job[None]:
+) -> None:
     with saving(path, overwrite=overwrite) as temporary:
         with temporary.open("w", encoding="utf-8", newline="") as stream:
             stream.write(",".join(map(_cell, columns)) + _LINE_END)
             done = 0
             for row in paced(rows):
                 if row is None:
-                    yield Progress(done, n_rows, f"Writing {path.name}")
+                    report_progress(done, n_rows, f"Writing {path.name}")
                     continue
                 stream.write(",".join(map(_cell, row)) + _LINE_END)
                 done += 1
-        yield Progress(n_rows, n_rows, f"Writing {path.name}")
+        report_progress(n_rows, n_rows, f"Writing {path.name}")
 
 
 def _cell(value: Cell) -> str:

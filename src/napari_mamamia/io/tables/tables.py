@@ -15,7 +15,7 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.foreign import open_plain, reads
@@ -32,10 +32,11 @@ _LATER: Final = frozenset(
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
     """Do what `case_scores_job` does, to its end."""
-    run_job(case_scores_job(rows, path, overwrite=overwrite))
+    with listening(None):
+        case_scores_job(rows, path, overwrite=overwrite)
 
 
-def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> Job[None]:
+def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
     """Return a job that writes one row for each case; the columns are the fields of `CaseScore`.
 
     The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
@@ -118,11 +119,11 @@ def _row(row: CaseScore) -> list[str | float]:
     return [getattr(row, name) for name in _COLUMNS]
 
 
-def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> Job[None]:
+def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
     arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
     columns = {}
     for done, name in enumerate(_COLUMNS):
-        yield Progress(done, len(_COLUMNS), f"Writing {path.name}")
+        report_progress(done, len(_COLUMNS), f"Writing {path.name}")
         if name in _TEXTS:
             texts = [str(getattr(row, name)) for row in rows]
             columns[name] = arrow.array(texts, type=arrow.string())
@@ -131,7 +132,7 @@ def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> Jo
             columns[name] = arrow.array(numbers, mask=~np.isfinite(numbers))
     with saving(path, overwrite=overwrite) as temporary:
         import_module("pyarrow.parquet").write_table(arrow.table(columns), temporary)
-    yield Progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
+    report_progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
 
 
 def _score(

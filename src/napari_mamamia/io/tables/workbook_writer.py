@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
-from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.save import saving
 
 _NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -58,7 +58,7 @@ def write_workbook(
     *,
     name: str,
     overwrite: bool = False,
-) -> Job[None]:
+) -> None:
     """Return a job that writes rows as the only sheet of an .xlsx file; nan is an empty cell.
 
     Numbers have as many digits as it takes to read back the same. Characters that spreadsheets
@@ -81,12 +81,12 @@ def write_workbook(
                 done = 0
                 for row in paced(_lines(rows)):
                     if row is None:
-                        yield Progress(min(done, n_rows), n_rows, f"Writing {path.name}")
+                        report_progress(min(done, n_rows), n_rows, f"Writing {path.name}")
                     else:
                         sheet.write(row)
                         done += 1
                 sheet.write(b"</sheetData></worksheet>")
-        yield Progress(n_rows, n_rows, f"Writing {path.name}")
+        report_progress(n_rows, n_rows, f"Writing {path.name}")
 
 
 def _entry(part: str) -> zipfile.ZipInfo:

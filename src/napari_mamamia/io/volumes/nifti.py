@@ -12,7 +12,6 @@ from nibabel.nifti2 import Nifti2Header
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.volumes.inflate import Content
@@ -130,7 +129,7 @@ def read_nifti_header(path: Path) -> VolumeHeader:
         return header
 
 
-def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> Job[None]:
+def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
     """Return a job that writes voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
 
     Where `grid` came from a NIfTI file, the header's geometry is that file's byte for byte;
@@ -164,4 +163,4 @@ def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = Fals
     is_gzip = path.name.lower().endswith(".gz")
     content = VolumeContent(b"", header, array, stored, is_gzip)
     place = stored_grid(grid)
-    yield from save_volume(content, path, place, read_nifti_header, overwrite=overwrite)
+    save_volume(content, path, place, read_nifti_header, overwrite=overwrite)

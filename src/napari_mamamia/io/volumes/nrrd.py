@@ -13,7 +13,6 @@ from nrrd.errors import NRRDError
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.volumes.inflate import Content
@@ -66,7 +65,7 @@ def read_nrrd_header(path: Path) -> VolumeHeader:
         return header
 
 
-def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> Job[None]:
+def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
     """Return a job that writes voxels as a gzip NRRD in left-posterior-superior space; verified.
 
     The affine is written in full precision. pynrrd's own writer is not used: it stamps the time
@@ -95,7 +94,7 @@ def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False
     stored = stored_type(array)
     content = VolumeContent(_text(grid, stored).encode("ascii"), b"", array, stored, is_gzip=True)
     place = Grid(grid.shape, grid.affine)
-    yield from save_volume(content, path, place, read_nrrd_header, overwrite=overwrite)
+    save_volume(content, path, place, read_nrrd_header, overwrite=overwrite)
 
 
 def _fields(path: Path) -> tuple[Mapping[str, Any], int]:

@@ -1,6 +1,6 @@
 """Planes of a stream to arrays: images whole, masks as the block that is not zero."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,9 @@ _STEP_BYTES: Final = 1 << 20
 _MASK_STEP_BYTES: Final = 1 << 19
 
 
-def fill_planes(stream: VoxelStream, header: VolumeHeader, out: NDArray[Any]) -> Iterator[int]:
+def fill_planes(
+    stream: VoxelStream, header: VolumeHeader, out: NDArray[Any]
+) -> Generator[int, None, None]:
     """Read the next ``len(out)`` planes into `out`, yielding how many are there after each step.
 
     Parameters

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from isal import isal_zlib
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.save import flushed, saving
 from napari_mamamia.io.volumes.inflate import crc32_of, inflate_block
@@ -105,6 +105,8 @@ def _packed_zeros(size: int) -> tuple[bytes, int]:
     return deflate.compress(zeros) + deflate.flush(zlib.Z_FULL_FLUSH), zlib.crc32(zeros)
 
 
+T = TypeVar("T")
+
 _Steps: TypeAlias = Generator[int, None, int]
 """Yields how many planes are done at every block, returns the CRC-32 of the file's bytes."""
 
@@ -180,7 +182,7 @@ def save_volume(
     read_header: Callable[[Path], VolumeHeader],
     *,
     overwrite: bool,
-) -> Job[None]:
+) -> None:
     """Return a job that writes `content`, reads it back, compares, and only then gives it its name.
 
     Progress counts planes. A job that is closed before its end leaves an older file as it was, and
@@ -213,8 +215,7 @@ def save_volume(
     total = content.n_planes
     with saving(target, overwrite=overwrite) as temporary:
         try:
-            writing = _write(content, temporary)
-            written = yield from _paced(writing, total, f"Writing {target.name}")
+            written = report_steps(_write(content, temporary), total, f"Writing {target.name}")
         except FormatError:  # what the planes are read from is at fault, not the file written
             raise
         except ValueError as error:
@@ -223,9 +224,9 @@ def save_volume(
             read = read_header(temporary)
         except ValueError as error:
             raise _differs(target, str(error)) from error
-        yield Progress(total, total, f"Checking {target.name}")
+        report_progress(total, total, f"Checking {target.name}")
         checking = _checksum_of(temporary, total)
-        found = yield from _paced(checking, total, f"Checking {target.name}")
+        found = report_steps(checking, total, f"Checking {target.name}")
         if found != written:
             raise _differs(target, "the bytes on the disk are not those written")
         for what, wanted, got in _facts(content, grid, read):
@@ -264,18 +265,18 @@ def _checksum_of(path: Path, done: int) -> _Steps:
     return checksum
 
 
-def _paced(steps: _Steps, total: int, text: str) -> Job[int]:
-    """Pass on progress at most every 50 ms."""
+def report_steps(steps: Generator[int, None, T], total: int, text: str) -> T:
+    """Return what `steps` return; the number of steps done that they yield is told every 50 ms."""
     last = perf_counter()
     with closing(steps):
         while True:
             try:
                 done = next(steps)
             except StopIteration as stop:
-                checksum: int = stop.value
-                return checksum
+                result: T = stop.value
+                return result
             if perf_counter() - last >= _YIELD_SECONDS:
-                yield Progress(done, total, text)
+                report_progress(done, total, text)
                 last = perf_counter()
 
 

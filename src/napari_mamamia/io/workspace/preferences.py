@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import CaseError, SaveError
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.data_set.layout import recognise
 from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.json_text import read_json
@@ -86,7 +85,7 @@ def save_preferences(preferences: Preferences) -> None:
         )
     path = preferences_path()
     _require_folder(path.parent)
-    with run_job(wait_for_turn(path)):
+    with wait_for_turn(path):
         _write(_joined(preferences, load_preferences()), path)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
 from napari_mamamia.kinetics.perfusion.fit import RefinedFit
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, concentration_mm
@@ -26,7 +26,7 @@ def fitted_arrival_s(
     echo: SpoiledEcho,
     source: ArterialInput,
     model: TissueModel,
-) -> Job[float]:
+) -> float:
     """Return a job for the arrival whose fit of a mean curve leaves the least, s as in `times`.
 
     Arrivals from the first phase to the peak are tried, every 2 s and then every 0.25 s around the
@@ -42,7 +42,7 @@ def fitted_arrival_s(
     low, high, step = times[0], peak, _COARSE_S
     for _ in range(2):
         for arrival_s in np.arange(low, high, step):
-            yield Progress(0, 1, "Arrival of contrast")
+            report_progress(0, 1, "Arrival of contrast")
             residual = _residual(times, signal, t10_s, echo, source, model, float(arrival_s))
             if residual < least:
                 best, least = float(arrival_s), residual

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.registration.quality import Displacement, Fit, fit_of, verdict_of
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
 from napari_mamamia.kinetics.registration.tries import Try
@@ -63,7 +63,7 @@ class PhaseMotion:
 
 def judge(
     coarse: Coarse, tries: dict[int, list[Try]], settings: RegistrationSettings
-) -> Job[tuple[dict[int, list[Fit]], int]]:
+) -> tuple[dict[int, list[Fit]], int]:
     """Return a job for each phase's fits, before and after each try, over the same voxels."""
     steps = coarse.spacing_mm
     plain = {
@@ -78,7 +78,7 @@ def judge(
     reference = plain[settings.reference]
     fits = {}
     for index, found in tries.items():
-        yield Progress(1, 1, f"Phase {index}: quality")
+        report_progress(1, 1, f"Phase {index}: quality")
         volumes = [plain[index], *(one.moved for one in found)]
         fits[index] = [fit_of(volume, reference, quiet, coarse.body) for volume in volumes]
     return fits, int(np.count_nonzero(quiet))

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Progress, part, report_progress
 from napari_mamamia.kinetics.registration.itk import Warp, readable, require_simpleitk
 from napari_mamamia.kinetics.registration.motion import PhaseMotion, choose, judge
-from napari_mamamia.kinetics.registration.progress import in_thread, share
+from napari_mamamia.kinetics.registration.progress import in_thread
 from napari_mamamia.kinetics.registration.quality import Fit
 from napari_mamamia.kinetics.registration.settings import (
     Interpolation,
@@ -35,7 +35,7 @@ _SLAB_VOXELS: Final = 400_000
 
 def resample(
     case: Case, index: int, warp: Warp, interpolation: Interpolation, out: NDArray[Any]
-) -> Job[int]:
+) -> int:
     """Return a job that fills `out` with a moved phase; its result counts voxels from outside.
 
     `out` is ``(z, y, x)`` of the case's type. Whole numbers are rounded; nothing is below the least
@@ -44,13 +44,12 @@ def resample(
     spacing, volume = case.grid.spacing_mm, case.signal[index]
     text = f"Phase {index}: resampling"
     ready = Progress(0, len(out), text)
-    source = yield from in_thread(
+    source = in_thread(
         lambda: readable(volume, spacing, interpolation=interpolation), _nothing, lambda: ready
     )
     outside = 0
     for start, stop in _slabs(out.shape):
-        now = Progress(start, len(out), text)
-        yield now
+        report_progress(start, len(out), text)
         place = (stop - start, *out.shape[1:]), spacing, (start * spacing[0], 0.0, 0.0)
         moved, count = warp.moved(source, *place)
         out[start:stop] = _in_type(moved, out.dtype)
@@ -105,7 +104,7 @@ class Registered:
 
 def register_phases(
     case: Case, settings: RegistrationSettings | None = None, mask: NDArray[Any] | None = None
-) -> Job[Registered]:
+) -> Registered:
     """Return a job that moves every phase onto the reference phase, on that phase's own grid.
 
     Rigid is tried first, then with `TransformKind.BSPLINE` a B-spline on top of it, which is
@@ -134,13 +133,13 @@ def register_phases(
     require_simpleitk()
     require_registrable(case, settings, mask)
     total = _STEPS * (len(case.phases) - 1)
-    coarse = yield from coarse_case(case, settings, mask)
+    coarse = coarse_case(case, settings, mask)
     tries: dict[int, list[Try]] = {}
     for place, index in enumerate(_moving(case, settings)):
-        job = try_phase(case, coarse, index, settings, mask)
-        tries[index] = yield from share(job, place * _FITTING, _FITTING, total)
-    fits = yield from judge(coarse, tries, settings)
-    return (yield from _finish(case, settings, coarse, tries, fits))
+        with part(place * _FITTING, place * _FITTING + _FITTING, total):
+            tries[index] = try_phase(case, coarse, index, settings, mask)
+    fits = judge(coarse, tries, settings)
+    return _finish(case, settings, coarse, tries, fits)
 
 
 # ------------------------------------------------------------------------------------------- inner
@@ -152,7 +151,7 @@ def _finish(
     coarse: Coarse,
     tries: dict[int, list[Try]],
     judged: tuple[dict[int, list[Fit]], int],
-) -> Job[Registered]:
+) -> Registered:
     fits, n_quiet = judged
     chosen = {index: choose(index, tries[index], fits[index]) for index in tries}
     better = [index for index, (_, motion) in chosen.items() if motion.applied != "none"]
@@ -163,13 +162,13 @@ def _finish(
         if index in better:
             begun = time.monotonic()
             start = len(chosen) * _FITTING + place * (_STEPS - _FITTING)
-            job = resample(case, index, best.warp, settings.interpolation, signal[index])
-            outside = yield from share(job, start, _STEPS - _FITTING, total)
+            with part(start, start + _STEPS - _FITTING, total):
+                outside = resample(case, index, best.warp, settings.interpolation, signal[index])
             seconds = motion.seconds + time.monotonic() - begun
             motion = replace(motion, outside=outside, seconds=seconds)
         motions.append(motion)
     motions.sort(key=lambda motion: motion.phase)
-    yield Progress(total, total, "Registered")
+    report_progress(total, total, "Registered")
     volume = math.prod(coarse.spacing_mm)
     told = case if not better else replace(case, signal=signal, warnings=_told(case, better))
     warps = MappingProxyType({index: best.warp for index, (best, _) in chosen.items()})

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Progress
 from napari_mamamia.kinetics.registration.itk import (
     Warp,
     image_of,
@@ -48,7 +48,7 @@ def find_rigid(
     centre_mm: tuple[float, float, float],
     settings: RegistrationSettings,
     text: str,
-) -> Job[Warp]:
+) -> Warp:
     """Return a job for the rotation and shift that let two volumes share most information.
 
     It starts where they are. On each level gradient descent with regular steps: the first one
@@ -68,7 +68,7 @@ def find_rigid(
         )
         method.SetOptimizerScalesFromPhysicalShift()
         method.SetInitialTransform(transform, True)
-        yield from _execute(method, level, f"{text}: rigid", place, len(levels), _RIGID_STEPS)
+        _execute(method, level, f"{text}: rigid", place, len(levels), _RIGID_STEPS)
         metric = -float(method.GetMetricValue())
     turns = (transform.GetAngleZ(), transform.GetAngleY(), transform.GetAngleX())
     x, y, z = transform.GetTranslation()
@@ -78,7 +78,7 @@ def find_rigid(
 
 def find_bspline(
     levels: Sequence[Level], rigid: Warp, settings: RegistrationSettings, text: str
-) -> Job[Warp]:
+) -> Warp:
     """Return a job for a smooth deformation on top of a rigid warp.
 
     Cubic B-splines on control points about `settings.mesh_mm` apart, the same on the two finest
@@ -105,7 +105,7 @@ def find_bspline(
         )
         method.SetMovingInitialTransform(rigid.transform)
         method.SetInitialTransform(spline, True)
-        yield from _execute(method, level, f"{text}: B-spline", place, len(levels), _SPLINE_STEPS)
+        _execute(method, level, f"{text}: B-spline", place, len(levels), _SPLINE_STEPS)
         metric = -float(method.GetMetricValue())
     both = itk.CompositeTransform([rigid.transform, spline])
     mesh = tuple(mm / n for mm, n in zip(extent, counts, strict=True))
@@ -127,9 +127,7 @@ def _method(level: Level, settings: RegistrationSettings) -> Any:
     return method
 
 
-def _execute(
-    method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int
-) -> Job[None]:
+def _execute(method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int) -> None:
     """Run one level in a thread; closed before its end, it stops at the next step."""
     itk = require_simpleitk()
     fixed = image_of(level.fixed, level.spacing_mm, level.origin_mm)
@@ -148,6 +146,6 @@ def _execute(
 
     method.AddCommand(itk.sitkIterationEvent, on_step)
     try:
-        yield from in_thread(lambda: method.Execute(fixed, moving), stop.set, progress)
+        in_thread(lambda: method.Execute(fixed, moving), stop.set, progress)
     finally:
         method.RemoveAllCommands()

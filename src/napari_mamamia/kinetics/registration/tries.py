@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.kinetics.registration.itk import Warp, readable
-from napari_mamamia.kinetics.registration.progress import share
 from napari_mamamia.kinetics.registration.quality import (
     Displacement,
     displacement_in,
@@ -41,16 +40,18 @@ def try_phase(
     index: int,
     settings: RegistrationSettings,
     mask: NDArray[Any] | None,
-) -> Job[list[Try]]:
+) -> list[Try]:
     """Return a job for the warps of one phase, the finest last; a folded one is left out."""
     begun = time.monotonic()
     levels = levels_of(coarse, settings.reference, index)
     text = f"Phase {index}"
-    rigid = yield from share(find_rigid(levels, coarse.middle_mm, settings, text), 0, 40, 100)
+    with part(0, 40, 100):
+        rigid = find_rigid(levels, coarse.middle_mm, settings, text)
     found = [_tried(case, coarse, index, rigid, mask, begun)]
     if settings.transform is TransformKind.BSPLINE:
-        spline = yield from share(find_bspline(levels, rigid, settings, text), 40, 50, 100)
-        yield Progress(90, 100, f"{text}: folding")
+        with part(40, 90, 100):
+            spline = find_bspline(levels, rigid, settings, text)
+        report_progress(90, 100, f"{text}: folding")
         found.append(_tried(case, coarse, index, spline, mask, begun))
     return found
 

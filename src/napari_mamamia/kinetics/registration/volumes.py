@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, GridMismatchError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.background import bright_from
 from napari_mamamia.kinetics.registration.search import Level
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
@@ -95,9 +95,7 @@ def require_registrable(
         _require_values(volume, index, name)
 
 
-def coarse_case(
-    case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None
-) -> Job[Coarse]:
+def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None) -> Coarse:
     """Return a job for the case on coarse voxels: means of blocks; and the body in it.
 
     The body is what Otsu's threshold of the root of the smoothed reference phase parts from air:
@@ -108,11 +106,11 @@ def coarse_case(
     factors = _factors(settings.finest_mm, spacing, shape)
     phases = []
     for index, volume in enumerate(case.signal):
-        yield Progress(index, len(case.signal) + 1, "Preparing the phases")
+        report_progress(index, len(case.signal) + 1, "Preparing the phases")
         phases.append(_block_means(volume, factors))
     steps = tuple(s * f for s, f in zip(spacing, factors, strict=True))
     origin = tuple(s * (f - 1) / 2 for s, f in zip(spacing, factors, strict=True))
-    yield Progress(len(case.signal), len(case.signal) + 1, "Looking for the body")
+    report_progress(len(case.signal), len(case.signal) + 1, "Looking for the body")
     body = _body(smoothed(phases[settings.reference], steps))
     near = np.zeros_like(body)
     if mask is not None:

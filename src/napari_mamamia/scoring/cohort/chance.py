@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.scoring.statistics.auc import auc
 from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import row_blocks
@@ -53,8 +53,8 @@ def balanced_accuracy_against_chance(
     seed: int = SEED,
 ) -> ChanceTest:
     """Return what `balanced_accuracy_against_chance_job` finds."""
-    job = balanced_accuracy_against_chance_job(label, predicted, rate, n_classifiers, seed)
-    return run_job(job)
+    with listening(None):
+        return balanced_accuracy_against_chance_job(label, predicted, rate, n_classifiers, seed)
 
 
 def balanced_accuracy_against_chance_job(
@@ -63,7 +63,7 @@ def balanced_accuracy_against_chance_job(
     rate: float = 0.5,
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
-) -> Job[ChanceTest]:
+) -> ChanceTest:
     """Return a job that tests balanced accuracy against classifiers that say 1 at `rate`.
 
     `label` and `predicted` are (n,), 0 and 1. With one class only the result is nan.
@@ -73,7 +73,7 @@ def balanced_accuracy_against_chance_job(
     rng = np.random.default_rng(seed)
     reached = []
     for n_rows in row_blocks(n_classifiers, len(label)):
-        yield Progress(0, 1, _SIMULATING)
+        report_progress(0, 1, _SIMULATING)
         guesses = (rng.random((n_rows, len(label))) < rate).astype(np.float64)
         reached.append(_balanced(guesses @ parts, parts))
     value = float(_balanced(predicted[None] @ parts, parts)[0])
@@ -87,7 +87,8 @@ def auc_against_chance(
     seed: int = SEED,
 ) -> ChanceTest:
     """Return what `auc_against_chance_job` finds."""
-    return run_job(auc_against_chance_job(label, score, n_classifiers, seed))
+    with listening(None):
+        return auc_against_chance_job(label, score, n_classifiers, seed)
 
 
 def auc_against_chance_job(
@@ -95,7 +96,7 @@ def auc_against_chance_job(
     score: NDArray[np.float64],
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
-) -> Job[ChanceTest]:
+) -> ChanceTest:
     """Return a job that tests the AUC against classifiers that score by uniform random numbers.
 
     `label` (n,) is 0 and 1, `score` (n,) any numbers. With one class only the result is nan.
@@ -105,7 +106,7 @@ def auc_against_chance_job(
     rng = np.random.default_rng(seed)
     reached = []
     for n_rows in row_blocks(n_classifiers, len(label)):
-        yield Progress(0, 1, _SIMULATING)
+        report_progress(0, 1, _SIMULATING)
         shuffled = yes[rng.random((n_rows, len(label))).argsort(axis=1)]
         ordered = shuffled @ np.arange(len(label), dtype=np.float64) - n_yes * (n_yes - 1) / 2
         reached.append(ratio(ordered, np.asarray(float(n_yes * n_no))))

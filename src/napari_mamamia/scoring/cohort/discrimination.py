@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.statistics.auc import (
     auc,
@@ -50,12 +50,13 @@ def bootstrap_discrimination(
     predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Bootstrap:
     """Return what `bootstrap_discrimination_job` finds."""
-    return run_job(bootstrap_discrimination_job(predictions, n_resamples, seed))
+    with listening(None):
+        return bootstrap_discrimination_job(predictions, n_resamples, seed)
 
 
 def bootstrap_discrimination_job(
     predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
-) -> Job[Bootstrap]:
+) -> Bootstrap:
     """Return a job for resampled values of auc and average_precision.
 
     Over the cases that have both a label and a score.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.core.progress import listening, paced, report_progress
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
 
 FAIRNESS_VARIABLES: Final = ("age", "menopausal_status", "breast_density")
@@ -68,12 +68,13 @@ class Grouping:
 
 def group_cases(case_ids: Sequence[str], cohort: Cohort, rules: GroupRules) -> tuple[Grouping, ...]:
     """Return what `group_cases_job` finds."""
-    return run_job(group_cases_job(case_ids, cohort, rules))
+    with listening(None):
+        return group_cases_job(case_ids, cohort, rules)
 
 
 def group_cases_job(
     case_ids: Sequence[str], cohort: Cohort, rules: GroupRules
-) -> Job[tuple[Grouping, ...]]:
+) -> tuple[Grouping, ...]:
     """Return a job for the groups by age, menopausal status and breast density, in this order.
 
     `case_ids` gives the order of the codes. A case without a row in the clinical table is
@@ -81,14 +82,12 @@ def group_cases_job(
     """
     ages = tuple(group.label for group in rules.age_groups)
     empty = rules.empty_age_groups
-    found = yield from group_each_job("age", ages, case_ids, cohort, _age_rule(rules), empty)
+    found = group_each_job("age", ages, case_ids, cohort, _age_rule(rules), empty)
     menopause, density = rules.menopause_groups, rules.density_groups
-    by_menopause = yield from group_each_job(
+    by_menopause = group_each_job(
         "menopausal_status", menopause, case_ids, cohort, _menopause_rule(rules)
     )
-    by_density = yield from group_each_job(
-        "breast_density", density, case_ids, cohort, _density_rule(rules)
-    )
+    by_density = group_each_job("breast_density", density, case_ids, cohort, _density_rule(rules))
     return found, by_menopause, by_density
 
 
@@ -103,7 +102,7 @@ def group_each_job(
     cohort: Cohort,
     rule: Callable[[CaseRecord], Found],
     empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
-) -> Job[Grouping]:
+) -> Grouping:
     """Return a job for the groups that `rule` finds for each case's row of the clinical table.
 
     `rule` returns one of `labels`, or `Unassigned` with the reason.
@@ -114,7 +113,7 @@ def group_each_job(
     unassigned: list[Unassigned] = []
     for case_id in paced(case_ids):
         if case_id is None:
-            yield Progress(len(codes), len(case_ids), f"Grouping cases by {variable}")
+            report_progress(len(codes), len(case_ids), f"Grouping cases by {variable}")
             continue
         record = records.get(case_id)
         found = rule(record) if record else Unassigned(case_id, "it is not in the clinical table")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.cohort.chance import auc_against_chance_job
 from napari_mamamia.scoring.cohort.comparison import (
     NamedScores,
@@ -83,7 +83,7 @@ def segmentation_result(
     rules: GroupRules,
     resampling: Resampling,
     sizes: CaseSizes | None = None,
-) -> Job[SegmentationResult]:
+) -> SegmentationResult:
     """Return a job for the numbers of a segmentation model, its intervals, tests and strata.
 
     Parameters
@@ -99,24 +99,24 @@ def segmentation_result(
         What is known of each case besides its scores, for the strata by size and by tag.
     """
     ids = scores.case_ids
-    groupings = (yield from group_cases_job(ids, cohort, rules)) if cohort and ids else ()
-    yield Progress(0, 1, "Scoring the groups")
+    groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
+    report_progress(0, 1, "Scoring the groups")
     found = score_groups(scores, groupings, rules)
     weight = found.weight_of_fairness
-    yield Progress(0, 1, "Scoring the groups")
+    report_progress(0, 1, "Scoring the groups")
     intervals: tuple[Interval, ...] = ()
     if ids and resampling.n_resamples:
         n, seed = resampling.n_resamples, resampling.seed
         job = bootstrap_segmentation_job(scores, groupings, weight, n, seed)
-        intervals = yield from _all_intervals(job)
-    tests = yield from permute_segmentation_groups_job(scores, groupings, seed=resampling.seed)
-    strata = yield from _strata(ids, cohort, sizes)
+        intervals = _all_intervals(job)
+    tests = permute_segmentation_groups_job(scores, groupings, seed=resampling.seed)
+    strata = _strata(ids, cohort, sizes)
     reported = []
     for grouping in strata:
-        yield Progress(0, 1, f"Groups of {grouping.variable}")
+        report_progress(0, 1, f"Groups of {grouping.variable}")
         table = group_table(scores, grouping, rules.min_group_size)
         reported.append(Stratum(grouping, table))
-    yield Progress(1, 1, "Cohort's numbers are ready")
+    report_progress(1, 1, "Cohort's numbers are ready")
     return SegmentationResult(scores, found, groupings, intervals, tests, tuple(reported))
 
 
@@ -125,14 +125,14 @@ def response_result(
     cohort: Cohort | None,
     rules: GroupRules,
     resampling: Resampling,
-) -> Job[ResponseResult]:
+) -> ResponseResult:
     """Return a job for the numbers of a response model, its intervals and tests.
 
     Where the challenge refuses the predictions, only AUC and average precision have intervals.
     """
     ids = predictions.case_ids
-    groupings = (yield from group_cases_job(ids, cohort, rules)) if cohort and ids else ()
-    found = yield from score_response_job(predictions, groupings, rules)
+    groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
+    found = score_response_job(predictions, groupings, rules)
     scored = ~(np.isnan(predictions.label) | np.isnan(predictions.score))
     label, score = predictions.label[scored], predictions.score[scored]
     n, seed = resampling.n_resamples, resampling.seed
@@ -140,22 +140,21 @@ def response_result(
     if n and ids and not found.refused:
         weight = found.weight_of_fairness
         job = bootstrap_response_job(predictions, groupings, rules, weight, n, seed)
-        intervals += yield from _all_intervals(job)
+        intervals += _all_intervals(job)
     if n and len(label):
-        intervals += yield from _all_intervals(bootstrap_discrimination_job(predictions, n, seed))
-    tests = yield from permute_odds_groups_job(predictions, groupings, rules, seed=seed)
-    by_chance = yield from auc_against_chance_job(label, score)
+        intervals += _all_intervals(bootstrap_discrimination_job(predictions, n, seed))
+    tests = permute_odds_groups_job(predictions, groupings, rules, seed=seed)
+    by_chance = auc_against_chance_job(label, score)
     delong = auc_interval(label, score)
     return ResponseResult(predictions, found, groupings, intervals, tests, delong, by_chance)
 
 
-def _all_intervals(resampling: Job[Bootstrap]) -> Job[tuple[Interval, ...]]:
+def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
     """Return a job for the percentile, basic and BCa interval of each number, in turn."""
-    resampled = yield from resampling
     found = []
-    for name in resampled.names:
-        yield Progress(0, 1, f"Interval of {name.replace('_', ' ')}")
-        found += [resampled.interval(name, method) for method in IntervalMethod]
+    for name in resampling.names:
+        report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
+        found += [resampling.interval(name, method) for method in IntervalMethod]
     return tuple(found)
 
 
@@ -274,17 +273,15 @@ def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
     )
 
 
-def _strata(
-    ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None
-) -> Job[list[Grouping]]:
+def _strata(ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None) -> list[Grouping]:
     """Return a job for the groups by size, tag and each column that makes groups of two or more."""
     found = _own_strata(ids, sizes) if sizes is not None else []
     if cohort is None or not ids:
         return found
     further = dict.fromkeys(name for record in cohort.records for name in record.other)
     for column in (*_FIRST_STRATA, *further):
-        yield Progress(0, 1, f"Groups of {column}")
-        grouping = yield from column_groups_job(ids, cohort, column)
+        report_progress(0, 1, f"Groups of {column}")
+        grouping = column_groups_job(ids, cohort, column)
         if grouping is not None and 1 < len(grouping.labels) <= grouping.sizes.sum() / 2:
             found.append(grouping)
     return found

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.scoring.cohort.classification import outcomes, rate_gaps
 from napari_mamamia.scoring.cohort.fairness import disparity
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
@@ -50,7 +50,8 @@ def permute_segmentation_groups(
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
     """Return what `permute_segmentation_groups_job` finds."""
-    return run_job(permute_segmentation_groups_job(scores, groupings, n_permutations, seed))
+    with listening(None):
+        return permute_segmentation_groups_job(scores, groupings, n_permutations, seed)
 
 
 def permute_segmentation_groups_job(
@@ -58,7 +59,7 @@ def permute_segmentation_groups_job(
     groupings: Sequence[Grouping],
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
-) -> Job[tuple[PermutationTest, ...]]:
+) -> tuple[PermutationTest, ...]:
     """Return a job for the tests of each variable's DSC, NormHD and mean disparity.
 
     The cases that have a group of the variable exchange their groups at random, so that its groups
@@ -86,7 +87,8 @@ def permute_odds_groups(
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
     """Return what `permute_odds_groups_job` finds."""
-    return run_job(permute_odds_groups_job(predictions, groupings, rules, n_permutations, seed))
+    with listening(None):
+        return permute_odds_groups_job(predictions, groupings, rules, n_permutations, seed)
 
 
 def permute_odds_groups_job(
@@ -95,7 +97,7 @@ def permute_odds_groups_job(
     rules: GroupRules,
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
-) -> Job[tuple[PermutationTest, ...]]:
+) -> tuple[PermutationTest, ...]:
     """Return a job for the tests of each variable's TPR, FPR and equalised-odds disparity.
 
     Cases exchange their groups together with label and prediction, as in
@@ -118,7 +120,7 @@ def _tests(
     gaps: Gaps,
     n_permutations: int,
     seed: int,
-) -> Job[tuple[PermutationTest, ...]]:
+) -> tuple[PermutationTest, ...]:
     if n_permutations < 1:
         raise ValueError(f"at least one permutation is needed, got {n_permutations}")
     found = []
@@ -134,7 +136,7 @@ def _tests(
         parts, done = [], 0
         for block in _permuted(own, n_permutations, seed):
             text = f"Permuting groups of {grouping.variable}"
-            yield Progress(done, n_permutations, text)
+            report_progress(done, n_permutations, text)
             parts.append(gaps(np.add.reduceat(block, starts, axis=1)))
             done += len(block)
         drawn = np.concatenate(parts)

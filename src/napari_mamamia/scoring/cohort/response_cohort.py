@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.scoring.cohort.chance import ChanceTest, balanced_accuracy_against_chance_job
 from napari_mamamia.scoring.cohort.classification import (
     EqualisedOdds,
@@ -63,7 +63,8 @@ def score_response(
 ) -> ResponseCohort:
     """Return what `score_response_job` finds for the groups of the clinical table."""
     groupings = group_cases(predictions.case_ids, cohort, rules) if cohort else ()
-    return run_job(score_response_job(predictions, groupings, rules, weight_of_fairness))
+    with listening(None):
+        return score_response_job(predictions, groupings, rules, weight_of_fairness)
 
 
 def score_response_job(
@@ -71,7 +72,7 @@ def score_response_job(
     groupings: Sequence[Grouping],
     rules: GroupRules,
     weight_of_fairness: float | None = None,
-) -> Job[ResponseCohort]:
+) -> ResponseCohort:
     """Return a job for the cohort's numbers of a model.
 
     `weight_of_fairness` None takes the profile's.
@@ -85,9 +86,7 @@ def score_response_job(
     weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
     score = float(ranking_score(balanced, fairness, weight))
     known = ~np.isnan(label)
-    chance = yield from balanced_accuracy_against_chance_job(
-        label[known], predictions.predicted[known]
-    )
+    chance = balanced_accuracy_against_chance_job(label[known], predictions.predicted[known])
     return ResponseCohort(
         rules.profile,
         len(predictions.case_ids),
@@ -116,10 +115,10 @@ def bootstrap_response(
     seed: int = SEED,
 ) -> Bootstrap:
     """Return what `bootstrap_response_job` finds."""
-    job = bootstrap_response_job(
-        predictions, groupings, rules, weight_of_fairness, n_resamples, seed
-    )
-    return run_job(job)
+    with listening(None):
+        return bootstrap_response_job(
+            predictions, groupings, rules, weight_of_fairness, n_resamples, seed
+        )
 
 
 def bootstrap_response_job(
@@ -129,7 +128,7 @@ def bootstrap_response_job(
     weight_of_fairness: float,
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
-) -> Job[Bootstrap]:
+) -> Bootstrap:
     """Return a job for resampled values of the scored numbers of a model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),

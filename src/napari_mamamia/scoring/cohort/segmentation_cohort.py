@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.scoring.cohort.fairness import Fairness, disparity, segmentation_fairness
 from napari_mamamia.scoring.cohort.group_rules import GroupRules
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
@@ -78,8 +78,8 @@ def bootstrap_segmentation(
     seed: int = SEED,
 ) -> Bootstrap:
     """Return what `bootstrap_segmentation_job` finds."""
-    job = bootstrap_segmentation_job(scores, groupings, weight_of_fairness, n_resamples, seed)
-    return run_job(job)
+    with listening(None):
+        return bootstrap_segmentation_job(scores, groupings, weight_of_fairness, n_resamples, seed)
 
 
 def bootstrap_segmentation_job(
@@ -88,7 +88,7 @@ def bootstrap_segmentation_job(
     weight_of_fairness: float,
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
-) -> Job[Bootstrap]:
+) -> Bootstrap:
     """Return a job for resampled values of all numbers of a model.
 
     The names are mean_dsc, mean_norm_hd, performance, fairness_VARIABLE for each grouping,

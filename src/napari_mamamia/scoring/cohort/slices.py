@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from napari_mamamia.core.progress import Job, Progress, paced
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.statistics.resampling import row_blocks
@@ -95,7 +95,7 @@ def worst_slices(
     n_worst: int = N_WORST,
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
-) -> Job[SliceSearch]:
+) -> SliceSearch:
     """Return a job that finds the slices where a metric is worst.
 
     Parameters
@@ -132,21 +132,21 @@ def worst_slices(
     _check(values, groupings, better, min_support, most_columns)
     defined = ~np.isnan(values)
     own = values[defined]
-    found = yield from _slices(groupings, defined, min_support, most_columns)
-    yield Progress(0, 1, _SEARCHING)
+    found = _slices(groupings, defined, min_support, most_columns)
+    report_progress(0, 1, _SEARCHING)
     mean, n_slices = (float(own.mean()) if own.size else float("nan")), len(found.conditions)
     reason = _reason(own, n_slices, min_support)
     worst: tuple[Slice, ...] = ()
     if not reason:
         worse = own if better is Better.LOWER else -own
         observed = _statistics(found, worse[:, None])[:, 0]
-        yield Progress(0, 1, _SEARCHING)
-        highest = yield from _highest(found, worse, n_permutations, seed)
-        yield Progress(0, 1, _SEARCHING)
+        report_progress(0, 1, _SEARCHING)
+        highest = _highest(found, worse, n_permutations, seed)
+        report_progress(0, 1, _SEARCHING)
         for place in _telling(found, observed)[:n_worst]:
             worst += (_slice(found, place, own, observed, highest),)
-            yield Progress(0, 1, _SEARCHING)
-    yield Progress(1, 1, _SEARCHING)
+            report_progress(0, 1, _SEARCHING)
+    report_progress(1, 1, _SEARCHING)
     return SliceSearch(metric, own.size, mean, n_slices, min_support, n_permutations, worst, reason)
 
 
@@ -174,7 +174,7 @@ def _check(
 
 def _slices(
     groupings: Sequence[Grouping], defined: NDArray[np.bool_], least: int, most_columns: int
-) -> Job[_Found]:
+) -> _Found:
     """Return every different slice with enough cases inside and outside, short ones first."""
     n = int(defined.sum())
     marks = np.random.default_rng(0).integers(1 << 62, size=n)
@@ -183,7 +183,7 @@ def _slices(
     seen: set[tuple[int, int]] = set()
     conditions: list[tuple[tuple[str, str], ...]] = []
     for chosen in _combinations(groupings, most_columns):
-        yield Progress(0, 1, _SEARCHING)
+        report_progress(0, 1, _SEARCHING)
         codes, n_codes = _joint_codes(chosen, defined)
         inside = np.flatnonzero(codes >= 0)
         counts = np.bincount(codes[inside], minlength=n_codes)
@@ -198,8 +198,8 @@ def _slices(
         columns.append(_members(codes, inside, kept))
         conditions += [_conditions(chosen, int(code)) for code in kept]
         sizes.append(counts[kept])
-    yield Progress(0, 1, _SEARCHING)
-    return (yield from _joined(columns, sizes, conditions, n))
+    report_progress(0, 1, _SEARCHING)
+    return _joined(columns, sizes, conditions, n)
 
 
 def _members(
@@ -218,7 +218,7 @@ def _joined(
     sizes: Sequence[NDArray[np.intp]],
     conditions: Sequence[tuple[tuple[str, str], ...]],
     n: int,
-) -> Job[_Found]:
+) -> _Found:
     size = np.concatenate([np.zeros(0, dtype=np.intp), *sizes])
     ends = np.concatenate([[0], np.cumsum(size)])
     small = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64  # of one kind: no copies
@@ -226,13 +226,13 @@ def _joined(
     filled = 0
     for own in paced(columns):
         if own is None:
-            yield Progress(0, 1, _SEARCHING)
+            report_progress(0, 1, _SEARCHING)
             continue
         column[filled : filled + own.size] = own
         filled += own.size
-    yield Progress(0, 1, _SEARCHING)
+    report_progress(0, 1, _SEARCHING)
     ones = np.ones(column.size)
-    yield Progress(0, 1, _SEARCHING)
+    report_progress(0, 1, _SEARCHING)
     members = sparse.csr_array((ones, column, ends.astype(small)), shape=(len(conditions), n))
     return _Found(members, size.astype(np.float64), tuple(conditions))
 
@@ -277,12 +277,12 @@ def _statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np.float64
 
 def _highest(
     found: _Found, worse: NDArray[np.float64], n_permutations: int, seed: int
-) -> Job[NDArray[np.float64]]:
+) -> NDArray[np.float64]:
     """Return the highest statistic of each random cohort, (n_permutations,)."""
     rng = np.random.default_rng(seed)
     highest = []
     for n_rows in row_blocks(n_permutations, worse.size + len(found.conditions)):
-        yield Progress(0, 1, _SEARCHING)
+        report_progress(0, 1, _SEARCHING)
         shuffled = rng.permuted(np.tile(worse, (n_rows, 1)), axis=1)
         highest.append(_statistics(found, np.ascontiguousarray(shuffled.T)).max(axis=0))
     return np.concatenate(highest) if highest else np.zeros(0)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.progress import Job, Progress, paced, run_job
+from napari_mamamia.core.progress import listening, paced, report_progress
 from napari_mamamia.scoring.cohort.groups import Found, Grouping, Unassigned, group_each_job
 
 MOST_GROUPS: Final = 40
@@ -30,10 +30,11 @@ _FIELDS: Final = ("dataset", "tumour_subtype", "pcr", "menopausal_status", "brea
 
 def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
     """Return what `group_by_column_job` finds."""
-    return run_job(group_by_column_job(case_ids, cohort, column))
+    with listening(None):
+        return group_by_column_job(case_ids, cohort, column)
 
 
-def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Job[Grouping]:
+def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
     """Return a job for the groups by the values of a column of the clinical table, in order.
 
     `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or a further column
@@ -44,7 +45,7 @@ def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) ->
     ValueError
         If no case has a value there, or there are more than `MOST_GROUPS` different values.
     """
-    values = yield from _values(case_ids, cohort, column)
+    values = _values(case_ids, cohort, column)
     if not values:
         raise ValueError(
             f"none of the {len(set(case_ids))} cases has a value in column {column!r} of the "
@@ -55,15 +56,15 @@ def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) ->
             f"column {column!r} has {len(values)} different values, at most {MOST_GROUPS} make "
             "groups: choose another column, or cut its numbers into ranges"
         )
-    return (yield from _grouped(case_ids, cohort, column, values))
+    return _grouped(case_ids, cohort, column, values)
 
 
-def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Job[Grouping | None]:
+def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping | None:
     """Return a job that does what `group_by_column_job` does; None where it would raise."""
-    values = yield from _values(case_ids, cohort, column)
+    values = _values(case_ids, cohort, column)
     if not 0 < len(values) <= MOST_GROUPS:
         return None
-    return (yield from _grouped(case_ids, cohort, column, values))
+    return _grouped(case_ids, cohort, column, values)
 
 
 def group_by_cuts(
@@ -131,31 +132,31 @@ def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tup
     )
 
 
-def _values(case_ids: Sequence[str], cohort: Cohort, column: str) -> Job[dict[str, Filled]]:
+def _values(case_ids: Sequence[str], cohort: Cohort, column: str) -> dict[str, Filled]:
     """Return a job for the different values of the cases in a column, by how they are read."""
     wanted = set(case_ids)
     values: dict[str, Filled] = {}
     for record in paced(cohort.records):
         if record is None:
-            yield Progress(0, 1, f"Groups of {column}")
+            report_progress(0, 1, f"Groups of {column}")
         elif record.case_id in wanted:
             cell = _cell(record, column)
             if cell is not None:
                 values[_text(cell)] = cell
-    yield Progress(0, 1, f"Groups of {column}")
+    report_progress(0, 1, f"Groups of {column}")
     return values
 
 
 def _grouped(
     case_ids: Sequence[str], cohort: Cohort, column: str, values: Mapping[str, Filled]
-) -> Job[Grouping]:
+) -> Grouping:
     labels = sorted(values, key=lambda text: _order(values[text]))
 
     def rule(record: CaseRecord) -> Found:
         cell = _cell(record, column)
         return Unassigned(record.case_id, f"{column} is missing") if cell is None else _text(cell)
 
-    return (yield from group_each_job(column, labels, case_ids, cohort, rule))
+    return group_each_job(column, labels, case_ids, cohort, rule)
 
 
 def _rank(counts: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.cohort.groups import Grouping
@@ -126,17 +126,18 @@ class CaseTable:
 
 def case_table(models: Sequence[ModelReport]) -> CaseTable:
     """Return what `case_table_job` makes."""
-    return run_job(case_table_job(models))
+    with listening(None):
+        return case_table_job(models)
 
 
-def case_table_job(models: Sequence[ModelReport]) -> Job[CaseTable]:
+def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
     """Return a job for the cases of all models as one table, worst Dice (or pCR score) first.
 
     Columns that are unknown for every case are left out.
     """
     several = []
     for model in models:
-        own = yield from _collected(_columns(model))
+        own = _collected(_columns(model))
         several.append(own)
     if len(models) > 1:
         several = [
@@ -145,17 +146,18 @@ def case_table_job(models: Sequence[ModelReport]) -> Job[CaseTable]:
         ]
     sizes = [_n_rows(model) for model in models]
     names = list(dict.fromkeys(column.name for own in several for column in own))
-    joined = yield from _collected(_joined(name, several, sizes) for name in names)
+    joined = _collected(_joined(name, several, sizes) for name in names)
     kept = tuple(column for column in joined if _is_known(column))
     return CaseTable(kept, sum(sizes), "dsc" if "dsc" in names else "")
 
 
 def script_json(table: CaseTable) -> str:
     """Return what `script_json_job` makes."""
-    return run_job(script_json_job(table))
+    with listening(None):
+        return script_json_job(table)
 
 
-def script_json_job(table: CaseTable) -> Job[str]:
+def script_json_job(table: CaseTable) -> str:
     """Return a job that makes the table as JSON that may stand inside a ``<script>`` element.
 
     Numbers are rounded as they are shown; unknown is null.
@@ -166,7 +168,7 @@ def script_json_job(table: CaseTable) -> Job[str]:
         cells, name = _cells(column)
         pieces = []
         for first in range(0, len(cells), _CELLS):
-            yield Progress(done, len(table.columns), "Writing the table of cases")
+            report_progress(done, len(table.columns), "Writing the table of cases")
             pieces.append(_json(cells[first : first + _CELLS])[1:-1])
         columns.append("{" + ",".join([*parts, f'"{name}":[{",".join(pieces)}]']) + "}")
     head = f'"sorted_by":{_json(table.sorted_by)},"n_rows":{table.n_rows}'
@@ -207,10 +209,10 @@ def _n_rows(model: ModelReport) -> int:
     return len(response.predictions.case_ids)
 
 
-def _collected(columns: Iterable[TableColumn]) -> Job[list[TableColumn]]:
+def _collected(columns: Iterable[TableColumn]) -> list[TableColumn]:
     found = []
     for column in columns:
-        yield Progress(0, 1, "Writing the table of cases")
+        report_progress(0, 1, "Writing the table of cases")
         found.append(column)
     return found
 

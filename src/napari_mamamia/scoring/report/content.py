@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.metrics.registry import Better
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure, FailureThresholds
@@ -118,7 +118,7 @@ def report_of(
     failures: Mapping[str, tuple[Failure, ...]] | None = None,
     pictures: Sequence[CasePicture] = (),
     columns: Sequence[CaseColumn] = (),
-) -> Job[ModelReport]:
+) -> ModelReport:
     """Return a job that makes a model's part of a report, with strata and worst subgroups.
 
     `failures` None means that failure kinds were not looked for.
@@ -127,8 +127,8 @@ def report_of(
     strata = tuple(stratum.grouping for stratum in result.strata) if result else ()
     slices: tuple[SliceSearch, ...] = ()
     if result:
-        slices = yield from _slices(result, strata)
-    yield Progress(1, 1, "Worst subgroups found")
+        slices = _slices(result, strata)
+    report_progress(1, 1, "Worst subgroups found")
     return ModelReport(
         scores,
         strata,
@@ -140,9 +140,7 @@ def report_of(
     )
 
 
-def _slices(
-    result: SegmentationResult, strata: tuple[Grouping, ...]
-) -> Job[tuple[SliceSearch, ...]]:
+def _slices(result: SegmentationResult, strata: tuple[Grouping, ...]) -> tuple[SliceSearch, ...]:
     scores = result.scores
     groupings = [
         grouping
@@ -153,8 +151,6 @@ def _slices(
     if not groupings:
         return ()
     n = N_PERMUTATIONS if len(scores.case_ids) <= MANY_CASES else N_PERMUTATIONS_MANY
-    by_dsc = yield from worst_slices("dsc", scores.dsc, groupings, Better.HIGHER, n_permutations=n)
-    by_norm_hd = yield from worst_slices(
-        "norm_hd", scores.norm_hd, groupings, Better.LOWER, n_permutations=n
-    )
+    by_dsc = worst_slices("dsc", scores.dsc, groupings, Better.HIGHER, n_permutations=n)
+    by_norm_hd = worst_slices("norm_hd", scores.norm_hd, groupings, Better.LOWER, n_permutations=n)
     return by_dsc, by_norm_hd

@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib import style
 from matplotlib.figure import Figure
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.report.figures import png_of, svg_of
 
 
@@ -31,7 +31,7 @@ class Drawn:
     svg: str = ""
 
 
-Draw = Callable[[Drawing], Job[Drawn]]
+Draw = Callable[[Drawing], Drawn]
 """Whoever draws: in this process or beside it."""
 
 
@@ -45,11 +45,11 @@ def draw_now(drawing: Drawing) -> Drawn:
         return Drawn(png_of(figure), svg_of(figure) if drawing.has_svg else "")
 
 
-def draw_here(drawing: Drawing) -> Job[Drawn]:
+def draw_here(drawing: Drawing) -> Drawn:
     """Return a job that draws in this process.
 
     Matplotlib holds the interpreter's lock for up to 0.3 s at a time: where a window is open, let
     another process draw.
     """
-    yield Progress(0, 1, "Drawing")
+    report_progress(0, 1, "Drawing")
     return draw_now(drawing)

@@ -1,7 +1,8 @@
 """One self-contained ``report.html``: reads like a results page, without network or script."""
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -13,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Progress, changing, forward_progress, report_progress
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.case.profiles import Profile, profile_named
@@ -195,7 +196,7 @@ class _Section:
     excluded: tuple[ReportTable, ...]
 
 
-def render_report(content: ReportContent, draw: Draw = draw_here) -> Job[str]:
+def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
     """Return a job that makes the report, the text of one HTML page that loads nothing.
 
     All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them as data,
@@ -209,17 +210,18 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> Job[str]:
         lstrip_blocks=True,
     )
     total = len(content.models) + 1
-    drawings = yield from _drawn(figures_of_cohort(content), Progress(0, total, "Drawing"), draw)
+    drawings = _drawn(figures_of_cohort(content), Progress(0, total, "Drawing"), draw)
     sections = []
     for done, model in enumerate(content.models):
         now = Progress(done, total, f"Drawing {model.scores.name}")
-        section = yield from _section(model, now, draw)
+        section = _section(model, now, draw)
         sections.append(section)
-    yield Progress(total - 1, total, "Writing the report")
+    report_progress(total - 1, total, "Writing the report")
     now = Progress(total - 1, total, "Writing the table of cases")
-    cases = yield from _told(case_table_job(content.models), now)
-    data = yield from _told(script_json_job(cases), now)
-    yield Progress(total - 1, total, "Writing the report")
+    with _standing_at(now):
+        cases = case_table_job(content.models)
+        data = script_json_job(cases)
+    report_progress(total - 1, total, "Writing the report")
     page = environment.get_template("report.html.j2").render(
         content=content,
         points=profile_points(content.profile),
@@ -232,13 +234,13 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> Job[str]:
         data=Markup(data),  # noqa: S704 - JSON whose "<" are escaped
         colours={"reference": REFERENCE_COLOUR, "prediction": PREDICTION_COLOUR},
     )
-    yield Progress(total, total, "Report made")
+    report_progress(total, total, "Report made")
     return page
 
 
 def write_report(
     content: ReportContent, path: Path, *, overwrite: bool = False, draw: Draw = draw_here
-) -> Job[Path]:
+) -> Path:
     """Return a job that writes the report to `path` and returns it.
 
     Raises
@@ -248,12 +250,12 @@ def write_report(
     SaveError
         If the system refuses to write.
     """
-    page = yield from render_report(content, draw)
+    page = render_report(content, draw)
     write_text_atomically(path, page, overwrite=overwrite)
     return path
 
 
-def _section(model: ModelReport, now: Progress, draw: Draw) -> Job[_Section]:
+def _section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
     scores = model.scores
     task1, task2 = scores.segmentation, scores.response
     numbers: list[ReportTable] = []
@@ -271,8 +273,8 @@ def _section(model: ModelReport, now: Progress, draw: Draw) -> Job[_Section]:
         numbers.append(response_table(task2))
         numbers += composite_tables(scores.composites)
         groups += odds_tables(task2)
-    drawings = yield from _drawn(figures_of_model(model), now, draw)
-    gallery = yield from _thumbnails(model, now, draw)
+    drawings = _drawn(figures_of_model(model), now, draw)
+    gallery = _thumbnails(model, now, draw)
     return _Section(
         scores.name,
         _facts(model),
@@ -301,23 +303,25 @@ def _facts(model: ModelReport) -> str:
     return "; ".join([said, table.coverage_text, *table.notes])
 
 
-def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> Job[tuple[_Drawing, ...]]:
+def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> tuple[_Drawing, ...]:
     drawings = []
     for figure in figures:
-        yield now
-        drawn = yield from _told(draw(figure.drawing), now)
+        forward_progress(now)
+        with _standing_at(now):
+            drawn = draw(figure.drawing)
         svg = Markup(drawn.svg)  # noqa: S704 - drawn by matplotlib, which escapes texts
         drawings.append(_Drawing(figure.name, figure.caption, svg))
     return tuple(drawings)
 
 
-def _thumbnails(model: ModelReport, now: Progress, draw: Draw) -> Job[tuple[_Thumbnail, ...]]:
+def _thumbnails(model: ModelReport, now: Progress, draw: Draw) -> tuple[_Thumbnail, ...]:
     thumbnails = []
     for picture in model.pictures[:MOST_PICTURES]:
-        yield now
+        forward_progress(now)
         found = model.failures.get(picture.case_id, ())
         drawing = Drawing(case_figure, (picture,), has_svg=False)
-        drawn = yield from _told(draw(drawing), now)
+        with _standing_at(now):
+            drawn = draw(drawing)
         thumbnails.append(
             _Thumbnail(
                 picture.case_id,
@@ -331,14 +335,8 @@ def _thumbnails(model: ModelReport, now: Progress, draw: Draw) -> Job[tuple[_Thu
     return tuple(thumbnails)
 
 
-def _told(job: Job[T], now: Progress) -> Job[T]:
-    """Run a part of the work; each of its steps is told as `now`, so that progress never falls."""
-    try:
-        while True:
-            next(job)
-            yield now
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    finally:
-        job.close()
+@contextmanager
+def _standing_at(now: Progress) -> Iterator[None]:
+    """Tell each step of a part of the work as `now`, so that progress never falls."""
+    with changing(lambda _: now):
+        yield

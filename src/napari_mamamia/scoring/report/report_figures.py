@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import Grouping
@@ -69,7 +69,7 @@ def figures_of_model(model: ModelReport) -> Iterator[ReportFigure]:
 
 def write_figures(
     content: ReportContent, folder: Path, *, overwrite: bool = False, draw: Draw = draw_here
-) -> Job[tuple[Path, ...]]:
+) -> tuple[Path, ...]:
     """Return a job that writes every figure as PNG (200 dots per inch) and SVG: the paths.
 
     With several models each one's figures lie in a folder of its name.
@@ -90,10 +90,10 @@ def write_figures(
         parts.append((own, figures_of_model(model)))
     for done, (place, figures) in enumerate(parts):
         for figure in figures:
-            yield Progress(done, total, f"Writing {figure.name}")
-            drawn = yield from draw(figure.drawing)
+            report_progress(done, total, f"Writing {figure.name}")
+            drawn = draw(figure.drawing)
             paths += _write(figure.name, drawn, place, overwrite=overwrite)
-    yield Progress(total, total, "Figures written")
+    report_progress(total, total, "Figures written")
     return tuple(paths)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.scoring.statistics.resampling import (
     N_RESAMPLES,
     SEED,
@@ -126,7 +126,8 @@ def bootstrap(
     seed: int = SEED,
 ) -> Bootstrap:
     """Return what `bootstrap_job` finds."""
-    return run_job(bootstrap_job(names, statistic, n_cases, leave_one_out, n_resamples, seed))
+    with listening(None):
+        return bootstrap_job(names, statistic, n_cases, leave_one_out, n_resamples, seed)
 
 
 def bootstrap_job(
@@ -136,7 +137,7 @@ def bootstrap_job(
     leave_one_out: NDArray[np.float64] | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
-) -> Job[Bootstrap]:
+) -> Bootstrap:
     """Return a job for the values of `statistic` on resamples, drawn with replacement.
 
     `leave_one_out` (n, m) saves time where it's known from sums; else it is computed from weights.
@@ -149,17 +150,17 @@ def bootstrap_job(
         )
     replicates, done = [], 0
     for weights in resample_weights(n_cases, n_resamples, seed):
-        yield Progress(done, n_resamples, _RESAMPLING)
+        report_progress(done, n_resamples, _RESAMPLING)
         replicates.append(statistic(weights))
         done += len(weights)
     if leave_one_out is None:
         parts = []
         for weights in leave_one_out_weights(n_cases):
-            yield Progress(done, n_resamples, _RESAMPLING)
+            report_progress(done, n_resamples, _RESAMPLING)
             parts.append(statistic(weights))
         leave_one_out = np.concatenate(parts)
     estimates = statistic(np.ones((1, n_cases)))[0]
-    yield Progress(done, n_resamples, _RESAMPLING)
+    report_progress(done, n_resamples, _RESAMPLING)
     return Bootstrap(names, estimates, np.concatenate(replicates), leave_one_out)
 
 
@@ -171,7 +172,8 @@ def bootstrap_sums(
     seed: int = SEED,
 ) -> Bootstrap:
     """Return what `bootstrap_sums_job` finds."""
-    return run_job(bootstrap_sums_job(names, parts, numbers, n_resamples, seed))
+    with listening(None):
+        return bootstrap_sums_job(names, parts, numbers, n_resamples, seed)
 
 
 def bootstrap_sums_job(
@@ -180,7 +182,7 @@ def bootstrap_sums_job(
     numbers: Statistic,
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
-) -> Job[Bootstrap]:
+) -> Bootstrap:
     """Return what `bootstrap_job` does for numbers that follow from sums over the cases.
 
     `parts` (n, k) is what each case adds to k sums, `numbers` goes from sums (b, k) to (b, m).
@@ -196,10 +198,10 @@ def bootstrap_sums_job(
 
     total, left_out = parts.sum(axis=0), []
     for first in range(0, len(parts), _ROWS):
-        yield Progress(0, n_resamples, _RESAMPLING)
+        report_progress(0, n_resamples, _RESAMPLING)
         left_out.append(numbers(total - parts[first : first + _ROWS]))
     without = np.concatenate(left_out) if left_out else None
-    return (yield from bootstrap_job(names, statistic, len(parts), without, n_resamples, seed))
+    return bootstrap_job(names, statistic, len(parts), without, n_resamples, seed)
 
 
 def _ends(

@@ -25,7 +25,7 @@ from torch import nn
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.bundle.allowed import LOOKING_AROUND, network_name
 from napari_mamamia.segmentation.bundle.config import read_config, read_format
 from napari_mamamia.segmentation.bundle.cost import bundle_bytes
@@ -65,7 +65,7 @@ from napari_mamamia.segmentation.model.engine_settings import (
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import model_cache, open_files, unpack
 from napari_mamamia.segmentation.model.planner import OverLimitError
-from napari_mamamia.segmentation.model.stages import Laps, part
+from napari_mamamia.segmentation.model.stages import Laps
 from napari_mamamia.segmentation.network.script import read_script
 from napari_mamamia.segmentation.nnunet.checkpoint import (
     DAMAGE,
@@ -215,7 +215,7 @@ class BundleEngine:
         *,
         region: Box | None = None,
         deadline: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case; progress comes with every step and group of windows.
 
         Parameters
@@ -242,7 +242,7 @@ class BundleEngine:
         require_meant(self.settings, self.card.name)
         self._require_channels(arrays)
         with threads_set(self.settings.threads) as threads:
-            return (yield from self._predict(arrays, grid, region, deadline, threads))
+            return self._predict(arrays, grid, region, deadline, threads)
 
     def run_one_tile(self) -> None:
         """Run the network once on an empty window, to measure how long it takes."""
@@ -266,40 +266,38 @@ class BundleEngine:
         region: Box | None,
         deadline: float | None,
         threads: int,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         laps = Laps()
-        data = yield from part(self.transforms.prepare(arrays, grid), 0, _PREPARED, _TOTAL)
+        with part(0, _PREPARED, _TOTAL):
+            data = self.transforms.prepare(arrays, grid)
         image = data["image"]
         laps.add("prepare")
         windows = self._windows(image.shape[1:], np.asarray(image.affine), grid, region)
-        outputs = yield from part(
-            self._outputs(image, windows, deadline), _PREPARED, _PREDICTED, _TOTAL
-        )
+        with part(_PREPARED, _PREDICTED, _TOTAL):
+            outputs = self._outputs(image, windows, deadline)
         laps.add("predict")
-        finishing = self.transforms.finish(
-            data, outputs, grid, keep_probability=self.settings.keep_probability
-        )
-        labels, probability = yield from part(finishing, _PREDICTED, _TOTAL, _TOTAL)
+        with part(_PREDICTED, _TOTAL, _TOTAL):
+            labels, probability = self.transforms.finish(
+                data, outputs, grid, keep_probability=self.settings.keep_probability
+            )
         for found in (labels, probability):
             _clear_outside(found, region)
         laps.add("export")
-        yield Progress(_TOTAL, _TOTAL, "Done")
+        report_progress(_TOTAL, _TOTAL, "Done")
         return EngineResult(labels, self._ran(windows, threads, laps.done), probability)
 
-    def _outputs(self, image: Any, windows: WindowGrid, deadline: float | None) -> Job[Any]:
+    def _outputs(self, image: Any, windows: WindowGrid, deadline: float | None) -> Any:
         count = max(len(self.transforms.data_format.outputs), 1)
         needed = 4 * (count + 1) * math.prod(windows.padded)
         try:
-            return (
-                yield from blend_windows(
-                    self._forward,
-                    image.as_tensor(),
-                    windows,
-                    self.transforms.config.windows,
-                    device=self.device,
-                    sums_on=sums_on(self.device, needed),
-                    deadline=deadline,
-                )
+            return blend_windows(
+                self._forward,
+                image.as_tensor(),
+                windows,
+                self.transforms.config.windows,
+                device=self.device,
+                sums_on=sums_on(self.device, needed),
+                deadline=deadline,
             )
         except WindowTimeIsUp as stop:
             raise OverLimitError(
@@ -359,7 +357,7 @@ class BundleEngine:
         )
 
 
-def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Job[BundleEngine]:
+def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> BundleEngine:
     """Return a job that loads a bundle: unpacks a zip, reads configs and weights as data.
 
     Raises
@@ -376,15 +374,15 @@ def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> Job[
     device = choose_device(settings.device)
     folder = card.path
     if card.is_zip:
-        folder = yield from unpack(card.path, model_cache())
-    yield Progress(0, 2, "Loading the model")
+        folder = unpack(card.path, model_cache())
+    report_progress(0, 2, "Loading the model")
     files = open_files(folder)
     config = read_config(read_inference(files))
     where = str(folder / bundle_root(files))
     transforms = make_transforms(config, read_format(read_metadata(files), where))
-    yield Progress(1, 2, "Loading the model")
+    report_progress(1, 2, "Loading the model")
     network = load_network(folder / bundle_weights(files), config.network, config.where)
-    yield Progress(2, 2, "Loaded")
+    report_progress(2, 2, "Loaded")
     return BundleEngine(card, settings, device, network.to(device), transforms)
 
 

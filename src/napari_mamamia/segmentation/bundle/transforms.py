@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.bundle.allowed import AFTER, BEFORE, SPATIAL
 from napari_mamamia.segmentation.bundle.config import BundleConfig, DataFormat, has_background
 from napari_mamamia.segmentation.bundle.references import NumberType, understood
@@ -39,7 +39,7 @@ class BundleTransforms:
     after: tuple[tuple[str, Any], ...]
     has_background: bool
 
-    def prepare(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> Job[Mapping[str, Any]]:
+    def prepare(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> Mapping[str, Any]:
         """Return a job for the data as the network takes it, ``image`` among it.
 
         Parameters
@@ -55,12 +55,12 @@ class BundleTransforms:
         data = self._read(arrays, grid)
         steps = self.config.preprocessing
         if self.config.lazy:
-            yield Progress(0, 1, "Preparing")
+            report_progress(0, 1, "Preparing")
             with said_by_monai(f"{self.config.where}: preprocessing"):
                 data = self.before(data)
             steps = ()
         for number, step in enumerate(steps):
-            yield Progress(number, len(steps), f"Preparing: {step.name}")
+            report_progress(number, len(steps), f"Preparing: {step.name}")
             with said_by_monai(f"{self.config.where}: {step.key}"):
                 data = self.before(data, start=number, end=number + 1)
         self._check(data)
@@ -88,7 +88,7 @@ class BundleTransforms:
 
     def finish(
         self, data: Mapping[str, Any], outputs: Any, grid: Grid, *, keep_probability: bool
-    ) -> Job[tuple[NDArray[Any], NDArray[np.float16] | None]]:
+    ) -> tuple[NDArray[Any], NDArray[np.float16] | None]:
         """Return a job for labels and foreground probability ``(z, y, x)`` on the case's grid.
 
         Parameters
@@ -109,13 +109,13 @@ class BundleTransforms:
         shares = None
         names: list[str] = []
         for number, (name, transform) in enumerate(self.after):
-            yield Progress(number, len(self.after) + 1, f"After the network: {name}")
+            report_progress(number, len(self.after) + 1, f"After the network: {name}")
             if name == "AsDiscreted" and shares is None and keep_probability:
                 shares = self._foreground(now, names)
             with said_by_monai(f"{self.config.where}: {name}"):
                 now = transform(now)
             names.append(name)
-        yield Progress(len(self.after), len(self.after) + 1, "Writing labels")
+        report_progress(len(self.after), len(self.after) + 1, "Writing labels")
         if "Invertd" not in names:
             now[_PRED] = self._undone(now, now[_PRED], nearest=True)
         labels = self._labels(_as_array(now[_PRED], grid, self.config.where))

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.bundle.config import Windows
 from napari_mamamia.segmentation.model.nnunet_tiles import require_finite
 
@@ -89,7 +89,7 @@ def blend_windows(
     device: str = "cpu",
     sums_on: str = "cpu",
     deadline: float | None = None,
-) -> Job[Any]:
+) -> Any:
     """Return a job for the blended outputs ``(output, x, y, z)`` on the processor.
 
     Parameters
@@ -121,7 +121,7 @@ def blend_windows(
     for group in grid.groups:
         if deadline is not None and time.monotonic() >= deadline:
             raise WindowTimeIsUp
-        yield Progress(done, grid.count, f"Predicting: window {done + 1} of {grid.count}")
+        report_progress(done, grid.count, f"Predicting: window {done + 1} of {grid.count}")
         parts = torch.stack([image[(slice(None), *place)] for place in group]).to(device)
         output = _checked(forward(parts), parts)
         if sums is None:
@@ -130,7 +130,7 @@ def blend_windows(
         for place, part in zip(group, blended, strict=True):
             sums[(slice(None), *place)] += part
         done += len(group)
-    yield Progress(done, grid.count, "Predicting")
+    report_progress(done, grid.count, "Predicting")
     return _mean(sums, grid, weight[0, 0].to(sums_on))
 
 

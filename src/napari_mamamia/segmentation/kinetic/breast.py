@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import listening, part, report_progress
 from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
 from napari_mamamia.segmentation.kinetic.pooling import (
     Factors,
@@ -31,7 +31,6 @@ from napari_mamamia.segmentation.model.morphology import (
     eroded,
     filled,
 )
-from napari_mamamia.segmentation.model.stages import part
 
 # Where the breast ends and the chest begins, read from the shape of the body's front.
 #
@@ -197,12 +196,13 @@ def breast_mask(
     volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
 ) -> BreastMask:
     """Return what `breast_job` returns, in one go."""
-    return run_job(breast_job(volume, grid, settings))
+    with listening(None):
+        return breast_job(volume, grid, settings)
 
 
 def breast_job(
     volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
-) -> Job[BreastMask]:
+) -> BreastMask:
     """Return a job that finds the breasts in one ``(z, y, x)`` volume, such as phase 0.
 
     Works on axial, sagittal and coronal scans of one or two breasts: directions come from the
@@ -215,16 +215,18 @@ def breast_job(
     shown = frame.to_display(volume)
     factors = pool_factors(spacing, _BODY_GRID_MM / 2)
     coarse = _multiplied(spacing, factors)
-    small = yield from part(pooled_job(shown, factors, _TEXT), 0, _POOLED, _STEPS)
-    region = yield from part(find_breast_job(small, coarse, settings), _POOLED, _FOUND, _STEPS)
+    with part(0, _POOLED, _STEPS):
+        small = pooled_job(shown, factors, _TEXT)
+    with part(_POOLED, _FOUND, _STEPS):
+        region = find_breast_job(small, coarse, settings)
     full = spread(region.breast, factors, shown.shape)
-    yield Progress(_STEPS, _STEPS, _TEXT)
+    report_progress(_STEPS, _STEPS, _TEXT)
     return BreastMask(np.ascontiguousarray(frame.from_display(full)), region.notes)
 
 
 def find_breast_job(
     volume: NDArray[np.float32], spacing_mm: Spacing, settings: BreastSettings | None = None
-) -> Job[BreastRegion]:
+) -> BreastRegion:
     """Return a job that finds the breast in a volume of the patient frame.
 
     1. In the front half air is a peak of the histogram; tissue is the long tail that follows it.
@@ -238,7 +240,7 @@ def find_breast_job(
     4. What lies more than `chest_depth_mm` behind the chest's surface is cut off.
     """
     settings = settings or BreastSettings()
-    yield Progress(0, 5, _TEXT)
+    report_progress(0, 5, _TEXT)
     factors = pool_factors(spacing_mm, _BODY_GRID_MM)
     steps = _multiplied(spacing_mm, factors)
     coarse = smoothed(pooled(volume, factors), 2.0, steps)
@@ -246,21 +248,23 @@ def find_breast_job(
     if threshold is None:
         note = "no air was found in front of the breast: the whole image was searched"
         return _whole_image(volume, (note,))
-    yield Progress(1, 5, _TEXT)
-    body = yield from part(_body(coarse > threshold, steps, settings), 1000, 2000, 5000)
-    yield Progress(2, 5, _TEXT)
+    report_progress(1, 5, _TEXT)
+    with part(1000, 2000, 5000):
+        body = _body(coarse > threshold, steps, settings)
+    report_progress(2, 5, _TEXT)
     cut = chest_cut(body, steps, settings)
-    yield Progress(3, 5, _TEXT)
+    report_progress(3, 5, _TEXT)
     fine = smoothed(volume, 1.0, spacing_mm) > threshold
-    yield Progress(4, 5, _TEXT)
-    inside = yield from part(_inside(fine, body, factors, spacing_mm, settings), 4000, 5000, 5000)
+    report_progress(4, 5, _TEXT)
+    with part(4000, 5000, 5000):
+        inside = _inside(fine, body, factors, spacing_mm, settings)
     shape = (volume.shape[0], 1, volume.shape[2])
     depth, stands_out = (
         spread(of[:, None], factors, shape)[:, 0] for of in (cut.depth_mm, cut.stands_out)
     )
     region = BreastRegion(inside, inside, depth, stands_out, cut.notes)
     before = region.before_cut(np.arange(volume.shape[1]), 0.0, spacing_mm)
-    yield Progress(5, 5, _TEXT)
+    report_progress(5, 5, _TEXT)
     return replace(region, breast=inside & before)
 
 
@@ -299,13 +303,13 @@ def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
     return float(edges[peak + int(np.argmax(line - counts[peak:]))])
 
 
-def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Job[Bools]:
+def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
     """Return a job for the large pieces of `tissue`, without gaps, holes and nipples.
 
     A body of which half would go with the nipples is too small for this, and is kept.
     """
     tissue = closed(tissue, ball_offsets(6.0, spacing))
-    yield Progress(1, 4, _TEXT)
+    report_progress(1, 4, _TEXT)
     labels, count = ndimage.label(tissue)
     if count == 0:
         return tissue
@@ -313,24 +317,24 @@ def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Job[Bool
     sizes[0] = 0
     large = sizes >= sizes.max() / 10
     body = filled(large[labels])
-    yield Progress(2, 4, _TEXT)
+    report_progress(2, 4, _TEXT)
     bumps = ball_offsets(settings.nipple_mm, spacing)
     core = eroded(body, bumps)
-    yield Progress(3, 4, _TEXT)
+    report_progress(3, 4, _TEXT)
     smooth = dilated(core, bumps)
     return smooth if 2 * np.count_nonzero(smooth) >= np.count_nonzero(body) else body
 
 
 def _inside(
     tissue: Bools, body: Bools, factors: Factors, spacing: Spacing, settings: BreastSettings
-) -> Job[Bools]:
+) -> Bools:
     """Return a job for the body at the volume's own resolution, without its skin."""
     around = ball_offsets(1.0, (1.0, 1.0, 1.0))
     core = spread(eroded(body, around), factors, tissue.shape)
     shell = spread(dilated(body, around), factors, tissue.shape)
-    yield Progress(1, 3, _TEXT)
+    report_progress(1, 3, _TEXT)
     whole = closed((tissue & shell) | core, ball_offsets(2.0, spacing))
-    yield Progress(2, 3, _TEXT)
+    report_progress(2, 3, _TEXT)
     return eroded(whole, ball_offsets(settings.skin_mm, spacing))
 
 

@@ -3,7 +3,6 @@
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.kinetic.breast import breast_job
 from napari_mamamia.segmentation.model.postprocess import BreastArea, PostKind
 from napari_mamamia.segmentation.model.recipe import Recipe
@@ -11,7 +10,7 @@ from napari_mamamia.segmentation.model.recipe import Recipe
 
 def breast_area(
     case: Case, recipe: Recipe, drawn: Box | None = None
-) -> Job[tuple[BreastArea | None, tuple[str, ...]]]:
+) -> tuple[BreastArea | None, tuple[str, ...]]:
     """Return a job for the breast of a case and notes on where it comes from.
 
     None where the recipe does not ask. The reader's box `drawn` comes first; then the case's own
@@ -31,7 +30,7 @@ def breast_area(
     needs_outline = any(step.kind is PostKind.BREAST_MASK for step in recipe.post)
     if case.breast_box is not None and not needs_outline:
         return BreastArea(case.breast_box), ()
-    area, notes = yield from find_breast_area(case)
+    area, notes = find_breast_area(case)
     if needs_outline:
         return area, notes
     said = (
@@ -41,10 +40,10 @@ def breast_area(
     return area, (*notes, said)
 
 
-def find_breast_area(case: Case) -> Job[tuple[BreastArea, tuple[str, ...]]]:
+def find_breast_area(case: Case) -> tuple[BreastArea, tuple[str, ...]]:
     """Return a job that looks for the breast in phase 0, or raises `ModelError`."""
     case.require_phases(1)
-    outline = yield from breast_job(case.signal[0], case.grid)
+    outline = breast_job(case.signal[0], case.grid)
     around = Box.around(outline.array)
     if around.is_empty:
         raise ModelError(

@@ -6,11 +6,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.kinetic.pooling import Factors, pooled_job
 from napari_mamamia.segmentation.kinetic.scan import Scan
 from napari_mamamia.segmentation.kinetic.smoothing import noise_left, smoothed
-from napari_mamamia.segmentation.model.stages import part
 
 _SIGNAL_FLOOR: Final = 0.02  # of the 99th percentile of phase 0; below it PE has no meaning
 
@@ -49,7 +48,7 @@ def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: floa
 
 def enhancement_job(
     scan: Scan, factors: Factors, given: tuple[Floats, Floats], where: Bools, sigma_mm: float
-) -> Job[Enhancement]:
+) -> Enhancement:
     """Return a job that makes the maps of a scan on the grid pooled by `factors`.
 
     Parameters
@@ -68,14 +67,14 @@ def enhancement_job(
     a, b, c = (s * f for s, f in zip(scan.spacing_mm, factors, strict=True))
     phases: list[Floats] = list(given)
     if scan.late is not None:
-        reading = pooled_job(scan.late, factors, "Reading the late phase")
-        phases.append((yield from part(reading, 0, 50, 100)))
+        with part(0, 50, 100):
+            phases.append(pooled_job(scan.late, factors, "Reading the late phase"))
     noise = noise_left(given[1] - given[0], where, sigma_mm, (a, b, c))
     for n, phase in enumerate(phases):
-        yield Progress(50 + 15 * n, 100, "Comparing phases")
+        report_progress(50 + 15 * n, 100, "Comparing phases")
         phases[n] = smoothed(phase, sigma_mm, (a, b, c))
-    yield Progress(95, 100, "Comparing phases")
+    report_progress(95, 100, "Comparing phases")
     late: Any = phases[2] if len(phases) > 2 else None
     maps = enhancement_of(phases[0], phases[1], late, scan.bright)
-    yield Progress(100, 100, "Comparing phases")
+    report_progress(100, 100, "Comparing phases")
     return Enhancement(maps.pre, maps.rise, maps.percent, maps.late_rise, noise)

@@ -8,7 +8,7 @@ import numpy as np
 
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.grid import DisplayFrame
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_image_phases
@@ -39,7 +39,6 @@ from napari_mamamia.segmentation.model.segmenter import (
     Prediction,
     Prompt,
 )
-from napari_mamamia.segmentation.model.stages import part
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class KineticSegmenter:
         """What a reader of the result must know."""
         return "kinetic threshold, not a trained model"
 
-    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Return a job that segments `case`; progress counts to 100.
 
         Without a prompt the breast is searched. With a `Click` the answer is the region that the
@@ -92,10 +91,10 @@ class KineticSegmenter:
         case.require_phases(2)
         choice = choose_image_phases(case)
         frame = case.grid.display_frame("axial")
-        search, ranked = yield from self._ranked(case, frame, choice, prompt)
+        search, ranked = self._ranked(case, frame, choice, prompt)
         candidates = tuple(_candidates(case, frame, choice, search, ranked, self.settings))
         why = "; ".join(unsure(ranked, self.settings)) if prompt is None else ""
-        yield Progress(100, 100, "Done")
+        report_progress(100, 100, "Done")
         return Prediction(
             case_id=case.case_id,
             mask=_mask(case, candidates),
@@ -111,23 +110,31 @@ class KineticSegmenter:
 
     def _ranked(
         self, case: Case, frame: DisplayFrame, choice: PhaseChoice, prompt: Prompt | None
-    ) -> Job[tuple[Search, list[Scored]]]:
+    ) -> tuple[Search, list[Scored]]:
         settings = self.settings
         scan = _scan(case, frame, choice)
         at = clicked_voxel(case, frame, prompt)
         if prompt is None:
-            search = yield from part(search_breast(scan, settings), 0, 60, 100)
-            looking = seeds_anywhere(search, settings)
+            with part(0, 60, 100):
+                search = search_breast(scan, settings)
+            with part(60, 80, 100):
+                seeds = seeds_anywhere(search, settings)
         else:
             target = prompt_box(case, frame, prompt, settings.click_region_mm)
-            search = yield from part(search_around(scan, target, settings, at), 0, 60, 100)
-            in_box = seeds_in_box(search, settings)
-            looking = in_box if at is None else seeds_at(search, settings, at)
-        seeds = yield from part(looking, 60, 80, 100)
-        found = yield from part(outlined(search, seeds, settings), 80, 95, 100)
+            with part(0, 60, 100):
+                search = search_around(scan, target, settings, at)
+            with part(60, 80, 100):
+                if at is None:
+                    seeds = seeds_in_box(search, settings)
+                else:
+                    seeds = seeds_at(search, settings, at)
+        with part(80, 95, 100):
+            found = outlined(search, seeds, settings)
         if not found and isinstance(prompt, BoxPrompt):
-            seeds = yield from part(strongest_in_box(search, settings), 95, 97, 100)
-            found = yield from part(outlined(search, seeds, settings), 97, 99, 100)
+            with part(95, 97, 100):
+                seeds = strongest_in_box(search, settings)
+            with part(97, 99, 100):
+                found = outlined(search, seeds, settings)
         return search, best_apart(found, search, settings, by_score=at is None)
 
 

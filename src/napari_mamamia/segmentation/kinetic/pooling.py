@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 
 _CHUNK_VOXELS: Final = 1 << 21
 
@@ -26,7 +26,7 @@ def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
     return (a, b, c)
 
 
-def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> Job[NDArray[np.float32]]:
+def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.float32]:
     """Return a job that averages blocks of `factors` voxels; progress counts the first axis.
 
     Parameters
@@ -46,10 +46,10 @@ def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> Job[NDArray
     n = volume.shape[0]
     step = max(_CHUNK_VOXELS // max(volume[0].size, 1) // factors[0], 1) * factors[0]
     parts = []
-    yield Progress(0, n, text)
+    report_progress(0, n, text)
     for start in range(0, n, step):
         parts.append(pooled(volume[start : start + step], factors))
-        yield Progress(min(start + step, n), n, text)
+        report_progress(min(start + step, n), n, text)
     return np.concatenate(parts)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.kinetic.candidates import Scored, measured, separate
 from napari_mamamia.segmentation.kinetic.enhancement import Enhancement, enhancement_of
 from napari_mamamia.segmentation.kinetic.judgement import score
@@ -165,13 +165,13 @@ _SPARE: Final = 3  # regions outlined beyond those asked for, since outlining ma
 _SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also claim
 
 
-def seeds_anywhere(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+def seeds_anywhere(search: Search, settings: KineticSettings) -> list[Scored]:
     """Return a job that finds the regions of the search grid worth outlining, best first."""
-    found = yield from _scored(search, search.percent, search.rise, settings)
+    found = _scored(search, search.percent, search.rise, settings)
     return _apart(found, search, settings)
 
 
-def seeds_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
     """Return a job that finds the regions of a box, best first.
 
     Regions are sought in and around the box and ordered by score times the square of the part that
@@ -179,14 +179,14 @@ def seeds_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]
     """
     box = touched(search.limit, search.factors, search.allowed.shape)
     seeds = []
-    for item in (yield from _scored(search, search.percent, search.rise, settings)):
+    for item in _scored(search, search.percent, search.rise, settings):
         part = float(np.mean(box[item.region.box.slices][item.region.crop]))
         if part > 0:
             seeds.append(replace(item, value=item.value * part**2))
     return _apart(sorted(seeds, key=lambda item: -item.value), search, settings)
 
 
-def strongest_in_box(search: Search, settings: KineticSettings) -> Job[list[Scored]]:
+def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
     """Return a job that finds what rises by half of a box's strongest PE, however little or small.
 
     The list is empty only if nothing in the box enhances.
@@ -196,13 +196,11 @@ def strongest_in_box(search: Search, settings: KineticSettings) -> Job[list[Scor
     if strongest <= 0:
         return []
     loose = replace(settings, opening_mm=0.0, smallest_mm3=0.0)
-    found = yield from _scored(replace(search, allowed=box), strongest / 2, 0.0, loose)
+    found = _scored(replace(search, allowed=box), strongest / 2, 0.0, loose)
     return _apart(found, search, loose)
 
 
-def seeds_at(
-    search: Search, settings: KineticSettings, at: tuple[int, int, int]
-) -> Job[list[Scored]]:
+def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]) -> list[Scored]:
     """Return a job that finds the regions within reach of a clicked voxel of the patient frame.
 
     They are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in mm from
@@ -210,7 +208,7 @@ def seeds_at(
     around it. p is the part of the region within `click_core_mm` of the click: the gland that holds
     a lesion does not win over the lesion.
     """
-    found = yield from _scored(search, search.percent, search.rise, settings)
+    found = _scored(search, search.percent, search.rise, settings)
     centre = [(a - o) // f for a, o, f in zip(at, search.origin, search.factors, strict=True)]
     near = []
     for item in found:
@@ -223,11 +221,11 @@ def seeds_at(
     return _apart(near, search, settings)
 
 
-def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> Job[list[Scored]]:
+def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> list[Scored]:
     """Return a job that outlines the regions at full resolution and scores them anew, in order."""
     done = []
     for n, seed in enumerate(seeds):
-        yield Progress(n, len(seeds), "Outlining candidates")
+        report_progress(n, len(seeds), "Outlining candidates")
         outline = delineate(search.scan, seed.region, search.factors, search.limit, settings)
         if outline is not None:
             place = place_of(outline.region, search, search.factors)
@@ -246,18 +244,16 @@ def best_apart(
     return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
 
 
-def _scored(
-    search: Search, percent: float, rise: float, settings: KineticSettings
-) -> Job[list[Scored]]:
+def _scored(search: Search, percent: float, rise: float, settings: KineticSettings) -> list[Scored]:
     allowed = search.allowed & (search.found.rise > 0) & (search.found.rise >= rise)
     allowed &= search.found.pre + search.found.rise >= _FAINT * search.tissue
     scored = []
     for n, step in enumerate(_LEVELS):
-        yield Progress(n, len(_LEVELS), _TEXT)
+        report_progress(n, len(_LEVELS), _TEXT)
         mask = enhancing(percent * step, search.found, allowed, search.spacing_mm, settings)
-        yield Progress(n, len(_LEVELS), _TEXT)
+        report_progress(n, len(_LEVELS), _TEXT)
         for region in regions_of(mask, search.found, search.spacing_mm, settings):
-            yield Progress(n, len(_LEVELS), _TEXT)
+            report_progress(n, len(_LEVELS), _TEXT)
             scored += _with_pieces(region, search, settings)
     return sorted(scored, key=lambda item: -item.value)
 

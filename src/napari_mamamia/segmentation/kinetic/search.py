@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.kinetic.breast import find_breast_job
 from napari_mamamia.segmentation.kinetic.candidates import Place
 from napari_mamamia.segmentation.kinetic.enhancement import Enhancement, enhancement_job
@@ -18,7 +18,6 @@ from napari_mamamia.segmentation.kinetic.pooling import Factors, pool_factors, p
 from napari_mamamia.segmentation.kinetic.regions import Region
 from napari_mamamia.segmentation.kinetic.scan import Scan, Voxel, moved, times
 from napari_mamamia.segmentation.model.morphology import ball_offsets, eroded
-from napari_mamamia.segmentation.model.stages import part
 
 _MARGIN_MM: Final = 10.0  # around what is searched, for the outlines
 _SURROUNDINGS_MM: Final = 20.0  # around a prompt, for the background
@@ -67,27 +66,28 @@ class Search:
         return _coarse(self.scan, self.factors)
 
 
-def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
+def search_breast(scan: Scan, settings: KineticSettings) -> Search:
     """Return a job that finds the breast and the maps in it; progress counts to 100."""
     factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
-    pre, early = yield from part(_two_phases(scan, factors), 0, 50, 100)
+    with part(0, 50, 100):
+        pre, early = _two_phases(scan, factors)
     spacing = _coarse(scan, factors)
-    looking = find_breast_job((pre + early) / np.float32(2), spacing, settings.breast)
-    region = yield from part(looking, 50, 65, 100)
+    with part(50, 65, 100):
+        region = find_breast_job((pre + early) / np.float32(2), spacing, settings.breast)
     rows = np.arange(pre.shape[1])
     searched = region.inside & region.before_cut(rows, settings.behind_search_mm, spacing)
     box = Box.around(searched).grown([int(_MARGIN_MM / s) + 1 for s in spacing], pre.shape)
     here = box.slices
     scan = _cut_to(scan, box, factors, pre)
-    maps = enhancement_job(
-        scan, factors, (pre[here], early[here]), region.breast[here], settings.smoothing_mm
-    )
-    found = yield from part(maps, 65, 95, 100)
+    with part(65, 95, 100):
+        found = enhancement_job(
+            scan, factors, (pre[here], early[here]), region.breast[here], settings.smoothing_mm
+        )
     half = ball_offsets(settings.near_skin_mm / 2, spacing)  # twice half the ball is the ball
     deep = eroded(region.inside[here], half)
-    yield Progress(97, 100, "Comparing phases")
+    report_progress(97, 100, "Comparing phases")
     deep = eroded(deep, half)
-    yield Progress(100, 100, "Comparing phases")
+    report_progress(100, 100, "Comparing phases")
     return Search(
         scan=scan,
         origin=times(box.start, factors),
@@ -111,7 +111,7 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Job[Search]:
 
 def search_around(
     scan: Scan, target: Box, settings: KineticSettings, at: Voxel | None = None
-) -> Job[Search]:
+) -> Search:
     """Return a job that finds the maps in and around a box of the patient frame.
 
     The breast is not looked for: the prompt says where to look. The PE threshold is lowered to half
@@ -123,11 +123,12 @@ def search_around(
     fine = int(np.prod(wide.shape)) <= _FINE_VOXELS
     factors = (1, 1, 1) if fine else pool_factors(scan.spacing_mm, settings.search_grid_mm)
     scan = scan.cut(wide)
-    pre, early = yield from part(_two_phases(scan, factors), 0, 60, 100)
+    with part(0, 60, 100):
+        pre, early = _two_phases(scan, factors)
     scan = replace(scan, bright=float(np.percentile(pre, 99)))
     everywhere = np.ones(pre.shape, dtype=np.bool_)
-    maps = enhancement_job(scan, factors, (pre, early), everywhere, settings.smoothing_mm)
-    found = yield from part(maps, 60, 100, 100)
+    with part(60, 100, 100):
+        found = enhancement_job(scan, factors, (pre, early), everywhere, settings.smoothing_mm)
     limit = moved(target, [-n for n in wide.start])
     near = touched(limit, factors, found.pre.shape)
     if at is not None:
@@ -183,16 +184,17 @@ def place_of(region: Region, search: Search, factors: Factors = (1, 1, 1)) -> Pl
     )
 
 
-def _two_phases(scan: Scan, factors: Factors) -> Job[tuple[Floats, Floats]]:
+def _two_phases(scan: Scan, factors: Factors) -> tuple[Floats, Floats]:
     """Read phase 0 and the early phase, pooled; a constant phase 0 is a `CaseError`."""
-    pre = yield from part(pooled_job(scan.pre, factors, "Reading phase 0"), 0, 50, 100)
+    with part(0, 50, 100):
+        pre = pooled_job(scan.pre, factors, "Reading phase 0")
     if pre.max() <= 0 or pre.max() == pre.min():
         raise CaseError(
             "phase 0 should show tissue, but all of its voxels that are looked at have the value "
             f"{pre.flat[0]:g}: check the file, or draw another box"
         )
-    reading = pooled_job(scan.early, factors, "Reading the early phase")
-    early = yield from part(reading, 50, 100, 100)
+    with part(50, 100, 100):
+        early = pooled_job(scan.early, factors, "Reading the early phase")
     return pre, early
 
 

@@ -13,7 +13,7 @@ from typing import IO, Final, NoReturn
 from platformdirs import user_cache_path
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import explained, open_plain, reads
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
@@ -122,7 +122,7 @@ def model_cache() -> Path:
 
 
 @reads("a whole zip of a model", "copy it again from where it came from", ModelError)
-def unpack(path: Path, into: Path) -> Job[Path]:
+def unpack(path: Path, into: Path) -> Path:
     """Return a job that unpacks a zip to a folder under `into` named after its SHA-256.
 
     What is there already is not unpacked again. Pickles other than checkpoints are left out.
@@ -132,7 +132,7 @@ def unpack(path: Path, into: Path) -> Job[Path]:
     ModelError
         If the zip is damaged, a name leaves the folder, or it is larger than a model can be.
     """
-    yield Progress(0, 1, "Checking the model")
+    report_progress(0, 1, "Checking the model")
     target = into / "models" / sha256_of(path)[:32]
     if target.is_dir():
         return target
@@ -141,7 +141,7 @@ def unpack(path: Path, into: Path) -> Job[Path]:
             with _archive(path) as archive:
                 wanted = [name for name, _ in _checked(archive, path) if not _is_pickle(name)]
                 for done, name in enumerate(wanted):
-                    yield from _extracted(archive, name, folder / name, done, len(wanted))
+                    _extracted(archive, name, folder / name, done, len(wanted))
             try:
                 place_folder(folder, target)
             except OSError:
@@ -169,15 +169,13 @@ def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
         )
 
 
-def _extracted(
-    archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
-) -> Job[None]:
+def _extracted(archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int) -> None:
     """Write one member; it must be as large as the directory of the zip says."""
     target.parent.mkdir(parents=True, exist_ok=True)
     left = archive.getinfo(name).file_size
     with archive.open(name) as source, target.open("xb") as sink:
         while block := source.read(_BLOCK):
-            yield Progress(done, total, f"Unpacking {name}")
+            report_progress(done, total, f"Unpacking {name}")
             left -= len(block)
             if left < 0:
                 raise _other_size(archive, name, "larger")

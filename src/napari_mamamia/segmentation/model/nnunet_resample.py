@@ -20,7 +20,7 @@ from scipy import ndimage
 from skimage.transform import resize
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.nnunet_plans import Resampling
 
 _NOTHING: Final = 1e-18  # relative weight below a double's last place: cut from the operator
@@ -50,7 +50,7 @@ def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[fl
 
 def resample_channel(
     channel: NDArray[np.float32], shape: Shape, how: Resampling, axis: int | None
-) -> Job[Any]:
+) -> Any:
     """Return a job for one volume on a new grid: a float32 tensor of `shape`.
 
     `axis` is `separate_axis`'s. Values stay within the range that the volume (or, with thick
@@ -61,11 +61,11 @@ def resample_channel(
     if how.method == "torch":
         return _linear(torch.from_numpy(np.ascontiguousarray(channel)), shape, axis)
     if axis is None:
-        return (yield from _at_once(channel, shape, how.order))
+        return _at_once(channel, shape, how.order)
     if how.order_z != 0:
         slow = resize_as_stock(channel, shape, how, axis)
         return torch.from_numpy(slow.astype(np.float32))
-    return (yield from _by_slice(channel, shape, how.order, axis))
+    return _by_slice(channel, shape, how.order, axis)
 
 
 @lru_cache(maxsize=32)
@@ -164,27 +164,27 @@ def _voted(
     return winner
 
 
-def _at_once(channel: NDArray[np.float32], shape: Shape, order: int) -> Job[Any]:
+def _at_once(channel: NDArray[np.float32], shape: Shape, order: int) -> Any:
     low, high = float(channel.min()), float(channel.max())
-    half = yield from _in_planes(channel, shape[1], shape[2], order)
+    half = _in_planes(channel, shape[1], shape[2], order)
     out = torch.empty(tuple(shape), dtype=torch.float32)
     lines = spline_operator(channel.shape[0], shape[0], order)
     step = max(_SLAB // max(shape[2] * max(shape[0], channel.shape[0]), 1), 1)
     for row in range(0, shape[1], step):
-        yield Progress(shape[1] + row, 2 * shape[1], "Resampling")
+        report_progress(shape[1] + row, 2 * shape[1], "Resampling")
         part = _applied(lines, half[:, row : row + step].reshape(channel.shape[0], -1))
         part = part.clamp_(low, high).reshape(shape[0], -1, shape[2])
         out[:, row : row + step] = part
     return out
 
 
-def _by_slice(channel: NDArray[np.float32], shape: Shape, order: int, axis: int) -> Job[Any]:
+def _by_slice(channel: NDArray[np.float32], shape: Shape, order: int, axis: int) -> Any:
     turned = np.moveaxis(channel, axis, 0)
     plane = [n for place, n in enumerate(shape) if place != axis]
     if tuple(turned.shape[1:]) == tuple(plane):
         flat = torch.from_numpy(np.ascontiguousarray(turned))
     else:
-        fine = yield from _in_planes(turned, plane[0], plane[1], order)
+        fine = _in_planes(turned, plane[0], plane[1], order)
         low = torch.from_numpy(turned.min(axis=(1, 2)).astype(np.float64))[:, None, None]
         high = torch.from_numpy(turned.max(axis=(1, 2)).astype(np.float64))[:, None, None]
         flat = torch.clamp(fine, low, high).float()
@@ -192,14 +192,14 @@ def _by_slice(channel: NDArray[np.float32], shape: Shape, order: int, axis: int)
     return flat[picked].movedim(0, axis).contiguous()
 
 
-def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int) -> Job[Any]:
+def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int) -> Any:
     """Return ``(slice, rows, columns)`` in double precision, resampled in plane only."""
     depth, height, width = channel.shape
     down, across = spline_operator(height, rows, order), spline_operator(width, columns, order)
     out = torch.empty((depth, rows, columns), dtype=torch.float64)
     step = max(_SLAB // (max(height, rows) * max(width, columns)), 1)
     for first in range(0, depth, step):
-        yield Progress(first, 2 * depth, "Resampling")
+        report_progress(first, 2 * depth, "Resampling")
         slab = torch.from_numpy(np.ascontiguousarray(channel[first : first + step], np.float64))
         lying = _applied(across, slab.movedim(2, 0).reshape(width, -1))
         lying = lying.reshape(columns, -1, height).permute(2, 1, 0).reshape(height, -1)

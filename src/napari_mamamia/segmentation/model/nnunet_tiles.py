@@ -21,7 +21,7 @@ from scipy.ndimage import gaussian_filter
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Progress, forward_progress, report_progress
 from napari_mamamia.segmentation.model.device import free_bytes, release_memory
 from napari_mamamia.segmentation.model.nnunet_geometry import (
     model_frame,
@@ -143,7 +143,7 @@ def sum_tiles(
     deadline: float | None = None,
     text: str = "Predicting",
     weigh: Weigh | None = None,
-) -> Job[Any]:
+) -> Any:
     """Return a job for the weighted mean of a network's outputs: ``(heads, a, b, c)``.
 
     Parameters
@@ -187,14 +187,14 @@ def sum_tiles(
         while output is None:
             done = Progress(number * copies, total, said)
             try:
-                output = yield from _output(forward, tile.to(device), flips, done, deadline)
+                output = _output(forward, tile.to(device), flips, done, deadline)
             except torch.OutOfMemoryError as error:
                 if not sums.moved_to_processor():
                     raise ModelError(_no_memory(device, tile)) from error
                 release_memory(device)
         sums.add(output, place, copies)
         _require_time(deadline if number + 1 < len(grid.places) else None)
-    yield Progress(total, total, text)
+    report_progress(total, total, text)
     return sums.mean()
 
 
@@ -275,12 +275,12 @@ def _output(
     flips: Sequence[tuple[int, ...]],
     done: Progress,
     deadline: float | None,
-) -> Job[Any]:
+) -> Any:
     """Return the sum of a tile's output and its mirrored copies'."""
-    yield done
+    forward_progress(done)
     output = forward(tile)
     for number, axes in enumerate(flips, start=1):
-        yield Progress(done.done + number, done.total, done.text)
+        report_progress(done.done + number, done.total, done.text)
         _require_time(deadline)
         output += torch.flip(forward(torch.flip(tile, axes)), axes)
     return output

@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
 
 WORKING_SHARE: Final = 0.9
@@ -101,10 +100,10 @@ class RunPlan:
 def plan_run(
     asked: EngineSettings,
     folds: tuple[str, ...],
-    tiles_of: Callable[[EngineSettings, bool], Job[TilePlan]],
-    pace_of: Callable[[EngineSettings], Job[Pace]],
+    tiles_of: Callable[[EngineSettings, bool], TilePlan],
+    pace_of: Callable[[EngineSettings], Pace],
     budget: Budget,
-) -> Job[RunPlan]:
+) -> RunPlan:
     """Return a job for the first run down the ladder that fits, else the cheapest one allowed.
 
     Parameters
@@ -121,7 +120,7 @@ def plan_run(
         The limit and the rungs that may be taken. Rungs that gain nothing are not taken.
     """
     settings = replace(asked, folds=folds)
-    found = yield from _measured(settings, False, tiles_of, pace_of, ())
+    found = _measured(settings, False, tiles_of, pace_of, ())
     if budget.limit_s is None:
         return found
     target = WORKING_SHARE * budget.limit_s
@@ -132,7 +131,7 @@ def plan_run(
         for choice, in_breast, what in _choices(rung, found):
             if found.seconds <= target:
                 return found
-            tried = yield from _measured(choice, in_breast, tiles_of, pace_of, found.given_up)
+            tried = _measured(choice, in_breast, tiles_of, pace_of, found.given_up)
             if tried.seconds < found.seconds:
                 said = f"{what}: about {duration_text(tried.seconds)} instead of "
                 said += duration_text(before)
@@ -216,12 +215,12 @@ def _choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str]
 def _measured(
     settings: EngineSettings,
     in_breast: bool,
-    tiles_of: Callable[[EngineSettings, bool], Job[TilePlan]],
-    pace_of: Callable[[EngineSettings], Job[Pace]],
+    tiles_of: Callable[[EngineSettings, bool], TilePlan],
+    pace_of: Callable[[EngineSettings], Pace],
     given_up: tuple[str, ...],
-) -> Job[RunPlan]:
-    tiles = yield from tiles_of(settings, in_breast)
-    pace = yield from pace_of(settings)
+) -> RunPlan:
+    tiles = tiles_of(settings, in_breast)
+    pace = pace_of(settings)
     return RunPlan(settings, tiles, pace.seconds(tiles), in_breast, given_up)
 
 

@@ -13,7 +13,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.kinetics.voxel_maps import KineticMap, map_job, percent_enhancement
 from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
@@ -74,7 +74,7 @@ def model_input(
     channels: int,
     breast: BreastArea | None = None,
     look_in: Box | None = None,
-) -> Job[ModelInput]:
+) -> ModelInput:
     """Return a job that makes a model's input of a case.
 
     Parameters
@@ -101,8 +101,8 @@ def model_input(
     case.require_phases(phases_needed(names, recipe))
     arrays = []
     for place, name in enumerate(names):
-        yield Progress(place, len(names), f"Channel {place}: {name}")
-        arrays.append((yield from channel_image(case, name, recipe.whole_numbers)))
+        report_progress(place, len(names), f"Channel {place}: {name}")
+        arrays.append(channel_image(case, name, recipe.whole_numbers))
     box = Box.whole(case.grid.shape)
     region = look_in
     if recipe.region is not RegionKind.WHOLE:
@@ -115,14 +115,14 @@ def model_input(
         else:
             region = around if look_in is None else look_in
     if recipe.normalise is not None:
-        yield Progress(0, 1, "Normalising over the phases")
+        report_progress(0, 1, "Normalising over the phases")
         arrays = list(_normalised(arrays, case, box, recipe.normalise))
     grid = _part_of(case.grid, box)
     spacing_mm = _respacing(case.grid, recipe)
     if spacing_mm is not None:
         fine = _respaced(grid, spacing_mm)
         for place, array in enumerate(arrays):
-            arrays[place] = yield from _resampled(array, fine.shape, spacing_mm)
+            arrays[place] = _resampled(array, fine.shape, spacing_mm)
         region = None if region is None else _box_on(region, spacing_mm, fine)
         grid = fine
     warning = phase_order_warning(case)
@@ -212,7 +212,7 @@ def _phase(case: Case, name: str) -> int:
     return len(case.phases) - 1 if name == "last_post" else int(name[1:])
 
 
-def channel_image(case: Case, name: str, whole_numbers: bool = False) -> Job[NDArray[Any]]:
+def channel_image(case: Case, name: str, whole_numbers: bool = False) -> NDArray[Any]:
     """Return a job for one channel ``(z, y, x)``, before normalising.
 
     Parameters
@@ -228,7 +228,7 @@ def channel_image(case: Case, name: str, whole_numbers: bool = False) -> Job[NDA
     if name == "ser":
         choice = choose_image_phases(case)
         kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
-        ratio: NDArray[np.float32] = yield from map_job(case.signal, kind_of_map, choice)
+        ratio: NDArray[np.float32] = map_job(case.signal, kind_of_map, choice)
         return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)
     if name.startswith("pe"):
         phase = _phase(case, name[3:-1]) if "(" in name else 1
@@ -315,12 +315,12 @@ def _respaced(grid: Grid, spacing_mm: Respacing) -> Grid:
 
 def _resampled(
     array: NDArray[Any], shape: Sequence[int], spacing_mm: Respacing
-) -> Job[NDArray[np.float32]]:
+) -> NDArray[np.float32]:
     """Return cubic B-spline values at the voxel centres of the new spacing, the edges mirrored.
 
     Centres half a voxel or more outside the volume become 0, as ITK's resampling fills them.
     """
-    yield Progress(0, shape[0], "Resampling to the recipe's spacing")
+    report_progress(0, shape[0], "Resampling to the recipe's spacing")
     knots = ndimage.spline_filter(array.astype(np.float32), _SPLINE, np.float32, mode="mirror")
     steps = [b / a for a, b in zip(*spacing_mm, strict=True)]
     out = np.zeros(tuple(shape), dtype=np.float32)
@@ -340,7 +340,7 @@ def _resampled(
             mode="mirror",
             prefilter=False,
         )
-        yield Progress(first, shape[0], "Resampling to the recipe's spacing")
+        report_progress(first, shape[0], "Resampling to the recipe's spacing")
     return out
 
 

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Mask
-from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import Setting
 
 
@@ -108,6 +107,6 @@ class Segmenter(Protocol):
         """What a reader of the result must know, in one line."""
         ...
 
-    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Return a job that segments `case`; it raises `CaseError` or `ModelError`."""
         ...

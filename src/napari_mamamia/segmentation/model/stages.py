@@ -1,29 +1,7 @@
-"""Jobs as stretches of a longer job, and how long each took."""
+"""How long each stage of longer work took."""
 
 import time
 from dataclasses import dataclass, field
-from typing import TypeVar
-
-from napari_mamamia.core.progress import Job, Progress
-
-T = TypeVar("T")
-
-
-def part(job: Job[T], start: int, stop: int, total: int, before: str = "") -> Job[T]:
-    """Return `job` as the stretch from `start` to `stop` of a longer one of `total` steps.
-
-    `before` is put before what it says.
-    """
-    try:
-        while True:
-            progress = next(job)
-            done = start + int((stop - start) * progress.fraction)
-            yield Progress(done, total, before + progress.text)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-    finally:
-        job.close()
 
 
 @dataclass(slots=True)

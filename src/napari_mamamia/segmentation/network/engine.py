@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
 from napari_mamamia.segmentation.model.engine_settings import (
@@ -36,7 +36,7 @@ from napari_mamamia.segmentation.model.nnunet_tiles import (
     tile_grid,
 )
 from napari_mamamia.segmentation.model.planner import OverLimitError
-from napari_mamamia.segmentation.model.stages import Laps, part
+from napari_mamamia.segmentation.model.stages import Laps
 from napari_mamamia.segmentation.network.choices import require_network_choices
 from napari_mamamia.segmentation.network.cost import network_bytes, network_frame
 from napari_mamamia.segmentation.network.files import network_path
@@ -47,7 +47,7 @@ from napari_mamamia.segmentation.network.runtime import NetworkRuntime, open_net
 _SLICES: Final = 16
 
 
-def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> Job[NDArray[Any]]:
+def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDArray[Any]:
     """Return a job for labels ``(a, b, c)`` of float32 outputs ``(heads, a, b, c)``.
 
     Outside `region` everything is background.
@@ -56,20 +56,20 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> Job
     where = (slice(None),) * 3 if region is None else region.slices
     source, target = outputs[(slice(None), *where)], found[where]
     for first in range(0, target.shape[0], _SLICES):
-        yield Progress(first, target.shape[0], "Writing labels")
+        report_progress(first, target.shape[0], "Writing labels")
         target[first : first + _SLICES] = decided(source[:, first : first + _SLICES], spec)
     return found
 
 
 def probability_of(
     outputs: Any, spec: NetworkSpec, region: Box | None = None
-) -> Job[NDArray[np.float16]]:
+) -> NDArray[np.float16]:
     """Return a job for the probability that a voxel is not background; 0 outside `region`."""
     found = np.zeros(tuple(outputs.shape[1:]), dtype=np.float16)
     where = (slice(None),) * 3 if region is None else region.slices
     source, target = outputs[(slice(None), *where)], found[where]
     for first in range(0, target.shape[0], _SLICES):
-        yield Progress(first, target.shape[0], "Writing probabilities")
+        report_progress(first, target.shape[0], "Writing probabilities")
         target[first : first + _SLICES] = foreground(source[:, first : first + _SLICES], spec)
     return found
 
@@ -109,9 +109,7 @@ def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 # A case's volumes as a network sees them: turned, in single precision, one tensor.
 
 
-def volumes_of(
-    arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec
-) -> Job[Any]:
+def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec) -> Any:
     """Return a job for the channels as one float32 tensor ``(channel, a, b, c)``, axes turned.
 
     Raises
@@ -128,7 +126,7 @@ def volumes_of(
         )
     data = torch.empty((len(arrays), *frame.shape), dtype=torch.float32)
     for place, (name, array) in enumerate(zip(spec.channels, arrays, strict=True)):
-        yield Progress(place, len(arrays), "Preparing")
+        report_progress(place, len(arrays), "Preparing")
         if array.shape != grid.shape:
             raise ModelError(
                 f"channel {name} has shape {array.shape}, the case has {grid.shape} (z, y, x): "
@@ -187,7 +185,7 @@ class NetworkEngine:
         *,
         region: Box | None = None,
         deadline: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case; progress comes with every tile and mirrored copy.
 
         Parameters
@@ -212,7 +210,7 @@ class NetworkEngine:
             If the volumes are all zero or not finite.
         """
         with threads_set(self.settings.threads) as threads:
-            return (yield from self._predict(arrays, grid, region, deadline, threads))
+            return self._predict(arrays, grid, region, deadline, threads)
 
     def run_one_tile(self) -> None:
         """Run the network once on an empty tile, to measure how long it takes."""
@@ -237,49 +235,47 @@ class NetworkEngine:
         region: Box | None,
         deadline: float | None,
         threads: int,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         runtime, laps = self._loaded(), Laps()
         frame = network_frame(grid, self.spec.orientation)
-        data = yield from part(volumes_of(arrays, grid, frame, self.spec), 0, _PREPARED, _TOTAL)
+        with part(0, _PREPARED, _TOTAL):
+            data = volumes_of(arrays, grid, frame, self.spec)
         laps.add("prepare")
         inside = None if region is None else frame.box_to_model(region, grid)
         tiles = tile_grid(frame.shape, self.spec.patch, self.settings.step, inside)
-        outputs = yield from part(
-            self._averaged(runtime, data, tiles, deadline), _PREPARED, _PREDICTED, _TOTAL
-        )
+        with part(_PREPARED, _PREDICTED, _TOTAL):
+            outputs = self._averaged(runtime, data, tiles, deadline)
         del data
         laps.add("predict")
-        labels = yield from part(labels_of(outputs, self.spec, inside), _PREDICTED, _TOTAL, _TOTAL)
+        with part(_PREDICTED, _TOTAL, _TOTAL):
+            labels = labels_of(outputs, self.spec, inside)
         probability = None
         if self.settings.keep_probability:
-            whole = yield from part(
-                probability_of(outputs, self.spec, inside), _TOTAL, _TOTAL, _TOTAL
-            )
+            with part(_TOTAL, _TOTAL, _TOTAL):
+                whole = probability_of(outputs, self.spec, inside)
             probability = np.ascontiguousarray(frame.from_model(whole))
         laps.add("export")
-        yield Progress(_TOTAL, _TOTAL, "Done")
+        report_progress(_TOTAL, _TOTAL, "Done")
         ran = self._ran(runtime, tiles, threads, laps.done)
         return EngineResult(np.ascontiguousarray(frame.from_model(labels)), ran, probability)
 
     def _averaged(
         self, runtime: NetworkRuntime, data: Any, tiles: TileGrid, deadline: float | None
-    ) -> Job[Any]:
+    ) -> Any:
         """Return the mean output of the tiles, float32 on the processor."""
         needed = 4 * (self.spec.heads + 1) * math.prod(tiles.padded)
         weigh = _gaussian if self.spec.weight is TileWeight.GAUSSIAN else _constant
         try:
-            return (
-                yield from sum_tiles(
-                    runtime.forward,
-                    data,
-                    tiles,
-                    self.spec.heads,
-                    flips=self.flips,
-                    device=runtime.tiles_on,
-                    sums_on=sums_on(runtime.tiles_on, needed),
-                    deadline=deadline,
-                    weigh=weigh,
-                )
+            return sum_tiles(
+                runtime.forward,
+                data,
+                tiles,
+                self.spec.heads,
+                flips=self.flips,
+                device=runtime.tiles_on,
+                sums_on=sums_on(runtime.tiles_on, needed),
+                deadline=deadline,
+                weigh=weigh,
             )
         except TimeIsUp as stop:
             raise OverLimitError(
@@ -320,7 +316,7 @@ class NetworkEngine:
         )
 
 
-def load_network(card: ModelCard, settings: EngineSettings) -> Job[NetworkEngine]:
+def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
     """Return a job that loads a network from its file; see `network_runtime`.
 
     Raises
@@ -335,10 +331,10 @@ def load_network(card: ModelCard, settings: EngineSettings) -> Job[NetworkEngine
         said = f"no recipe describes {card.path}: write {card.name}'s recipe beside it"
         raise ModelError("; ".join(card.missing) or said)
     require_network_choices(card, settings)
-    yield Progress(0, 1, "Loading the network")
+    report_progress(0, 1, "Loading the network")
     path = network_path(card.path, card.weights[0].name)
     runtime = open_network(card.kind, path, card.network, settings)
-    yield Progress(1, 1, "Loaded")
+    report_progress(1, 1, "Loaded")
     return NetworkEngine(card, card.network, settings, runtime)
 
 

@@ -17,7 +17,7 @@ from torch import nn
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
 from napari_mamamia.segmentation.model.engine_settings import (
@@ -39,7 +39,7 @@ from napari_mamamia.segmentation.model.nnunet_tiles import (
     sum_tiles,
 )
 from napari_mamamia.segmentation.model.planner import OverLimitError
-from napari_mamamia.segmentation.model.stages import Laps, part
+from napari_mamamia.segmentation.model.stages import Laps
 from napari_mamamia.segmentation.nnunet.cascade import after_first, after_stage
 from napari_mamamia.segmentation.nnunet.cost import stage_bytes
 from napari_mamamia.segmentation.nnunet.export import export_labels, export_probability
@@ -133,7 +133,7 @@ class NnUNetEngine:
         *,
         region: Box | None = None,
         deadline: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case; progress comes with every tile and mirrored copy.
 
         Parameters are those of `Engine.predict`. Only tiles that reach into `region` are computed;
@@ -150,7 +150,7 @@ class NnUNetEngine:
             If the volumes are all zero or not finite.
         """
         with threads_set(self.settings.threads) as threads:
-            return (yield from self._predict(arrays, grid, region, deadline, threads))
+            return self._predict(arrays, grid, region, deadline, threads)
 
     def run_one_tile(self) -> None:
         """Run the first fold's network once on an empty tile, to measure how long it takes."""
@@ -178,25 +178,25 @@ class NnUNetEngine:
         region: Box | None,
         deadline: float | None,
         threads: int,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Run both stages of a cascade, or the only one.
 
         The first stage's share of progress and time is what its tiles cost beside the second's. Its
         first fold may take longer, since nothing comes of the second stage without it.
         """
         if self.first_stage is None:
-            return (yield from self._one_stage(arrays, grid, region, deadline, threads))
+            return self._one_stage(arrays, grid, region, deadline, threads)
         began = time.monotonic()
         share = self.plan(grid, region).first_share
         folds_until = None if deadline is None else began + share * (deadline - began)
-        running = self.first_stage._one_stage(
-            arrays, grid, None, deadline, threads, folds_until=folds_until
-        )
         steps = int(_TOTAL * share)
-        first = yield from part(running, 0, steps, _TOTAL, "First stage: ")
+        with part(0, steps, _TOTAL, "First stage: "):
+            first = self.first_stage._one_stage(
+                arrays, grid, None, deadline, threads, folds_until=folds_until
+            )
         seconds = time.monotonic() - began
-        running = self._one_stage(arrays, grid, region, deadline, threads, first.labels)
-        result = yield from part(running, steps, _TOTAL, _TOTAL)
+        with part(steps, _TOTAL, _TOTAL):
+            result = self._one_stage(arrays, grid, region, deadline, threads, first.labels)
         return replace(result, ran=after_first(result.ran, first.ran, seconds))
 
     def _one_stage(
@@ -208,30 +208,26 @@ class NnUNetEngine:
         threads: int,
         previous: NDArray[Any] | None = None,
         folds_until: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         watch = Laps()
-        prepared = yield from part(
-            prepare(arrays, grid, self.plans, previous), 0, _PREPARED, _TOTAL
-        )
+        with part(0, _PREPARED, _TOTAL):
+            prepared = prepare(arrays, grid, self.plans, previous)
         watch.add("prepare")
         shape, step = tuple(prepared.data.shape[1:]), self.settings.step
         tiles = region_tiles(shape, self.plans, step, grid, region, prepared.box)
-        logits, done = yield from part(
-            self._averaged(prepared, tiles, deadline, folds_until), _PREPARED, _PREDICTED, _TOTAL
-        )
+        with part(_PREPARED, _PREDICTED, _TOTAL):
+            logits, done = self._averaged(prepared, tiles, deadline, folds_until)
         prepared = replace(prepared, data=None)
         watch.add("predict")
         inside = None if region is None else prepared.frame.box_to_model(region, grid)
-        labels = yield from part(
-            export_labels(logits, prepared, self.plans, inside), _PREDICTED, _TOTAL, _TOTAL
-        )
+        with part(_PREDICTED, _TOTAL, _TOTAL):
+            labels = export_labels(logits, prepared, self.plans, inside)
         probability = None
         if self.settings.keep_probability:
-            probability = yield from part(
-                export_probability(logits, prepared, self.plans), _TOTAL, _TOTAL, _TOTAL
-            )
+            with part(_TOTAL, _TOTAL, _TOTAL):
+                probability = export_probability(logits, prepared, self.plans)
         watch.add("export")
-        yield Progress(_TOTAL, _TOTAL, "Done")
+        report_progress(_TOTAL, _TOTAL, "Done")
         return EngineResult(labels, self._ran(tiles, done, threads, watch.done), probability)
 
     def _averaged(
@@ -240,7 +236,7 @@ class NnUNetEngine:
         tiles: TileGrid,
         deadline: float | None,
         folds_until: float | None = None,
-    ) -> Job[tuple[Any, tuple[str, ...]]]:
+    ) -> tuple[Any, tuple[str, ...]]:
         """Return the mean output of the folds, in half precision, and which folds are in it.
 
         The first fold may take until `deadline`, all others until `folds_until` if that is given.
@@ -254,21 +250,21 @@ class NnUNetEngine:
                 deadline = folds_until
             if done and deadline is not None and time.monotonic() >= deadline:
                 break
-            yield Progress(place, count, said)
+            report_progress(place, count, said)
             forward = self._forward(fold, checkpoint)
-            summing = sum_tiles(
-                forward,
-                prepared.data,
-                tiles,
-                heads,
-                flips=self.flips,
-                device=self.device,
-                sums_on=sums_on(self.device, 2 * (heads + 1) * math.prod(tiles.padded)),
-                deadline=deadline,
-                text=said,
-            )
             try:
-                logits = yield from part(summing, place * 1000, (place + 1) * 1000, count * 1000)
+                with part(place * 1000, (place + 1) * 1000, count * 1000):
+                    logits = sum_tiles(
+                        forward,
+                        prepared.data,
+                        tiles,
+                        heads,
+                        flips=self.flips,
+                        device=self.device,
+                        sums_on=sums_on(self.device, 2 * (heads + 1) * math.prod(tiles.padded)),
+                        deadline=deadline,
+                        text=said,
+                    )
             except TimeIsUp as stop:
                 if done:
                     break

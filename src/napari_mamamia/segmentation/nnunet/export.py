@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.nnunet_labels import Labels
 from napari_mamamia.segmentation.model.nnunet_plans import Plans, Resampling
 from napari_mamamia.segmentation.model.nnunet_resample import (
@@ -47,7 +47,7 @@ class _Line:
 
 def export_labels(
     logits: Any, prepared: Prepared, plans: Plans, region: Box | None = None
-) -> Job[NDArray[Any]]:
+) -> NDArray[Any]:
     """Return a job for labels ``(z, y, x)`` on the case's grid, uint8 or uint16.
 
     Parameters
@@ -61,13 +61,13 @@ def export_labels(
     region
         Box of the case's grid along the model's axes; outside it everything becomes background.
     """
-    yield Progress(0, 1, "Writing labels")
+    report_progress(0, 1, "Writing labels")
     whole = np.zeros(prepared.frame.shape, dtype=plans.labels.dtype)
     how = plans.configuration.logits
     axis = separate_axis(how, prepared.wanted, prepared.frame.spacing)
     shape = prepared.box.shape
     if tuple(logits.shape[1:]) == shape:
-        cropped = yield from _direct(logits, plans.labels)
+        cropped = _direct(logits, plans.labels)
     elif how.method == "none":
         raise ModelError(
             f"outputs of {tuple(logits.shape[1:])} voxels should be brought to {shape}, but the "
@@ -75,9 +75,9 @@ def export_labels(
             "plans.json that came with the model"
         )
     elif how.method == "spline" and how.order == 1 and (axis is None or how.order_z == 0):
-        cropped = yield from _in_box(logits, shape, axis, plans.labels)
+        cropped = _in_box(logits, shape, axis, plans.labels)
     else:
-        cropped = yield from _slowly(logits, shape, how, axis, plans.labels)
+        cropped = _slowly(logits, shape, how, axis, plans.labels)
     whole[prepared.box.slices] = cropped
     if region is not None:
         outside = np.ones(whole.shape, dtype=np.bool_)
@@ -86,7 +86,7 @@ def export_labels(
     return np.ascontiguousarray(prepared.frame.from_model(whole))
 
 
-def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> Job[NDArray[np.float16]]:
+def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray[np.float16]:
     """Return a job for the probability that a voxel is not background, float16 ``(z, y, x)``.
 
     It is taken on the model's grid (1 minus softmax of background; the largest sigmoid with
@@ -100,10 +100,10 @@ def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> Job[NDA
             target.copy_(torch.sigmoid(as_float).amax(dim=0))
         else:
             target.copy_(1 - torch.softmax(as_float, dim=0)[0])
-    yield Progress(0, 1, "Writing probabilities")
+    report_progress(0, 1, "Writing probabilities")
     how = Resampling("spline", 1, 0, plans.configuration.logits.separate_z)
     axis = separate_axis(how, prepared.wanted, prepared.frame.spacing)
-    fine = yield from resample_channel(shares.numpy(), prepared.box.shape, how, axis)
+    fine = resample_channel(shares.numpy(), prepared.box.shape, how, axis)
     whole[prepared.box.slices] = fine.numpy().astype(np.float16)
     return np.ascontiguousarray(prepared.frame.from_model(whole))
 
@@ -131,20 +131,18 @@ def linear_places(before: int, after: int) -> _Line:
     return _Line(first, np.minimum(first + 1, before - 1), 1.0 - share, share)
 
 
-def _direct(logits: Any, labels: Labels) -> Job[NDArray[Any]]:
+def _direct(logits: Any, labels: Labels) -> NDArray[Any]:
     out = np.zeros(tuple(logits.shape[1:]), dtype=labels.dtype)
     box = foreground_box(logits, labels)
     first, stop = box.start[0], box.stop[0]
     for z in range(first, stop):
         if (z - first) % 16 == 0:
-            yield Progress(z - first, stop - first, "Writing labels")
+            report_progress(z - first, stop - first, "Writing labels")
         out[z] = _decided(logits[:, z].numpy(), labels)
     return out
 
 
-def _in_box(
-    logits: Any, shape: Sequence[int], axis: int | None, labels: Labels
-) -> Job[NDArray[Any]]:
+def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels) -> NDArray[Any]:
     """Return labels of `shape`, interpolated within the box that can be foreground."""
     out = np.zeros(tuple(shape), dtype=labels.dtype)
     box = foreground_box(logits, labels)
@@ -166,7 +164,7 @@ def _in_box(
     down, across = lines[1].cut(y0, y1), lines[2].cut(x0, x1)
     for z in range(z0, z1):
         if (z - z0) % 4 == 0:
-            yield Progress(z - z0, z1 - z0, "Writing labels")
+            report_progress(z - z0, z1 - z0, "Writing labels")
         values = [_slice(head, lines[0], z, down, across, axis is None) for head in source]
         target[z, y0:y1, x0:x1] = _decided(np.stack(values), labels)
     return out
@@ -202,13 +200,13 @@ def _slice(
 
 def _slowly(
     logits: Any, shape: Sequence[int], how: Resampling, axis: int | None, labels: Labels
-) -> Job[NDArray[Any]]:
+) -> NDArray[Any]:
     """Return labels by resampling every output whole, for plans that ask for unusual ways."""
     heads = []
     for place, head in enumerate(logits):
-        yield Progress(place, len(logits), "Writing labels")
+        report_progress(place, len(logits), "Writing labels")
         if how.method == "torch":
-            fine = yield from resample_channel(head.float().numpy(), shape, how, axis)
+            fine = resample_channel(head.float().numpy(), shape, how, axis)
             heads.append(fine.numpy())
         else:
             heads.append(resize_as_stock(head.numpy(), shape, how, axis).astype(np.float16))

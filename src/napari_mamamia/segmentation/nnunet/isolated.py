@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.submission.external import require_plain_file
 from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
@@ -72,7 +71,7 @@ def closed_room(*, as_root: bool = False) -> Isolation:
 
 def taken_out(
     checkpoint: Path, isolation: Isolation, work: Path, limits: RoomLimits | None = None
-) -> Job[Path]:
+) -> Path:
     """Return a job that opens a checkpoint in a closed room and returns what came out of it.
 
     The file that is returned lies in `work`, is plain and of a possible size; nothing else of it
@@ -102,7 +101,7 @@ def taken_out(
     layout = lay_out_module(_MODULE, checkpoint, {}, work, find_interpreter())
     wording = Wording(_PROGRAM, _PROGRAM, "the file")
     log = work / "log.txt"
-    run = yield from run_in_room(layout, isolation, allowed, work, log, wording)
+    run = run_in_room(layout, isolation, allowed, work, log, wording)
     if run.ending is not Ending.FINISHED:
         raise ModelError(f"{checkpoint} could not be opened in the closed room: {run.reason}")
     result = layout.output[0] / _RESULT

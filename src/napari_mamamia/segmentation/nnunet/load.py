@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import choose_device
@@ -22,7 +22,7 @@ from napari_mamamia.segmentation.nnunet.network import build_network, put_weight
 from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
 
-def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> Job[NnUNetEngine]:
+def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUNetEngine:
     """Return a job that loads a model: unpacks a zip, reads weights as data, builds the network.
 
     Raises
@@ -40,8 +40,8 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> Job[
     device = choose_device("cpu" if settings.backend == "openvino" else settings.device)
     folder = card.path
     if card.is_zip:
-        folder = yield from unpack(card.path, model_cache())
-    yield Progress(0, 2, "Loading the model")
+        folder = unpack(card.path, model_cache())
+    report_progress(0, 2, "Loading the model")
     root = folder / card.inner if card.inner else folder
     checkpoints = tuple(_checkpoints(root, card, settings))
     trainer = checkpoints[0][1].trainer
@@ -52,7 +52,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> Job[
             'the trainer ("accept_trainer": true in the recipe)'
         )
     plans = _plans(root, checkpoints[0][1].configuration or card.configuration)
-    yield Progress(1, 2, "Loading the model")
+    report_progress(1, 2, "Loading the model")
     network = build_network(
         plans.configuration.architecture, plans.inputs, plans.labels.heads, trainer, str(root)
     )
@@ -62,17 +62,17 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> Job[
     )
     if plans.configuration.previous_stage:
         beside = replace(card, path=folder, is_zip=False)
-        engine.first_stage = yield from _first_stage(beside, plans, settings)
-    yield Progress(2, 2, "Loaded")
+        engine.first_stage = _first_stage(beside, plans, settings)
+    report_progress(2, 2, "Loaded")
     return engine
 
 
-def _first_stage(card: ModelCard, plans: Plans, settings: EngineSettings) -> Job[NnUNetEngine]:
+def _first_stage(card: ModelCard, plans: Plans, settings: EngineSettings) -> NnUNetEngine:
     """Load the model whose labels a cascade's second stage refines; it lies beside it."""
     before = first_stage_of(card, plans, checksums=bool(card.sha256))
     folds = tuple(fold for fold in settings.folds if fold in before.folds)
     own = replace(settings, folds=folds, checkpoint="", keep_probability=False)
-    return (yield from load_nnunet(before, own))
+    return load_nnunet(before, own)
 
 
 def _checkpoints(

@@ -18,7 +18,7 @@ from scipy import ndimage
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.nnunet_geometry import (
     Frame,
     model_extents,
@@ -31,7 +31,6 @@ from napari_mamamia.segmentation.model.nnunet_resample import (
     resample_labels,
     separate_axis,
 )
-from napari_mamamia.segmentation.model.stages import part
 
 _STEPS: Final = 1000  # of a channel
 _EPSILON: Final = 1e-8
@@ -57,7 +56,7 @@ def prepare(
     grid: Grid,
     plans: Plans,
     previous: NDArray[Any] | None = None,
-) -> Job[Prepared]:
+) -> Prepared:
     """Return a job that makes the network's input of a case.
 
     Parameters
@@ -81,7 +80,7 @@ def prepare(
     _require(arrays, grid, plans, previous)
     frame = model_frame(grid, plans)
     seen = [frame.to_model(np.ascontiguousarray(array)) for array in arrays]
-    yield Progress(0, 1, "Preparing")
+    report_progress(0, 1, "Preparing")
     nonzero = seen[0] != 0
     for volume in seen[1:]:
         nonzero |= volume != 0
@@ -97,10 +96,11 @@ def prepare(
     axis = separate_axis(how, frame.spacing, wanted)
     data = torch.empty((plans.inputs, *shape), dtype=torch.float32)
     for place, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
-        yield Progress(place, len(seen), "Normalising")
+        report_progress(place, len(seen), "Normalising")
         channel = _normalised(volume, box, norm, mask)
         steps = (place * _STEPS, (place + 1) * _STEPS, len(seen) * _STEPS)
-        data[place] = yield from part(resample_channel(channel, shape, how, axis), *steps)
+        with part(*steps):
+            data[place] = resample_channel(channel, shape, how, axis)
     if first is not None:
         seg = plans.configuration.seg
         axis = separate_axis(seg, frame.spacing, wanted)

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
-from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.run.engines import Engine, load_engine
 
 _LOADED: Final = 30  # of 1000 steps
@@ -26,11 +25,11 @@ class Host(Protocol):
 
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
-    ) -> Job[TilePlan]:
+    ) -> TilePlan:
         """Return a job that says what a case on `grid` would cost."""
         ...
 
-    def time_tile(self, card: ModelCard, settings: EngineSettings) -> Job[float]:
+    def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
         """Return a job that measures one tile through one network, in seconds."""
         ...
 
@@ -44,7 +43,7 @@ class Host(Protocol):
         region: Box | None = None,
         deadline: float | None = None,
         kill_at: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case; `kill_at` is when it is ended whatever it does."""
         ...
 
@@ -62,16 +61,16 @@ class EngineHost:
 
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
-    ) -> Job[TilePlan]:
+    ) -> TilePlan:
         """Return a job that says what a case on `grid` would cost."""
-        engine = yield from self._ready(card, settings)
+        engine = self._ready(card, settings)
         return engine.plan(grid, region)
 
-    def time_tile(self, card: ModelCard, settings: EngineSettings) -> Job[float]:
+    def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
         """Return a job that measures one tile: the second of two, since the first one warms up."""
-        engine = yield from self._ready(card, settings)
+        engine = self._ready(card, settings)
         for turn in range(2):
-            yield Progress(turn, 2, "Measuring a tile")
+            report_progress(turn, 2, "Measuring a tile")
             started = time.perf_counter()
             engine.run_one_tile()
         return time.perf_counter() - started
@@ -86,7 +85,7 @@ class EngineHost:
         region: Box | None = None,
         deadline: float | None = None,
         kill_at: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case, as `Engine.predict` does.
 
         Raises
@@ -94,10 +93,11 @@ class EngineHost:
         OutOfMemoryError
             If it does not fit the memory; other errors are the engine's.
         """
-        engine = yield from part(self._ready(card, settings), 0, _LOADED, 1000)
+        with part(0, _LOADED, 1000):
+            engine = self._ready(card, settings)
         try:
-            running = engine.predict(arrays, grid, region=region, deadline=deadline)
-            return (yield from part(running, _LOADED, 1000, 1000))
+            with part(_LOADED, 1000, 1000):
+                return engine.predict(arrays, grid, region=region, deadline=deadline)
         except (ModelError, MemoryError, RuntimeError) as error:
             if not _is_memory(error):
                 raise
@@ -110,15 +110,15 @@ class EngineHost:
             self._engine.close()
         self._engine, self._key = None, ()
 
-    def _ready(self, card: ModelCard, settings: EngineSettings) -> Job[Engine]:
+    def _ready(self, card: ModelCard, settings: EngineSettings) -> Engine:
         """Return the engine for `settings`, loaded anew only where the network itself differs."""
         key = _identity(card, settings)
         if self._engine is None or self._key != key:
             self.close()
-            self._engine = yield from load_engine(card, settings)
+            self._engine = load_engine(card, settings)
             self._key = key
         else:
-            yield Progress(0, 1, "Loaded")
+            report_progress(0, 1, "Loaded")
             self._engine.settings = settings
         return self._engine
 
@@ -143,10 +143,10 @@ class HostedRunner:
         *,
         region: Box | None = None,
         deadline: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case."""
         self.last = None
-        self.last = yield from self.host.predict(
+        self.last = self.host.predict(
             self.card,
             self.settings,
             arrays,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import (
@@ -37,7 +37,7 @@ class Engine(Protocol):
         *,
         region: Box | None = None,
         deadline: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case; progress comes with every tile.
 
         Parameters
@@ -72,7 +72,7 @@ def require_installed(card: ModelCard, settings: EngineSettings) -> None:
 
 
 @reads("a model that can be run", "copy it again from where it came from", ModelError)
-def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
+def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
     """Return a job that loads a model of any kind that can be run; its weights are read as data.
 
     Raises
@@ -88,16 +88,16 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Job[Engine]:
     if card.kind is ModelKind.NNUNET:
         from napari_mamamia.segmentation.nnunet.load import load_nnunet
 
-        return (yield from load_nnunet(card, settings))
+        return load_nnunet(card, settings)
     if card.kind in NETWORK_KINDS:
         from napari_mamamia.segmentation.network.engine import load_network
 
-        return (yield from load_network(card, settings))
+        return load_network(card, settings)
     if card.kind is ModelKind.MONAI_BUNDLE:
-        yield Progress(0, 1, "Starting MONAI")  # importing it takes seconds
+        report_progress(0, 1, "Starting MONAI")  # importing it takes seconds
         from napari_mamamia.segmentation.bundle.engine import load_bundle
 
-        return (yield from load_bundle(card, settings))
+        return load_bundle(card, settings)
     raise ModelError(
         f"{card.path} should be a model that can be run, but is {card.kind.value}: choose another"
     )

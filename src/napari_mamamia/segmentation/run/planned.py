@@ -8,7 +8,7 @@ from typing import Final
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.system import free_memory_bytes
 from napari_mamamia.segmentation.kinetic.breast_area import breast_area, find_breast_area
@@ -33,7 +33,6 @@ from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Recipe, RegionKind
 from napari_mamamia.segmentation.model.recipe_input import channel_names, input_grid
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prediction, Prompt
-from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.network.choices import rungs_of
 from napari_mamamia.segmentation.run.engine_host import EngineHost, Host, HostedRunner
 from napari_mamamia.segmentation.run.paces import known_pace, pace_of_run, remember_pace
@@ -106,7 +105,7 @@ class PlannedSegmenter:
         names = channel_names(self.recipe, len(self.card.channels))
         return tuple(zip(self.card.channels, names, strict=True))
 
-    def estimate(self, case: Case, *, measure: bool = False) -> Job[Estimate]:
+    def estimate(self, case: Case, *, measure: bool = False) -> Estimate:
         """Return a job that says what `case` would take.
 
         Without `measure`, a model that never ran here is not timed and its time is not known.
@@ -114,16 +113,16 @@ class PlannedSegmenter:
         pace = known_pace(self.card, self._asked())
         known = pace is not None
         if not known and not measure:
-            plan = yield from self._unlimited(case, Pace(0.0, 0.0))
+            plan = self._unlimited(case, Pace(0.0, 0.0))
         elif self.budget.limit_s is None:
-            found = pace or (yield from self._pace(self._asked()))
-            plan = yield from self._unlimited(case, found)
+            found = pace or (self._pace(self._asked()))
+            plan = self._unlimited(case, found)
         else:
-            plan, _ = yield from self._plan(case, None)
+            plan, _ = self._plan(case, None)
         needed = plan.tiles.bytes_needed + sum(weight.n_bytes for weight in self.card.weights)
         return Estimate(plan, needed, free_memory_bytes(), known or measure)
 
-    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Return a job that segments `case` within the budget; progress counts to 1000.
 
         Raises
@@ -136,14 +135,15 @@ class PlannedSegmenter:
         plan: RunPlan | None = None
         breast: BreastArea | None = None
         if self.budget.limit_s is not None:
-            plan, breast = yield from part(self._plan(case, prompt), 0, _PLANNED, 1000)
+            with part(0, _PLANNED, 1000):
+                plan, breast = self._plan(case, prompt)
             require_within(plan, self.budget, self.card.name)
             if plan.given_up:
-                yield Progress(_PLANNED, 1000, "Given up: " + "; ".join(plan.given_up))
+                report_progress(_PLANNED, 1000, "Given up: " + "; ".join(plan.given_up))
         while True:
-            running = self._run(case, prompt, plan, breast, started)
             try:
-                return (yield from part(running, _PLANNED, 1000, 1000))
+                with part(_PLANNED, 1000, 1000):
+                    return self._run(case, prompt, plan, breast, started)
             except OutOfMemoryError:
                 plan = None if plan is None else within_memory(plan, self._allowed())
                 if plan is None:
@@ -162,7 +162,7 @@ class PlannedSegmenter:
         plan: RunPlan | None,
         breast: BreastArea | None,
         started: float,
-    ) -> Job[Prediction]:
+    ) -> Prediction:
         limit_s = self.budget.limit_s
         settings = self._asked() if plan is None else plan.settings
         recipe = self.recipe
@@ -175,7 +175,7 @@ class PlannedSegmenter:
         if limit_s is not None:
             left_s = max(started + WORKING_SHARE * limit_s - time.monotonic(), 0.0)
         inner = TrainedSegmenter(self.card, settings, recipe, left_s, runner, breast)
-        found = yield from inner.predict(case, prompt)
+        found = inner.predict(case, prompt)
         self._require_whole(runner)
         self._remember(runner, settings, case.grid)
         given_up = () if plan is None else plan.given_up
@@ -213,42 +213,42 @@ class PlannedSegmenter:
 
     # ---------------------------------------------------------------------- planning
 
-    def _plan(self, case: Case, prompt: Prompt | None) -> Job[tuple[RunPlan, BreastArea | None]]:
+    def _plan(self, case: Case, prompt: Prompt | None) -> tuple[RunPlan, BreastArea | None]:
         """Return how to run `case`, and where the breast is if that had to be found."""
         asked = self._asked()
         areas: list[BreastArea] = []
 
-        def tiles_of(settings: EngineSettings, in_breast: bool) -> Job[TilePlan]:
+        def tiles_of(settings: EngineSettings, in_breast: bool) -> TilePlan:
             recipe = self.recipe
             if in_breast and recipe.region is RegionKind.WHOLE:
                 recipe = replace(recipe, region=RegionKind.TILES)
             if recipe.region is not RegionKind.WHOLE and not areas:
-                areas.append((yield from _area(case, self.recipe)))
+                areas.append(_area(case, self.recipe))
             grid, region = input_grid(case.grid, recipe, areas[0].box if areas else None)
             if isinstance(prompt, BoxPrompt):
                 region = prompt.box
-            return (yield from self._tiles(settings, grid, region))
+            return self._tiles(settings, grid, region)
 
-        plan = yield from plan_run(asked, self._folds(), tiles_of, self._pace, self._allowed())
+        plan = plan_run(asked, self._folds(), tiles_of, self._pace, self._allowed())
         return plan, areas[0] if areas and plan.in_breast else None
 
-    def _unlimited(self, case: Case, pace: Pace) -> Job[RunPlan]:
+    def _unlimited(self, case: Case, pace: Pace) -> RunPlan:
         grid, region = input_grid(case.grid, self.recipe, case.breast_box)
-        tiles = yield from self._tiles(self._asked(), grid, region)
+        tiles = self._tiles(self._asked(), grid, region)
         return RunPlan(self._asked(), tiles, pace.seconds(tiles))
 
-    def _tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> Job[TilePlan]:
+    def _tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> TilePlan:
         """Return the tiles; the number of folds needs no loading of others."""
         loaded = replace(settings, folds=self._folds(), precision=self._asked().precision)
-        tiles = yield from self.host.plan(self.card, loaded, grid, region)
+        tiles = self.host.plan(self.card, loaded, grid, region)
         return tiles.with_folds(max(len(settings.folds or self._folds()), 1))
 
-    def _pace(self, settings: EngineSettings) -> Job[Pace]:
+    def _pace(self, settings: EngineSettings) -> Pace:
         """Return the pace that is remembered, else measured now."""
         found = known_pace(self.card, settings)
         if found is None:
             loaded = replace(settings, folds=self._folds())
-            found = Pace((yield from self.host.time_tile(self.card, loaded)))
+            found = Pace(self.host.time_tile(self.card, loaded))
             remember_pace(self.card, settings, found)
         return found
 
@@ -268,9 +268,9 @@ class PlannedSegmenter:
         return TrainedSegmenter(self.card, self.settings, self.recipe)
 
 
-def _area(case: Case, recipe: Recipe) -> Job[BreastArea]:
+def _area(case: Case, recipe: Recipe) -> BreastArea:
     """Return the breast that the recipe cuts to; else both, outside of which tiles are left out."""
-    area, _ = yield from breast_area(case, recipe)
+    area, _ = breast_area(case, recipe)
     if area is None:
-        area, _ = yield from find_breast_area(case)
+        area, _ = find_breast_area(case)
     return area

@@ -14,7 +14,7 @@ from typing import Any, Final
 from platformdirs import user_data_path
 
 from napari_mamamia.core.errors import ModelError, SaveConflictError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.json_text import read_json
@@ -77,7 +77,7 @@ def default_registry() -> Path:
     return Path(chosen) if chosen else Path(own) / "models"
 
 
-def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> Job[ModelEntry]:
+def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> ModelEntry:
     """Return a job that recognises the model at `path` and keeps it under a name.
 
     `recipe` is a preset's name or a file; what it says is kept as the user's own recipe. "" leaves
@@ -92,7 +92,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> J
     SaveError
         If the registry cannot be written.
     """
-    yield Progress(0, 2, "Looking at the model and computing its checksums")
+    report_progress(0, 2, "Looking at the model and computing its checksums")
     card = recognise_model(_absolute(path))
     own = model_recipe(ModelEntry(card.name, card), recipe) if recipe else None
     if own is not None:
@@ -110,7 +110,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> J
             f"a model called {same.name!r} was added already, from {same.card.path}: give this one "
             "(--name) another name"
         )
-    yield Progress(1, 2, "Keeping the model")
+    report_progress(1, 2, "Keeping the model")
     _write(entry, registry)
     return entry
 
@@ -223,14 +223,14 @@ def forget_model(name: str, registry: Path) -> None:
     (registry / f"{file_name(name)}.json").unlink(missing_ok=True)
 
 
-def verify_model(entry: ModelEntry) -> Job[Verified]:
+def verify_model(entry: ModelEntry) -> Verified:
     """Return a job that compares every file of weights with its checksum."""
     found = []
     weights = entry.card.weights
     for number, weight in enumerate(weights):
-        yield Progress(number, len(weights), f"Checking {weight.name}")
+        report_progress(number, len(weights), f"Checking {weight.name}")
         found.append((weight.name, _compared(entry.card, weight)))
-    yield Progress(len(weights), len(weights), "Checked")
+    report_progress(len(weights), len(weights), "Checked")
     return Verified(entry.name, tuple(found))
 
 

@@ -22,7 +22,7 @@ from torch.nn import functional
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.nnunet_plans import read_plans
@@ -70,7 +70,7 @@ class SelfTest:
         return few and (self.device != "cpu" or self.differing == self.near)
 
 
-def run_test_block(case: Case, device: str = "cpu") -> Job[SelfTest]:
+def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
     """Return a job that runs the test network on the middle of a case's first two phases.
 
     Raises
@@ -83,13 +83,13 @@ def run_test_block(case: Case, device: str = "cpu") -> Job[SelfTest]:
     case.require_phases(2)
     arrays = [_middle(case, index) for index in (0, 1)]
     with own_folder() as folder:
-        yield Progress(0, 1, "Making the test network")
+        report_progress(0, 1, "Making the test network")
         root, weights = _write_model(folder)
         settings = EngineSettings(mirroring=False, device=device)
-        engine = yield from load_engine(recognise_model(root), settings)
+        engine = load_engine(recognise_model(root), settings)
         try:
             started = time.monotonic()
-            result = yield from engine.predict(arrays, Grid(BLOCK, np.eye(4)))
+            result = engine.predict(arrays, Grid(BLOCK, np.eye(4)))
             seconds = time.monotonic() - started
         finally:
             engine.close()

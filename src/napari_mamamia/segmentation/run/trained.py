@@ -14,7 +14,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.kinetic.breast_area import breast_area
 from napari_mamamia.segmentation.model.card import ModelCard
@@ -31,7 +31,6 @@ from napari_mamamia.segmentation.model.segmenter import (
     Prediction,
     Prompt,
 )
-from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.run.engines import load_engine
 
 _MOST_CANDIDATES: Final = 5
@@ -48,7 +47,7 @@ class Runner(Protocol):
         *,
         region: Box | None = None,
         deadline: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case, as `Engine.predict` does."""
         ...
 
@@ -104,7 +103,7 @@ class TrainedSegmenter:
             f"{licence}"
         )
 
-    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Return a job that segments `case`; progress counts to 1000.
 
         With a `BoxPrompt` only tiles that reach into the box are computed and nothing outside it is
@@ -122,15 +121,17 @@ class TrainedSegmenter:
         started = time.perf_counter()
         deadline = None if self.time_limit_s is None else time.monotonic() + self.time_limit_s
         box = _prompted(case, prompt)
-        breast, notes = yield from part(self._breast(case, box), 0, 25, 1000)
-        making = model_input(case, self.recipe, len(self.card.channels), breast, look_in=box)
-        made = yield from part(making, 25, 50, 1000)
-        runner = yield from part(self._loaded(), 50, 100, 1000)
-        running = runner.predict(made.arrays, made.grid, region=made.region, deadline=deadline)
-        result = yield from part(running, 100, 970, 1000)
+        with part(0, 25, 1000):
+            breast, notes = self._breast(case, box)
+        with part(25, 50, 1000):
+            made = model_input(case, self.recipe, len(self.card.channels), breast, look_in=box)
+        with part(50, 100, 1000):
+            runner = self._loaded()
+        with part(100, 970, 1000):
+            result = runner.predict(made.arrays, made.grid, region=made.region, deadline=deadline)
         labels = labels_on_case(result.labels, made, case.grid)
         mask = self._chosen(labels)
-        yield Progress(970, 1000, "After the network")
+        report_progress(970, 1000, "After the network")
         mask, changes = apply_steps(mask, case.grid, self.recipe.post, breast)
         if box is not None:
             mask = _inside(mask, box)
@@ -138,7 +139,7 @@ class TrainedSegmenter:
         if isinstance(prompt, Click) and candidates:
             mask = mask_of(candidates[0], mask.shape)
         probability = _as_left(_on_case(result, made, case.grid), labels > 0, mask)
-        yield Progress(1000, 1000, "Done")
+        report_progress(1000, 1000, "Done")
         return Prediction(
             case_id=case.case_id,
             mask=Mask(case.grid, mask),
@@ -157,18 +158,16 @@ class TrainedSegmenter:
             self.runner.close()
             self.runner = None
 
-    def _loaded(self) -> Job[Runner]:
+    def _loaded(self) -> Runner:
         if self.runner is None:
             settings = self.recipe.settings(self.settings)
-            self.runner = yield from load_engine(self.card, settings)
+            self.runner = load_engine(self.card, settings)
         return self.runner
 
-    def _breast(
-        self, case: Case, box: Box | None
-    ) -> Job[tuple[BreastArea | None, tuple[str, ...]]]:
+    def _breast(self, case: Case, box: Box | None) -> tuple[BreastArea | None, tuple[str, ...]]:
         if self.breast is not None:
             return self.breast, ()
-        return (yield from breast_area(case, self.recipe, box))
+        return breast_area(case, self.recipe, box)
 
     def _chosen(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
         values = self.recipe.tumour_labels

@@ -16,7 +16,7 @@ from typing import IO, Final
 
 from napari_mamamia.core.child_environment import child_environment
 from napari_mamamia.core.child_process import Process, answer_of, end_group, start, wait_for
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Progress, forward_progress
 from napari_mamamia.segmentation.submission.cgroup import held_processes
 from napari_mamamia.segmentation.submission.external import Submission, Task
 from napari_mamamia.segmentation.submission.isolation import (
@@ -66,7 +66,7 @@ def guarded(
     limits: RunLimits,
     output: Path,
     n_masks: int,
-) -> Job[tuple[Ending | None, int | None]]:
+) -> tuple[Ending | None, int | None]:
     """Return a job that waits until a process ends (None) or goes over a limit.
 
     The second result is the highest resident memory that was seen of it and all that it started,
@@ -98,7 +98,7 @@ def guarded(
                 return Ending.OUTPUT, peak or None
         if now - started > limits.seconds:
             return Ending.TIME, peak or None
-        yield _progress(now - started, limits.seconds, peak, output, n_masks)
+        forward_progress(_progress(now - started, limits.seconds, peak, output, n_masks))
 
 
 def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
@@ -174,7 +174,7 @@ def run_submission_once(
     log: Path,
     *,
     cuda_on_processor: bool = False,
-) -> Job[RunOfSubmission]:
+) -> RunOfSubmission:
     """Return a job that runs a submission once on these patients; what it wrote is in work/output.
 
     Closing the job ends the submission and everything that it started. Nothing that it wrote has
@@ -202,7 +202,7 @@ def run_submission_once(
     )
     count = len(patients)
     wording = Wording(work="a case" if count == 1 else f"{count} cases", n_masks=count)
-    return (yield from run_in_room(layout, isolation, limits, work, log, wording))
+    return run_in_room(layout, isolation, limits, work, log, wording)
 
 
 def run_in_room(
@@ -212,7 +212,7 @@ def run_in_room(
     work: Path,
     log: Path,
     wording: Wording,
-) -> Job[RunOfSubmission]:
+) -> RunOfSubmission:
     """Return a job that runs a program in its room; closing the job ends all that it started.
 
     Parameters
@@ -229,9 +229,7 @@ def run_in_room(
             room.input.write(_ordered(layout.order, limits).encode() + b"\n")
             room.input.flush()
         started = time.monotonic()
-        ending, peak = yield from guarded(
-            room.process, isolation, limits, layout.output[0], wording.n_masks
-        )
+        ending, peak = guarded(room.process, isolation, limits, layout.output[0], wording.n_masks)
         seconds = time.monotonic() - started
     code = room.process.returncode
     ending, reason = verdict(ending, room.events, code, limits, wording)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import PACE_S, Job, Progress
+from napari_mamamia.core.progress import PACE_S, Progress, forward_progress, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.planner import OverLimitError
@@ -45,19 +45,19 @@ class Worker:
 
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
-    ) -> Job[TilePlan]:
+    ) -> TilePlan:
         """Return a job that says what a case on `grid` would cost."""
         request = {
             "do": "plan",
             "grid": wire.grid_on_wire(grid),
             "region": wire.region_on_wire(region),
         }
-        answer = yield from self._asked(card, settings, request)
+        answer = self._asked(card, settings, request)
         return wire.tiles_from(answer["tiles"])
 
-    def time_tile(self, card: ModelCard, settings: EngineSettings) -> Job[float]:
+    def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
         """Return a job that measures one tile through one network, in seconds."""
-        answer = yield from self._asked(card, settings, {"do": "time"})
+        answer = self._asked(card, settings, {"do": "time"})
         return float(answer["seconds"])
 
     def predict(
@@ -70,7 +70,7 @@ class Worker:
         region: Box | None = None,
         deadline: float | None = None,
         kill_at: float | None = None,
-    ) -> Job[EngineResult]:
+    ) -> EngineResult:
         """Return a job that labels one case, as `Engine.predict` does.
 
         Raises
@@ -86,7 +86,7 @@ class Worker:
         with shared_folder(sum(array.nbytes for array in arrays) + 4 * voxels) as folder:
             sent = []
             for number, array in enumerate(arrays):
-                yield Progress(number, len(arrays), "Handing the images over")
+                report_progress(number, len(arrays), "Handing the images over")
                 sent.append(share(folder, f"in{number}", array))
             request = {
                 "do": "predict",
@@ -96,7 +96,7 @@ class Worker:
                 "arrays": [{"name": s.name, "dtype": s.dtype, "shape": s.shape} for s in sent],
                 "seconds_left": None if deadline is None else deadline - time.monotonic(),
             }
-            answer = yield from self._asked(card, settings, request, kill_at)
+            answer = self._asked(card, settings, request, kill_at)
             found = {
                 name: fetch(folder, wire.shared_from(one)) for name, one in answer["arrays"].items()
             }
@@ -116,7 +116,7 @@ class Worker:
         settings: EngineSettings,
         request: Message,
         kill_at: float | None = None,
-    ) -> Job[Message]:
+    ) -> Message:
         require_installed(card, settings)
         message = {
             **request,
@@ -124,18 +124,18 @@ class Worker:
             "settings": wire.settings_on_wire(settings),
         }
         while not self._busy.acquire(timeout=PACE_S):
-            yield Progress(0, 1, "Waiting for the model's process")
+            report_progress(0, 1, "Waiting for the model's process")
         try:
-            yield from self._process.started()
+            self._process.started()
             try:
-                return (yield from self._served(message, kill_at))
+                return self._served(message, kill_at)
             except IdleEndError:
-                yield from self._process.started()
-                return (yield from self._served(message, kill_at))
+                self._process.started()
+                return self._served(message, kill_at)
         finally:
             self._busy.release()
 
-    def _served(self, message: Message, kill_at: float | None) -> Job[Message]:
+    def _served(self, message: Message, kill_at: float | None) -> Message:
         """Send a request and pass its progress on; whatever happens, no request stays behind."""
         self._number += 1
         answer: Message | None = None
@@ -143,7 +143,7 @@ class Worker:
             self._process.send({**message, "id": self._number})
             now = Progress(0, 1, "Loading the model")
             while answer is None:
-                yield now
+                forward_progress(now)
                 event = self._process.next(PACE_S)
                 if event is not None and event.get("id") == self._number:
                     self._process.peak = event["peak"]

@@ -10,7 +10,7 @@ from typing import IO, Any, Final
 
 from napari_mamamia.core.child_process import Process, end_group, python_command, start
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import PACE_S, Job, Progress
+from napari_mamamia.core.progress import PACE_S, report_progress
 from napari_mamamia.io.files.own_paths import sweep_temporary
 from napari_mamamia.segmentation.model.memory import memory_text
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
@@ -48,7 +48,7 @@ class WorkerProcess:
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
-    def started(self) -> Job[None]:
+    def started(self) -> None:
         """Return a job that starts the process unless it runs."""
         if self.pid is not None:
             return
@@ -64,7 +64,7 @@ class WorkerProcess:
             threading.Thread(target=target, args=(stream, sink), daemon=True).start()
         end = time.monotonic() + _START_LIMIT_S
         while True:
-            yield Progress(0, 1, "Starting the model's process")
+            report_progress(0, 1, "Starting the model's process")
             event = self.next(PACE_S)
             if event is not None:
                 return

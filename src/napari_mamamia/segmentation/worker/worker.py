@@ -13,13 +13,14 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TextIO
 
-from napari_mamamia.core.progress import Cancelled, Job
+from napari_mamamia.core.progress import Cancelled, Progress, listening
 from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.segmentation.run.engine_host import EngineHost
 from napari_mamamia.segmentation.worker import wire
@@ -73,7 +74,8 @@ def _serve(host: EngineHost, request: dict[str, Any], state: _State, events: Tex
     """Answer one request with exactly one last event: result, error or cancelled."""
     state.folder = request.get("folder", "")
     try:
-        answer = _driven(_job(host, request), request["id"], state, events)
+        with listening(_teller(request["id"], state, events)):
+            answer = _answered(host, request)
     except Cancelled:
         answer = {"event": "cancelled"}
     except Exception as error:  # noqa: BLE001 - one request's failure must not end the process
@@ -84,42 +86,40 @@ def _serve(host: EngineHost, request: dict[str, Any], state: _State, events: Tex
     _say(events, {**answer, "id": request["id"], "peak": peak})
 
 
-def _driven(job: Job[dict[str, Any]], number: int, state: _State, events: TextIO) -> dict[str, Any]:
-    """Run a request's job: pass its progress on, stop it when it is cancelled."""
+def _teller(number: int, state: _State, events: TextIO) -> Callable[[Progress], None]:
+    """Return what passes a request's progress on, and stops it when it is cancelled."""
     spoken, text = 0.0, ""
-    with closing(job):
-        while True:
-            if state.cancelled >= number:
-                raise Cancelled
-            try:
-                progress = next(job)
-            except StopIteration as stop:
-                answer: dict[str, Any] = stop.value
-                return answer
-            now = time.monotonic()
-            if progress.text != text or now - spoken > _SAY_EVERY_S:
-                spoken, text = now, progress.text
-                message = {"event": "progress", "done": progress.done, "total": progress.total}
-                peak = process_peak_memory_bytes()
-                _say(events, {**message, "id": number, "text": text, "peak": peak})
+
+    def tell(progress: Progress) -> None:
+        nonlocal spoken, text
+        if state.cancelled >= number:
+            raise Cancelled
+        now = time.monotonic()
+        if progress.text != text or now - spoken > _SAY_EVERY_S:
+            spoken, text = now, progress.text
+            message = {"event": "progress", "done": progress.done, "total": progress.total}
+            peak = process_peak_memory_bytes()
+            _say(events, {**message, "id": number, "text": text, "peak": peak})
+
+    return tell
 
 
-def _job(host: EngineHost, request: dict[str, Any]) -> Job[dict[str, Any]]:
+def _answered(host: EngineHost, request: dict[str, Any]) -> dict[str, Any]:
     card = wire.card_from(request["model"])
     settings = wire.settings_from(request["settings"])
     region = wire.region_from(request.get("region"))
     if request["do"] == "time":
-        seconds = yield from host.time_tile(card, settings)
+        seconds = host.time_tile(card, settings)
         return {"event": "result", "seconds": seconds}
     grid = wire.grid_from(request["grid"])
     if request["do"] == "plan":
-        tiles = yield from host.plan(card, settings, grid, region)
+        tiles = host.plan(card, settings, grid, region)
         return {"event": "result", "tiles": asdict(tiles)}
     folder = Path(request["folder"])
     arrays = [fetch(folder, wire.shared_from(one)) for one in request["arrays"]]
     left = request["seconds_left"]
     deadline = None if left is None else time.monotonic() + left
-    result = yield from host.predict(card, settings, arrays, grid, region=region, deadline=deadline)
+    result = host.predict(card, settings, arrays, grid, region=region, deadline=deadline)
     made = {"labels": result.labels, "probability": result.probability}
     shared = {
         name: asdict(share(folder, name, array))

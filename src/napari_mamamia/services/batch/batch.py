@@ -7,13 +7,13 @@ this process, in worker processes or on a cluster, and keeps each result as it c
 import logging
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from napari_mamamia.core.errors import CaseError, MamamiaError, MissingExtraError, refusal_text
-from napari_mamamia.core.progress import Cancelled, Job, Progress
+from napari_mamamia.core.progress import Progress, changing, forward_progress, part, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.services.batch.child import Child, attempt_in_child
@@ -25,7 +25,7 @@ from napari_mamamia.services.batch.work import (
     CaseWork,
     Outcome,
     Place,
-    attempt_job,
+    attempt,
 )
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class BatchResult(Generic[T]):
     n_reused: int = 0
 
 
-def for_each_case(case_ids: Sequence[str], work: Callable[[str], Job[T]]) -> Job[BatchResult[T]]:
+def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchResult[T]:
     """Return a job that runs ``work(case_id)`` for each case and goes on after a failure.
 
     Progress counts a thousand steps for each case, so that the work inside a case shows.
@@ -56,11 +56,10 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], Job[T]]) -> Job
     total = len(case_ids) * _STEPS_PER_CASE
     for position, case_id in enumerate(case_ids):
         start = position * _STEPS_PER_CASE
-        yield Progress(start, total, f"{case_id} ({position + 1} of {len(case_ids)})")
+        report_progress(start, total, f"{case_id} ({position + 1} of {len(case_ids)})")
         try:
-            results.append((yield from _within(work(case_id), start, total, case_id)))
-        except Cancelled:
-            raise
+            with part(start, start + _STEPS_PER_CASE - 1, total, f"{case_id}: "):
+                results.append(work(case_id))
         except MamamiaError as error:
             failures.append(CaseFailure(case_id, str(error)))
         except OSError as error:
@@ -68,22 +67,8 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], Job[T]]) -> Job
         except Exception as error:  # noqa: BLE001 - as `attempt_job`, for jobs
             _log.exception("case %s failed", case_id)
             failures.append(CaseFailure(case_id, f"unexpected {type(error).__name__}: {error}"))
-    yield Progress(total, total, "Finished")
+    report_progress(total, total, "Finished")
     return BatchResult(tuple(results), tuple(failures))
-
-
-def _within(job: Job[T], start: int, total: int, case_id: str) -> Job[T]:
-    """Pass a case's own progress on as a share of the batch."""
-    try:
-        while True:
-            inner = next(job)
-            done = start + int(inner.fraction * (_STEPS_PER_CASE - 1))
-            yield Progress(done, total, f"{case_id}: {inner.text}")
-    except StopIteration as stop:
-        result: T = stop.value
-        return result
-    finally:
-        job.close()
 
 
 def run_batch(
@@ -93,9 +78,9 @@ def run_batch(
     *,
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
-    here: Callable[[CaseInputs], Job[T]] | None = None,
+    here: Callable[[CaseInputs], T] | None = None,
     still_holds: Callable[[T], bool] | None = None,
-) -> Job[BatchResult[T]]:
+) -> BatchResult[T]:
     """Return a job that does `work` with each case at `place`; progress counts finished cases.
 
     Parameters
@@ -133,13 +118,14 @@ def run_batch(
     """
     _require_unique(cases)
     if store is None:
-        return (yield from _run(cases, work, place or Place(), {}, None, here))
+        return _run(cases, work, place or Place(), {}, None, here)
     try:
         with closing(ResultStore(store, work, existing)) as kept:
-            found = yield from kept.reusable(cases) if existing is Existing.RESUME else _nothing()
+            report_progress(0, 1, "Starting")
+            found = kept.reusable(cases) if existing is Existing.RESUME else {}
             if still_holds is not None:
                 found = {case_id: own for case_id, own in found.items() if still_holds(own)}
-            return (yield from _run(cases, work, place or Place(), found, kept, here))
+            return _run(cases, work, place or Place(), found, kept, here)
     finally:
         sweep_below(store.parent)  # what a case's process that was ended left half-written
 
@@ -150,25 +136,37 @@ def _run(
     place: Place,
     found: dict[str, T],
     kept: ResultStore[T] | None,
-    here: Callable[[CaseInputs], Job[T]] | None,
-) -> Job[BatchResult[T]]:
+    here: Callable[[CaseInputs], T] | None,
+) -> BatchResult[T]:
     n_reused = len(found)
     waiting = [inputs for inputs in cases if inputs.case_id not in found]
     failed: dict[str, CaseFailure] = {}
     spoken = float("-inf")
-    with closing(_outcomes(waiting, work, place, here)) as outcomes:
+
+    def whole(_: Progress | None = None) -> Progress | None:
+        """Keep what there is and say how far the batch is, now and then."""
+        nonlocal spoken
+        if kept is not None:
+            kept.sync()
+        if time.monotonic() - spoken <= POLL_S / 2:
+            return None
+        spoken = time.monotonic()
+        return _progress(len(found) + len(failed), len(cases), len(failed))
+
+    def within(case_id: str) -> AbstractContextManager[None]:
+        """Tell a case's own progress as its share of the batch."""
+        start = (len(found) + len(failed)) * _STEPS_PER_CASE
+        end = start + _STEPS_PER_CASE - 1
+        return part(start, end, len(cases) * _STEPS_PER_CASE, f"{case_id}: ")
+
+    stream = _outcomes(waiting, work, place, here, lambda _: changing(whole), within)
+    with closing(stream) as outcomes:
         for outcome in outcomes:
-            if isinstance(outcome, Progress):
-                yield _within_case(len(found) + len(failed), len(cases), outcome)
-                continue
             if outcome is not None:
                 _sort_in(outcome, found, failed, kept)
-            elif kept is not None:
-                kept.sync()
-            if time.monotonic() - spoken > POLL_S / 2:
-                spoken = time.monotonic()
-                yield _progress(len(found) + len(failed), len(cases), len(failed))
-    yield Progress(len(cases), len(cases), "Finished")
+            if (now := whole()) is not None:
+                forward_progress(now)
+    report_progress(len(cases), len(cases), "Finished")
     return BatchResult(
         tuple(found[inputs.case_id] for inputs in cases if inputs.case_id in found),
         tuple(failed[inputs.case_id] for inputs in cases if inputs.case_id in failed),
@@ -180,9 +178,14 @@ def _outcomes(
     cases: Sequence[CaseInputs],
     work: CaseWork[T],
     place: Place,
-    here: Callable[[CaseInputs], Job[T]] | None,
-) -> Generator[Outcome[T] | Progress | None, None, None]:
-    """Yield each case's outcome, and while waiting for one None, or with `here` its progress."""
+    here: Callable[[CaseInputs], T] | None,
+    waiting: Callable[[str], AbstractContextManager[None]],
+    within: Callable[[str], AbstractContextManager[None]],
+) -> Generator[Outcome[T] | None, None, None]:
+    """Yield each case's outcome, and None while waiting for a cluster's.
+
+    What a case reports is told by `within`, if `here` does it, else by `waiting`.
+    """
     if not cases:
         return
     if place.is_cluster:
@@ -192,51 +195,22 @@ def _outcomes(
         except ImportError as error:
             raise MissingExtraError("distributed", "cluster") from error
         yield from on_cluster(cases, work, place)
-    elif place.time_limit_s is not None:
-        yield from _in_child(cases, work, place.time_limit_s)
-    elif here is not None:
-        for inputs in cases:
-            steps = attempt_job(replace(work, function=_first_of(here)), inputs)
-            yield (yield from _named(steps, inputs.case_id))
-    else:
-        for inputs in cases:
-            yield (yield from _in_steps(attempt_job(work, inputs)))
-
-
-def _named(job: Job[T], case_id: str) -> Job[T]:
-    """Return `job` with the case's id before what it says."""
-    with closing(job):
-        while True:
-            try:
-                progress = next(job)
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-            yield Progress(progress.done, progress.total, f"{case_id}: {progress.text}")
-
-
-def _first_of(here: Callable[[CaseInputs], Job[T]]) -> Callable[[CaseInputs, Any], Job[T]]:
-    return lambda inputs, _settings: here(inputs)
-
-
-def _in_steps(job: Job[Outcome[T]]) -> Generator[None, None, Outcome[T]]:
-    """Return what a job finds, with a None for each of its steps."""
-    with closing(job):
-        while True:
-            try:
-                next(job)
-            except StopIteration as stop:
-                found: Outcome[T] = stop.value
-                return found
-            yield None
-
-
-def _in_child(
-    cases: Sequence[CaseInputs], work: CaseWork[T], limit_s: float
-) -> Generator[Outcome[T] | None, None, None]:
+        return
+    telling = waiting
+    if place.time_limit_s is None and here is not None:
+        work, telling = replace(work, function=_first_of(here)), within
     with closing(Child()) as child:
         for inputs in cases:
-            yield (yield from attempt_in_child(child, work, inputs, limit_s))
+            with telling(inputs.case_id):
+                if place.time_limit_s is None:
+                    outcome = attempt(work, inputs)
+                else:
+                    outcome = attempt_in_child(child, work, inputs, place.time_limit_s)
+            yield outcome
+
+
+def _first_of(here: Callable[[CaseInputs], T]) -> Callable[[CaseInputs, Any], T]:
+    return lambda inputs, _settings: here(inputs)
 
 
 def _sort_in(
@@ -256,16 +230,6 @@ def _sort_in(
 def _progress(n_done: int, n_cases: int, n_failed: int) -> Progress:
     failed = f", {n_failed} failed" if n_failed else ""
     return Progress(n_done, n_cases, f"{n_done} of {n_cases} cases{failed}")
-
-
-def _within_case(n_done: int, n_cases: int, inner: Progress) -> Progress:
-    done = n_done * _STEPS_PER_CASE + int(inner.fraction * (_STEPS_PER_CASE - 1))
-    return Progress(done, n_cases * _STEPS_PER_CASE, inner.text)
-
-
-def _nothing() -> Job[dict[str, T]]:
-    yield Progress(0, 1, "Starting")
-    return {}
 
 
 def _require_unique(cases: Sequence[CaseInputs]) -> None:

@@ -15,7 +15,7 @@ from threading import current_thread, main_thread
 from typing import Any, TypeVar
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.tables.tables import case_scores_job, read_case_scores, write_case_scores
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here, draw_now
@@ -47,15 +47,15 @@ def drawing_beside() -> Iterator[Draw]:
         yield partial(_drawn_beside, child, {})
 
 
-def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> Job[Drawn]:
-    yield Progress(0, 1, "Drawing")
+def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> Drawn:
+    report_progress(0, 1, "Drawing")
     key = hashlib.sha256(pickle.dumps(drawing)).digest()
     if key not in known:
-        known[key] = yield from _beside(child, _draw, drawing, Drawn, "Drawing")
+        known[key] = _beside(child, _draw, drawing, Drawn, "Drawing")
     return known[key]
 
 
-def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> Job[None]:
+def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> None:
     """Return a job that writes ``case_scores.parquet`` beside the same table as .csv.
 
     In another thread than the main one it is made from `csv` by a process beside this one.
@@ -69,7 +69,7 @@ def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False
     """
     path = csv.with_suffix(".parquet")
     if current_thread() is main_thread():
-        yield from case_scores_job(rows, path, overwrite=overwrite)
+        case_scores_job(rows, path, overwrite=overwrite)
         return
     if path.exists() and not overwrite:
         raise SaveConflictError(
@@ -77,7 +77,7 @@ def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False
             "allow overwriting"
         )
     with closing(Child()) as child:
-        yield from _beside(
+        _beside(
             child, _convert, _Table(csv.absolute(), path.absolute()), bool, f"Writing {path.name}"
         )
 
@@ -107,16 +107,10 @@ def _beside(
     argument: object,
     result: type[R],
     text: str,
-) -> Job[R]:
+) -> R:
     work = CaseWork(text, function, argument, result)
-    steps = attempt_in_child(child, work, CaseInputs(text), None)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            outcome = stop.value
-            break
-        yield Progress(0, 1, text)
+    with saying(text):
+        outcome = attempt_in_child(child, work, CaseInputs(text), None)
     if outcome.result is None:
         raise SaveError(
             f"expected an answer of the process beside this one, but {outcome.reason}: try again"

@@ -10,7 +10,6 @@ import pickle
 import sys
 import threading
 import time
-from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -23,6 +22,7 @@ from napari_mamamia.core.child_process import (
     python_command,
     start,
 )
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, attempt
 
@@ -55,10 +55,8 @@ class Child:
         """Number of the running process, None while there is none."""
         return None if self._process is None else self._process.pid
 
-    def ask(
-        self, work: CaseWork[R], inputs: CaseInputs, limit_s: float
-    ) -> Generator[None, None, Outcome[R]]:
-        """Return the child's answer; yields while waiting, at least every `POLL_S`.
+    def ask(self, work: CaseWork[R], inputs: CaseInputs, limit_s: float) -> Outcome[R]:
+        """Return the child's answer; reports while waiting, at least every `POLL_S`.
 
         Raises
         ------
@@ -68,7 +66,7 @@ class Child:
             If it took longer than `limit_s`, its start not counted; it is killed then.
         """
         if self._process is None:
-            yield from self._start()
+            self._start()
         process = self._process
         if process is None or process.stdin is None:
             raise _Ended("it was stopped")
@@ -77,7 +75,7 @@ class Child:
             process.stdin.flush()
         except OSError as error:
             raise _Ended(self._how_it_ended()) from error
-        packed = yield from self._answer(limit_s)
+        packed = self._answer(limit_s)
         answer: Outcome[R] = pickle.loads(packed)  # noqa: S301 - our own child's pipe
         return answer if answer.case_id else replace(answer, case_id=inputs.case_id)
 
@@ -92,7 +90,7 @@ class Child:
         self._is_closed = True
         self.kill()
 
-    def _start(self) -> Generator[None, None, None]:
+    def _start(self) -> None:
         if self._is_closed:
             raise _Ended("it was stopped")
         self._answers = SimpleQueue()
@@ -101,9 +99,9 @@ class Child:
             target=_pass_on, args=(self._process.stdout, self._answers), daemon=True
         )
         reader.start()
-        yield from self._answer(_START_LIMIT_S)
+        self._answer(_START_LIMIT_S)
 
-    def _answer(self, limit_s: float) -> Generator[None, None, Any]:
+    def _answer(self, limit_s: float) -> Any:
         end = time.monotonic() + limit_s
         while True:
             try:
@@ -112,7 +110,7 @@ class Child:
                 if time.monotonic() >= end:
                     self.kill()
                     raise _TooLong from None
-                yield
+                report_progress(0, 1)
                 continue
             if isinstance(answer, _Ended):
                 raise _Ended(self._how_it_ended())
@@ -127,8 +125,8 @@ class Child:
 
 def attempt_in_child(
     child: Child, work: CaseWork[R], inputs: CaseInputs, limit_s: float | None
-) -> Generator[None, None, Outcome[R]]:
-    """Return what comes of doing `work` in `child`; yields while waiting, at least every 0.1 s.
+) -> Outcome[R]:
+    """Return what comes of doing `work` in `child`; reports while waiting, at least every 0.1 s.
 
     A case that takes longer than `limit_s` is ended and fails. If the process dies, the case is
     tried once more in a new one.
@@ -136,7 +134,7 @@ def attempt_in_child(
     how = ""
     for _ in range(_TRIES):
         try:
-            return (yield from child.ask(work, inputs, limit_s or float("inf")))
+            return child.ask(work, inputs, limit_s or float("inf"))
         except _TooLong:
             limit = limit_s or _START_LIMIT_S
             reason = f"expected an answer within the time limit of {limit:g} s, but it took longer"

@@ -173,13 +173,7 @@ def work_there(work: CaseWork[R], inputs: CaseInputs, limit_s: float | None) -> 
     if limit_s is None:
         return attempt(work, inputs)
     children = cast("_Children", get_worker().plugins[_PLUGIN])
-    steps = attempt_in_child(children.child(), work, inputs, limit_s)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            outcome: Outcome[R] = stop.value
-            return outcome
+    return attempt_in_child(children.child(), work, inputs, limit_s)
 
 
 def aside(function: Callable[[], T]) -> "Future[T]":

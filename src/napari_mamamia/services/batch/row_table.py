@@ -7,12 +7,10 @@ A command that measures cases is a row (a flat dataclass), a function from files
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
-from inspect import isgeneratorfunction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.tables.flat_tables import flat_table_job
@@ -85,7 +83,7 @@ def rows_of_batch(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
     still_holds: Callable[[Result], bool] | None = None,
-) -> Job[RowSummary[Row]]:
+) -> RowSummary[Row]:
     """Return a job that does `work` with each case and writes `table` as .csv and .xlsx.
 
     The folder of the table becomes the run's: claimed for `parameters`, with every result kept in
@@ -111,14 +109,13 @@ def rows_of_batch(
     """
     folder = table.parent
     claim_folder(folder, work.name, parameters, existing, read)
-    is_job = isgeneratorfunction(work.function)
-    batch = yield from run_batch(
+    batch = run_batch(
         inputs,
         work,
         place,
         store=folder / STORE_NAME,
         existing=existing,
-        here=(lambda one: _steps_of(work, one)) if is_job else None,
+        here=lambda one: work.function(one, work.settings),
         still_holds=still_holds,
     )
     rows_by_case: dict[str, Sequence[Any]] = {
@@ -132,7 +129,7 @@ def rows_of_batch(
     columns = [name for name, _ in definitions_of(row)]
     cells = [astuple(own) for own in rows]
     for suffix in (".csv", ".xlsx"):
-        yield from flat_table_job(
+        flat_table_job(
             columns,
             cells,
             len(cells),
@@ -141,12 +138,6 @@ def rows_of_batch(
             overwrite=existing is not Existing.REFUSE,
         )
     return RowSummary(rows, batch.failures, table, batch.n_reused)
-
-
-def _steps_of(work: CaseWork[Result], inputs: CaseInputs) -> Job[Result]:
-    """Return a case's own job, so that its steps show where it runs in this process."""
-    steps: Job[Result] = work.function(inputs, work.settings)  # type: ignore[assignment]
-    return steps
 
 
 def write_definitions(

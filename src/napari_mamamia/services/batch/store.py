@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.checked_lines import CheckedLines, read_checked_lines
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, FilePrint, Outcome
@@ -47,18 +47,18 @@ class ResultStore(Generic[R]):
         self._encode = _encoder(work.result_type)
         self._decode = _decoder(work.result_type)
 
-    def reusable(self, cases: Sequence[CaseInputs]) -> Job[dict[str, R]]:
+    def reusable(self, cases: Sequence[CaseInputs]) -> dict[str, R]:
         """Return a job that finds the results of earlier runs that still hold, by case id."""
         entries: dict[str, Mapping[str, Any]] = {}
         for entry in _paced(read_checked_lines(self._lines.path)):
             if entry is None:
-                yield Progress(0, len(cases), "Reading earlier results")
+                report_progress(0, len(cases), "Reading earlier results")
             elif entry["key"] == self._key and "result" in entry:
                 entries[entry["case_id"]] = entry
         found: dict[str, R] = {}
         for inputs in _paced(cases):
             if inputs is None:
-                yield Progress(0, len(cases), "Comparing files with earlier results")
+                report_progress(0, len(cases), "Comparing files with earlier results")
             elif inputs.case_id in entries and _unchanged(inputs, entries[inputs.case_id]):
                 found[inputs.case_id] = self._decode(entries[inputs.case_id]["result"])
         return found

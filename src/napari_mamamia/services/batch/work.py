@@ -2,14 +2,12 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 from napari_mamamia.core.errors import FormatError, MamamiaError, refusal_text
-from napari_mamamia.core.progress import Cancelled, Job, run_job
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.files.checksums import sha256_of
@@ -54,7 +52,7 @@ class CaseWork(Generic[R]):
     """
 
     name: str
-    function: Callable[[CaseInputs, Any], R | Job[R]]
+    function: Callable[[CaseInputs, Any], R | R]
     settings: Any
     result_type: type[R]
 
@@ -161,12 +159,7 @@ class Outcome(Generic[R]):
 
 
 def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
-    """Return what comes of doing `work` here and now."""
-    return run_job(attempt_job(work, inputs))
-
-
-def attempt_job(work: CaseWork[R], inputs: CaseInputs) -> Job[Outcome[R]]:
-    """Return a job for what comes of doing `work` here; a failure is an outcome, not an error.
+    """Return what comes of doing `work` here; a failure is an outcome, not an error.
 
     The files' prints are taken before the work, so that a file that changes meanwhile counts as
     changed in the next run.
@@ -174,12 +167,7 @@ def attempt_job(work: CaseWork[R], inputs: CaseInputs) -> Job[Outcome[R]]:
     try:
         prints = tuple(FilePrint.of(path) if path else None for path in inputs.files)
         found = work.function(inputs, work.settings)
-        if isinstance(found, Generator):
-            with closing(found):
-                found = yield from found
         return Outcome(inputs.case_id, found, "", prints)
-    except Cancelled:
-        raise
     except MamamiaError as error:
         return Outcome(inputs.case_id, reason=str(error))
     except OSError as error:

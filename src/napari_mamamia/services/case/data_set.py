@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -87,7 +87,7 @@ class CaseRow:
 
 def open_data_set(
     path: Path, workspace_root: Path | None = None, columns: ColumnChoice = BY_NAME
-) -> Job[OpenDataSet]:
+) -> OpenDataSet:
     """Return a job that lists the data set at `path` and reads its clinical table.
 
     A clinical table that cannot be read is a warning, not a failure, unless the user fixed its
@@ -102,9 +102,9 @@ def open_data_set(
     FormatError
         If no known layout is found at `path`, or `columns` do not fit its clinical table.
     """
-    yield Progress(0, 2, "Listing cases")
+    report_progress(0, 2, "Listing cases")
     data_set = find_data_set(path)
-    yield Progress(1, 2, "Reading the clinical table")
+    report_progress(1, 2, "Reading the clinical table")
     cohort, warnings = _read_cohort(data_set, columns)
     place = _place_of(data_set, workspace_root)
     sweep_temporary()
@@ -112,7 +112,7 @@ def open_data_set(
     mark = WorkspaceMark(absolute(data_set.root), prints_of(data_set))
     workspace = Workspace(place.root, mark)
     workspace.note_data_set()
-    yield Progress(2, 2, f"{len(data_set.cases)} cases")
+    report_progress(2, 2, f"{len(data_set.cases)} cases")
     notes = () if cohort is None else cohort.notes
     warnings = (*place.warnings, *warnings, *_without_row(data_set, cohort))
     return OpenDataSet(data_set, workspace, cohort, warnings, place.why, notes)

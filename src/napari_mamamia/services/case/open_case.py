@@ -14,7 +14,7 @@ from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import require_same_grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.data_set.volumes import (
     read_labels,
@@ -33,7 +33,7 @@ _SAMPLE: Final = 1_000_000
 fewer, and a soft mask's many values end at 1. Ours."""
 
 
-def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Job[Case]:
+def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Case:
     """Return a job that checks all headers and reads one phase; `load_remaining` reads the rest.
 
     The phase read is `first`, or the last one of a shorter case, or phase 0 of a 4-D file.
@@ -47,7 +47,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     """
     if files.problems:
         raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
-    yield Progress(0, 1, "Reading headers")
+    report_progress(0, 1, "Reading headers")
     headers = [read_phase_header(source) for source in files.phases]
     _require_single_volumes(files, headers)
     _require_one_grid(files, headers)
@@ -69,11 +69,11 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
         breast,
         scan=info.scan,
     )
-    yield from _read_phase(files, headers[index], signal, index)
+    _read_phase(files, headers[index], signal, index)
     return _with_loaded(case, {index})
 
 
-def load_remaining(case: Case, files: CaseFiles) -> Job[Case]:
+def load_remaining(case: Case, files: CaseFiles) -> Case:
     """Return a job that fills the phases of `case` that are still unread, in the same array.
 
     Where a volume is all zero or not finite, the case that is returned says so in its warnings.
@@ -81,18 +81,18 @@ def load_remaining(case: Case, files: CaseFiles) -> Job[Case]:
     waiting = [phase.index for phase in case.phases if not phase.loaded]
     if waiting and files.is_series:
         header = read_phase_header(files.phases[0])
-        yield from read_series_into(files.phases[0].files[0], header, case.signal)
+        read_series_into(files.phases[0].files[0], header, case.signal)
     else:
         for index in waiting:
             header = read_phase_header(files.phases[index])
-            yield from _read_phase(files, header, case.signal, index)
+            _read_phase(files, header, case.signal, index)
     return _with_arrival(_with_loaded(case, set(waiting)))
 
 
-def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Job[Case]:
+def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Case:
     """Return a job that opens a case and reads all of it."""
-    case = yield from open_case(files, record)
-    return (yield from load_remaining(case, files))
+    case = open_case(files, record)
+    return load_remaining(case, files)
 
 
 def load_mask(path: Path, case: Case) -> LabelMap:
@@ -142,13 +142,11 @@ def require_few_values(labels: LabelMap, case_id: str) -> None:
         )
 
 
-def _read_phase(
-    files: CaseFiles, header: VolumeHeader, signal: NDArray[Any], index: int
-) -> Job[None]:
+def _read_phase(files: CaseFiles, header: VolumeHeader, signal: NDArray[Any], index: int) -> None:
     fits = header.dtype == signal.dtype
     out = signal[index] if fits else np.empty(header.grid.shape, dtype=header.dtype)
-    for step in read_phase_into(files.phases[index], header, out):
-        yield Progress(step.done, step.total, f"Reading phase {index}")
+    with saying(f"Reading phase {index}"):
+        read_phase_into(files.phases[index], header, out)
     if not fits:
         signal[index] = out
 

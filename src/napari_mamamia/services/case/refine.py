@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.workspace import Workspace
@@ -41,7 +41,7 @@ def save_refined(
     replaces: SavedMask | None = None,
     parameters: tuple[tuple[str, Setting], ...] = (),
     inputs: tuple[InputFile, ...] = (),
-) -> Job[SavedMask]:
+) -> SavedMask:
     """Return a job that saves an edited mask as ``refined/READER/ID.nii.gz`` with its provenance.
 
     Parameters
@@ -66,10 +66,10 @@ def save_refined(
         If the disk is full or read-only; the old file is untouched.
     """
     values = np.array(labels) if np.asarray(labels).dtype == np.uint8 else np.asarray(labels) > 0
-    yield Progress(0, 1, "Saving")
+    report_progress(0, 1, "Saving")
     target = workspace.refined(reader, case.case_id)
     _require_unchanged(target, replaces)
-    yield Progress(0, 1, "Saving", binding=True)
+    report_progress(0, 1, "Saving", binding=True)
     provenance = Provenance(
         case_id=case.case_id,
         maker=Maker.READER,
@@ -81,7 +81,7 @@ def save_refined(
     )
     write_explained(values, case.grid, provenance, target, overwrite=replaces is not None)
     workspace.note_data_set()
-    yield Progress(1, 1, "Saved")
+    report_progress(1, 1, "Saved")
     return SavedMask(target, sha256_of(target))
 
 

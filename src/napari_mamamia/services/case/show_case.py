@@ -13,7 +13,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, foreground
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Provenance
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.files.sources import CaseFiles
@@ -106,9 +106,7 @@ class ShownScores:
     profile: str = CLINICAL.name
 
 
-def open_masks(
-    case: Case, files: CaseFiles, workspace: Workspace, reader: str | None
-) -> Job[CaseMasks]:
+def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
     """Return a job that reads the reference, the newest prediction and the reader's own mask.
 
     A mask that is damaged or lies on another grid is a problem, not a failure: the case opens
@@ -118,7 +116,7 @@ def open_masks(
     problems: list[str] = []
     wanted = _wanted(files, workspace, reader)
     for done, (role, name, path) in enumerate(wanted):
-        yield Progress(done, len(wanted), f"Reading the {role} mask")
+        report_progress(done, len(wanted), f"Reading the {role} mask")
         try:
             masks.append(_open_mask(role, name, path, case, workspace))
         except MamamiaError as error:
@@ -126,9 +124,7 @@ def open_masks(
     return CaseMasks(tuple(masks), tuple(problems))
 
 
-def newer_prediction(
-    case: Case, workspace: Workspace, shown: FileState | None
-) -> Job[OpenMask | None]:
+def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) -> OpenMask | None:
     """Return a job that reads the newest prediction if it is another file state than `shown`.
 
     Raises
@@ -136,7 +132,7 @@ def newer_prediction(
     MamamiaError
         If it is damaged or lies on another grid.
     """
-    yield Progress(0, 1, "Looking for a newer prediction")
+    report_progress(0, 1, "Looking for a newer prediction")
     newest = workspace.newest_prediction(case.case_id)
     if newest is None or newest[1] == shown:
         return None
@@ -203,12 +199,12 @@ def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
     return (int(z), int(y), int(x))
 
 
-def subtract_phases(case: Case, phase: int, minus: int = 0) -> Job[Difference]:
+def subtract_phases(case: Case, phase: int, minus: int = 0) -> Difference:
     """Return a job that computes `phase` minus `minus`, signed.
 
     The range starts at 0: what does not enhance is black.
     """
-    array = yield from subtraction_job(case.signal, phase, minus)
+    array = subtraction_job(case.signal, phase, minus)
     _, bright = display_range(array)
     return Difference(phase, array, (0.0, max(bright, 1.0)), minus)
 
@@ -257,7 +253,7 @@ def score_shown(
     reference: MaskValues | None,
     shown: Mapping[str, MaskValues],
     counting: Counting = AS_CLINICAL,
-) -> Job[ShownScores]:
+) -> ShownScores:
     """Return a job that scores the masks on screen against the reference, each by its role.
 
     Masks are raw values; `counting` says which are tumour. The numbers are those that scoring the
@@ -269,12 +265,12 @@ def score_shown(
     total = len(shown)
     expert = None if reference is None else reference_of(reference, case.grid, counting)
     for done, (role, values) in enumerate(shown.items()):
-        yield Progress(done, total, f"Scoring the {role} mask")
+        report_progress(done, total, f"Scoring the {role} mask")
         mask = labels_of(values, case.grid)
         volumes[role] = foreground_volume_mm3(mask, profile, label)
         if expert is not None:
             scores[role] = score_label_maps(case.case_id, expert, mask, profile, label)
-    yield Progress(total, total)
+    report_progress(total, total)
     volume = None if expert is None else foreground_volume_mm3(expert, profile, label)
     return ShownScores(scores, volumes, volume, profile.name)
 

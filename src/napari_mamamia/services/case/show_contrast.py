@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.projection import project_enhancement, slab_slices
 from napari_mamamia.services.case.show_case import display_range
 
@@ -58,7 +58,7 @@ class Projection:
 
 def project_case(
     case: Case, phase: int, minus: int, axes: Sequence[int], slab_mm: float
-) -> Job[Projection]:
+) -> Projection:
     """Return a job that projects the enhancement of `phase` over `minus` along some array axes.
 
     Parameters
@@ -84,7 +84,7 @@ def project_case(
         None if axis not in axes else slab_slices(slab_mm, spacing[axis]) if slab_mm else 0
         for axis in range(len(spacing))
     ]
-    arrays = yield from project_enhancement(case.signal, phase, minus, slabs)
+    arrays = project_enhancement(case.signal, phase, minus, slabs)
     shown = next((array for array in arrays if array.size), np.zeros((1, 1, 1)))
     _, bright = display_range(shown)
     return Projection(phase, minus, slab_mm, arrays, (0.0, max(bright, 1.0)))
@@ -97,7 +97,7 @@ def contrast_names(kind: str) -> tuple[str, ...]:
 
 def contrast_limits(
     array: NDArray[Any], kind: str, name: str, as_made: tuple[float, float]
-) -> Job[tuple[float, float]]:
+) -> tuple[float, float]:
     """Return a job that finds what is drawn black and white in a named range.
 
     Parameters
@@ -114,7 +114,7 @@ def contrast_limits(
     tuple of float
         Black and white, white at least a little above black.
     """
-    yield Progress(0, 1, "Looking at the values")
+    report_progress(0, 1, "Looking at the values")
     low, high = _PRESETS[kind][name]
     if low == high:
         return as_made

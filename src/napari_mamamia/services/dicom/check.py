@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.imported_case import existing_case
 from napari_mamamia.io.data_set.layout import recognise
 from napari_mamamia.io.files.file_names import case_key
@@ -36,7 +36,7 @@ class ImportCheck:
     ids: tuple[IdState, ...]
 
 
-def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) -> Job[ImportCheck]:
+def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) -> ImportCheck:
     """Return a job that checks ids against the headers, each other and the data set `out`.
 
     Nothing is written. An id that holds a word of the patient's elements is refused, whoever
@@ -46,7 +46,7 @@ def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) 
     keys = [case_key(study.case_id) for study in studies]
     states = []
     for index, study in enumerate(studies):
-        yield Progress(index, len(studies), "Checking ids")
+        report_progress(index, len(studies), "Checking ids")
         is_twin = keys.count(keys[index]) > 1
         states.append(_id_state(study, None if problem else out, is_twin=is_twin))
     return ImportCheck(problem, tuple(states))

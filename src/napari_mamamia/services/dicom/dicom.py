@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
+from napari_mamamia.core.progress import Cancelled, Progress, listening, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.imported_case import (
     add_clinical_row,
@@ -95,7 +95,8 @@ class PhasePlanes:
         for start in range(0, len(self._slices), step):
             slices = self._slices[start : start + step]
             part = planes[: len(slices)]
-            run_job(fill_planes(slices, part), self._check)
+            with listening(self._check):
+                fill_planes(slices, part)
             self._tails.append(blank_tails(part))
             yield from part[self._turn]
 
@@ -137,7 +138,7 @@ class ImportSummary:
 
 def import_dicom(
     source: Path, out: Path, case_id: str = "", settings: ImportSettings | None = None
-) -> Job[ImportSummary]:
+) -> ImportSummary:
     """Return a job that writes each study of a DICOM folder or zip as a case of data set `out`.
 
     A single study that is refused raises. Of several, each refused one is a failure and the others
@@ -167,24 +168,22 @@ def import_dicom(
     wanted = settings or ImportSettings()
     sweep_data_set(out)
     with unpacked(source) as folder:
-        found = yield from find_studies(source, folder, case_id, wanted)
+        found = find_studies(source, folder, case_id, wanted)
         check_clinical_table(out, wanted.columns)
         there = {s.case_id for s in found if existing_case(out, s.case_id) is not None}
         skipped = sorted(there) if wanted.existing is Existing.RESUME else []
         for study in found:
             if study.case_id in skipped and study.exam is not None:
-                yield from _complete_row(study, out, wanted)
+                _complete_row(study, out, wanted)
         waiting = {study.case_id: study for study in found if study.case_id not in skipped}
         if len(found) == 1 and waiting:
-            case = yield from import_study(found[0], out, wanted)
+            case = import_study(found[0], out, wanted)
             return ImportSummary((case,))
-        done = yield from for_each_case(
-            list(waiting), lambda name: import_study(waiting[name], out, wanted)
-        )
+        done = for_each_case(list(waiting), lambda name: import_study(waiting[name], out, wanted))
         return ImportSummary(done.results, tuple(skipped), done.failures)
 
 
-def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[ImportedCase]:
+def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> ImportedCase:
     """Return a job that writes one study as a case of `out`; raises as `import_dicom`."""
     exam = study.exam
     if exam is None:
@@ -195,7 +194,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
     grid, turn = upright(exam.grid)
     is_over = settings.existing is Existing.OVERWRITE
     with placing(out, study.case_id, overwrite=is_over) as folder:
-        written = yield from _write_all(stacks, folder, study.case_id, grid, turn)
+        written = _write_all(stacks, folder, study.case_id, grid, turn)
         uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
         facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates)
         scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""
@@ -204,7 +203,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
         info = patient_info(study.case_id, exam, grid, times_s, facts, choices, exam.warnings, scan)
         write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
-    told = yield from add_clinical_row(out, record, settings.columns)
+    told = add_clinical_row(out, record, settings.columns)
     kept = (*record.other.items(), ("study_uid (remapped)", facts.study_uid))
     return ImportedCase(
         study.case_id,
@@ -219,7 +218,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[
     )
 
 
-def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> Job[None]:
+def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> None:
     """Return a job for the row that an import did not come to write: killed after the images."""
     exam = study.exam
     if exam is None:
@@ -229,7 +228,7 @@ def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> Job
     facts = read_facts(exam.stacks[wanted[0]][0].file, (), user_secret(), settings.dates)
     times_s = _shifted(exam.times_s, wanted)
     row = clinical_record(study.case_id, grid, len(wanted), times_s, facts)
-    yield from add_clinical_row(out, row, settings.columns)
+    add_clinical_row(out, row, settings.columns)
 
 
 def _shifted(times_s: Sequence[float] | None, wanted: Sequence[int]) -> tuple[float, ...] | None:
@@ -244,7 +243,7 @@ def _is_scaled(stacks: Sequence[Sequence[Slice]]) -> bool:
 
 def _write_all(
     stacks: Sequence[Sequence[Slice]], folder: Path, case_id: str, grid: Any, turn: Any
-) -> Job[list[int]]:
+) -> list[int]:
     """Write the phases in threads; return the size of each in bytes."""
     stored = np.result_type(*{stack[0].stored for stack in stacks})
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
@@ -263,7 +262,8 @@ def _write_all(
             check(progress)
 
         planes = PhasePlanes(stacks[index], grid.shape, dtype, turn, check)
-        n_bytes = run_job(write_phase(folder, case_id, index, planes, grid), report)
+        with listening(report):
+            n_bytes = write_phase(folder, case_id, index, planes, grid)
         done[index] = len(stacks[index])
         tails[index] = planes.tails
         return n_bytes
@@ -276,7 +276,7 @@ def _write_all(
                 finished, waiting = wait(waiting, _POLL_S, return_when="FIRST_EXCEPTION")
                 for future in finished:
                     future.result()
-                yield Progress(sum(done), total, f"Importing {case_id}")
+                report_progress(sum(done), total, f"Importing {case_id}")
             require_values(stacks, [tails[index] for index in range(len(stacks))])
             return [future.result() for future in futures]
         finally:

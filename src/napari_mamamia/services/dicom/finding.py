@@ -10,7 +10,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.names import readable_name
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.dicom.elements import require_pydicom
 from napari_mamamia.io.dicom.facts import Dates, names_a_person
@@ -105,7 +105,7 @@ class FoundStudy:
 
 def look_into(
     source: Path, case_id: str = "", settings: ImportSettings | None = None
-) -> Job[tuple[FoundStudy, ...]]:
+) -> tuple[FoundStudy, ...]:
     """Return a job for the studies of a DICOM folder or zip; nothing is written.
 
     Raises
@@ -116,7 +116,7 @@ def look_into(
         If `case_id` cannot be an id.
     """
     with unpacked(source) as folder:
-        return (yield from find_studies(source, folder, case_id, settings or ImportSettings()))
+        return find_studies(source, folder, case_id, settings or ImportSettings())
 
 
 def require_folder(source: Path) -> None:
@@ -158,21 +158,21 @@ def naming(source: Path, folder: Path) -> Iterator[None]:
 
 def find_studies(
     source: Path, folder: Path, case_id: str, settings: ImportSettings
-) -> Job[tuple[FoundStudy, ...]]:
+) -> tuple[FoundStudy, ...]:
     """Return a job for the studies of `source`, whose files lie below `folder`.
 
     Raises as `look_into`.
     """
     require_pydicom()
     if folder != source:
-        yield from unpack(source, folder)
-    usable = yield from usable_studies(folder)
+        unpack(source, folder)
+    usable = usable_studies(folder)
     if settings.selection.leaves_out_role(Role.UNREADABLE):
         usable = [study for study in usable if study.images] or usable
     ids = study_ids(usable, folder, source, case_id)
     found = []
     for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
-        yield Progress(index, len(usable), f"Sorting {name}")
+        report_progress(index, len(usable), f"Sorting {name}")
         place = place_of(study, folder, source)
         sides = SIDES if _is_of_two(study, settings) else ("",)
         found += [
@@ -244,9 +244,9 @@ def _is_of_two(study: Study, settings: ImportSettings) -> bool:
         return False
 
 
-def usable_studies(folder: Path) -> Job[list[Study]]:
+def usable_studies(folder: Path) -> list[Study]:
     """Return a job for the studies below a folder; those without an image only if there is none."""
-    studies = yield from read_studies(folder)
+    studies = read_studies(folder)
     return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import require_pydicom
 from napari_mamamia.io.dicom.files import Study
 from napari_mamamia.io.dicom.zip import is_zip, unpack
@@ -73,7 +73,7 @@ class LookedInto:
             self._remove()
 
 
-def look_at_source(source: Path) -> Job[LookedInto]:
+def look_at_source(source: Path) -> LookedInto:
     """Return a job for the studies of a DICOM folder or zip; nothing is written beside it.
 
     The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would tell
@@ -89,15 +89,15 @@ def look_at_source(source: Path) -> Job[LookedInto]:
     require_pydicom()
     if not is_zip(source):
         require_folder(source)
-        return (yield from _looked(source, source))
+        return _looked(source, source)
     with ExitStack() as stack:
         folder = stack.enter_context(own_folder())
         with naming(source, folder):
-            yield from unpack(source, folder)
-            return (yield from _looked(source, folder, stack))
+            unpack(source, folder)
+            return _looked(source, folder, stack)
 
 
-def judge_again(found: FoundStudy, settings: ImportSettings) -> Job[FoundStudy]:
+def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
     """Return a job that judges a study under other settings, such as another clock.
 
     Raises
@@ -107,11 +107,11 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> Job[FoundStudy]:
     """
     if found.study is None:
         raise CaseError(f"expected the headers of {found.case_id}, got none: look at it again")
-    yield Progress(0, 1, f"Sorting {found.case_id}")
+    report_progress(0, 1, f"Sorting {found.case_id}")
     return judged(found.case_id, found.study, found.place, settings)
 
 
-def read_dicom_case(source: Path) -> Job[Case]:
+def read_dicom_case(source: Path) -> Case:
     """Return a job that reads the one exam of a DICOM folder or zip, with all its phases.
 
     Raises
@@ -123,17 +123,17 @@ def read_dicom_case(source: Path) -> Job[Case]:
     """
     with unpacked(source) as folder:
         if folder != source:
-            yield from unpack(source, folder)
-        return (yield from load_case(find_phases(folder)))
+            unpack(source, folder)
+        return load_case(find_phases(folder))
 
 
-def _looked(source: Path, folder: Path, held: ExitStack | None = None) -> Job[LookedInto]:
-    usable = yield from usable_studies(folder)
+def _looked(source: Path, folder: Path, held: ExitStack | None = None) -> LookedInto:
+    usable = usable_studies(folder)
     found, renamed = [], set()
     for index, (name, study) in enumerate(
         zip(study_ids(usable, folder, source, ""), usable, strict=True)
     ):
-        yield Progress(index, len(usable), f"Sorting study {index + 1} of {len(usable)}")
+        report_progress(index, len(usable), f"Sorting study {index + 1} of {len(usable)}")
         if _may_tell_the_patient(study, name):
             name = f"{_NEUTRAL}_{index + 1:03d}"
             renamed.add(index)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.facts import Dates, Fact, read_facts, user_secret
 from napari_mamamia.io.dicom.pixels import read_plane
 from napari_mamamia.io.dicom.slices import Slice
@@ -41,7 +41,7 @@ class StudyPreview:
     kept: tuple[tuple[str, Fact], ...]
 
 
-def preview_study(found: FoundStudy) -> Job[StudyPreview]:
+def preview_study(found: FoundStudy) -> StudyPreview:
     """Return a job that reads the middle slice of each phase of a study; none of a refused one.
 
     Raises
@@ -59,13 +59,13 @@ def preview_study(found: FoundStudy) -> Job[StudyPreview]:
     middles = [_middle(stack) for stack in stacks]
     planes = []
     for index, piece in enumerate(middles):
-        yield Progress(index, len(middles), f"Reading a picture of phase {index}")
+        report_progress(index, len(middles), f"Reading a picture of phase {index}")
         planes.append(_values(piece))
     facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
     return StudyPreview(_pictures(planes, middles), tuple(facts.values.items()))
 
 
-def part_picture(piece: Slice) -> Job[SlicePicture]:
+def part_picture(piece: Slice) -> SlicePicture:
     """Return a job that reads the picture of one part of a study, with a grey range of its own.
 
     Raises
@@ -75,7 +75,7 @@ def part_picture(piece: Slice) -> Job[SlicePicture]:
     MissingExtraError
         If pydicom is needed and not installed.
     """
-    yield Progress(0, 1, f"Reading a picture of {piece.series_name}")
+    report_progress(0, 1, f"Reading a picture of {piece.series_name}")
     rows, columns = piece.shape
     if rows * columns > _MOST_VALUES:
         raise FormatError(

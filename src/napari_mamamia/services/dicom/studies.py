@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.data_set.imported_case import check_clinical_table
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.slices import Slice
@@ -23,7 +22,7 @@ class WantedStudy:
     settings: ImportSettings
 
 
-def import_studies(wanted: Sequence[WantedStudy], out: Path) -> Job[ImportSummary]:
+def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
     """Return a job that writes each study as a case of data set `out`, by the headers read before.
 
     A study that is refused is a failure, and the others are written. A case appears whole or not at
@@ -39,16 +38,16 @@ def import_studies(wanted: Sequence[WantedStudy], out: Path) -> Job[ImportSummar
     by_id = {study.found.case_id: study for study in wanted}
     _require_ids([study.found.case_id for study in wanted])
     check_clinical_table(out)  # a columns file beside it counts
-    done = yield from for_each_case(list(by_id), lambda case_id: _import(by_id[case_id], out))
+    done = for_each_case(list(by_id), lambda case_id: _import(by_id[case_id], out))
     return ImportSummary(done.results, (), done.failures)
 
 
-def _import(study: WantedStudy, out: Path) -> Job[ImportedCase]:
+def _import(study: WantedStudy, out: Path) -> ImportedCase:
     exam = study.found.exam
     for stack in () if exam is None else exam.stacks:
         for piece in (stack[0], stack[-1]):
             _require_unchanged(piece)
-    return (yield from import_study(study.found, out, study.settings))
+    return import_study(study.found, out, study.settings)
 
 
 def _require_unchanged(piece: Slice) -> None:

@@ -8,7 +8,7 @@ from napari_mamamia.annotations.harmonise import OrientationProfile, harmonised
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.bundle import CaseEntry
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.dicom.facts import names_a_person
@@ -49,7 +49,7 @@ class DoneCase:
     times_s: tuple[float | None, ...]
 
 
-def export_case(plan: CasePlan, case_id: str) -> Job[DoneCase]:
+def export_case(plan: CasePlan, case_id: str) -> DoneCase:
     """Return a job that writes all that is asked for of one case; nothing stays if it fails.
 
     Raises
@@ -58,25 +58,25 @@ def export_case(plan: CasePlan, case_id: str) -> Job[DoneCase]:
         Whatever keeps the case from being exported.
     """
     settings = plan.settings
-    yield Progress(0, 1, "Exporting")
+    report_progress(0, 1, "Exporting")
     files = plan.data_set.case(case_id)
     _require_impersonal(files, settings)
     grid = read_phase_header(files.phases[0]).grid
     _require_readable(case_id, grid, settings)
-    drawn = yield from drawn_masks(case_id, grid, settings, plan.names, plan.sets)
+    drawn = drawn_masks(case_id, grid, settings, plan.names, plan.sets)
     needs_images = settings.with_images or ExportFormat.NNUNET in settings.formats
     case: Case | None = None
     quality: CaseQuality | None = None
     if needs_images or settings.with_quality:
         record = plan.opened.record(case_id) if plan.opened is not None else None
-        case, found = yield from load_for_export(files, record)
+        case, found = load_for_export(files, record)
         if case is None and needs_images:
             raise CaseError(found[0].text)
         if settings.with_quality:
-            quality = yield from case_quality(case_id, case, found, drawn)
+            quality = case_quality(case_id, case, found, drawn)
     with case_writer(plan.out, case_id, replacing=plan.replacing) as writer:
-        yield Progress(1, 2, "Writing")
-        yield from _written(plan, writer, files, grid, drawn, case)
+        report_progress(1, 2, "Writing")
+        _written(plan, writer, files, grid, drawn, case)
     light = "" if quality is None else quality.light.value
     volume = float((drawn[0].labels > 0).sum()) * grid.voxel_volume_mm3
     entry = CaseEntry(case_id, volume, light, tuple(writer.files))
@@ -140,39 +140,39 @@ def _written(
     grid: Grid,
     drawn: tuple[DrawnMask, ...],
     case: Case | None,
-) -> Job[None]:
+) -> None:
     settings = plan.settings
     turn = harmonised(grid, settings.profile)
     images = case if settings.with_images else None
     if ExportFormat.NIFTI in settings.formats:
-        yield from _write_native(plan, writer, drawn, images)
+        _write_native(plan, writer, drawn, images)
         if settings.profile is not OrientationProfile.AS_IS:
-            yield from write_harmonised(writer, files, turn, drawn, images)
+            write_harmonised(writer, files, turn, drawn, images)
     if ExportFormat.CHALLENGE in settings.formats:
-        yield from write_challenge(writer, drawn, len(plan.names))
+        write_challenge(writer, drawn, len(plan.names))
     if ExportFormat.BIDS in settings.formats:
-        yield from write_bids(writer, drawn)
+        write_bids(writer, drawn)
     if ExportFormat.NNUNET in settings.formats and case is not None:
         last = drawn[-1]  # the only one, or the fused
-        yield from write_nnunet(writer, plan.data_set, settings, turn, last, case, plan.channels)
+        write_nnunet(writer, plan.data_set, settings, turn, last, case, plan.channels)
     if ExportFormat.DICOM_SEG in settings.formats:
-        yield Progress(1, 2, "Writing DICOM SEG")
+        report_progress(1, 2, "Writing DICOM SEG")
         write_seg(writer, files, settings, drawn, len(plan.names), len(plan.cases))
 
 
 def _write_native(
     plan: CasePlan, writer: CaseWriter, drawn: Sequence[DrawnMask], case: Case | None
-) -> Job[None]:
+) -> None:
     root, case_id = writer.root, writer.case_id
-    yield Progress(1, 2, "Writing masks")
+    report_progress(1, 2, "Writing masks")
     for mask in drawn:
         folder = root if len(plan.names) == 1 else root / "masks" / mask.name
-        yield from writer.mask(mask, mask.labels, mask.grid, folder / f"{case_id}.nii.gz")
+        writer.mask(mask, mask.labels, mask.grid, folder / f"{case_id}.nii.gz")
     if case is not None and plan.settings.profile is OrientationProfile.AS_IS:
         for k, volume in enumerate(case.signal):
-            yield Progress(k, len(case.phases), f"Writing phase {k}")
+            report_progress(k, len(case.phases), f"Writing phase {k}")
             path = root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz"
-            yield from writer.volume(volume, case.grid, path, "image")
+            writer.volume(volume, case.grid, path, "image")
 
 
 def _absent(plan: CasePlan, case_id: str, drawn: Sequence[DrawnMask]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.annotations.harmonise import OrientationProfile
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.bundle import (
@@ -132,14 +132,14 @@ def export_masks(
     label: float | None = None,
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
-) -> Job[ExportSummary]:
+) -> ExportSummary:
     """Return a job that writes ``out/ID.nii.gz``, ``out/ID.json`` and the manifest.
 
     The plain form of `export_bundle`: one folder of masks, as NIfTI on the native grid, without
     tables.
     """
     settings = ExportSettings((MaskFolder(masks),), label=label, case_ids=tuple(case_ids))
-    return (yield from _export(data_set, None, settings, out, existing))
+    return _export(data_set, None, settings, out, existing)
 
 
 def export_bundle(
@@ -147,7 +147,7 @@ def export_bundle(
     settings: ExportSettings,
     out: Path,
     existing: Existing = Existing.REFUSE,
-) -> Job[ExportSummary]:
+) -> ExportSummary:
     """Return a job that writes masks, images if wanted, tables and reports to the folder `out`.
 
     ============================  ================================================================
@@ -178,7 +178,7 @@ def export_bundle(
     SaveError
         If the manifest or a table cannot be written.
     """
-    return (yield from _export(opened.data_set, opened, settings, out, existing))
+    return _export(opened.data_set, opened, settings, out, existing)
 
 
 def _export(
@@ -187,20 +187,20 @@ def _export(
     settings: ExportSettings,
     out: Path,
     existing: Existing,
-) -> Job[ExportSummary]:
+) -> ExportSummary:
     plan = _planned(data_set, opened, settings, out, existing is not Existing.REFUSE)
     claim_folder(out, "export", parameters_of(data_set, settings), existing)
     with suppress(FileNotFoundError):
         (out / MANIFEST_NAME).unlink()  # of an earlier export: until the end there is none
-    batch = yield from for_each_case(plan.cases, lambda case_id: export_case(plan, case_id))
-    yield Progress(0, 1, "Writing the manifest")
+    batch = for_each_case(plan.cases, lambda case_id: export_case(plan, case_id))
+    report_progress(0, 1, "Writing the manifest")
     studies = _studies(plan)
     notes = tuple(note for done in batch.results for note in done.notes)
     is_searched = bool(studies) or not plan.settings.identified_seg
     unsearched = () if studies or not is_searched else (NOT_SEARCHED,)
     manifest = _manifest(plan, opened, batch.results, (*notes, *unsearched))
     write_manifest(manifest, out)
-    verified = yield from verify_bundle(out, None, studies, volumes_of(_cases(plan)))
+    verified = verify_bundle(out, None, studies, volumes_of(_cases(plan)))
     return ExportSummary(
         out,
         tuple(_summarised(done.entry) for done in batch.results),

@@ -9,7 +9,7 @@ import numpy as np
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.core.reorientation import Reorientation
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
@@ -97,7 +97,7 @@ def write_nnunet(
     mask: DrawnMask,
     case: Case,
     channels: int,
-) -> Job[None]:
+) -> None:
     """Return a job that writes ``nnunet/DatasetNNN_Name/imagesTr/ID_000k.nii.gz``.
 
     The label goes to ``labelsTr/ID.nii.gz``.
@@ -105,14 +105,14 @@ def write_nnunet(
     folder = _nnunet_root(writer.root, data_set, settings)
     case_id = writer.case_id
     for k in range(channels):
-        yield Progress(k, channels, f"Writing phase {k} for nnU-Net")
+        report_progress(k, channels, f"Writing phase {k} for nnU-Net")
         path = folder / "imagesTr" / f"{case_id}_{k:04d}.nii.gz"
-        yield from writer.volume(turn.array(case.signal[k]), turn.target, path, "image")
+        writer.volume(turn.array(case.signal[k]), turn.target, path, "image")
     path = folder / "labelsTr" / f"{case_id}.nii.gz"
-    yield from writer.volume(turn.array(mask.labels), turn.target, path, "mask", mask.name)
+    writer.volume(turn.array(mask.labels), turn.target, path, "mask", mask.name)
 
 
-def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> Job[None]:
+def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> None:
     """Return a job that writes ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
 
     What BIDS asks of a mask, and its provenance, stand beside each.
@@ -120,10 +120,10 @@ def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> Job[None]:
     for mask in drawn:
         path = writer.root / "bids" / f"{bids_stem(writer.case_id, mask.name)}.nii.gz"
         facts = bids_facts(mask.name, mask.provenance.maker)
-        yield from writer.mask(mask, mask.labels, mask.grid, path, facts)
+        writer.mask(mask, mask.labels, mask.grid, path, facts)
 
 
-def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int) -> Job[None]:
+def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int) -> None:
     """Return a job that writes ``challenge/pred_segmentations/ID.nii.gz``.
 
     Voxels are uint8, 1 where the label is 1, else 0. With several sets of masks each has a folder
@@ -133,7 +133,7 @@ def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int)
         folder = _challenge_root(writer.root, mask.name, n_sets)
         tumour = (mask.labels == 1).view(np.uint8)
         path = folder / _PREDICTIONS / f"{writer.case_id}.nii.gz"
-        yield from writer.volume(tumour, mask.grid, path, "mask", mask.name)
+        writer.volume(tumour, mask.grid, path, "mask", mask.name)
 
 
 def finish_formats(

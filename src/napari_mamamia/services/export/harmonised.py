@@ -11,7 +11,7 @@ from scipy import ndimage
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.reorientation import Reorientation
 from napari_mamamia.io.data_set.moved_info import write_moved_info
 from napari_mamamia.io.data_set.patient_info import read_patient_info
@@ -44,7 +44,7 @@ def write_harmonised(
     turn: Reorientation,
     drawn: Sequence[DrawnMask],
     case: Case | None,
-) -> Job[None]:
+) -> None:
     """Return a job that writes one case below ``harmonised/`` in the MAMA-MIA layout.
 
     ``segmentations/SET/ID.nii.gz``, with `case` also ``images/ID/ID_000k.nii.gz``;
@@ -53,15 +53,15 @@ def write_harmonised(
     moved along.
     """
     root, case_id = writer.root / HARMONISED, writer.case_id
-    yield Progress(0, 1, "Writing, harmonised")
+    report_progress(0, 1, "Writing, harmonised")
     for mask in drawn:
         path = root / "segmentations" / mask.name / f"{case_id}.nii.gz"
-        yield from writer.mask(mask, turn.array(mask.labels), turn.target, path)
+        writer.mask(mask, turn.array(mask.labels), turn.target, path)
     if case is not None:
         for k, volume in enumerate(case.signal):
-            yield Progress(k, len(case.phases), f"Writing phase {k}, harmonised")
+            report_progress(k, len(case.phases), f"Writing phase {k}, harmonised")
             path = root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz"
-            yield from writer.volume(turn.array(volume), turn.target, path, "image")
+            writer.volume(turn.array(volume), turn.target, path, "image")
     breast = None
     if files.info is not None:
         breast = read_patient_info(files.info).breast_box

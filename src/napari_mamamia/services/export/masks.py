@@ -1,6 +1,6 @@
 """One case's masks for an export: read, checked against the image, mapped to one label set."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from napari_mamamia.annotations.harmonise import map_labels
 from napari_mamamia.core.case import LabelMap, foreground
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid, require_same_grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.checksums import sha256_of
@@ -40,7 +40,7 @@ def drawn_masks(
     settings: ExportSettings,
     names: Sequence[str],
     sets: Sequence[Mapping[str, Path]],
-) -> Job[tuple[DrawnMask, ...]]:
+) -> tuple[DrawnMask, ...]:
     """Return a job that reads the masks of a case, one for each set that has one; the fused last.
 
     Raises
@@ -55,10 +55,10 @@ def drawn_masks(
     drawn: list[DrawnMask] = []
     for name, found in zip(names, sets, strict=False):
         if case_id in found:
-            yield Progress(len(drawn), len(sets), f"Reading the mask of {name}")
+            report_progress(len(drawn), len(sets), f"Reading the mask of {name}")
             drawn.append(_drawn(case_id, grid, settings, name, found[case_id]))
     if settings.fuse is not FuseRule.NONE:
-        drawn.append((yield from _fused(case_id, settings, names[-1], drawn)))
+        drawn.append(_fused(case_id, settings, names[-1], drawn))
     return tuple(drawn)
 
 
@@ -109,14 +109,14 @@ def _unknown(case_id: str, name: str, path: Path) -> Provenance:
 
 def _fused(
     case_id: str, settings: ExportSettings, name: str, drawn: Sequence[DrawnMask]
-) -> Generator[Progress, None, DrawnMask]:
+) -> DrawnMask:
     if len(drawn) < 2:
         held = ", ".join(mask.name for mask in drawn) or "nobody"
         raise CaseError(
             f"fusing needs two masks of case {case_id}, but only {held} has one: leave the case "
             "out, or add a mask"
         )
-    yield Progress(len(drawn), len(drawn) + 1, "Fusing masks")
+    report_progress(len(drawn), len(drawn) + 1, "Fusing masks")
     parameters: list[tuple[str, Setting]] = [
         ("rule", settings.fuse.value),
         ("readers", ", ".join(mask.name for mask in drawn)),
@@ -125,7 +125,7 @@ def _fused(
         labels = majority_vote([mask.labels for mask in drawn], settings.tie)
         parameters.append(("ties", settings.tie.value))
     else:
-        found = yield from _staple(case_id, drawn)
+        found = _staple(case_id, drawn)
         labels = found.mask.view(np.uint8)
         for mask, p, q in zip(drawn, found.sensitivities, found.specificities, strict=True):
             parameters += [(f"sensitivity of {mask.name}", p), (f"specificity of {mask.name}", q)]
@@ -140,14 +140,14 @@ def _fused(
     return DrawnMask(name, labels, drawn[0].grid, made, True)
 
 
-def _staple(case_id: str, drawn: Sequence[DrawnMask]) -> Generator[Progress, None, Staple]:
+def _staple(case_id: str, drawn: Sequence[DrawnMask]) -> Staple:
     values = sorted({int(v) for mask in drawn for v in np.unique(mask.labels) if v})
     if len(values) > 1:
         raise CaseError(
             f"STAPLE estimates one structure, but the masks of case {case_id} hold the labels "
             f"{', '.join(map(str, values))}: choose one with --label, or --fuse majority"
         )
-    return (yield from staple([mask.labels > 0 for mask in drawn]))
+    return staple([mask.labels > 0 for mask in drawn])
 
 
 def _inputs(drawn: Sequence[DrawnMask]) -> tuple[InputFile, ...]:

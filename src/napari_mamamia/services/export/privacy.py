@@ -6,7 +6,6 @@ from itertools import chain
 from pathlib import Path
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.data_set.bundle import MANIFEST_NAME, bundle_names
 from napari_mamamia.io.dicom.headers import is_dicom_file
 from napari_mamamia.io.dicom.persons import find_identifiers
@@ -104,7 +103,7 @@ def telling_in(
     volumes: Sequence[Path] = (),
     case_ids: Sequence[str] = (),
     own_day: str = "",
-) -> Job[Telling]:
+) -> Telling:
     """Return a job for what tells the patients of DICOM `studies` and of `volumes`.
 
     Parameters
@@ -121,8 +120,8 @@ def telling_in(
         that day is not searched for by its day.
     """
     files = tuple(_files(studies))
-    persons = yield from find_identifiers(files)
-    of_volumes = yield from find_volume_identifiers(chain(files, volumes))
+    persons = find_identifiers(files)
+    of_volumes = find_volume_identifiers(chain(files, volumes))
     ids = {case_key(case_id) for case_id in case_ids}
     known = set(persons.identifiers)
     named = [one for one in of_volumes.identifiers if _is_case(one, ids)]
@@ -175,7 +174,7 @@ def _day(text: str) -> str:
     return "".join(c for c in text if c.isdigit())[:8]
 
 
-def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> Job[tuple[str, ...]]:
+def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, ...]:
     """Return a job for sentences on each file of a bundle that tells a patient; none if none does.
 
     The file's name and every byte of it are searched, the manifest's too. A sentence names the
@@ -195,7 +194,7 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> Job[tuple[st
         if not (root / name).is_file():
             continue
         try:
-            inside = yield from search_file(root / name, signs)
+            inside = search_file(root / name, signs)
         except MamamiaError as error:
             found.append(f"{shown}: not searched ({without_signs(str(error), signs)})")
             continue

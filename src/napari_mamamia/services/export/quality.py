@@ -19,7 +19,7 @@ from napari_mamamia.annotations.quality import (
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import write_text_atomically
@@ -47,17 +47,17 @@ class CaseQuality:
 
 def load_for_export(
     files: CaseFiles, record: CaseRecord | None = None
-) -> Job[tuple[Case | None, tuple[Finding, ...]]]:
+) -> tuple[Case | None, tuple[Finding, ...]]:
     """Return a job that reads all phases of a case; None and a red finding where it cannot.
 
     Where the phases differ in place the findings say which, and nothing is read.
     """
-    yield Progress(0, 1, "Reading headers")
+    report_progress(0, 1, "Reading headers")
     try:
         found = check_grids([read_phase_header(source).grid for source in files.phases])
         if worst_light(found) is Light.RED:
             return None, found
-        case = yield from load_case(files, record)
+        case = load_case(files, record)
     except MamamiaError as error:
         return None, (Finding(Light.RED, Check.GEOMETRY, str(error)),)
     return case, found
@@ -65,13 +65,13 @@ def load_for_export(
 
 def case_quality(
     case_id: str, case: Case | None, found: tuple[Finding, ...], drawn: Sequence[DrawnMask]
-) -> Job[CaseQuality]:
+) -> CaseQuality:
     """Return a job that looks at a case and its masks; `found` is what reading it told."""
     findings = [("", finding) for finding in found]
     if case is not None:
-        findings += [("", finding) for finding in (yield from check_phases(case))]
+        findings += [("", finding) for finding in (check_phases(case))]
         for mask in drawn:
-            yield Progress(1, 1, f"Checking the mask of {mask.name}")
+            report_progress(1, 1, f"Checking the mask of {mask.name}")
             about = check_mask(mask.labels > 0, mask.grid, case.signal[0])
             findings += [(mask.name, finding) for finding in about]
     return CaseQuality(case_id, tuple(findings))

@@ -16,7 +16,7 @@ from napari_mamamia.annotations.straighten import (
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.imported_case import placing, write_info, write_phase
@@ -65,7 +65,7 @@ def straighten_data_set(
     *,
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
-) -> Job[StraightenSummary]:
+) -> StraightenSummary:
     """Return a job that writes each case with sheared axes anew, on a grid at right angles.
 
     ``images/ID/ID_000k.nii.gz`` (trilinear) and ``segmentations/`` (nearest voxel) on the grid of
@@ -92,7 +92,7 @@ def straighten_data_set(
     parameters = (("data_set", data_set.name), ("cases", " ".join(case_ids)))
     claim_folder(out, "straighten", parameters, existing)
     by_id = {files.case_id: files for files in sheared}
-    batch = yield from for_each_case(
+    batch = for_each_case(
         tuple(by_id), lambda case_id: _straighten(opened, by_id[case_id], out, existing)
     )
     copy_beside_cases(opened, [done.case_id for done in batch.results], out)
@@ -109,16 +109,16 @@ def _is_sheared(files: CaseFiles) -> bool:
 
 def _straighten(
     opened: OpenDataSet, files: CaseFiles, out: Path, existing: Existing
-) -> Job[StraightCase]:
-    case = yield from load_case(files, opened.record(files.case_id))
+) -> StraightCase:
+    case = load_case(files, opened.record(files.case_id))
     target = straight_grid(case.grid)
     replaces = existing is not Existing.REFUSE
     with placing(out, case.case_id, overwrite=replaces) as folder:
         for index, volume in enumerate(case.signal):
             text = f"Phase {index}: resampling"
-            moved = yield from straightened_phase(volume, case.grid, target, text)
-            yield from write_phase(folder, case.case_id, index, moved, target)
-        masks = yield from _write_masks(files, case, target, out)
+            moved = straightened_phase(volume, case.grid, target, text)
+            write_phase(folder, case.case_id, index, moved, target)
+        masks = _write_masks(files, case, target, out)
         _write_notes(files, case, target, out, masks)
     return StraightCase(
         case.case_id, _lean_degrees(case.grid), case.grid.shape, target.shape, masks
@@ -127,13 +127,13 @@ def _straighten(
 
 def _write_masks(
     files: CaseFiles, case: Case, target: Grid, out: Path
-) -> Job[tuple[tuple[str, float, float], ...]]:
+) -> tuple[tuple[str, float, float], ...]:
     moved: list[tuple[str, NDArray[Any]]] = []
     volumes = []
     for name, path in zip(_MASKS, (files.reference, files.automatic), strict=True):
         if path is None:
             continue
-        yield Progress(0, 1, f"Resampling the mask {name}")
+        report_progress(0, 1, f"Resampling the mask {name}")
         labels = load_mask(path, case)
         whole = np.zeros(case.grid.shape, labels.crop.dtype)
         whole[labels.box.slices] = labels.crop
@@ -143,7 +143,7 @@ def _write_masks(
         volumes.append((name, before, after))
     for name, array in moved:  # all could be read
         written = out / "segmentations" / name / f"{case.case_id}.nii.gz"
-        yield from write_volume_job(array, target, written, overwrite=True)
+        write_volume_job(array, target, written, overwrite=True)
     return tuple(volumes)
 
 

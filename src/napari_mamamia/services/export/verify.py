@@ -7,7 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError, MissingExtraError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.bundle import BundleFile, Manifest, bundle_names, read_manifest
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_phase_header
@@ -46,7 +46,7 @@ def verify_bundle(
     images: Path | None = None,
     studies: Sequence[Path] = (),
     volumes: Sequence[Path] = (),
-) -> Job[Verification]:
+) -> Verification:
     """Return a job that checks a bundle against its ``manifest.json``.
 
     Looked at: every file is there and has its SHA-256; no other file lies in the folder; every mask
@@ -74,7 +74,7 @@ def verify_bundle(
     """
     if not root.is_dir():
         raise FormatError(f"expected a bundle at {root}, but there is no folder: check the path")
-    yield Progress(0, 1, "Reading the manifest")
+    report_progress(0, 1, "Reading the manifest")
     try:
         manifest = read_manifest(root)
     except FormatError as error:
@@ -86,7 +86,7 @@ def verify_bundle(
     places = _image_places(root, files)
     n_masks = 0
     for done, file in enumerate(files):
-        yield Progress(done, len(files), f"Verifying {file.name}")
+        report_progress(done, len(files), f"Verifying {file.name}")
         if not _path(root, file).is_file():
             continue
         try:
@@ -100,9 +100,9 @@ def verify_bundle(
         known = data_set.by_id()
         volumes = (*volumes, *volumes_of([known[c] for c in _case_ids(manifest) if c in known]))
     own_day = manifest.created[:10].replace("-", "")
-    told = yield from telling_in(studies, volumes, _case_ids(manifest), own_day)
-    problems += yield from search_bundle(root, told.identifiers)
-    yield Progress(len(files), len(files), "Verified")
+    told = telling_in(studies, volumes, _case_ids(manifest), own_day)
+    problems += search_bundle(root, told.identifiers)
+    report_progress(len(files), len(files), "Verified")
     return Verification(
         root,
         len(files),

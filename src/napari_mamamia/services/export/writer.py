@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, run_job
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file_job
 from napari_mamamia.io.data_set.volumes import write_volume_job
 from napari_mamamia.io.files.own_paths import own_folder
@@ -28,10 +28,10 @@ class CaseWriter:
 
     def volume(
         self, array: NDArray[Any], grid: Grid, path: Path, kind: str, masks: str = ""
-    ) -> Job[None]:
+    ) -> None:
         """Return a job that writes and records a mask or an image on `grid`."""
-        yield from write_volume_job(array, grid, path)
-        yield from self._recorded(path, kind, masks, grid)
+        write_volume_job(array, grid, path)
+        self._recorded(path, kind, masks, grid)
 
     def mask(
         self,
@@ -40,9 +40,9 @@ class CaseWriter:
         grid: Grid,
         path: Path,
         standard: Sequence[tuple[str, str | bool]] = (),
-    ) -> Job[None]:
+    ) -> None:
         """Return a job that writes a mask and, beside it, who made it and what a standard wants."""
-        yield from self.volume(array, grid, path, "mask", drawn.name)
+        self.volume(array, grid, path, "mask", drawn.name)
         self.history(drawn, sidecar_path(path), standard)
 
     def history(
@@ -54,13 +54,13 @@ class CaseWriter:
 
     def record(self, path: Path, kind: str, *, masks: str = "", grid: Grid | None = None) -> None:
         """Record a file that was written, with its SHA-256."""
-        run_job(self._recorded(path, kind, masks, grid))
+        with listening(None):
+            self._recorded(path, kind, masks, grid)
 
-    def _recorded(self, path: Path, kind: str, masks: str, grid: Grid | None) -> Job[None]:
-        described = describe_file_job(
-            self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid
+    def _recorded(self, path: Path, kind: str, masks: str, grid: Grid | None) -> None:
+        self.files.append(
+            describe_file_job(self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid)
         )
-        self.files.append((yield from described))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError, MamamiaError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.core.reorientation import reorientation_to
 from napari_mamamia.io.data_set.patient_info import read_patient_info
@@ -88,7 +88,7 @@ class FtvUnderSeg:
     limits: FtvSettings
 
 
-def ftv_under_seg(case: Case, path: Path) -> Job[FtvUnderSeg]:
+def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
     """Return a job that counts the FTV of a case, all phases read, under a SEG of UCSF.
 
     Raises
@@ -98,9 +98,9 @@ def ftv_under_seg(case: Case, path: Path) -> Job[FtvUnderSeg]:
     GridMismatchError, CaseError
         If the SEG is of another exam, or of phases that the case does not have.
     """
-    yield Progress(0, 2, f"Reading {path.name}")
+    report_progress(0, 2, f"Reading {path.name}")
     found = read_ucsf_seg(path)
-    yield Progress(1, 2, f"FTV under {path.name}")
+    report_progress(1, 2, f"FTV under {path.name}")
     return _under(case, found, path.name)
 
 
@@ -111,7 +111,7 @@ def ftv_from_segs(
     *,
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
-) -> Job[FtvFromSummary]:
+) -> FtvFromSummary:
     """Return a job that counts FTV under each SEG of UCSF and writes ``ftv_from.csv`` to `out`.
 
     Parameters
@@ -136,35 +136,35 @@ def ftv_from_segs(
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     parameters = (("data_set", data_set.name), ("segs", source.name), ("cases", " ".join(case_ids)))
     claim_folder(out, "ftv-from", parameters, existing, data_set.folders | {source})
-    paths, failures = yield from _segs(source)
+    paths, failures = _segs(source)
     rows: list[FtvFromRow] = []
     reader = _CaseReader(opened, cases)
     for done, path in enumerate(paths):
         name = path.name if path == source else str(path.relative_to(source))
-        yield Progress(done, len(paths) + 1, f"FTV under {name}")
+        report_progress(done, len(paths) + 1, f"FTV under {name}")
         try:
             found = read_ucsf_seg(path)
-            case = yield from reader.case_of(found)
+            case = reader.case_of(found)
             rows.extend(_under(case, found, name).rows)
         except MamamiaError as error:
             failures.append(CaseFailure(name, str(error)))
     columns = [column.name for column in fields(FtvFromRow)]
     overwrite = existing is not Existing.REFUSE
     cells = [astuple(row) for row in rows]
-    yield from flat_table_job(columns, cells, len(cells), out / TABLE, overwrite=overwrite)
+    flat_table_job(columns, cells, len(cells), out / TABLE, overwrite=overwrite)
     return FtvFromSummary(tuple(rows), tuple(failures), out / TABLE)
 
 
-def _segs(source: Path) -> Job[tuple[list[Path], list[CaseFailure]]]:
+def _segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
     """Return the SEGs of a folder, and in one sentence what else lies there; a file as it is."""
     if source.is_file():
-        yield Progress(0, 1, "One SEG")
+        report_progress(0, 1, "One SEG")
         return [source], []
-    files, n_foreign = yield from dicom_files(source)
+    files, n_foreign = dicom_files(source)
     found, failures = [], []
     n_others = n_foreign
     for done, path in enumerate(files):
-        yield Progress(done, len(files), "Looking for SEGs")
+        report_progress(done, len(files), "Looking for SEGs")
         try:
             if is_segmentation(path):
                 found.append(path)
@@ -186,11 +186,11 @@ class _CaseReader:
         self._cases = cases
         self._last: Case | None = None
 
-    def case_of(self, found: UcsfAnalysis) -> Job[Case]:
+    def case_of(self, found: UcsfAnalysis) -> Case:
         files = self._files_of(found)
         if self._last is None or self._last.case_id != files.case_id:
             self._last = None
-            self._last = yield from load_case(files, self._opened.record(files.case_id))
+            self._last = load_case(files, self._opened.record(files.case_id))
         return self._last
 
     def _files_of(self, found: UcsfAnalysis) -> CaseFiles:

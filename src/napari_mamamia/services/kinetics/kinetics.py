@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress, run_job
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import flat_table_job
 from napari_mamamia.kinetics.curve_figure import curve_figure
@@ -46,7 +46,7 @@ def kinetics_of_data_set(
     case_ids: Sequence[str] = (),
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[RowSummary[KineticRow]]:
+) -> RowSummary[KineticRow]:
     """Return a job that measures every case and writes tables, figures and definitions to `out`.
 
     Writes ``kinetics.csv`` and ``.xlsx`` (a row for each case), ``curves.csv``,
@@ -77,7 +77,7 @@ def kinetics_of_data_set(
     injection = "" if settings.injection == HEADER else settings.injection
     inputs = masked_inputs(opened, masks, case_ids, (injection, settings.vessels))
     read = opened.data_set.folders | ({masks} if masks is not None else frozenset())
-    summary = yield from rows_of_batch(
+    summary = rows_of_batch(
         inputs,
         CaseWork("kinetics", measure_files, settings, KineticRow),
         out / TABLE,
@@ -89,7 +89,7 @@ def kinetics_of_data_set(
         existing=existing,
     )
     write_definitions(summary, KineticRow, settings, existing)
-    yield from _write_curves(summary.rows, out, overwrite=existing is not Existing.REFUSE)
+    _write_curves(summary.rows, out, overwrite=existing is not Existing.REFUSE)
     return summary
 
 
@@ -112,7 +112,7 @@ def measure_files(inputs: CaseInputs, settings: KineticSettings) -> KineticRow:
             f"expected a mask of {inputs.case_id}, but there is none in "
             f"{settings.mask_name}: give a folder of masks with --masks"
         )
-    case = run_job(load_case(inputs.sources, inputs.record))
+    case = load_case(inputs.sources, inputs.record)
     source = times_source(case, inputs.sources, inputs.record)
     if settings.times_s is not None:
         case, source = with_times(case, settings.times_s), "typed in"
@@ -155,12 +155,10 @@ def _parameters(
     )
 
 
-def _write_curves(rows: tuple[KineticRow, ...], out: Path, *, overwrite: bool) -> Job[None]:
+def _write_curves(rows: tuple[KineticRow, ...], out: Path, *, overwrite: bool) -> None:
     curves = [line for row in rows for line in _curve_rows(row)]
-    yield from flat_table_job(
-        _CURVE_COLUMNS, curves, len(curves), out / CURVES, overwrite=overwrite
-    )
-    yield from _draw(rows, out / FIGURES, overwrite)
+    flat_table_job(_CURVE_COLUMNS, curves, len(curves), out / CURVES, overwrite=overwrite)
+    _draw(rows, out / FIGURES, overwrite)
 
 
 def _curve_rows(row: KineticRow) -> list[tuple[str | float, ...]]:
@@ -179,14 +177,14 @@ def _curve_rows(row: KineticRow) -> list[tuple[str | float, ...]]:
     return found
 
 
-def _draw(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) -> Job[None]:
+def _draw(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) -> None:
     drawn = [row for row in rows if row.status == OK]
     with drawing_place() as draw:
         for done, row in enumerate(drawn):
-            yield Progress(done, len(drawn), f"Drawing {row.case_id}")
-            picture = yield from draw(Drawing(curve_figure, (plot_of(row),)))
+            report_progress(done, len(drawn), f"Drawing {row.case_id}")
+            picture = draw(Drawing(curve_figure, (plot_of(row),)))
             save_drawn(picture, folder / row.case_id, overwrite=overwrite)
-    yield Progress(len(drawn), max(len(drawn), 1), "Saved") if drawn else Progress(0, 1, "Saved")
+    report_progress(len(drawn), max(len(drawn), 1), "Saved")
 
 
 def save_drawn(picture: Drawn, stem: Path, *, overwrite: bool = False) -> None:

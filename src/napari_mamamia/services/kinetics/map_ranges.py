@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapRange
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
 
@@ -25,17 +25,17 @@ def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
     return replace(shown, limits=wanted.limits)
 
 
-def auto_limits(shown: ShownMap) -> Job[tuple[float, float]]:
+def auto_limits(shown: ShownMap) -> tuple[float, float]:
     """Return a job for the 1st and 99th percentile of a map that was filled; NaN left out.
 
     Of more than a million values every n-th is looked at. Without two different ones the map's own
     limits come back.
     """
-    yield Progress(0, 1, "Range of the map")
+    report_progress(0, 1, "Range of the map")
     step = max(1, shown.array.size // _MOST_VALUES)
     values = shown.array.ravel()[::step]
     values = values[np.isfinite(values)]
-    yield Progress(1, 1)
+    report_progress(1, 1)
     if not values.size:
         return shown.limits
     low, high = (float(end) for end in np.percentile(values, _AUTO_PERCENTILES))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.tables.flat_tables import flat_table_job
 from napari_mamamia.kinetics.contrast_curve import (
     ContrastCurve,
@@ -128,12 +128,12 @@ def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
         pass
 
 
-def fill_map(shown: ShownMap, case: Case) -> Job[ShownMap]:
+def fill_map(shown: ShownMap, case: Case) -> ShownMap:
     """Return a job that computes the whole map, in place."""
     if shown.recipe is None:
-        yield Progress(1, 1)
+        report_progress(1, 1)
         return shown
-    yield from shown.recipe.job(case.signal, shown.array)
+    shown.recipe.job(case.signal, shown.array)
     return shown
 
 
@@ -147,7 +147,7 @@ def prepare_live_ftv(
     boxes: Sequence[Box],
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
-) -> Job[FtvImages]:
+) -> FtvImages:
     """Return a job that prepares a region once, so that thresholds move without waiting.
 
     Raises
@@ -155,25 +155,25 @@ def prepare_live_ftv(
     CaseError
         As `kinetics.tumour_volume.prepare_ftv`.
     """
-    yield Progress(0, 1, "Preparing FTV")
+    report_progress(0, 1, "Preparing FTV")
     case.require_phases(2)
     images = prepare_ftv(
         case.signal, choose_phases(case.times_s, rule_of(case, rule)), boxes, omitted
     )
-    yield Progress(1, 1)
+    report_progress(1, 1)
     return images
 
 
-def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> Job[FtvAnswer]:
+def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
     """Return a job that counts the FTV under new thresholds."""
-    yield Progress(0, 1, "FTV")
+    report_progress(0, 1, "FTV")
     found = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
     colours = np.zeros(images.box.shape, np.uint8)
     ser = images.ser[found.mask]
     bins = 1 + np.searchsorted(ends, ser, side="left")
     colours[found.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
-    yield Progress(1, 1)
+    report_progress(1, 1)
     return FtvAnswer(found, colours)
 
 
@@ -199,7 +199,7 @@ def cursor_curve(
 
 def mask_curve(
     case: Case, mask: NDArray[np.uint8], rule: TimingRule | None = None
-) -> Job[ContrastCurve]:
+) -> ContrastCurve:
     """Return a job for the mean curve of a mask, uint8 ``(z, y, x)``.
 
     Raises
@@ -207,36 +207,36 @@ def mask_curve(
     CaseError
         If the mask is empty, or the case has one phase only.
     """
-    yield Progress(0, 1, "Curve of the mask")
+    report_progress(0, 1, "Curve of the mask")
     case.require_phases(2)
     curve = region_contrast_curve(case.signal, mask != 0, case.times_s, rule_of(case, rule))
     if not curve.n_voxels:
         raise CaseError("a curve needs a mask with voxels, but the mask shown is empty: draw one")
-    yield Progress(1, 1)
+    report_progress(1, 1)
     return curve
 
 
 def mask_numbers(
     case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
-) -> Job[KineticRow]:
+) -> KineticRow:
     """Return a job for the numbers of a mask on screen, without the other breast's."""
-    yield Progress(0, 1, f"Kinetics of the {name} mask")
+    report_progress(0, 1, f"Kinetics of the {name} mask")
     settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
     row = case_kinetics(case, mask != 0, settings, source="window", background=False)
-    yield Progress(1, 1)
+    report_progress(1, 1)
     return row
 
 
-def save_curve_table(plot: CurvePlot, path: Path) -> Job[Path]:
+def save_curve_table(plot: CurvePlot, path: Path) -> Path:
     """Return a job that writes the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
     rows = curve_rows(plot)
-    yield from flat_table_job(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
+    flat_table_job(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
     return path
 
 
-def save_curve_figure(plot: CurvePlot, path: Path) -> Job[Path]:
+def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
     """Return a job that writes the plot as ``.png`` and ``.svg`` beside each other."""
     with drawing_place() as draw:
-        picture = yield from draw(Drawing(curve_figure, (plot,)))
+        picture = draw(Drawing(curve_figure, (plot,)))
     save_drawn(picture, path.with_suffix(""), overwrite=True)
     return path

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.curves import region_curve
 from napari_mamamia.kinetics.perfusion.arrival_fit import fitted_arrival_s
 from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve, plasma_curve
@@ -74,7 +74,7 @@ def fit_case(
     t10: NDArray[np.float32] | float,
     echo: SpoiledEcho,
     settings: PerfusionSettings,
-) -> Job[FittedCase]:
+) -> FittedCase:
     """Return a job for the maps and the row of one case.
 
     Parameters
@@ -91,7 +91,7 @@ def fit_case(
         in the whole mask, a signal in it is beyond all measure, or no voxel has a fit.
     """
     times = require_spacing(case.times_s)
-    yield Progress(0, 1, "Arrival of contrast")
+    report_progress(0, 1, "Arrival of contrast")
     unmeasured = "" if mask is None else unmeasured_voxels(case.signal, mask, "the mask")
     inside = np.flatnonzero(mask) if mask is not None else np.zeros(0, np.intp)
     signal = case.signal.reshape(len(times), -1)
@@ -99,14 +99,14 @@ def fit_case(
     remarks = [odd_span(case.times_s), unmeasured, _t10_remark(flat_t10, inside)]
     median_t10 = _median_t10(flat_t10, inside, case.case_id)
     mean = region_curve(case.signal, mask) if mask is not None and inside.size else None
-    arrival_s, source = yield from _arrival(case, times, mean, median_t10, echo, settings)
+    arrival_s, source = _arrival(case, times, mean, median_t10, echo, settings)
     before = require_points(times, arrival_s)
     minutes = (np.asarray(times) - arrival_s) / 60
     plasma = plasma_curve(settings.source, float(minutes[-1]))
     exam = _Exam(signal, flat_t10, echo, before, minutes, plasma)
     maps = {name: np.full(signal.shape[1], np.nan, np.float32) for name in settings.map_units}
     for done in _fill_linear(exam, settings, maps):
-        yield Progress(done, signal.shape[1], f"{settings.model}, linear")
+        report_progress(done, signal.shape[1], f"{settings.model}, linear")
     row = PerfusionRow(
         case.case_id,
         mask=settings.mask_name if mask is not None else "",
@@ -126,7 +126,7 @@ def fit_case(
         n_voxels=float(inside.size),
     )
     if inside.size and mean is not None:
-        row = yield from _with_lesion(row, exam, inside, mean, median_t10, settings, maps)
+        row = _with_lesion(row, exam, inside, mean, median_t10, settings, maps)
     row = replace(row, n_fitted_volume=float(np.isfinite(maps["ktrans"]).sum()))
     _require_fits(row)
     row = replace(row, warning="; ".join([*_warnings(row, case, settings), *filter(None, remarks)]))
@@ -170,7 +170,7 @@ def _arrival(
     median_t10: float,
     echo: SpoiledEcho,
     settings: PerfusionSettings,
-) -> Job[tuple[float, str]]:
+) -> tuple[float, str]:
     """Return a job for when contrast arrives, s since phase 0, and how that is known."""
     if settings.arrival_s is not None:
         return settings.arrival_s, "typed in"
@@ -181,9 +181,7 @@ def _arrival(
             f"expected a mask with voxels for {case.case_id}, whose curve tells when contrast "
             "arrives, got none: add one (--masks), or give the arrival in seconds (--arrival)"
         )
-    arrival_s = yield from fitted_arrival_s(
-        times, mean, median_t10, echo, settings.source, settings.model
-    )
+    arrival_s = fitted_arrival_s(times, mean, median_t10, echo, settings.source, settings.model)
     return arrival_s, "fitted to the mask's mean curve"
 
 
@@ -215,12 +213,12 @@ def _with_lesion(
     median_t10: float,
     settings: PerfusionSettings,
     maps: dict[str, NDArray[np.float32]],
-) -> Job[PerfusionRow]:
+) -> PerfusionRow:
     """Refine the voxels of the mask in `maps`; return the row with their numbers."""
     refined = RefinedFit(settings.model, exam.plasma, exam.minutes)
     counts = np.zeros(len(FitStatus), np.int64)
     for start in range(0, inside.size, _REFINED_VOXELS):
-        yield Progress(start, inside.size, f"{settings.model}, least squares in the mask")
+        report_progress(start, inside.size, f"{settings.model}, least squares in the mask")
         at = inside[start : start + _REFINED_VOXELS]
         fitted = refined.fit(exam.concentration(at, np.float64))
         counts += np.bincount(fitted.status, minlength=len(FitStatus))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, MamamiaError, SaveConflictError
 from napari_mamamia.core.grid import Grid, require_same_grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.io.data_set.volumes import read_volume, write_volume_job
 from napari_mamamia.io.files.checked_lines import read_checked_lines
@@ -66,7 +66,7 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
 
 def t1_of_volumes(
     paths: Sequence[Path], degrees: Sequence[float], repetition_s: float, case: Case
-) -> Job[NDArray[np.float32]]:
+) -> NDArray[np.float32]:
     """Return a job for T1 in s of one volume for each flip angle, plane by plane.
 
     Raises
@@ -78,11 +78,11 @@ def t1_of_volumes(
     """
     volumes = []
     for number, path in enumerate(paths):
-        yield Progress(number, len(paths), "Reading flip angles")
+        report_progress(number, len(paths), "Reading flip angles")
         volumes.append(_on_grid(path, case))
     t1 = np.empty(case.grid.shape, np.float32)
     for plane in range(len(t1)):
-        yield Progress(plane, len(t1), "T1 of the flip angles")
+        report_progress(plane, len(t1), "T1 of the flip angles")
         signals = np.stack([volume[plane].astype(np.float64) for volume in volumes])
         t1[plane], _ = t1_of_flip_angles(signals, degrees, repetition_s)
     return t1
@@ -111,7 +111,7 @@ def perfusion_of_data_set(
     case_ids: Sequence[str] = (),
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[RowSummary[PerfusionRow]]:
+) -> RowSummary[PerfusionRow]:
     """Return a job that fits every case and writes maps and tables to `settings.out`.
 
     Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, by extended-tofts
@@ -151,7 +151,7 @@ def perfusion_of_data_set(
         {} if existing is Existing.REFUSE else _own_maps(out),
         may_replace=existing is Existing.OVERWRITE,
     )
-    summary = yield from rows_of_batch(
+    summary = rows_of_batch(
         inputs,
         CaseWork("perfusion", fit_files, settings, PerfusionRow),
         out / TABLE,
@@ -168,7 +168,7 @@ def perfusion_of_data_set(
     return summary
 
 
-def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> Job[PerfusionRow]:
+def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     """Return a job that fits one case from its files and writes its maps.
 
     The times are looked at before more than one phase is read: a standard exam is refused at once.
@@ -181,20 +181,20 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> Job[PerfusionR
         raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
     if inputs.may_replace:
         _remove_own_maps(inputs, settings)
-    case = yield from open_case(inputs.sources, inputs.record)
+    case = open_case(inputs.sources, inputs.record)
     if settings.times_s is not None:
         case = with_times(case, settings.times_s)
     require_spacing(case.times_s)
     echo, source = _echo(inputs, settings)
-    case = yield from load_remaining(case, inputs.sources)
+    case = load_remaining(case, inputs.sources)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case, settings.label)
-    t10 = yield from _t10(inputs, settings, case, echo)
-    fitted = yield from fit_case(case, mask, t10, echo, settings)
+    t10 = _t10(inputs, settings, case, echo)
+    fitted = fit_case(case, mask, t10, echo, settings)
     maps = dict(fitted.maps)
     if settings.flip_angles is not None and not isinstance(t10, float):
         maps[_T1] = t10
-    sums = yield from _write_maps(maps, case.grid, inputs, settings)
+    sums = _write_maps(maps, case.grid, inputs, settings)
     row = replace(fitted.row, scan_source=source, maps_sha256=" ".join(sums))
     _note(row, inputs, settings)
     return row
@@ -219,7 +219,7 @@ def _echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[Spoiled
 
 def _t10(
     inputs: PerfusionInputs, settings: PerfusionSettings, case: Case, echo: SpoiledEcho
-) -> Job[NDArray[np.float32] | float]:
+) -> NDArray[np.float32] | float:
     if settings.t10_s is not None:
         return settings.t10_s
     files = [path for path in inputs.t1_files if path is not None]
@@ -235,7 +235,7 @@ def _t10(
         return read_t1_map(files[0], case)
     repetition_ms = flips.repetition_ms
     repetition_s = echo.repetition_s if repetition_ms is None else repetition_ms / 1e3
-    return (yield from t1_of_volumes(files, flips.degrees, repetition_s, case))
+    return t1_of_volumes(files, flips.degrees, repetition_s, case)
 
 
 def _write_maps(
@@ -243,7 +243,7 @@ def _write_maps(
     grid: Grid,
     inputs: PerfusionInputs,
     settings: PerfusionSettings,
-) -> Job[list[str]]:
+) -> list[str]:
     """Write the maps, none of them over a file that this run did not write."""
     paths = {name: _map_path(settings, inputs.case_id, name) for name in maps}
     for name, path in paths.items():
@@ -251,8 +251,8 @@ def _write_maps(
             _require_own(path, maps[name], inputs.own_maps)
     sums = []
     for number, (name, path) in enumerate(paths.items()):
-        yield Progress(number, len(paths), f"Writing {path.name}")
-        yield from write_volume_job(maps[name], grid, path, overwrite=True)
+        report_progress(number, len(paths), f"Writing {path.name}")
+        write_volume_job(maps[name], grid, path, overwrite=True)
         sums.append(f"{name}={sha256_of(path)}")
     return sums
 

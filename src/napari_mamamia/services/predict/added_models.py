@@ -6,7 +6,6 @@ from pathlib import Path
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MissingExtraError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.model.device import require_torch
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.recipe_input import phases_needed
@@ -40,7 +39,7 @@ def listed_models() -> tuple[ModelEntry, ...]:
     return list_models(default_registry())
 
 
-def add_to_list(path: Path, name: str = "") -> Job[ModelEntry]:
+def add_to_list(path: Path, name: str = "") -> ModelEntry:
     """Return a job that adds a model; see `registry.add_model`."""
     return add_model(path, default_registry(), name)
 
@@ -84,9 +83,7 @@ def phases_of(segmenter: PlannedSegmenter) -> int:
     return phases_needed(expressions, segmenter.recipe)
 
 
-def estimate_case(
-    segmenter: PlannedSegmenter, case: Case, *, measure: bool = False
-) -> Job[Estimate]:
+def estimate_case(segmenter: PlannedSegmenter, case: Case, *, measure: bool = False) -> Estimate:
     """Return a job that says what a case would take; see `PlannedSegmenter.estimate`."""
     return segmenter.estimate(case, measure=measure)
 
@@ -98,7 +95,7 @@ def other_models(
     return offers(case, choices.limit_s, default_registry(), not_these, choices.settings())
 
 
-def convert_in_isolation(entry: ModelEntry, out: Path) -> Job[Converted]:
+def convert_in_isolation(entry: ModelEntry, out: Path) -> Converted:
     """Return a job that converts an added model in a closed room; see `convert_model`."""
     return convert_model(entry.card, out, isolated=True, recipe=entry.recipe)
 

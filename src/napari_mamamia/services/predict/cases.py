@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job
+from napari_mamamia.core.progress import part
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.files.checksums import sha256_of
@@ -16,7 +16,6 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.provenance import sidecar_path
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 from napari_mamamia.segmentation.model.segmenter import Prediction, Segmenter
-from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.run.registry import default_registry
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
@@ -110,7 +109,7 @@ def predict_data_set(
     *,
     probability: bool = False,
     registry: Path | None = None,
-) -> Job[PredictSummary]:
+) -> PredictSummary:
     """Return a job that writes ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
 
     With `probability`, ``out/probability/ID.nii.gz`` too. Where time or memory does not suffice for
@@ -148,7 +147,7 @@ def predict_data_set(
             kept.add(row.case_id)
         return row.case_id in kept
 
-    batch = yield from run_batch(
+    batch = run_batch(
         cases,
         CaseWork("predict", predict_files, settings, _Row),
         place,
@@ -165,31 +164,32 @@ def predict_data_set(
     )
 
 
-def predict_files(inputs: CaseInputs, settings: PredictSettings) -> Job[_Row]:
+def predict_files(inputs: CaseInputs, settings: PredictSettings) -> _Row:
     """Return a job that predicts one case in a worker; its model stays loaded for the next."""
     return _predict(inputs, settings, _loaded(settings.choice))
 
 
-def _predict(inputs: CaseInputs, settings: PredictSettings, segmenter: Segmenter) -> Job[_Row]:
+def _predict(inputs: CaseInputs, settings: PredictSettings, segmenter: Segmenter) -> _Row:
     about: _About = inputs.about
     record = CaseRecord(inputs.case_id, acquisition_times_s=about.times_s)
-    case = yield from part(load_case(about.files, record), 0, _READ, _ALL)
+    with part(0, _READ, _ALL):
+        case = load_case(about.files, record)
     choice = settings.choice
-    running = with_offers(
-        predict_case(case, segmenter),
-        case,
-        choice.budget.limit_s,
-        settings.registry or default_registry(),
-        choice.names,
-        choice.engine_settings,
-    )
-    prediction = yield from part(running, _READ, _PREDICTED, _ALL)
+    with part(_READ, _PREDICTED, _ALL):
+        prediction = with_offers(
+            partial(predict_case, case, segmenter),
+            case,
+            choice.budget.limit_s,
+            settings.registry or default_registry(),
+            choice.names,
+            choice.engine_settings,
+        )
     target = settings.out / f"{inputs.case_id}{MASK_SUFFIX}"
     if about.own is not None:
         require_replaceable(prediction.mask, target, about.own)
     map_sha256 = _kept_map(prediction, target, about.overwrite) if settings.probability else ""
-    saving = save_prediction(prediction, case, target, overwrite=about.overwrite)
-    saved = yield from part(saving, _PREDICTED, _ALL, _ALL)
+    with part(_PREDICTED, _ALL, _ALL):
+        saved = save_prediction(prediction, case, target, overwrite=about.overwrite)
     return _Row(
         case_id=saved.case_id,
         file=saved.path.name,

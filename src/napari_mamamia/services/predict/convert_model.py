@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError, ModelError, SaveConflictError, SaveError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_file
@@ -26,7 +26,6 @@ from napari_mamamia.segmentation.model.nnunet_files import (
     unpack,
 )
 from napari_mamamia.segmentation.model.recipe import Recipe, recipe_text
-from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.nnunet.isolated import RoomLimits, closed_room, taken_out
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.submission.isolation import Isolation
@@ -105,7 +104,7 @@ def stages_of(
     return (Stage(root.parent / first, first, before, licence, None, isolation, limits), last)
 
 
-def stage_job(stage: Stage, into: Path, child: Child) -> Job[tuple[ConvertedFile, ...]]:
+def stage_job(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile, ...]:
     """Return a job that writes a stage to a new folder of its name in `into`.
 
     Raises
@@ -121,7 +120,8 @@ def stage_job(stage: Stage, into: Path, child: Child) -> Job[tuple[ConvertedFile
     made = []
     for number, file in enumerate(files):
         steps = (number * _STEPS, (number + 1) * _STEPS, len(files) * _STEPS)
-        made.append((yield from part(_converted(file, stage, texts, target, child), *steps)))
+        with part(*steps):
+            made.append(_converted(file, stage, texts, target, child))
     return tuple(made)
 
 
@@ -169,20 +169,20 @@ def _checkpoints(root: Path) -> tuple[Path, ...]:
 
 def _converted(
     file: Path, stage: Stage, texts: tuple[str, str], target: Path, child: Child
-) -> Job[ConvertedFile]:
+) -> ConvertedFile:
     """Write one checkpoint; it is opened in a closed room if there is one."""
     said = f"{file.parent.name}/{file.name}"
-    yield Progress(0, _STEPS, f"Converting {said}")
+    report_progress(0, _STEPS, f"Converting {said}")
     new = target / file.parent.name / f"{file.stem}{SAFE_SUFFIX}"
     new.parent.mkdir(exist_ok=True)
     with own_folder() as work:
         source = file
         if stage.isolation is not None and file.suffix != SAFE_SUFFIX:
-            opening = taken_out(file, stage.isolation, work, stage.limits)
             before = f"Opening {said} in the closed room: "
-            source = yield from part(opening, 0, _STEPS // 2, _STEPS, before)
+            with part(0, _STEPS // 2, _STEPS, before):
+                source = taken_out(file, stage.isolation, work, stage.limits)
         order = _Order(str(source), str(file), str(_absolute(new)), *texts, stage.configuration)
-        done = yield from _beside(order, child, f"Writing {new.parent.name}/{new.name}")
+        done = _beside(order, child, f"Writing {new.parent.name}/{new.name}")
     name = f"{stage.name}/{new.parent.name}/{new.name}"
     return ConvertedFile(name, done.source_sha256, done.tensors, new.stat().st_size)
 
@@ -199,17 +199,11 @@ class _Order:
     configuration: str
 
 
-def _beside(order: _Order, child: Child, text: str) -> Job[_Answer]:
+def _beside(order: _Order, child: Child, text: str) -> _Answer:
     """Rewrite a checkpoint in the other process; its error is raised here."""
     work = CaseWork("convert", _rewrite, order, _Answer)
-    steps = attempt_in_child(child, work, CaseInputs(text), None)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as stop:
-            outcome = stop.value
-            break
-        yield Progress(_STEPS // 2, _STEPS, text)
+    with part(_STEPS // 2, _STEPS // 2, _STEPS, text):
+        outcome = attempt_in_child(child, work, CaseInputs(text), None)
     answer: _Answer | None = outcome.result
     if answer is None:
         raise ModelError(
@@ -282,7 +276,7 @@ def convert_model(
     recipe: Recipe | None = None,
     limits: RoomLimits | None = None,
     as_root: bool = False,
-) -> Job[Converted]:
+) -> Converted:
     """Return a job that writes an nnU-Net v2 model to the new folder `out`, whole or not at all.
 
     Beside the weights it has the same plans.json, dataset.json, licence and recipe; a cascade
@@ -314,23 +308,24 @@ def convert_model(
     SaveError
         If the system refuses to write.
     """
-    yield Progress(0, 1, "Looking at the model")
+    report_progress(0, 1, "Looking at the model")
     require_torch()
     card = model if isinstance(model, ModelCard) else recognise_model(model, checksums=False)
     if reason := convertible(card):
         raise ModelError(reason)
     _require_free(out)
     isolation = closed_room(as_root=as_root) if isolated else None
-    folder = (yield from unpack(card.path, model_cache())) if card.is_zip else card.path
+    folder = (unpack(card.path, model_cache())) if card.is_zip else card.path
     stages = stages_of(card, folder, recipe, isolation, limits)
     files: list[ConvertedFile] = []
     with own_folder(out.parent) as staging, closing(Child()) as child:
         for number, stage in enumerate(stages):
             steps = (number * _STEPS, (number + 1) * _STEPS, len(stages) * _STEPS)
-            files += yield from part(stage_job(stage, staging, child), *steps)
-        yield Progress(len(stages) * _STEPS, len(stages) * _STEPS, "Saving", binding=True)
+            with part(*steps):
+                files += stage_job(stage, staging, child)
+        report_progress(len(stages) * _STEPS, len(stages) * _STEPS, "Saving", binding=True)
         _finished(staging, out)
-    yield Progress(1, 1, "Converted")
+    report_progress(1, 1, "Converted")
     found = recognise_model(out, checksums=False)
     return Converted(out, found, tuple(files), isolation.text if isolation else "")
 

@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.segmenter import Prediction
 
 MOST_PLACES: Final = 20
@@ -97,7 +97,7 @@ def doubt_kinds(prediction: Prediction) -> tuple[DoubtKind, ...]:
     return tuple(kind for kind, values in kept if values is not None)
 
 
-def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Job[Doubt]:
+def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Doubt:
     """Return a job for a prediction's map of doubt and its places.
 
     Raises
@@ -107,9 +107,9 @@ def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Job
     """
     grid = prediction.mask.grid
     if kind is DoubtKind.ENTROPY and prediction.probability is not None:
-        return (yield from find_doubt(prediction.probability, grid))
+        return find_doubt(prediction.probability, grid)
     if kind is DoubtKind.VARIANCE and prediction.variance is not None:
-        return (yield from _mapped(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE))
+        return _mapped(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE)
     known = ", ".join(doubt_kinds(prediction)) or "nothing"
     raise ModelError(
         f"{prediction.case_id}: the {kind.value} should be shown, but this prediction kept {known}:"
@@ -117,7 +117,7 @@ def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Job
     )
 
 
-def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Job[Doubt]:
+def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Doubt:
     """Return a job for the entropy map and its places (26-connected, entropy of 0.5 bit or more).
 
     Parameters
@@ -127,7 +127,7 @@ def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Job[Doubt]:
     grid
         Its grid.
     """
-    return (yield from _mapped(probability, grid, DoubtKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS))
+    return _mapped(probability, grid, DoubtKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS)
 
 
 def _mapped(
@@ -136,15 +136,15 @@ def _mapped(
     kind: DoubtKind,
     amount_of: Callable[[NDArray[Any]], NDArray[Any]],
     least: float,
-) -> Job[Doubt]:
+) -> Doubt:
     """Return the map slab by slab, and its 26-connected places of `least` or more."""
     said, planes = "Looking for doubtful places", len(values)
     amount = np.empty(values.shape, dtype=np.float16)
     for first in range(0, planes, _SLAB):
-        yield Progress(first, planes + 1, said)
+        report_progress(first, planes + 1, said)
         amount[first : first + _SLAB] = amount_of(values[first : first + _SLAB])
     labels, count = ndimage.label(amount >= least, structure=_ALL_NEIGHBOURS)
-    yield Progress(planes, planes + 1, said)
+    report_progress(planes, planes + 1, said)
     places = [
         _place(labels[where] == number, amount[where], where, grid)
         for number, where in enumerate(ndimage.find_objects(labels), start=1)

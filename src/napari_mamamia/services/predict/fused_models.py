@@ -5,6 +5,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol, TypeVar, runtime_checkable
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from napari_mamamia.annotations.fuse import Staple, TieRule, majority_vote, staple
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.errors import GridMismatchError, MamamiaError, ModelError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.metrics.overlap import dice
@@ -25,7 +26,6 @@ from napari_mamamia.segmentation.model.planner import (
     duration_text,
 )
 from napari_mamamia.segmentation.model.segmenter import Click, Prediction, Prompt, Segmenter
-from napari_mamamia.segmentation.model.stages import part
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.trained import candidates_of, mask_of
 
@@ -58,7 +58,7 @@ class Moments:
     mean: NDArray[np.float32] | None = None
     squares: NDArray[np.float32] | None = None
 
-    def add(self, probability: NDArray[np.float16]) -> Job[None]:
+    def add(self, probability: NDArray[np.float16]) -> None:
         """Return a job that takes in one map, ``(z, y, x)``, 0 to 1.
 
         Raises
@@ -78,14 +78,14 @@ class Moments:
         self.count += 1
         share = np.float32(1 / self.count)
         for first in range(0, len(probability), _SLAB):
-            yield Progress(first, len(probability), "Averaging probabilities")
+            report_progress(first, len(probability), "Averaging probabilities")
             slab = slice(first, first + _SLAB)
             values = probability[slab].astype(np.float32)
             away = values - self.mean[slab]
             self.mean[slab] += away * share
             self.squares[slab] += away * (values - self.mean[slab])
 
-    def result(self, threshold: float) -> Job[Fused]:
+    def result(self, threshold: float) -> Fused:
         """Return a job for mean, variance, and where the mean is above `threshold`.
 
         Raises
@@ -100,7 +100,7 @@ class Moments:
         mean = np.empty(shape, np.float16)
         variance = np.empty(shape, np.float16) if self.count > 1 else None
         for first in range(0, len(mean), _SLAB):
-            yield Progress(first, len(mean), "Averaging probabilities")
+            report_progress(first, len(mean), "Averaging probabilities")
             slab = slice(first, first + _SLAB)
             np.greater(self.mean[slab], np.float32(threshold), out=above[slab])
             mean[slab] = self.mean[slab]
@@ -109,11 +109,11 @@ class Moments:
         return Fused(above, mean, variance)
 
 
-def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> Job[NDArray[np.float16]]:
+def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float16]:
     """Return a job for the share of masks that marked each voxel, float16 ``(z, y, x)``, 0 to 1."""
     share = np.empty(masks[0].shape, np.float16)
     for first in range(0, len(share), _SLAB):
-        yield Progress(first, len(share), "Counting votes")
+        report_progress(first, len(share), "Counting votes")
         slab = slice(first, first + _SLAB)
         votes = np.zeros(share[slab].shape, np.uint8)
         for mask in masks:
@@ -206,7 +206,7 @@ class FusedSegmenter:
         own = "; ".join(f"{member.name}: {member.note}" for member in self.members)
         return f"{self.rule.said} of {len(self.members)} models: {own}"
 
-    def predict(self, case: Case, prompt: Prompt | None = None) -> Job[Prediction]:
+    def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Return a job that runs every model on `case` and fuses; progress counts to 1000.
 
         Returns
@@ -228,27 +228,29 @@ class FusedSegmenter:
         for number, member in enumerate(self.members):
             steps = (number * _PREDICTED // count, (number + 1) * _PREDICTED // count)
             said = f"{member.name} ({number + 1} of {count})"
-            own = self._with_time_left(number, started).predict(case, prompt)
-            one = yield from part(_named(own, member.name, said), *steps, 1000)
+            left = self._with_time_left(number, started)
+            with part(*steps, 1000, f"{said}: "), _named_in_errors(member.name):
+                one = left.predict(case, prompt)
             self._require_probability(one, member)
             if one.probability is None:
                 moments = None
             elif moments is not None:
-                yield from part(moments.add(one.probability), steps[1], steps[1], 1000)
+                with part(steps[1], steps[1], 1000):
+                    moments.add(one.probability)
             found.append(replace(one, probability=None, variance=None))
         self._seconds_left(started)
         begun = time.perf_counter()
         maps = None
         if moments is not None:
-            maps = yield from part(moments.result(_THRESHOLD), _PREDICTED, _AVERAGED, 1000)
-        mask, probability, parameters = yield from part(
-            self._fused(found, maps), _AVERAGED, _FUSED, 1000
-        )
-        yield Progress(_FUSED, 1000, "Looking for regions")
+            with part(_PREDICTED, _AVERAGED, 1000):
+                maps = moments.result(_THRESHOLD)
+        with part(_AVERAGED, _FUSED, 1000):
+            mask, probability, parameters = self._fused(found, maps)
+        report_progress(_FUSED, 1000, "Looking for regions")
         candidates = tuple(candidates_of(mask, case, prompt))
         if isinstance(prompt, Click) and candidates:
             mask = mask_of(candidates[0], mask.shape)
-        yield Progress(1000, 1000, "Done")
+        report_progress(1000, 1000, "Done")
         return Prediction(
             case_id=case.case_id,
             mask=Mask(case.grid, mask),
@@ -301,17 +303,19 @@ class FusedSegmenter:
 
     def _fused(
         self, found: Sequence[Prediction], maps: Fused | None
-    ) -> Job[tuple[NDArray[np.bool_], NDArray[np.float16], tuple[tuple[str, Setting], ...]]]:
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float16], tuple[tuple[str, Setting], ...]]:
         """Return mask, probability, and what the rule has to say."""
         if self.rule is FusionRule.MEAN and maps is not None:
             return maps.above, maps.mean, (("threshold", _THRESHOLD),)
         masks = [one.mask.array for one in found]
-        share = yield from part(share_of_masks(masks), 0, 1, 3)
-        yield Progress(1, 3, f"Fusing: {self.rule.said}")
+        with part(0, 1, 3):
+            share = share_of_masks(masks)
+        report_progress(1, 3, f"Fusing: {self.rule.said}")
         if self.rule is FusionRule.MAJORITY:
             marked = majority_vote([mask.view(np.uint8) for mask in masks]) > 0
             return marked, share, (("tie", TieRule.BACKGROUND.value),)
-        estimate = yield from part(staple(masks), 1, 3, 3)
+        with part(1, 3, 3):
+            estimate = staple(masks)
         return estimate.mask, share, tuple(self._performance(estimate))
 
     def _performance(self, estimate: Staple) -> Iterator[tuple[str, Setting]]:
@@ -371,21 +375,15 @@ def require_fusible(names: Sequence[str]) -> None:
         )
 
 
-def _named(job: Job[T], name: str, said: str) -> Job[T]:
-    """Pass a model's job on, its name in the progress and in the error."""
+@contextmanager
+def _named_in_errors(name: str) -> Iterator[None]:
+    """Name the model in an error of the block."""
     try:
-        while True:
-            progress = next(job)
-            yield Progress(progress.done, progress.total, f"{said}: {progress.text}")
-    except StopIteration as end:
-        result: T = end.value
-        return result
+        yield
     except MamamiaError as error:
         text = f"{name}, one of the models to be fused, failed: {error}"
         kept = isinstance(error, OutOfMemoryError | OverLimitError)
         raise (type(error)(text) if kept else ModelError(text)) from error
-    finally:
-        job.close()
 
 
 def _largest_peak(found: Sequence[Prediction]) -> int | None:

@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import PhaseChoice
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.model.recipe_input import (
@@ -97,7 +97,7 @@ def input_pictures(
     *,
     whole_numbers: bool = False,
     slice_index: int | None = None,
-) -> Job[InputPictures]:
+) -> InputPictures:
     """Return a job for the pictures of one slice of a case.
 
     Parameters
@@ -121,13 +121,13 @@ def input_pictures(
     part, index = _one_slice(case, slice_index)
     pictures = []
     for number, channel in enumerate(channels):
-        yield Progress(number, len(channels) + 1, f"Picture of {channel.text}")
+        report_progress(number, len(channels) + 1, f"Picture of {channel.text}")
         if not channel.expression:
             pictures.append(InputPicture(channel, None))
             continue
-        made = yield from channel_image(part, channel.expression, whole_numbers)
+        made = channel_image(part, channel.expression, whole_numbers)
         pictures.append(_picture(channel, made, part.grid))
-    yield Progress(len(channels), len(channels) + 1, "Comparing phase 1 with phase 0")
+    report_progress(len(channels), len(channels) + 1, "Comparing phase 1 with phase 0")
     return InputPictures(tuple(pictures), index, phase_order_warning(case))
 
 

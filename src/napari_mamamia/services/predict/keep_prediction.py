@@ -7,7 +7,6 @@ from itertools import count
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError, ModelError, SaveConflictError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import FileState, Workspace
@@ -50,7 +49,7 @@ def keep_prediction(
     replaces: KeptPrediction | None = None,
     *,
     beside: bool = False,
-) -> Job[KeptPrediction]:
+) -> KeptPrediction:
     """Return a job that saves a prediction with its provenance as ``predictions/MODEL/ID.nii.gz``.
 
     Parameters
@@ -76,7 +75,7 @@ def keep_prediction(
         name = next(one for one in names if not workspace.prediction(one, case.case_id).exists())
     _require_same(workspace, name, case.case_id, replaces)
     target = workspace.prediction(name, case.case_id)
-    yield from save_prediction(prediction, case, target, overwrite=replaces is not None)
+    save_prediction(prediction, case, target, overwrite=replaces is not None)
     workspace.note_data_set()
     kept = kept_prediction(workspace, name, case.case_id)
     if kept is None:

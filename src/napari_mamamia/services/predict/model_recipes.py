@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard
 from napari_mamamia.segmentation.model.recipe import Recipe, presets, write_recipe
 from napari_mamamia.segmentation.run.registry import (
@@ -62,7 +62,7 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
     )
 
 
-def keep_recipe(entry: ModelEntry, recipe: Recipe) -> Job[ModelEntry]:
+def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
     """Return a job that keeps a recipe in the user's list of models; the model stays as it is.
 
     The model's own recipe is kept as "none of the user's".
@@ -72,13 +72,13 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> Job[ModelEntry]:
     SaveError
         If the list cannot be written.
     """
-    yield Progress(0, 1, "Keeping the recipe")
+    report_progress(0, 1, "Keeping the recipe")
     kept = set_recipe(entry, None if recipe == _own(entry) else recipe, default_registry())
-    yield Progress(1, 1, "Kept")
+    report_progress(1, 1, "Kept")
     return kept
 
 
-def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> Job[ModelEntry]:
+def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> ModelEntry:
     """Return a job that writes a recipe beside the model; the user's own then steps back for it.
 
     Raises
@@ -88,12 +88,12 @@ def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) 
     SaveError
         If the place cannot be written.
     """
-    yield Progress(0, 2, "Writing the recipe")
+    report_progress(0, 2, "Writing the recipe")
     write_recipe(recipe, _place(entry.card), overwrite=overwrite)
-    yield Progress(1, 2, "Keeping the model")
+    report_progress(1, 2, "Keeping the model")
     changed = replace(entry, card=replace(entry.card, has_recipe=True))
     kept = set_recipe(changed, None, default_registry())
-    yield Progress(2, 2, "Written")
+    report_progress(2, 2, "Written")
     return kept
 
 

@@ -1,7 +1,7 @@
 """Other models of this computer that would fit a case; they are offered, never taken."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job
 from napari_mamamia.core.system import free_memory_bytes
 from napari_mamamia.segmentation.bundle.cost import tiles_of_bundle
 from napari_mamamia.segmentation.model.card import ModelCard
@@ -109,16 +108,16 @@ def offers_text(found: Sequence[Offer]) -> str:
 
 
 def with_offers(
-    job: Job[T],
+    predict: Callable[[], T],
     case: Case,
     limit_s: float | None,
     registry: Path,
     not_this: Sequence[str],
     settings: EngineSettings | None = None,
-) -> Job[T]:
-    """Pass a prediction's job on; where time or memory did not suffice, its error has offers."""
+) -> T:
+    """Return what `predict` does; where time or memory did not suffice, its error has offers."""
     try:
-        return (yield from job)
+        return predict()
     except (OverLimitError, OutOfMemoryError) as error:
         said = offers_text(offers(case, limit_s, registry, not_this, settings))
         if not said:

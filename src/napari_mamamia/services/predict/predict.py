@@ -9,7 +9,7 @@ import numpy as np
 
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import (
     InputFile,
     Maker,
@@ -50,9 +50,9 @@ def segmenter_named(name: str) -> Segmenter:
     raise ModelError(f"no model is called {name!r}: choose one of {known}")
 
 
-def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Job[Prediction]:
+def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Prediction:
     """Return a job that segments a case that is open, and says in the mask's provenance how."""
-    prediction = yield from segmenter.predict(case, prompt)
+    prediction = segmenter.predict(case, prompt)
     provenance = Provenance(
         case_id=case.case_id,
         maker=Maker.MODEL,
@@ -69,7 +69,7 @@ def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None)
 
 def save_prediction(
     prediction: Prediction, case: Case, target: Path, *, overwrite: bool = False
-) -> Job[SavedPrediction]:
+) -> SavedPrediction:
     """Return a job that writes a prediction and, beside it, its provenance with input checksums.
 
     Raises
@@ -80,16 +80,16 @@ def save_prediction(
     sources = list(dict.fromkeys(file for phase in case.phases for file in phase.sources))
     inputs = []
     for done, source in enumerate(sources):
-        yield Progress(done, len(sources) + 1, "Checksums of the input")
+        report_progress(done, len(sources) + 1, "Checksums of the input")
         inputs.append(InputFile(source.name, sha256_of(source)))
-    yield Progress(len(sources), len(sources) + 1, "Saving", binding=True)
+    report_progress(len(sources), len(sources) + 1, "Saving", binding=True)
     made = prediction.mask.provenance
     if made is None:
         raise ModelError("a prediction without provenance is not saved: use predict_case")
     provenance = replace(made, inputs=tuple(inputs))
     mask = prediction.mask
     write_explained(mask.array, mask.grid, provenance, target, overwrite=overwrite)
-    yield Progress(len(sources) + 1, len(sources) + 1, "Saved")
+    report_progress(len(sources) + 1, len(sources) + 1, "Saved")
     notes = (*prediction.notes, *_unsure_lines(prediction))
     return SavedPrediction(
         case.case_id, target, prediction.mask.volume_mm3, prediction.seconds, notes

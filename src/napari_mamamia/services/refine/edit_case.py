@@ -1,11 +1,14 @@
 """Opening a reader's mask of a case for editing, and saving it with all that went into it."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.io.workspace.journal import journal_path
 from napari_mamamia.io.workspace.journal_records import Saved
@@ -34,7 +37,7 @@ def open_editing(
     *,
     started_from: str = "",
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
-) -> Job[OpenEditing]:
+) -> OpenEditing:
     """Return a job that opens a reader's mask of a case for editing.
 
     It goes on from what the journal recorded but nobody saved, else from the reader's saved mask,
@@ -55,27 +58,24 @@ def open_editing(
     FormatError, GridMismatchError
         If the saved mask is damaged or lies on another grid.
     """
-    yield Progress(0, 3, "Opening the mask")
+    report_progress(0, 3, "Opening the mask")
     opening = Opening(case, workspace, reader, started_from, limit_bytes)
     if start is not None:
         opening.start = as_labels(start)
     try:
-        yield from opening.read()
+        opening.read()
         editing = opening.decide()
     except BaseException:
         if opening.journal is not None:
             opening.journal.close()
         raise
     editing.session.images = images
-    yield Progress(3, 3, "Opened the mask")
+    report_progress(3, 3, "Opened the mask")
     return editing
 
 
-def save_editing(editing: OpenEditing) -> Job[SavedMask]:
-    """Return a job that saves the mask as it is at this call, with all that went into it.
-
-    Call it where the session is edited, and run the job anywhere; a stroke in hand is not part of
-    it.
+def save_editing(editing: OpenEditing) -> SavedMask:
+    """Save the mask with all that went into it; a stroke in hand is not part of it.
 
     Raises
     ------
@@ -84,12 +84,20 @@ def save_editing(editing: OpenEditing) -> Job[SavedMask]:
     ValueError
         If there is no workspace to save to.
     """
+    return prepare_saving(editing)()
+
+
+def prepare_saving(editing: OpenEditing) -> Callable[[], SavedMask]:
+    """Take the mask as it is now; what is returned saves it, in any thread.
+
+    Call it where the session is edited. Raises as `save_editing`.
+    """
     if editing.workspace is None:
         raise ValueError("expected a workspace to save to, but this case has none")
     editing.session.notice_external()
     labels = editing.session.state.recorded_labels.copy()
     head = editing.journal.mark() if editing.journal else ""
-    return _save(editing, editing.workspace, labels, editing.session.summary, head)
+    return partial(_save, editing, editing.workspace, labels, editing.session.summary, head)
 
 
 def _save(
@@ -98,9 +106,9 @@ def _save(
     labels: NDArray[np.uint8],
     summary: EditingSummary,
     head: str,
-) -> Job[SavedMask]:
+) -> SavedMask:
     crc = crc_of(labels)
-    saved = yield from save_refined(
+    saved = save_refined(
         workspace,
         editing.reader,
         editing.case,

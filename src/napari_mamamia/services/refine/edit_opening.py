@@ -14,7 +14,7 @@ from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile
 from napari_mamamia.io.files.append_file import is_open_here
 from napari_mamamia.io.files.checksums import sha256_of
@@ -66,7 +66,7 @@ class Opening:
         self.created = ""
         self._is_set_aside = False
 
-    def read(self) -> Job[None]:
+    def read(self) -> None:
         """Read what is on the disk; takes the journal's lock first."""
         if self.workspace is None:
             self.notes.append("this case has no workspace: steps are not recorded on the disk")
@@ -74,16 +74,16 @@ class Opening:
         mask = self.workspace.refined(self.reader, self.case.case_id)
         path = journal_path(mask)
         size = path.stat().st_size if path.exists() else 0
-        self.journal = yield from self._lock(path)
+        self.journal = self._lock(path)
         self.saved = find_refined(self.workspace, self.reader, self.case.case_id)
         if self.saved is not None:
             self.on_disk = as_labels(load_mask(mask, self.case))
             self._read_provenance(sidecar_path(mask))
-        self.prints = yield from phase_prints(self.case)
+        self.prints = phase_prints(self.case)
         if size:
-            yield from self._read_journal(path, size)
+            self._read_journal(path, size)
 
-    def _lock(self, path: Path) -> Job[Journal]:
+    def _lock(self, path: Path) -> Journal:
         """Return the journal, which is this window's alone from now on.
 
         An opening of this program that was cancelled lets go of it within a moment.
@@ -102,7 +102,7 @@ class Opening:
                         f"{who if is_own else 'another program has it open'}: close the case "
                         "there, or read under another name"
                     ) from error
-            yield Progress(0, 3, "Waiting for an earlier opening to end")
+            report_progress(0, 3, "Waiting for an earlier opening to end")
             time.sleep(_POLL_S)
 
     def _read_provenance(self, sidecar: Path) -> None:
@@ -117,14 +117,14 @@ class Opening:
             self.start_files = made.inputs
             self.created = made.created
 
-    def _read_journal(self, path: Path, size: int) -> Job[None]:
+    def _read_journal(self, path: Path, size: int) -> None:
         disk = None
         if self.saved is not None and self.on_disk is not None:
             labels = LabelMap(self.case.grid, self.on_disk.box, self.on_disk.crop)
             disk = MaskOnDisk(self.saved.sha256, labels)
         play = JournalPlay(path, self.limit_bytes, on_disk=disk, refusal=self._why_not)
         try:
-            play = yield from play_journal(play)
+            play = play_journal(play)
             reason = play.damage_text if play.session is None else ""
         except FormatError as error:
             reason = str(error)

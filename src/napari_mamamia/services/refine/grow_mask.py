@@ -10,7 +10,6 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Edit
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job
 from napari_mamamia.services.refine.outlines import outlined_slices
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.grow.grow import Grown
@@ -49,7 +48,7 @@ def seeds_of(
     return tuple(found)
 
 
-def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Job[Grown]:
+def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Grown:
     """Return a job that grows whatever is labelled, such as a kinetic candidate, to its edge.
 
     `labels` is ``(z, y, x)``, not changed meanwhile; see `grow_from_mask` for the rest.
@@ -60,7 +59,7 @@ def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8
         If nothing is labelled.
     """
     box = Box.around(labels)
-    return (yield from grow_from_mask(images, grid, box, labels[box.slices] != 0))
+    return grow_from_mask(images, grid, box, labels[box.slices] != 0)
 
 
 def merge_grown(

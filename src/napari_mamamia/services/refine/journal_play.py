@@ -9,7 +9,7 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.edits import EditingSummary, Jump, Step, Turn
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.chained_lines import NO_ORIGIN
 from napari_mamamia.io.workspace.journal import Damage, PlacedRecord, scan_journal, step_at
 from napari_mamamia.io.workspace.journal_records import Opened, Saved
@@ -360,7 +360,7 @@ class JournalPlay:
         )
 
 
-def play_journal(play: JournalPlay) -> Job[JournalPlay]:
+def play_journal(play: JournalPlay) -> JournalPlay:
     """Return a job that plays a whole journal and gives the play, with its newest proven state.
 
     Raises
@@ -368,25 +368,25 @@ def play_journal(play: JournalPlay) -> Job[JournalPlay]:
     FormatError
         If it is no journal or of another format, see `scan_journal`; or is not the one wanted.
     """
-    yield from _play(play, play.path)
+    _play(play, play.path)
     if not play.is_doubtful:
         return play
     proven = JournalPlay(play.path, play.limit_bytes, on_disk=play.on_disk)
-    yield from _play(proven, play.path, play.verified)
+    _play(proven, play.path, play.verified)
     proven.damages, proven.n_records = play.damages, play.n_records
     proven.knows_disk, proven.n_unchained = play.knows_disk, play.n_unchained
     return proven
 
 
-def _play(play: JournalPlay, path: Path, until: int | None = None) -> Job[None]:
+def _play(play: JournalPlay, path: Path, until: int | None = None) -> None:
     total = max(path.stat().st_size, 1) if path.is_file() else 1
     for number, item in enumerate(scan_journal(path)):
         if until is not None and isinstance(item, PlacedRecord) and item.number > until:
             break
         play.take(item)
         if number % _YIELD_EVERY == 0:
-            yield Progress(min(item.start, total), total, "Reading the journal")
-    yield Progress(total, total, "Read the journal")
+            report_progress(min(item.start, total), total, "Reading the journal")
+    report_progress(total, total, "Read the journal")
 
 
 def _numbers(session: EditingSession, record: Step | Turn | Jump) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.volumes.inflate import crc32_of
 
 
@@ -17,7 +17,7 @@ def crc_of(labels: NDArray[np.uint8]) -> int:
     return crc32_of(np.ascontiguousarray(labels).data)
 
 
-def phase_prints(case: Case) -> Job[tuple[str, ...]]:
+def phase_prints(case: Case) -> tuple[str, ...]:
     """Return a job that gives type and CRC-32 of each phase's values, such as "<i2 0c1d2e3f".
 
     Empty while phases are still unread.
@@ -26,7 +26,7 @@ def phase_prints(case: Case) -> Job[tuple[str, ...]]:
         return ()
     prints = []
     for index, volume in enumerate(case.signal):
-        yield Progress(index, len(case.signal), "Looking at the images")
+        report_progress(index, len(case.signal), "Looking at the images")
         values: NDArray[Any] = np.ascontiguousarray(volume)
         prints.append(f"{values.dtype.str} {crc32_of(values.data):08x}")
     return tuple(prints)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.mask_tools import (
     fill_holes,
     keep_largest,
@@ -41,7 +41,7 @@ def use_mask_tool(
     tool: str,
     amount: float,
     planes: Sequence[tuple[int, int]] = (),
-) -> Job[Change]:
+) -> Change:
     """Return a job that gives the box that a tool changes and the mask in it after the change.
 
     Parameters
@@ -61,7 +61,7 @@ def use_mask_tool(
     CaseError
         If the amount is out of range, or there is nothing to interpolate between.
     """
-    yield Progress(0, 1, tool.capitalize())
+    report_progress(0, 1, tool.capitalize())
     mask = labels == label
     if tool == _INTERPOLATE:
         return _interpolated(mask, grid, planes)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.metrics.volume import volume_mm3
 from napari_mamamia.scoring.case.score import score_label_maps
@@ -48,7 +48,7 @@ def changed_voxels(
 
 def measure_mask(
     labels: NDArray[np.uint8] | LabelMap, reference: LabelMap | None, grid: Grid, label: int = 1
-) -> Job[MaskNumbers]:
+) -> MaskNumbers:
     """Return a job that measures the voxels of `label`.
 
     Parameters
@@ -59,11 +59,11 @@ def measure_mask(
     reference
         The expert's mask, everything above 0 tumour; None where there is none.
     """
-    yield Progress(0, 2, "Measuring your mask")
+    report_progress(0, 2, "Measuring your mask")
     found = labels if isinstance(labels, LabelMap) else label_map(labels, grid)
     ones = (found.crop == label).astype(np.uint8)
     mask = LabelMap(grid, found.box, ones)
-    yield Progress(1, 2, "Measuring your mask")
+    report_progress(1, 2, "Measuring your mask")
     volume = volume_mm3(ones != 0, grid.matrix_mm)
     longest = longest_diameter_mm(ones != 0, grid.matrix_mm)
     if reference is None:

@@ -15,7 +15,6 @@ from napari_mamamia.core.errors import (
     MamamiaError,
     SaveConflictError,
 )
-from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.checksums import sha256_of
@@ -77,7 +76,7 @@ class _Repeated:
 
 
 @reads("a journal whose mask can be made again", "choose the one beside the mask")
-def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Job[Replay]:
+def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay:
     """Return a job that makes the mask of a journal's last record again and writes it to `out`.
 
     The recorded differences give the mask bit for bit. With the `case`, each stroke is also
@@ -103,18 +102,18 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Job[Re
     _require_free(out)
     repeated = None
     if case is not None:
-        repeated = _Repeated((yield from measure_features(case)))
+        repeated = _Repeated(measure_features(case))
     play = JournalPlay(
         journal,
         refusal=lambda opened: _require_case(opened, case),
         watch=lambda session, step: _repeat(session, step, repeated),
     )
-    play = yield from play_journal(play)
+    play = play_journal(play)
     if play.session is None:
         raise _no_records(journal, play.damage_text)
     notes = _journal_notes(play)
     if case is not None:
-        notes += yield from _image_notes(play, case)
+        notes += _image_notes(play, case)
     if repeated is not None:
         notes += _stroke_notes(repeated)
     return _write(play, play.session, out, repeated, notes)
@@ -188,9 +187,9 @@ def _require_case(opened: Opened, case: Case | None) -> str:
     return ""
 
 
-def _image_notes(play: JournalPlay, case: Case) -> Job[list[str]]:
+def _image_notes(play: JournalPlay, case: Case) -> list[str]:
     """Return a sentence if the images are not those that were painted on."""
-    now = yield from phase_prints(case)
+    now = phase_prints(case)
     then = play.sittings[-1].opened.phases
     if not then or then == now:
         return []

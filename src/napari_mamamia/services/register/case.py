@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.registration.registration import Registered, register_phases
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.time_axis import Timing, rule_of
@@ -80,7 +80,7 @@ class RegisteredCase:
 
 def register_case(
     case: Case, mask: NDArray[Any] | None = None, settings: RegistrationSettings | None = None
-) -> Job[RegisteredCase]:
+) -> RegisteredCase:
     """Return a job that registers a case; the mask ``(z, y, x)``, not 0 inside, may be None.
 
     Raises
@@ -89,8 +89,8 @@ def register_case(
         As `kinetics.registration.registration.register_phases`.
     """
     inside = None if mask is None else mask != 0  # a copy: a reader may go on drawing
-    found = yield from register_phases(case, settings, inside)
-    yield Progress(1, 1, "Volume before and after")
+    found = register_phases(case, settings, inside)
+    report_progress(1, 1, "Volume before and after")
     return RegisteredCase(found, _volume_change(case, found.case, inside))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import CaseError, SaveConflictError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.data_set.imported_case import (
@@ -64,7 +64,7 @@ def register_data_set(
     case_ids: Sequence[str] = (),
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[RowSummary[RegistrationRow]]:
+) -> RowSummary[RegistrationRow]:
     """Return a job that writes each case with registered phases into a new data set `out`.
 
     ``images/ID/ID_000k.nii.gz`` on the grid of the case, its header's geometry byte for byte;
@@ -104,7 +104,7 @@ def register_data_set(
         ("cases", " ".join(case_ids)),
         ("method", settings.method.name),
     )
-    summary = yield from rows_of_batch(
+    summary = rows_of_batch(
         inputs,
         CaseWork("register", register_files, settings, RegisteredRows),
         out / TABLE,
@@ -124,7 +124,7 @@ def register_data_set(
     return summary
 
 
-def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[RegisteredRows]:
+def register_files(inputs: CaseInputs, settings: RegisterSettings) -> RegisteredRows:
     """Return a job that registers one case from its files and writes it whole or not at all.
 
     Raises
@@ -133,15 +133,15 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Job[Regist
     """
     if not isinstance(inputs, MaskedInputs) or inputs.sources is None:
         raise CaseError(f"{inputs.case_id}: expected the case's files, got none: list it again")
-    case = yield from load_case(inputs.sources, inputs.record)
+    case = load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case)
-    found = yield from register_case(case, mask, settings.method)
+    found = register_case(case, mask, settings.method)
     out = Path(settings.out)
-    yield Progress(0, len(case.phases), "Writing")
+    report_progress(0, len(case.phases), "Writing")
     with placing(out, case.case_id, overwrite=True) as folder:
         for index, volume in enumerate(found.case.signal):
-            yield from write_phase(folder, case.case_id, index, volume, case.grid)
+            write_phase(folder, case.case_id, index, volume, case.grid)
         _copy_beside(inputs.sources, out)
         _note(found, case, inputs, settings)
     return rows_of(found)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.cohort.group_rules import rules_of
@@ -58,7 +58,7 @@ Pairs = Mapping[str, tuple[Path | None, Path | None]]
 """By case id the reference and the prediction."""
 
 
-def case_table(model: ModelScores, pairs: Pairs) -> Job[CaseTable]:
+def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
     """Return a job that makes the table of a model's cases.
 
     Reasons name the files of `pairs` without their folders. Failure kinds and tags come later, by
@@ -76,15 +76,15 @@ def case_table(model: ModelScores, pairs: Pairs) -> Job[CaseTable]:
             said = (shown.case_id, STATUS_TEXTS[shown.status], shown.reason, shown.warning)
             texts.append(" ".join(said).lower())
 
-    yield from in_chunks(len(model.rows), take, "Making the table")
+    in_chunks(len(model.rows), take, "Making the table")
     columns = []
     for name in _NUMBERS:
-        columns.append(SortKey(name, (yield from numbers_of(rows, name))))
-    ids = yield from text_key("case", [row.case_id.lower() for row in rows])
-    status = yield from text_key("status", [STATUS_TEXTS[row.status] for row in rows])
-    reason = yield from text_key("reason", [(r.reason or r.warning).lower() for r in rows])
-    yield Progress(0, 1, "Sorting the cases")
-    facets = yield from _facets(model, rows, columns[_NUMBERS.index("volume_reference_mm3")].values)
+        columns.append(SortKey(name, (numbers_of(rows, name))))
+    ids = text_key("case", [row.case_id.lower() for row in rows])
+    status = text_key("status", [STATUS_TEXTS[row.status] for row in rows])
+    reason = text_key("reason", [(r.reason or r.warning).lower() for r in rows])
+    report_progress(0, 1, "Sorting the cases")
+    facets = _facets(model, rows, columns[_NUMBERS.index("volume_reference_mm3")].values)
     nothing: tuple[tuple[str, ...], ...] = ((),) * len(rows)
     unknown = np.full(len(rows), np.nan)
     return CaseTable(
@@ -105,28 +105,28 @@ def case_table(model: ModelScores, pairs: Pairs) -> Job[CaseTable]:
 
 def _facets(
     model: ModelScores, rows: Sequence[CaseScore], volumes: NDArray[np.float64]
-) -> Job[tuple[Facet, ...]]:
+) -> tuple[Facet, ...]:
     ids = [row.case_id for row in rows]
     statuses = list(STATUS_TEXTS)
     codes = np.array([statuses.index(row.status) for row in rows], dtype=np.intp)
     found = [facet_of(STATUS, "status", tuple(STATUS_TEXTS.values()), _bits(codes))]
-    yield Progress(0, 1, _GROUPING)
+    report_progress(0, 1, _GROUPING)
     if not np.isnan(volumes).all():
         sizes = group_by_volume(ids, np.where(volumes > 0, volumes, np.nan))
         found.append(_facet(SIZE, _SIZES, sizes))
-        yield Progress(0, 1, _GROUPING)
-    diameters = yield from numbers_of(rows, "diameter_reference_mm")
+        report_progress(0, 1, _GROUPING)
+    diameters = numbers_of(rows, "diameter_reference_mm")
     if not np.isnan(diameters).all():
         cut = group_by_diameter(ids, np.where(diameters > 0, diameters, np.nan))
         found.append(_facet(DIAMETER, "largest diameter, cut at 20 and 50 mm", cut))
-    yield Progress(0, 1, _GROUPING)
+    report_progress(0, 1, _GROUPING)
     if model.cohort is None or not rows:
         return tuple(found)
-    further = yield from _groups(model, ids)
+    further = _groups(model, ids)
     return (*found, *further)
 
 
-def _groups(model: ModelScores, ids: Sequence[str]) -> Job[tuple[Facet, ...]]:
+def _groups(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
     """Return a job for the groups that the run was scored and reported by, of every case.
 
     The run knows them of its scored cases; only those of the others are looked up.
@@ -139,10 +139,10 @@ def _groups(model: ModelScores, ids: Sequence[str]) -> Job[tuple[Facet, ...]]:
     rows = np.array([places[case_id] for case_id in known], dtype=np.intp)
     others = sorted(set(ids).difference(known), key=places.__getitem__)
     other_rows = np.array([places[case_id] for case_id in others], dtype=np.intp)
-    yield Progress(0, 1, _GROUPING)
+    report_progress(0, 1, _GROUPING)
     found = []
     scored = {grouping.variable: grouping for grouping in (result.groupings if result else ())}
-    for own in (yield from group_cases_job(others, cohort, rules_of(model.profile))):
+    for own in group_cases_job(others, cohort, rules_of(model.profile)):
         run = scored.get(own.variable)
         parts = [(other_rows, own)] if run is None else [(rows, run), (other_rows, own)]
         found.append(_group(own.variable, len(ids), parts))
@@ -151,7 +151,7 @@ def _groups(model: ModelScores, ids: Sequence[str]) -> Job[tuple[Facet, ...]]:
         if grouping.variable in ("volume", "diameter") or grouping.variable.startswith(TAGGED):
             continue
         parts = [(rows, grouping)]
-        column = yield from column_groups_job(others, cohort, grouping.variable)
+        column = column_groups_job(others, cohort, grouping.variable)
         if column is not None:
             parts.append((other_rows, column))
         found.append(_group(grouping.variable, len(ids), parts))

@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.case.failure_kinds import FailureKind
@@ -24,20 +23,20 @@ from napari_mamamia.services.score.looks import CaseLook
 _MOST_TAGS: Final = 60
 
 
-def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> Job[CaseTable]:
+def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> CaseTable:
     """Return a job that gives the table with the kinds of failure of the cases looked at."""
     by_id = {one.case_id: one.failures for one in found}
     known = zip(table.rows, table.failures, strict=True)
     failures = tuple(by_id.get(row.case_id, before) for row, before in known)
     kinds = tuple(kind.value for kind in FailureKind)
     named = tuple(tuple(one.kind.value for one in several) for several in failures)
-    table = yield from _with_several(
+    table = _with_several(
         replace(table, failures=failures, knows_failures=True), FAILURE, "failure", kinds, named
     )
     return table
 
 
-def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> Job[CaseTable]:
+def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> CaseTable:
     """Return a job that gives the table with everyone's tags; known ones come first.
 
     Letter case does not part case ids.
@@ -55,7 +54,7 @@ def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> Job[CaseTable]:
     counted = Counter(tag for own in named for tag in own)
     free = [tag for tag, _ in counted.most_common(_MOST_TAGS) if tag not in KNOWN_TAGS]
     values = (*KNOWN_TAGS, *sorted(free))
-    table = yield from _with_several(replace(table, tags=named), TAG, "own tag", values, named)
+    table = _with_several(replace(table, tags=named), TAG, "own tag", values, named)
     return table
 
 
@@ -65,7 +64,7 @@ def _with_several(
     title: str,
     values: Sequence[str],
     named: Sequence[Sequence[str]],
-) -> Job[CaseTable]:
+) -> CaseTable:
     """Return a job that puts a property with several values for each row into the table."""
     places = {value: place for place, value in enumerate(values)}
     bits = np.zeros(len(named), dtype=np.uint64)
@@ -78,7 +77,7 @@ def _with_several(
             if further:
                 texts[row] = f"{texts[row]} {' '.join(further).lower()}"
 
-    yield from in_chunks(len(named), fill, "Sorting the cases")
-    key = yield from text_key(name, [", ".join(own).lower() for own in named])
+    in_chunks(len(named), fill, "Sorting the cases")
+    key = text_key(name, [", ".join(own).lower() for own in named])
     facet = facet_of(name, title, tuple(values), bits)
     return replace(table.with_part(facet, key), texts=tuple(texts))

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure
 
@@ -140,16 +140,16 @@ class Selection:
         return [values[row] for row in self.rows]
 
 
-def select_cases(table: CaseTable, query: CaseQuery) -> Job[Selection]:
+def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
     """Return a job that gives the rows that a query asks for; equal rows stand worst first."""
-    yield Progress(0, 2, "Filtering")
+    report_progress(0, 2, "Filtering")
     kept = np.ones(len(table.rows), dtype=np.bool_)
     for name, value in query.chosen:
         facet = table.facet(name)
         kept &= facet.has(value) if facet else False
     if query.words:
-        kept &= yield from _with_words(table.texts, tuple(w.lower() for w in query.words))
-    yield Progress(1, 2, "Sorting")
+        kept &= _with_words(table.texts, tuple(w.lower() for w in query.words))
+    report_progress(1, 2, "Sorting")
     order = table.worst
     key = next((key.values for key in table.sort_keys if key.name == query.sort), None)
     if key is not None:
@@ -169,25 +169,25 @@ def facet_of(name: str, title: str, values: Sequence[str], bits: NDArray[np.uint
     return Facet(name, title, tuple(v for _, v, _ in there), tuple(n for *_, n in there), packed)
 
 
-def in_chunks(total: int, work: Callable[[int, int], None], text: str) -> Job[None]:
+def in_chunks(total: int, work: Callable[[int, int], None], text: str) -> None:
     """Return a job that calls ``work(start, stop)`` for some thousand rows at a time."""
     for start in range(0, total, _CHUNK):
-        yield Progress(start, total, text)
+        report_progress(start, total, text)
         work(start, min(start + _CHUNK, total))
 
 
-def numbers_of(rows: Sequence[CaseScore], field: str) -> Job[NDArray[np.float64]]:
+def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
     """Return a job that gives one field of every row, (n,) float64."""
     values = np.empty(len(rows), dtype=np.float64)
 
     def fill(start: int, stop: int) -> None:
         values[start:stop] = [getattr(row, field) for row in rows[start:stop]]
 
-    yield from in_chunks(len(rows), fill, "Reading the scores")
+    in_chunks(len(rows), fill, "Reading the scores")
     return values
 
 
-def ranks_of_texts(texts: Sequence[str]) -> Job[NDArray[np.float64]]:
+def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
     """Return a job: the place of each text among all by letter, (n,) float64; nan if empty."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
@@ -195,15 +195,15 @@ def ranks_of_texts(texts: Sequence[str]) -> Job[NDArray[np.float64]]:
     def fill(start: int, stop: int) -> None:
         array[start:stop] = texts[start:stop]
 
-    yield from in_chunks(len(texts), fill, "Sorting the cases")
+    in_chunks(len(texts), fill, "Sorting the cases")
     ranks = np.unique(array, return_inverse=True)[1].astype(np.float64)
     ranks[array == ""] = np.nan
     return ranks
 
 
-def text_key(name: str, texts: Sequence[str]) -> Job[SortKey]:
+def text_key(name: str, texts: Sequence[str]) -> SortKey:
     """Return a job for what a column of texts is sorted by; empty texts come last."""
-    return SortKey(name, (yield from ranks_of_texts(texts)))
+    return SortKey(name, (ranks_of_texts(texts)))
 
 
 def worst_first(
@@ -218,13 +218,13 @@ def worst_first(
     return np.lexsort((ids, nearness, np.where(known, dsc, 0.0), known))
 
 
-def _with_words(texts: Sequence[str], words: tuple[str, ...]) -> Job[NDArray[np.bool_]]:
+def _with_words(texts: Sequence[str], words: tuple[str, ...]) -> NDArray[np.bool_]:
     kept = np.zeros(len(texts), dtype=np.bool_)
 
     def look(start: int, stop: int) -> None:
         kept[start:stop] = [all(word in text for word in words) for text in texts[start:stop]]
 
-    yield from in_chunks(len(texts), look, "Searching")
+    in_chunks(len(texts), look, "Searching")
     return kept
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.cohort import coverage_text
-from napari_mamamia.core.progress import Job, spared_collections
+from napari_mamamia.core.progress import gc_frozen
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.overview import TableOverview, overview_job
 from napari_mamamia.services.score.clinical_table import FAIRNESS, lacking, needed_fields
@@ -24,8 +24,8 @@ class ClinicalLook:
     action: str = "Use these columns"
 
 
-@spared_collections
-def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Job[ClinicalLook]:
+@gc_frozen()
+def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook:
     """Return a job for what a table holds for fairness under a choice of columns.
 
     Raises
@@ -34,7 +34,7 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Job[Clinical
         If the table cannot be read.
     """
     choice = columns_for(path, choice)
-    seen = yield from overview_job(path, choice)
+    seen = overview_job(path, choice)
     text = _text(path, seen)
     needed = needed_fields(FAIRNESS)
     empty = needed if seen.cohort is None else lacking(seen.cohort, choice)

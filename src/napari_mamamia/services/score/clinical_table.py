@@ -11,7 +11,7 @@ from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
+from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.io.clinical.clinical import clinical_job
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.overview import overview_job
@@ -35,10 +35,10 @@ RESPONSE: Final = "the score of responses"
 _NEEDED: Final = MappingProxyType({FAIRNESS: FAIRNESS_VARIABLES, RESPONSE: ("pcr",)})
 
 
-@spared_collections
+@gc_frozen()
 def read_table(
     path: Path | None, choice: ColumnChoice = BY_NAME, purpose: str = FAIRNESS
-) -> Job[Cohort | None]:
+) -> Cohort | None:
     """Return a job for the clinical table at `path`, None without one.
 
     Raises
@@ -47,19 +47,19 @@ def read_table(
         If it cannot be read, or no case has a value of a field that `purpose` needs, unless the
         user said that the table does not have it.
     """
-    yield Progress(0, 1, "Reading the clinical table")
-    return None if path is None else (yield from needed_table(path, choice, purpose))
+    report_progress(0, 1, "Reading the clinical table")
+    return None if path is None else (needed_table(path, choice, purpose))
 
 
-@spared_collections
-def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Job[Cohort]:
+@gc_frozen()
+def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
     """Return a job for a table that must have what `purpose` needs, as `read_table`."""
     choice = columns_for(path, choice)
-    cohort = yield from clinical_job(path, choice)
+    cohort = clinical_job(path, choice)
     empty = lacking(cohort, choice, purpose)
     if not empty:
         return cohort
-    seen = yield from overview_job(path, choice)
+    seen = overview_job(path, choice)
     found = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
     lines = [
         f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
@@ -103,8 +103,8 @@ def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tu
     )
 
 
-@spared_collections
-def matched(case_ids: Sequence[str], cohort: Cohort) -> Job[Cohort]:
+@gc_frozen()
+def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
     """Return a job for the rows of the given cases, with the ids spelled as in `case_ids`.
 
     A row belongs to a case by its case id or, in a table that has both, by its patient id. The
@@ -113,11 +113,11 @@ def matched(case_ids: Sequence[str], cohort: Cohort) -> Job[Cohort]:
     """
     lookups = []
     for key in _KEYS:
-        lookups.append((yield from _single(cohort, key)))
+        lookups.append(_single(cohort, key))
     records: list[CaseRecord] = []
     for case_id in paced(case_ids):
         if case_id is None:
-            yield Progress(len(records), len(case_ids), _MATCHING)
+            report_progress(len(records), len(case_ids), _MATCHING)
             continue
         keys = (case_id, case_key(case_id), case_key(case_id))
         fits = (rows.get(key) for rows, key in zip(lookups, keys, strict=True))
@@ -135,17 +135,17 @@ def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> C
     return ClinicalTable(path.name, n, len(own.records), cohort.refused, coverage, cohort.notes)
 
 
-def _single(cohort: Cohort, key: Callable[[CaseRecord], str | None]) -> Job[dict[str, CaseRecord]]:
+def _single(cohort: Cohort, key: Callable[[CaseRecord], str | None]) -> dict[str, CaseRecord]:
     """Return a job for the rows whose key no other row has."""
     rows: dict[str, list[CaseRecord]] = {}
     for record in paced(cohort.records):
         if record is None:
-            yield Progress(0, 1, _MATCHING)
+            report_progress(0, 1, _MATCHING)
             continue
         name = key(record)
         if name is not None:
             rows.setdefault(name, []).append(record)
-    yield Progress(0, 1, _MATCHING)
+    report_progress(0, 1, _MATCHING)
     return {name: found[0] for name, found in rows.items() if len(found) == 1}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import Job, Progress, paced, spared_collections
+from napari_mamamia.core.progress import gc_frozen, paced, report_progress
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.workspace.place import find_workspace
@@ -17,12 +17,12 @@ from napari_mamamia.services.score.case_tags import joined_tags, tags_of
 from napari_mamamia.services.score.settings import ScoreSettings
 
 
-@spared_collections
+@gc_frozen()
 def with_facts(
     rows: Sequence[CaseScore],
     predictions: Mapping[str, Path | None],
     tags: Mapping[str, Sequence[str]],
-) -> Job[tuple[CaseScore, ...]]:
+) -> tuple[CaseScore, ...]:
     """Return a job for the rows with time, device and memory of each prediction, and the tags.
 
     `predictions` are the mask files by case id; what no readable provenance beside them tells stays
@@ -31,7 +31,7 @@ def with_facts(
     found: list[CaseScore] = []
     for row in paced(rows):
         if row is None:
-            yield Progress(len(found), len(rows), "Reading what the predictions cost")
+            report_progress(len(found), len(rows), "Reading what the predictions cost")
             continue
         facts = _cost(predictions.get(row.case_id))
         own = tags.get(row.case_id)

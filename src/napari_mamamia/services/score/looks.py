@@ -12,7 +12,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.data_set.volumes import (
     read_labels,
@@ -79,7 +79,7 @@ def look_at_case(
     images: CaseFiles | None,
     profile: Profile,
     label: float | None,
-) -> Job[CaseLook]:
+) -> CaseLook:
     """Return a job that says why a case failed, from its masks (no prediction: None) and images.
 
     Of the images the first two phases are read.
@@ -87,7 +87,7 @@ def look_at_case(
     reference, prediction = masks
     enhancement, problem = None, "the data set does not hold the case"
     if images is not None:
-        enhancement, problem = yield from _enhancement(images, reference.grid)
+        enhancement, problem = _enhancement(images, reference.grid)
     failures = failures_of_labels(reference, prediction, profile, label, enhancement)
     if prediction is None:
         prediction = LabelMap(reference.grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
@@ -108,7 +108,7 @@ def look_for_contrast(
     pairs: Files,
     settings: ScoreSettings,
     images: Sequence[CaseFiles],
-) -> Job[tuple[CaseLook, ...]]:
+) -> tuple[CaseLook, ...]:
     """Return a job that looks once more at the scored cases that there are images of.
 
     A case that cannot be read now has no look.
@@ -116,12 +116,12 @@ def look_for_contrast(
     by_key = {case_key(own.case_id): own for own in images if len(own.phases) > 1}
     known = [row.case_id for row in rows if row.status in LOOKED_AT]
 
-    def work(case_id: str) -> Job[CaseLook]:
-        yield Progress(0, 1, "Looking for low contrast")
+    def work(case_id: str) -> CaseLook:
+        report_progress(0, 1, "Looking for low contrast")
         masks, own = read_pair(pairs[case_id]), by_key[case_key(case_id)]
-        return (yield from look_at_case(case_id, masks, own, settings.profile, settings.label))
+        return look_at_case(case_id, masks, own, settings.profile, settings.label)
 
-    batch = yield from for_each_case([one for one in known if case_key(one) in by_key], work)
+    batch = for_each_case([one for one in known if case_key(one) in by_key], work)
     return batch.results
 
 
@@ -146,7 +146,7 @@ def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMa
     return read_labels(reference), read_labels(prediction) if prediction else None
 
 
-def _enhancement(files: CaseFiles, grid: Grid) -> Job[tuple[Enhancement | None, str]]:
+def _enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:
     """Return a job for the first two phases on the masks' grid; None and the reason without.
 
     Raises `FormatError` if a file is damaged: what else of the case comes from it is in doubt.
@@ -159,11 +159,11 @@ def _enhancement(files: CaseFiles, grid: Grid) -> Job[tuple[Enhancement | None, 
         return None, str(error)
     if files.is_series:
         both = np.empty((2, *grid.shape), dtype=headers[0].dtype)
-        for step in read_series_into(files.phases[0].files[0], headers[0], both):
-            yield Progress(step.done, step.total, "Reading phases 0 and 1")
+        with saying("Reading phases 0 and 1"):
+            read_series_into(files.phases[0].files[0], headers[0], both)
         return Enhancement(both[0], both[1]), ""
-    before = yield from _phase(files, 0, headers[0])
-    return Enhancement(before, (yield from _phase(files, 1, headers[1]))), ""
+    before = _phase(files, 0, headers[0])
+    return Enhancement(before, (_phase(files, 1, headers[1]))), ""
 
 
 def _header(files: CaseFiles, index: int, grid: Grid) -> VolumeHeader:
@@ -172,11 +172,11 @@ def _header(files: CaseFiles, index: int, grid: Grid) -> VolumeHeader:
     return header
 
 
-def _phase(files: CaseFiles, index: int, header: VolumeHeader) -> Job[NDArray[Any]]:
+def _phase(files: CaseFiles, index: int, header: VolumeHeader) -> NDArray[Any]:
     source = files.phases[index]
     out: NDArray[Any] = np.empty(header.grid.shape, dtype=header.dtype)
-    for step in read_phase_into(source, header, out):
-        yield Progress(step.done, step.total, f"Reading phase {index}")
+    with saying(f"Reading phase {index}"):
+        read_phase_into(source, header, out)
     return out
 
 

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.services.score.facts import tags_for, with_facts
 from napari_mamamia.services.score.looks import CaseLook, looks_of
@@ -19,7 +19,7 @@ MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
 
 def score_masks_of_cases(
     name: str, pairs: MaskPairs, settings: ScoreSettings, cohort: Cohort | None
-) -> Job[Scored]:
+) -> Scored:
     """Return a job as `score_pairs` for masks in memory: the report has no pictures of them.
 
     The images of the settings are not looked at.
@@ -27,14 +27,14 @@ def score_masks_of_cases(
     rows: list[CaseScore] = []
     looks: list[CaseLook] = []
     for done, (case_id, masks) in enumerate(pairs.items()):
-        yield Progress(done, len(pairs), f"Scoring {case_id}")
+        report_progress(done, len(pairs), f"Scoring {case_id}")
         own = CaseSettings(settings.profile, settings.label)
-        scored = yield from score_and_look_at(case_id, masks, own)
+        scored = score_and_look_at(case_id, masks, own)
         rows.append(scored.score)
         looks += [scored.look] if scored.look is not None else []
-    full = yield from with_facts(rows, {}, tags_for(list(pairs), settings))
+    full = with_facts(rows, {}, tags_for(list(pairs), settings))
     failures = tuple(
         CaseFailure(row.case_id, row.reason) for row in full if row.status is not ScoreStatus.OK
     )
-    model = yield from cohort_numbers(name, full, failures, len(full), settings, cohort)
+    model = cohort_numbers(name, full, failures, len(full), settings, cohort)
     return Scored(model, None, looks_of(looks, settings))

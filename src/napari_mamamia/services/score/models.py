@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.scoring.cohort.model_results import compare_results
@@ -68,7 +68,7 @@ def score_models(
     *,
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[ModelsSummary]:
+) -> ModelsSummary:
     """Return a job that scores each model into ``out/NAME`` and writes ``out/comparison.json``.
 
     `place` is where the cases are scored (default: this process).
@@ -88,7 +88,7 @@ def score_models(
     require_names(names)
     require_baseline(names, settings.composites.baseline)
     pairs = [find_pairs(reference, model.folder) for model in predictions]
-    cohort = yield from read_table(settings.clinical, settings.columns)
+    cohort = read_table(settings.clinical, settings.columns)
     models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
     folders = (("reference", reference.name), ("predictions", models))
     read = (reference, *(model.folder for model in predictions))
@@ -97,17 +97,17 @@ def score_models(
     found = []
     for model, files in zip(predictions, pairs, strict=True):
         store = out / model.name / STORE_NAME
-        scored = yield from score_pairs(
+        scored = score_pairs(
             model.name, files, settings, cohort, place=place, store=store, existing=existing
         )
         found.append(scored)
-    yield Progress(1, 1, "Comparing the models")
+    report_progress(1, 1, "Comparing the models")
     comparison = compare_results([scored.model for scored in found], settings.composites)
     for scored in found:
         own = beside(scored.model, comparison)
-        yield from write_scores(own, out / own.name, overwrite=overwrite)
+        write_scores(own, out / own.name, overwrite=overwrite)
     write_comparison(comparison, out, overwrite=overwrite)
-    lacks = yield from write_score_report(found, out, settings, comparison, overwrite=overwrite)
+    lacks = write_score_report(found, out, settings, comparison, overwrite=overwrite)
     summaries = tuple(
         ScoreSummary(s.model, out / s.model.name, s.looks.cases, warnings)
         for s, warnings in zip(found, lacks, strict=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from platform import python_version
 from typing import Any, Final
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.tables.tables import case_scores_job, write_json
@@ -278,7 +278,7 @@ COMPARISON: Final = "comparison.json"
 _SUFFIXES: Final = (".csv", ".xlsx", ".parquet")
 
 
-def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> Job[None]:
+def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> None:
     """Return a job that writes ``case_scores.csv``, ``.xlsx``, ``.parquet`` and ``summary.json``.
 
     A response model has no table of cases.
@@ -293,14 +293,14 @@ def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> J
     table = out / SCORE_TABLE
     names = [table.with_suffix(suffix) for suffix in _SUFFIXES] if model.segmentation else []
     for done, path in enumerate(names):
-        yield Progress(done, len(names) + 1, f"Writing {path.name}")
+        report_progress(done, len(names) + 1, f"Writing {path.name}")
         if path.suffix == ".parquet":
-            yield from parquet_job(model.rows, table, overwrite=overwrite)
+            parquet_job(model.rows, table, overwrite=overwrite)
         else:
-            yield from case_scores_job(model.rows, path, overwrite=overwrite)
-    yield Progress(len(names), len(names) + 1, f"Writing {SUMMARY}")
+            case_scores_job(model.rows, path, overwrite=overwrite)
+    report_progress(len(names), len(names) + 1, f"Writing {SUMMARY}")
     write_json(summary_content(model), out / SUMMARY, overwrite=overwrite)
-    yield Progress(len(names) + 1, len(names) + 1, "Saved")
+    report_progress(len(names) + 1, len(names) + 1, "Saved")
 
 
 def write_comparison(comparison: ModelComparison, out: Path, *, overwrite: bool = False) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, response_table_job
 from napari_mamamia.scoring.cohort.group_rules import GroupRules, MissingLabel, rules_of
@@ -26,7 +26,7 @@ def score_pcr(
     settings: ScoreSettings | None = None,
     *,
     existing: Existing = Existing.REFUSE,
-) -> Job[ScoreSummary]:
+) -> ScoreSummary:
     """Return a job that scores a table of predicted responses and writes ``out/summary.json``.
 
     A bad row becomes a failure with its row number, and so does a case that the clinical table
@@ -41,17 +41,17 @@ def score_pcr(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    read = yield from response_table_job(predictions)
-    cohort = yield from needed_table(clinical, settings.columns, RESPONSE)
+    read = response_table_job(predictions)
+    cohort = needed_table(clinical, settings.columns, RESPONSE)
     names = (("predictions", predictions.name), ("clinical", clinical.name))
     own_settings = tuple(item for item in settings.parameters if item[0] != "clinical")
     claim_folder(out, "score-pcr", (*names, *own_settings), existing)
-    yield Progress(1, 2, "Computing the cohort's numbers")
-    scored = yield from _response_model(predictions.stem, read, clinical, cohort, settings)
+    report_progress(1, 2, "Computing the cohort's numbers")
+    scored = _response_model(predictions.stem, read, clinical, cohort, settings)
     model = with_composites(scored, settings.composites)
     replace = existing is not Existing.REFUSE
-    yield from write_scores(model, out, overwrite=replace)
-    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
+    write_scores(model, out, overwrite=replace)
+    write_score_report([Scored(model)], out, settings, overwrite=replace)
     return ScoreSummary(model, out)
 
 
@@ -61,12 +61,12 @@ def _response_model(
     clinical: Path,
     cohort: Cohort,
     settings: ScoreSettings,
-) -> Job[ModelScores]:
+) -> ModelScores:
     rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
-    own = yield from matched([row.case_id for row in rows], cohort)
+    own = matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)
     found = ResponsePredictions.of(_known(rows, own), own)
-    result = yield from response_result(found, own, rules, settings.resampling)
+    result = response_result(found, own, rules, settings.resampling)
     return ModelScores(
         name=name,
         profile=settings.profile.name,

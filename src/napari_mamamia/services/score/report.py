@@ -7,7 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
 from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, ReportContent, report_of
@@ -43,7 +43,7 @@ def write_score_report(
     comparison: ModelComparison | None = None,
     *,
     overwrite: bool = False,
-) -> Job[tuple[tuple[str, ...], ...]]:
+) -> tuple[tuple[str, ...], ...]:
     """Return a job that writes ``report.html`` and the folder ``figures``: each model's warnings.
 
     The masks of the worst cases are read once more, for their pictures; one that cannot be read
@@ -56,10 +56,10 @@ def write_score_report(
     SaveError
         If the system refuses to write.
     """
-    content, lacks = yield from report_content(scored, settings, comparison)
+    content, lacks = report_content(scored, settings, comparison)
     with drawing_place() as draw:
-        yield from write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
-        yield from write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
+        write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
+        write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
     return lacks
 
 
@@ -70,22 +70,22 @@ def write_report_page(
     comparison: ModelComparison | None = None,
     *,
     overwrite: bool = False,
-) -> Job[tuple[tuple[str, ...], ...]]:
+) -> tuple[tuple[str, ...], ...]:
     """Return a job that writes the page alone, to `path`; else as `write_score_report`."""
-    content, lacks = yield from report_content(scored, settings, comparison)
+    content, lacks = report_content(scored, settings, comparison)
     with drawing_place() as draw:
-        yield from write_report(content, path, overwrite=overwrite, draw=draw)
+        write_report(content, path, overwrite=overwrite, draw=draw)
     return lacks
 
 
 def report_content(
     scored: Sequence[Scored], settings: ScoreSettings, comparison: ModelComparison | None
-) -> Job[tuple[ReportContent, tuple[tuple[str, ...], ...]]]:
+) -> tuple[ReportContent, tuple[tuple[str, ...], ...]]:
     """Return a job for what a report holds, and each model's warnings."""
     parts: list[ModelReport] = []
     lacks: list[tuple[str, ...]] = []
     for item in scored:
-        part, warnings = yield from _part(item, settings)
+        part, warnings = _part(item, settings)
         parts.append(part)
         lacks.append(warnings)
     baseline = comparison.baseline if comparison else ""
@@ -93,22 +93,22 @@ def report_content(
     return content, tuple(lacks)
 
 
-def _part(item: Scored, settings: ScoreSettings) -> Job[tuple[ModelReport, tuple[str, ...]]]:
+def _part(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, tuple[str, ...]]:
     model, pairs = item.model, item.pairs
     if pairs is None:
-        return (yield from report_of(model)), ()
+        return (report_of(model)), ()
     looks = item.looks
     failures = {look.case_id: look.failures for look in looks.cases}
     pictures: list[CasePicture] = []
     warnings: list[str] = []
     worst = worst_cases([row for row in model.rows if row.status in _COMPARED])
     for done, case_id in enumerate(worst):
-        yield Progress(done, len(worst), f"Picture of {case_id}")
+        report_progress(done, len(worst), f"Picture of {case_id}")
         try:
             pictures += _picture(model.name, case_id, pairs[case_id], settings)
         except MamamiaError as error:
             warnings.append(f"the report has no picture of {case_id} ({model.name}): {error}")
-    made = yield from report_of(model, failures, pictures, _columns(looks))
+    made = report_of(model, failures, pictures, _columns(looks))
     return replace(made, contrast_note=looks.note), tuple(warnings)
 
 

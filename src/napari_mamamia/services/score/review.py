@@ -14,7 +14,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.errors import GridMismatchError, MamamiaError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.metrics.nearest import nearest_distances
 from napari_mamamia.metrics.surface import ContourRule, contour
 from napari_mamamia.scoring.case.pair import foreground_of
@@ -77,7 +77,7 @@ def compare_masks(
     shown: MaskValues,
     grid: Grid,
     counting: Counting = AS_CLINICAL,
-) -> Job[Agreement]:
+) -> Agreement:
     """Return a job that maps where a mask agrees with the reference, and lists its errors.
 
     Parameters
@@ -102,7 +102,7 @@ def compare_masks(
                 f"the {name} has shape {shape}, the case {grid.shape} (z, y, x): open the case "
                 "again"
             )
-    yield Progress(0, 3, "Comparing the masks")
+    report_progress(0, 3, "Comparing the masks")
     array = np.zeros(grid.shape, dtype=np.uint8)
     masks = reference_of(reference, grid, counting), labels_of(shown, grid)
     box = masks[0].box.union(masks[1].box)
@@ -114,7 +114,7 @@ def compare_masks(
     for step, (kind, wrong) in enumerate(
         ((Agrees.FALSE, own & ~there), (Agrees.MISSED, there & ~own)), start=1
     ):
-        yield Progress(step, 3, "Looking for errors")
+        report_progress(step, 3, "Looking for errors")
         array[box.slices][wrong] = kind
         found += [(int(part.sum()), kind, own_box, part) for own_box, part in _parts(wrong)]
     found.sort(key=lambda part: part[0], reverse=True)
@@ -124,7 +124,7 @@ def compare_masks(
     }
     errors = []
     for size, kind, own_box, part in found[:_MOST_PARTS]:
-        yield Progress(3, 3, "Measuring the errors")
+        report_progress(3, 3, "Measuring the errors")
         far = _reach_mm(part, own_box, edges[kind], grid)
         errors.append(_error(size, kind, own_box, part, box, grid, far))
     return Agreement(array, tuple(errors), len(found))
@@ -136,7 +136,7 @@ def review_masks(
     prediction: Path | None,
     model: str,
     counting: Counting = AS_CLINICAL,
-) -> Job[CaseMasks]:
+) -> CaseMasks:
     """Return a job that reads the two files of a case that were scored, on the case's grid.
 
     The buffers, for the screen, are 1 where the Dice of `counting` has foreground. A file
@@ -145,7 +145,7 @@ def review_masks(
     wanted = (("reference", "scored", reference), ("prediction", model, prediction))
     masks, problems = [], []
     for done, (role, name, path) in enumerate(wanted):
-        yield Progress(done, len(wanted), f"Reading the {role} that was scored")
+        report_progress(done, len(wanted), f"Reading the {role} that was scored")
         if path is None:
             problems.append(f"there was no {role} of {case.case_id} to score")
             continue
@@ -155,7 +155,7 @@ def review_masks(
             problems.append(f"the {role} that was scored is not shown: {error}")
             continue
         masks.append(OpenMask(role, name, labels, _counted(labels, counting), labels.values))
-    yield Progress(len(wanted), len(wanted))
+    report_progress(len(wanted), len(wanted))
     return CaseMasks(tuple(masks), tuple(problems))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError
-from napari_mamamia.core.progress import Job, Progress, spared_collections
+from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.data_set.layout import find_data_set, find_masks
 from napari_mamamia.io.data_set.volumes import read_labels
@@ -76,17 +76,17 @@ def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
     return score_label_maps(inputs.case_id, reference, prediction, settings.profile, settings.label)
 
 
-def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> Job[ScoredCase]:
+def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
     """Return a job for the score of one case and why it failed; each mask is read once.
 
     `inputs.about` are the case's `CaseFiles` where there are images of it. Errors as in
     `score_files`, and `FormatError` if an image that was given is damaged; what else cannot be
     looked at costs the look alone.
     """
-    yield Progress(0, 2, "Reading the masks")
+    report_progress(0, 2, "Reading the masks")
     reference, prediction = (read_labels(path) if path else None for path in inputs.files[:2])
     masks = reference, prediction
-    return (yield from score_and_look_at(inputs.case_id, masks, settings, inputs.about))
+    return score_and_look_at(inputs.case_id, masks, settings, inputs.about)
 
 
 def score_and_look_at(
@@ -94,15 +94,15 @@ def score_and_look_at(
     masks: tuple[LabelMap | None, LabelMap | None],
     settings: CaseSettings,
     images: CaseFiles | None = None,
-) -> Job[ScoredCase]:
+) -> ScoredCase:
     """Return a job for the score of masks in memory and why it failed; see `score_and_look`."""
     (reference, prediction), profile, label = masks, settings.profile, settings.label
     score = score_label_maps(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
-    yield Progress(1, 2, "Looking for the kind of failure")
+    report_progress(1, 2, "Looking for the kind of failure")
     try:
-        look = yield from look_at_case(case_id, (reference, prediction), images, profile, label)
+        look = look_at_case(case_id, (reference, prediction), images, profile, label)
     except FormatError:
         raise
     except MamamiaError:
@@ -119,7 +119,7 @@ def score_cases(
     images: Mapping[str, CaseFiles] = NO_IMAGES,
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[BatchResult[ScoredCase]]:
+) -> BatchResult[ScoredCase]:
     """Return a job that scores every pair (reference, prediction) of files, by case id.
 
     `label` is the one label to score, for a profile that lets the user choose. `images` are those
@@ -214,7 +214,7 @@ def score_folders(
     name: str = "",
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[ScoreSummary]:
+) -> ScoreSummary:
     """Return a job that scores every case of either folder and writes tables and summary.
 
     Writes ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and
@@ -233,17 +233,17 @@ def score_folders(
     """
     settings = settings or ScoreSettings()
     pairs = find_pairs(reference, prediction)
-    cohort = yield from read_table(settings.clinical, settings.columns)
+    cohort = read_table(settings.clinical, settings.columns)
     folders = (("reference", reference.name), ("prediction", prediction.name))
     claim_folder(out, "score", (*folders, *settings.parameters), existing, (reference, prediction))
     own_name, store = name or prediction.resolve().name, out / STORE_NAME
-    scored = yield from score_pairs(
+    scored = score_pairs(
         own_name, pairs, settings, cohort, place=place, store=store, existing=existing
     )
     scored = replace(scored, model=with_composites(scored.model, settings.composites))
     overwrite = existing is not Existing.REFUSE
-    yield from write_scores(scored.model, out, overwrite=overwrite)
-    (warnings,) = yield from write_score_report([scored], out, settings, overwrite=overwrite)
+    write_scores(scored.model, out, overwrite=overwrite)
+    (warnings,) = write_score_report([scored], out, settings, overwrite=overwrite)
     return ScoreSummary(scored.model, out, scored.looks.cases, warnings)
 
 
@@ -271,7 +271,7 @@ def score_pairs(
     place: Place | None = None,
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
-) -> Job[Scored]:
+) -> Scored:
     """Return a job that scores all pairs of one model and computes the cohort's numbers.
 
     `place`, `store` and `existing` are those of `run_batch`.
@@ -281,15 +281,15 @@ def score_pairs(
     FormatError
         If there is no data set where the settings say.
     """
-    rows, looks = yield from _score_cases(pairs, settings, place, store, existing)
+    rows, looks = _score_cases(pairs, settings, place, store, existing)
     failures = tuple(
         CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
     )
-    model = yield from cohort_numbers(name, rows, failures, len(rows), settings, cohort)
+    model = cohort_numbers(name, rows, failures, len(rows), settings, cohort)
     return Scored(model, pairs, looks_of(looks, settings))
 
 
-@spared_collections
+@gc_frozen()
 def cohort_numbers(
     name: str,
     rows: tuple[CaseScore, ...],
@@ -297,25 +297,25 @@ def cohort_numbers(
     n_cases: int,
     settings: ScoreSettings,
     cohort: Cohort | None,
-) -> Job[ModelScores]:
+) -> ModelScores:
     """Return a job for the cohort's numbers of cases that were scored already.
 
     `failures` go into the result as they are, `n_cases` counts cases without a row too.
     """
-    yield Progress(0, 1, _TAKING)
+    report_progress(0, 1, _TAKING)
     scored = [row for row in rows if not (isnan(row.dsc) and isnan(row.norm_hd))]
-    yield Progress(0, 1, _TAKING)
+    report_progress(0, 1, _TAKING)
     scores = SegmentationScores.of((row.case_id, row.dsc, row.norm_hd) for row in scored)
-    yield Progress(0, 1, _TAKING)
+    report_progress(0, 1, _TAKING)
     sizes = CaseSizes(
         np.array([row.volume_reference_mm3 for row in scored], dtype=np.float64),
         np.array([row.diameter_reference_mm for row in scored], dtype=np.float64),
         tuple(split_tags(row.tags) for row in scored),
     )
-    yield Progress(0, 1, _TAKING)
-    own = (yield from matched([row.case_id for row in rows], cohort)) if cohort else None
+    report_progress(0, 1, _TAKING)
+    own = (matched([row.case_id for row in rows], cohort)) if cohort else None
     rules = rules_of(settings.profile.name)
-    result = yield from segmentation_result(scores, own, rules, settings.resampling, sizes)
+    result = segmentation_result(scores, own, rules, settings.resampling, sizes)
     return ModelScores(
         name=name,
         profile=settings.profile.name,
@@ -337,14 +337,14 @@ def _score_cases(
     place: Place | None,
     store: Path | None,
     existing: Existing,
-) -> Job[tuple[tuple[CaseScore, ...], list[CaseLook]]]:
+) -> tuple[tuple[CaseScore, ...], list[CaseLook]]:
     """Return a job for one row for each pair, in order, whatever happens to it; and the looks."""
     images: dict[str, CaseFiles] = {}
     if settings.images is not None:
-        yield Progress(0, 1, f"Listing the images of {settings.images.name}")
+        report_progress(0, 1, f"Listing the images of {settings.images.name}")
         found = find_data_set(settings.images.absolute()).cases
         images = {case_key(own.case_id): own for own in found}
-    batch = yield from score_cases(
+    batch = score_cases(
         pairs,
         settings.profile,
         settings.label,
@@ -358,7 +358,7 @@ def _score_cases(
         rows[failure.case_id] = _failed(failure, settings)
     in_order = [rows[case_id] for case_id in pairs]
     predictions = {case_id: files[1] for case_id, files in pairs.items()}
-    full = yield from with_facts(in_order, predictions, tags_for(list(pairs), settings))
+    full = with_facts(in_order, predictions, tags_for(list(pairs), settings))
     return full, [one.look for one in batch.results if one.look is not None]
 
 

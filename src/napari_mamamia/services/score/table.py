@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import Job
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.data_set.score_files import ReadRows, ScoreRow, score_table_job
@@ -24,7 +23,7 @@ def score_table(
     settings: ScoreSettings | None = None,
     *,
     existing: Existing = Existing.REFUSE,
-) -> Job[ScoreSummary]:
+) -> ScoreSummary:
     """Return a job that computes the cohort's numbers of a table and writes them to `out`.
 
     The numbers of the cases are taken as they are; the profile draws the groups. A bad row becomes
@@ -38,13 +37,13 @@ def score_table(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    read = yield from score_table_job(table)
-    cohort = yield from read_table(settings.clinical, settings.columns)
+    read = score_table_job(table)
+    cohort = read_table(settings.clinical, settings.columns)
     claim_folder(out, "score-table", table_parameters(table, settings), existing)
-    model = yield from score_rows(table.stem, read, settings, cohort)
+    model = score_rows(table.stem, read, settings, cohort)
     replace = existing is not Existing.REFUSE
-    yield from write_scores(model, out, overwrite=replace)
-    yield from write_score_report([Scored(model)], out, settings, overwrite=replace)
+    write_scores(model, out, overwrite=replace)
+    write_score_report([Scored(model)], out, settings, overwrite=replace)
     return ScoreSummary(model, out)
 
 
@@ -55,14 +54,14 @@ def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, S
 
 def score_rows(
     name: str, read: ReadRows[ScoreRow], settings: ScoreSettings, cohort: Cohort | None
-) -> Job[ModelScores]:
+) -> ModelScores:
     """Return a job for the cohort's numbers of rows that were read; nothing is written."""
     profile = settings.profile.name
     rows = tuple(
         CaseScore(row.case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
         for row in sorted(read.rows, key=lambda row: row.case_id)
     )
-    rows = yield from with_facts(rows, {}, tags_for([row.case_id for row in rows], settings))
+    rows = with_facts(rows, {}, tags_for([row.case_id for row in rows], settings))
     n_cases = len(rows) + len(read.failures)
-    scored = yield from cohort_numbers(name, rows, read.failures, n_cases, settings, cohort)
+    scored = cohort_numbers(name, rows, read.failures, n_cases, settings, cohort)
     return with_composites(scored, settings.composites)

@@ -9,7 +9,7 @@ from pathlib import Path
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import CaseError, MamamiaError, ModelError
 from napari_mamamia.core.grid import Grid, require_same_grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, FailureCause
 from napari_mamamia.core.system import is_root
@@ -74,7 +74,7 @@ class CaseOutcome:
     notes: tuple[str, ...] = ()
 
 
-def run_on_cases(run: SubmissionRun, part: Part) -> Job[tuple[CaseOutcome, ...]]:
+def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
     """Return a job that runs the submission once on a part and saves what keeps the contract.
 
     A run that does not finish gives a failure for each of its cases, whatever files it left.
@@ -84,7 +84,7 @@ def run_on_cases(run: SubmissionRun, part: Part) -> Job[tuple[CaseOutcome, ...]]
         outcomes = []
         for files in part.cases:
             try:
-                patient, grid = yield from _prepared(files, work / "staged")
+                patient, grid = _prepared(files, work / "staged")
                 ready.append((files, patient, grid))
             except MamamiaError as error:
                 outcomes.append(_failed(files.case_id, str(error)))
@@ -95,7 +95,7 @@ def run_on_cases(run: SubmissionRun, part: Part) -> Job[tuple[CaseOutcome, ...]]
         room = work / "room"
         room.mkdir()
         patients = [patient for _, patient, _ in ready]
-        ended = yield from run_submission_once(
+        ended = run_submission_once(
             run.submission,
             patients,
             run.task,
@@ -107,7 +107,7 @@ def run_on_cases(run: SubmissionRun, part: Part) -> Job[tuple[CaseOutcome, ...]]
             cuda_on_processor=run.cuda_on_processor,
         )
         _close_log(log, ended)
-        outcomes += yield from _taken(run, part, ready, ended, room / "output")
+        outcomes += _taken(run, part, ready, ended, room / "output")
     return tuple(outcomes)
 
 
@@ -129,11 +129,11 @@ def _write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
     write_text_atomically(path, text.getvalue(), overwrite=True)
 
 
-def _prepared(files: CaseFiles, staged: Path) -> Job[tuple[Patient, Grid]]:
+def _prepared(files: CaseFiles, staged: Path) -> tuple[Patient, Grid]:
     """Return the case as a submission gets it, converted where its files are of another form."""
     if files.problems:
         raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
-    yield Progress(0, 1, "Reading headers")
+    report_progress(0, 1, "Reading headers")
     headers = [read_phase_header(source) for source in files.phases]
     if not headers:
         raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
@@ -146,12 +146,12 @@ def _prepared(files: CaseFiles, staged: Path) -> Job[tuple[Patient, Grid]]:
     plain = all(path.name.lower().endswith(".nii.gz") for path in paths)
     if plain and len(paths) == len(headers) and all(h.n_volumes == 1 for h in headers):
         return Patient(files.case_id, tuple(paths), info), grid
-    case = yield from load_case(files)
+    case = load_case(files)
     targets = []
     for index, volume in enumerate(case.signal):
-        yield Progress(index, len(case.signal), "Converting the phases")
+        report_progress(index, len(case.signal), "Converting the phases")
         targets.append(staged / f"{files.case_id}_{index:04d}.nii.gz")
-        yield from write_volume_job(volume, case.grid, targets[-1])
+        write_volume_job(volume, case.grid, targets[-1])
     return Patient(files.case_id, tuple(targets), info), case.grid
 
 
@@ -161,7 +161,7 @@ def _taken(
     ready: Sequence[tuple[CaseFiles, Patient, Grid]],
     ended: RunOfSubmission,
     output: Path,
-) -> Job[list[CaseOutcome]]:
+) -> list[CaseOutcome]:
     """Look at what was written and save it; nothing is taken of a run that did not finish."""
     ids = [files.case_id for files, _, _ in ready]
     if ended.ending is not Ending.FINISHED:
@@ -183,10 +183,10 @@ def _taken(
         try:
             saved = None
             if run.task.wants_masks:
-                yield Progress(0, 1, "Looking at the mask")
+                report_progress(0, 1, "Looking at the mask")
                 checked = take_mask(output, files.case_id, grid)
                 if not part.is_trial:
-                    saved = yield from _save(run, files, checked, ended, len(ready))
+                    saved = _save(run, files, checked, ended, len(ready))
             outcomes.append(
                 CaseOutcome(files.case_id, saved, responses.get(files.case_id), notes=own)
             )
@@ -201,12 +201,12 @@ def _save(
     checked: CheckedMask,
     ended: RunOfSubmission,
     n_cases: int,
-) -> Job[SavedPrediction]:
-    yield Progress(0, 1, "Saving")
+) -> SavedPrediction:
+    report_progress(0, 1, "Saving")
     target = run.out / MASKS / f"{files.case_id}.nii.gz"
     inputs = []
     for file in dict.fromkeys(file for phase in files.phases for file in phase.files):
-        yield Progress(0, 1, "Checksums of the input")
+        report_progress(0, 1, "Checksums of the input")
         inputs.append(InputFile(file.name, sha256_of(file)))
     provenance = Provenance(
         case_id=files.case_id,

@@ -19,7 +19,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import CaseError, MamamiaError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.system import free_memory_bytes, is_root, total_memory_bytes
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -191,7 +191,7 @@ class ComputerCheck:
         return all(finding.state is not State.FAILED for finding in self.findings)
 
 
-def check_computer(case: Path | None = None) -> Job[ComputerCheck]:
+def check_computer(case: Path | None = None) -> ComputerCheck:
     """Return a job that looks at the computer and runs models whose result is known.
 
     Parameters
@@ -204,20 +204,20 @@ def check_computer(case: Path | None = None) -> Job[ComputerCheck]:
     FormatError, CaseError
         If `case` is none, or there are several.
     """
-    yield Progress(0, 4, "Looking at the computer")
-    own = None if case is None else (yield from _own_case(case))
+    report_progress(0, 4, "Looking at the computer")
+    own = None if case is None else (_own_case(case))
     findings = [*hardware(), *graphics(), *extras(), *isolation()]
-    yield Progress(1, 4, "Trying the kinetic segmenter")
-    phantom = yield from make_phantom_job(_spec())
-    findings.append((yield from _kinetic_on_phantom(phantom)))
+    report_progress(1, 4, "Trying the kinetic segmenter")
+    phantom = make_phantom_job(_spec())
+    findings.append(_kinetic_on_phantom(phantom))
     if own is not None:
-        findings.append((yield from _kinetic_on_own(*own)))
-    yield Progress(2, 4, "Trying a network")
+        findings.append(_kinetic_on_own(*own))
+    report_progress(2, 4, "Trying a network")
     for device in _devices():
-        findings.append((yield from _network(phantom.case, "a phantom", device)))
+        findings.append(_network(phantom.case, "a phantom", device))
         if own is not None:
-            findings.append((yield from _network(own[0], "your case", device)))
-    yield Progress(4, 4, "Checked")
+            findings.append(_network(own[0], "your case", device))
+    report_progress(4, 4, "Checked")
     return ComputerCheck(tuple(findings))
 
 
@@ -243,7 +243,7 @@ def save_check(checked: ComputerCheck, path: Path, *, overwrite: bool = False) -
     write_text_atomically(path, check_text(checked), overwrite=overwrite)
 
 
-def _own_case(path: Path) -> Job[tuple[Case, Path | None]]:
+def _own_case(path: Path) -> tuple[Case, Path | None]:
     data_set = find_data_set(path)
     if len(data_set.cases) != 1:
         raise CaseError(
@@ -251,7 +251,7 @@ def _own_case(path: Path) -> Job[tuple[Case, Path | None]]:
             "of one case"
         )
     files = data_set.cases[0]
-    loaded = yield from load_case(files)
+    loaded = load_case(files)
     return loaded, files.reference
 
 
@@ -269,22 +269,22 @@ def _spec() -> PhantomSpec:
     )
 
 
-def _kinetic_on_phantom(phantom: Phantom) -> Job[Finding]:
+def _kinetic_on_phantom(phantom: Phantom) -> Finding:
     name = "kinetic segmenter on a phantom"
     started = time.monotonic()
-    prediction = yield from KineticSegmenter().predict(phantom.case)
+    prediction = KineticSegmenter().predict(phantom.case)
     seconds = time.monotonic() - started
     score = dice(phantom.reference.array, prediction.mask.array)
     text = f"expected Dice at least {_LEAST_DICE}, got {score:.3f}, {seconds:.1f} s"
     return Finding(name, text, State.OK if score >= _LEAST_DICE else State.FAILED)
 
 
-def _kinetic_on_own(case: Case, reference: Path | None) -> Job[Finding]:
+def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
     """Run the segmenter on the user's case; its mask is no truth, so nothing fails by its score."""
     name = "kinetic segmenter on your case"
     started = time.monotonic()
     try:
-        prediction = yield from KineticSegmenter().predict(case)
+        prediction = KineticSegmenter().predict(case)
         seconds = time.monotonic() - started
         size = " x ".join(map(str, case.grid.shape))
         text = f"{len(case.phases)} phases of {size} voxels, {seconds:.1f} s"
@@ -304,12 +304,12 @@ def _devices() -> tuple[str, ...]:
     return ("cpu",) if best == "cpu" else ("cpu", best)
 
 
-def _network(case: Case, what: str, device: str) -> Job[Finding]:
+def _network(case: Case, what: str, device: str) -> Finding:
     from napari_mamamia.segmentation.run.self_test import run_test_block
 
     name = f"network on {what}, {device}"
     try:
-        done = yield from run_test_block(case, device)
+        done = run_test_block(case, device)
     except CaseError as error:  # too small: says nothing of the computer
         return Finding(name, without_names(str(error), case.case_id), State.NOTE)
     except MamamiaError as error:

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from napari_mamamia.core import progress
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.core.system import is_root
@@ -74,7 +75,7 @@ def run_submission(
     settings: SubmissionSettings | None = None,
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
-) -> Job[SubmissionSummary]:
+) -> SubmissionSummary:
     """Return a job that runs the submission in `folder` on cases of a data set.
 
     Writes ``out/pred_segmentations/ID.nii.gz`` with ``ID.json``, ``out/predictions.csv``,
@@ -91,7 +92,7 @@ def run_submission(
         If `out` holds other results.
     """
     settings = settings or SubmissionSettings()
-    yield Progress(0, 1, "Looking at the submission")
+    report_progress(0, 1, "Looking at the submission")
     submission = read_submission(folder)
     require_device(submission, settings)
     isolation, reasons = choose_isolation(settings)
@@ -112,9 +113,9 @@ def run_submission(
     write_json(_card(run, reasons), out / "submission.json", overwrite=True)
     done, responses = _done(out, wanted, settings.task, existing)
     waiting = [files for files in wanted if files.case_id not in done]
-    outcomes, stopped = yield from _all(run, waiting, settings, responses)
+    outcomes, stopped = _all(run, waiting, settings, responses)
     found = [*responses, *(outcome.response for outcome in outcomes if outcome.response)]
-    yield Progress(1, 1, "Finished")
+    report_progress(1, 1, "Finished")
     return SubmissionSummary(
         submission,
         isolation,
@@ -132,13 +133,15 @@ def _all(
     waiting: Sequence[CaseFiles],
     settings: SubmissionSettings,
     responses: Sequence[Response],
-) -> Job[tuple[list[CaseOutcome], str]]:
+) -> tuple[list[CaseOutcome], str]:
     """Run the express lane, then the rest; keep tables up to date after each step."""
     kept: list[CaseOutcome] = []
     parts = _parts(waiting, settings)
     for number, part in enumerate(parts):
         text = f"express lane, {part.log_name}" if part.is_express else part.log_name
-        outcomes = yield from _within(run_on_cases(run, part), number, len(parts), text)
+        start = number * _STEPS
+        with progress.part(start, start + _STEPS - 1, len(parts) * _STEPS, f"{text}: "):
+            outcomes = run_on_cases(run, part)
         broken = [outcome.failure for outcome in outcomes if outcome.failure]
         if part.is_trial and not broken:
             continue
@@ -173,23 +176,6 @@ def _parts(waiting: Sequence[CaseFiles], settings: SubmissionSettings) -> list[P
     if waiting:
         parts.append(Part(tuple(waiting), limit * len(waiting), "all_cases"))
     return parts
-
-
-def _within(
-    job: Job[tuple[CaseOutcome, ...]], number: int, n_parts: int, text: str
-) -> Job[tuple[CaseOutcome, ...]]:
-    """Pass one run's progress on as its share of all."""
-    total = n_parts * _STEPS
-    try:
-        while True:
-            inner = next(job)
-            done = number * _STEPS + int(inner.fraction * (_STEPS - 1))
-            yield Progress(done, total, f"{text}: {inner.text}")
-    except StopIteration as stop:
-        outcomes: tuple[CaseOutcome, ...] = stop.value
-        return outcomes
-    finally:
-        job.close()
 
 
 def _parameters(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.edits import Features
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.smartpaint.brush.noise import noise_of
 
@@ -104,7 +104,7 @@ class FeatureImages:
         return replace(self, missing=tuple(dict.fromkeys((*self.missing, said))))
 
 
-def measure_features(case: Case, wanted: Features = Features.ALL) -> Job[FeatureImages]:
+def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImages:
     """Return a job that measures the noise of the wanted features of `case`.
 
     "Post" is the phase nearest to 150 s, "late" the one nearest to 450 s, as `choose_image_phases`
@@ -121,13 +121,13 @@ def measure_features(case: Case, wanted: Features = Features.ALL) -> Job[Feature
     named = [plan for plan in plans if plan.name in _WANTED[wanted]] or plans
     channels = []
     for done, plan in enumerate(named):
-        yield Progress(done, len(named), f"Measuring the noise of {plan.name}")
+        report_progress(done, len(named), f"Measuring the noise of {plan.name}")
         minus = None if plan.minus is None else case.signal[plan.minus]
         measured = noise_of(case.signal[plan.plus], minus, case.grid.spacing_mm)
         channels.append(replace(plan, noise=measured.sigma))
         if not measured.found:
             missing += (f"{plan.name} shows no noise: differences count against its whole range",)
-    yield Progress(len(named), len(named), "Measured the noise")
+    report_progress(len(named), len(named), "Measured the noise")
     return FeatureImages(case, tuple(channels), missing).choose(wanted)
 
 

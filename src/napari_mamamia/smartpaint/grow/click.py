@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.edits import Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
 from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 
 def grow_from_click(
     images: FeatureImages, grid: Grid, point: Voxel, settings: GrowSettings | None = None
-) -> Job[Grown]:
+) -> Grown:
     """Return a job that grows a clicked lesion.
 
     Balls of 2 to 25 mm around the click are compared with the 4 mm around them; the smallest whose
@@ -41,7 +41,7 @@ def grow_from_click(
     """
     settings = settings or GrowSettings()
     under = _require_inside(point, grid)
-    yield Progress(0, 1, "Looking for the size of the lesion")
+    report_progress(0, 1, "Looking for the size of the lesion")
     farthest = _SIZES_MM[-1] + RING_MM[1]
     sampled = Sampled.of(images, box_of_ball(point, farthest, grid.spacing_mm, grid.shape))
     away = ball(sampled.box, point, grid.spacing_mm)
@@ -61,7 +61,7 @@ def grow_from_click(
         sampled.values(around),
         (f"took the lesion to be about {2 * size_mm:.0f} mm across",),
     )
-    return (yield from grow_start(images, cropped(start), settings))
+    return grow_start(images, cropped(start), settings)
 
 
 def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: int) -> float:

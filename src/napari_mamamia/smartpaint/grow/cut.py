@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 
 _MOST: Final = 150  # iterations; our choice, see `benchmarks/grow.py`
 _CHECK_EVERY: Final = 10  # iterations
@@ -68,7 +68,7 @@ class Cut:
     iterations: int
 
 
-def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOST) -> Job[Cut]:
+def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOST) -> Cut:
     """Return a job that finds a region of least energy.
 
     It ends when the region's excess is at most `tolerance`, or after `most` iterations. Equal
@@ -84,7 +84,7 @@ def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOS
     while done < most and excess > tolerance:
         for step in range(min(_CHECK_EVERY, most - done)):
             if step % _YIELD_EVERY == 0:
-                yield Progress(done, most, "Following the edge")
+                report_progress(done, most, "Following the edge")
             state.iterate()
             done += 1
         excess = state.excess() / scale

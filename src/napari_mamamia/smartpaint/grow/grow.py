@@ -10,7 +10,7 @@ from scipy.ndimage import label
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.grow.cut import Cut, Energy, least_cut
 from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
@@ -140,7 +140,7 @@ def energy_of(
     tissues: tuple[Tissue, Tissue],
     settings: GrowSettings,
     factors: Factors,
-) -> Job[Energy]:
+) -> Energy:
     """Return a job that computes the energy of regions that are made of whole blocks of voxels.
 
     Evidence is `log_odds`, summed over a block. The weight between neighbours p and q is
@@ -153,7 +153,7 @@ def energy_of(
     planes = max(_SLAB // (box.shape[1] * box.shape[2]) // factors[0], 1) * factors[0]
     slabs = []
     for first in range(0, box.shape[0], planes):
-        yield Progress(first, box.shape[0], "Comparing with the outline")
+        report_progress(first, box.shape[0], "Comparing with the outline")
         last = min(first + planes, box.shape[0])
         slabs.append(_slab(images, box, (first, last), tissues, settings, factors))
     evidence = np.concatenate([slab[0] for slab in slabs])
@@ -269,7 +269,7 @@ def grow(
     grid: Grid,
     outlines: Sequence[Outline],
     settings: GrowSettings | None = None,
-) -> Job[Grown]:
+) -> Grown:
     """Return a job that grows outlined slices of one lesion to a region in 3-D.
 
     Outlines may lie on several slices, also across different axes. In each outlined slice the
@@ -283,12 +283,12 @@ def grow(
         If there is no outline, one is empty, or one is no plane of the grid.
     """
     settings = settings or GrowSettings()
-    yield Progress(0, 1, "Reading the outline")
+    report_progress(0, 1, "Reading the outline")
     start = start_from_outlines(images, grid, outlines, settings)
-    return (yield from grow_start(images, start, settings))
+    return grow_start(images, start, settings)
 
 
-def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> Job[Grown]:
+def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> Grown:
     """Return a job that grows what is known of a region.
 
     Each voxel has log odds from robust normal distributions of the two samples; the region is the
@@ -303,9 +303,9 @@ def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> J
     if isinstance(tissues, str):
         return _grown(start, start.drawn.copy(), (tissues,))
     factors = coarsening(start.box.shape, images.case.grid.spacing_mm, settings.most_voxels)
-    energy = yield from energy_of(images, start, tissues, settings, factors)
-    cut = yield from least_cut(energy)
-    yield Progress(1, 1, "Filling holes")
+    energy = energy_of(images, start, tissues, settings, factors)
+    cut = least_cut(energy)
+    report_progress(1, 1, "Filling holes")
     seed = blocks(start.seed, factors, np.logical_or)
     kept = _touching(cut.membership >= 0.5, seed & (energy.highest > 0))
     membership = np.where(kept, np.maximum(cut.membership, 0.5), np.minimum(cut.membership, 0.49))

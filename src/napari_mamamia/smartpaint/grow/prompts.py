@@ -10,7 +10,7 @@ from scipy.ndimage import distance_transform_edt, gaussian_filter, label
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
 from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
@@ -28,7 +28,7 @@ Floats = NDArray[np.float32]
 
 def grow_from_box(
     images: FeatureImages, grid: Grid, box: Box, settings: GrowSettings | None = None
-) -> Job[Grown]:
+) -> Grown:
     """Return a job that grows the lesion in a box that a reader has drawn around it.
 
     Nothing outside the box belongs to it. Of the subtraction (of the first feature, if there is
@@ -44,7 +44,7 @@ def grow_from_box(
     """
     settings = settings or GrowSettings()
     _require_box(box, grid)
-    yield Progress(0, 1, "Looking for the brightest part of the box")
+    report_progress(0, 1, "Looking for the brightest part of the box")
     margin = [ceil(_BOX_SHELL_MM / step) for step in grid.spacing_mm]
     sampled = Sampled.of(images, box.grown(margin, grid.shape))
     allowed = np.zeros(sampled.box.shape, dtype=np.bool_)
@@ -63,7 +63,7 @@ def grow_from_box(
         sampled.values(part),
         sampled.values(away > RING_MM[0]),
     )
-    return (yield from grow_start(images, start, settings))
+    return grow_start(images, start, settings)
 
 
 def grow_from_mask(
@@ -72,7 +72,7 @@ def grow_from_mask(
     box: Box,
     mask: Bools,
     settings: GrowSettings | None = None,
-) -> Job[Grown]:
+) -> Grown:
     """Return a job that grows a mask in 3-D, such as a kinetic candidate, to the edge it is near.
 
     Surely inside is what lies deeper in the mask than the tolerance (all of it where nothing does),
@@ -97,7 +97,7 @@ def grow_from_mask(
             f"growth from a mask needs a mask of its box's shape {box.shape} with at least one "
             f"voxel, got {mask.shape} with {np.count_nonzero(mask)}: choose another candidate"
         )
-    yield Progress(0, 1, "Measuring the mask")
+    report_progress(0, 1, "Measuring the mask")
     sampled = Sampled.of(
         images, box.grown([ceil(RING_MM[1] / step) for step in grid.spacing_mm], grid.shape)
     )
@@ -117,7 +117,7 @@ def grow_from_mask(
         sampled.values(inside),
         sampled.values((away > RING_MM[0]) & (away <= RING_MM[1])),
     )
-    return (yield from grow_start(images, cropped(start), settings))
+    return grow_start(images, cropped(start), settings)
 
 
 def _brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Grid) -> Bools:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from qtpy.QtCore import QObject, Qt, Signal
 
-from napari_mamamia.core.progress import Cancelled, Job, Progress, run_job
+from napari_mamamia.core.progress import Cancelled, Progress, listening
 from napari_mamamia.widgets.base.notify import Finished, Outcome, Stopped, outcome_of
 
 T = TypeVar("T")
@@ -31,32 +31,32 @@ class RunningJob:
     shown: bool = True
 
 
-def job_of(work: Callable[..., T], *arguments: Any) -> Job[T]:
-    """Return a plain call as a job of one step."""
-    yield Progress(0, 1)
-    return work(*arguments)
-
-
 class _Worker(QObject):
     """One thread that drives one job; the signals reach the GUI thread through its event loop."""
 
     progressed = Signal(object, object)
     ended = Signal(object, object)
 
-    def __init__(self, ticket: RunningJob, make_job: Callable[[], Job[Any]]) -> None:
+    def __init__(self, ticket: RunningJob, work: Callable[[], Any]) -> None:
         super().__init__()
         self.ticket = ticket
         self._stop_wanted = False
         self._is_bound = False
         self._turn = threading.Lock()
-        self._make_job = make_job
+        self._work = work
         self._reported = 0.0
         self.outcome: Outcome[Any] | None = None
         self.thread = threading.Thread(target=self._run, name=f"job {ticket.title}", daemon=True)
 
     def _run(self) -> None:
-        self.outcome = outcome_of(lambda: run_job(self._make_job(), self._report))
+        with listening(self._report):
+            self.outcome = outcome_of(self._do)
         self._emit(self.ended, self.outcome)
+
+    def _do(self) -> Any:
+        if self._stop_wanted:
+            raise Cancelled
+        return self._work()
 
     def stop(self) -> bool:
         """Ask the job to stop; False where it writes by now and cannot be stopped any more."""
@@ -105,14 +105,14 @@ class JobRunner(QObject):
         self,
         lane: str,
         title: str,
-        make_job: Callable[[], Job[T]],
+        work: Callable[[], T],
         on_end: Callable[[Outcome[T]], None],
         *,
         on_progress: Callable[[Progress], None] | None = None,
         discard: Callable[[T], None] | None = None,
         shown: bool = True,
     ) -> RunningJob:
-        """Run the job that `make_job` returns in a thread; `on_end` gets its outcome once.
+        """Do `work` in a thread; `on_end` gets its outcome once.
 
         An older request in the same lane is stopped, and `on_end` is called with `Stopped` for it
         at once: its late answer is dropped. A result that comes all the same, because the job was
@@ -122,7 +122,7 @@ class JobRunner(QObject):
         self.cancel(lane)
         self._count += 1
         ticket = RunningJob(self._count, lane, title, shown)
-        worker = _Worker(ticket, make_job)
+        worker = _Worker(ticket, work)
         worker.progressed.connect(self._progressed, Qt.ConnectionType.QueuedConnection)
         worker.ended.connect(self._ended, Qt.ConnectionType.QueuedConnection)
         self._workers[ticket.number] = worker

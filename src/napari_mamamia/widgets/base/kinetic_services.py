@@ -6,7 +6,6 @@ from pathlib import Path
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.map_kinds import MapRange
 from napari_mamamia.kinetics.repeated_pre import with_pre
@@ -43,24 +42,24 @@ class KineticServices:
 
     begin_map: Callable[..., ShownMap] = begin_map
     fill_plane: Callable[..., None] = fill_plane
-    fill_map: Callable[..., Job[ShownMap]] = fill_map
+    fill_map: Callable[..., ShownMap] = fill_map
     ftv_box: Callable[..., Box] = ftv_box
-    prepare_ftv: Callable[..., Job[FtvImages]] = prepare_live_ftv
-    live_ftv: Callable[..., Job[FtvAnswer]] = live_ftv
+    prepare_ftv: Callable[..., FtvImages] = prepare_live_ftv
+    live_ftv: Callable[..., FtvAnswer] = live_ftv
     paint_ftv: Callable[..., Box] = paint_ftv
-    ftv_under_seg: Callable[[Case, Path], Job[FtvUnderSeg]] = ftv_under_seg
+    ftv_under_seg: Callable[[Case, Path], FtvUnderSeg] = ftv_under_seg
     cursor_curve: Callable[..., ContrastCurve] = cursor_curve
-    mask_curve: Callable[..., Job[ContrastCurve]] = mask_curve
-    mask_numbers: Callable[..., Job[KineticRow]] = mask_numbers
-    save_table: Callable[..., Job[Path]] = save_curve_table
-    save_figure: Callable[..., Job[Path]] = save_curve_figure
+    mask_curve: Callable[..., ContrastCurve] = mask_curve
+    mask_numbers: Callable[..., KineticRow] = mask_numbers
+    save_table: Callable[..., Path] = save_curve_table
+    save_figure: Callable[..., Path] = save_curve_figure
     timing_text: Callable[..., tuple[str, str]] = timing_text
     typed_rule: Callable[..., TimingRule] = typed_rule
     require_rule: Callable[[Case, TimingRule], None] = require_rule
     with_times: Callable[..., Case] = with_times
     with_pre: Callable[..., Case] = with_pre
     times_source: Callable[..., str] = times_source
-    register: Callable[..., Job[RegisteredCase]] = register_case
+    register: Callable[..., RegisteredCase] = register_case
     map_ranges: Callable[..., tuple[MapRange, ...]] = map_ranges
     ranged: Callable[..., ShownMap] = ranged
-    auto_limits: Callable[..., Job[tuple[float, float]]] = auto_limits
+    auto_limits: Callable[..., tuple[float, float]] = auto_limits

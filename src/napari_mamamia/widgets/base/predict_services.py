@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.added_models import convert_in_isolation, other_models
@@ -40,14 +39,14 @@ class PredictServices:
     kinetic_channels: Callable[..., tuple[InputChannel, ...]] = kinetic_channels
     shared_channels: Callable[..., tuple[InputChannel, ...]] = shared_channels
     fused: Callable[..., Segmenter] = fused
-    input_pictures: Callable[..., Job[InputPictures]] = input_pictures
+    input_pictures: Callable[..., InputPictures] = input_pictures
     open_recipe: Callable[..., RecipeSetting] = open_recipe
-    keep_recipe: Callable[..., Job[ModelEntry]] = keep_recipe
-    write_beside: Callable[..., Job[ModelEntry]] = write_beside
+    keep_recipe: Callable[..., ModelEntry] = keep_recipe
+    write_beside: Callable[..., ModelEntry] = write_beside
     other_models: Callable[..., tuple[Offer, ...]] = other_models
     isolation_reason: Callable[[], str] = isolation_reason
-    convert: Callable[..., Job[Converted]] = convert_in_isolation
+    convert: Callable[..., Converted] = convert_in_isolation
     kept: Callable[..., KeptPrediction | None] = kept_prediction
-    keep: Callable[..., Job[KeptPrediction]] = keep_prediction
+    keep: Callable[..., KeptPrediction] = keep_prediction
     doubt_kinds: Callable[..., tuple[DoubtKind, ...]] = doubt_kinds
-    doubt_of: Callable[..., Job[Doubt]] = doubt_of
+    doubt_of: Callable[..., Doubt] = doubt_of

@@ -7,7 +7,6 @@ from typing import Any
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import Job
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.data_set.layout import recognise
 from napari_mamamia.io.dicom.probe import dicom_source
@@ -72,7 +71,7 @@ from napari_mamamia.services.predict.added_models import (
 from napari_mamamia.services.predict.cases import PredictSummary, predict_data_set
 from napari_mamamia.services.predict.model_choice import planned
 from napari_mamamia.services.predict.predict import predict_case, segmenters
-from napari_mamamia.services.refine.edit_case import is_begun, open_editing, save_editing
+from napari_mamamia.services.refine.edit_case import is_begun, open_editing, prepare_saving
 from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.grow_mask import grow_from_labels
 from napari_mamamia.services.refine.mask_work import use_mask_tool
@@ -104,12 +103,12 @@ class ImportServices:
     """The services of the page Import; a field left out is the real one."""
 
     source_of: Callable[..., Path | None] = dicom_source
-    look: Callable[[Path], Job[LookedInto]] = look_at_source
-    judge: Callable[..., Job[FoundStudy]] = judge_again
-    preview: Callable[[FoundStudy], Job[StudyPreview]] = preview_study
-    part_picture: Callable[..., Job[SlicePicture]] = part_picture
-    check: Callable[..., Job[ImportCheck]] = check_import
-    run: Callable[..., Job[ImportSummary]] = import_studies
+    look: Callable[[Path], LookedInto] = look_at_source
+    judge: Callable[..., FoundStudy] = judge_again
+    preview: Callable[[FoundStudy], StudyPreview] = preview_study
+    part_picture: Callable[..., SlicePicture] = part_picture
+    check: Callable[..., ImportCheck] = check_import
+    run: Callable[..., ImportSummary] = import_studies
     default_target: Callable[..., Path] = default_target
 
 
@@ -118,60 +117,60 @@ class Services:
     """The services as the window calls them; a field left out is the real one."""
 
     recognise: Callable[[Path], Any] = recognise
-    open_data_set: Callable[..., Job[OpenDataSet]] = open_data_set
+    open_data_set: Callable[..., OpenDataSet] = open_data_set
     case_rows: Callable[..., tuple[CaseRow, ...]] = case_rows
     case_row: Callable[..., CaseRow] = case_row
-    open_case: Callable[..., Job[Case]] = open_case
-    load_remaining: Callable[..., Job[Case]] = load_remaining
-    open_masks: Callable[..., Job[CaseMasks]] = open_masks
+    open_case: Callable[..., Case] = open_case
+    load_remaining: Callable[..., Case] = load_remaining
+    open_masks: Callable[..., CaseMasks] = open_masks
     display_range: Callable[..., tuple[float, float]] = display_range
     centre_of_largest_part: Callable[..., tuple[int, int, int] | None] = centre_of_largest_part
-    newer_prediction: Callable[..., Job[OpenMask | None]] = newer_prediction
+    newer_prediction: Callable[..., OpenMask | None] = newer_prediction
     uint8_mask: Callable[..., Any] = uint8_mask
-    subtract_phases: Callable[..., Job[Difference]] = subtract_phases
-    project_case: Callable[..., Job[Projection]] = project_case
-    contrast_limits: Callable[..., Job[tuple[float, float]]] = contrast_limits
+    subtract_phases: Callable[..., Difference] = subtract_phases
+    project_case: Callable[..., Projection] = project_case
+    contrast_limits: Callable[..., tuple[float, float]] = contrast_limits
     choose_image_phases: Callable[..., Any] = choose_image_phases
     segmenters: Callable[[], tuple[Segmenter, ...]] = segmenters
-    predict_case: Callable[..., Job[Prediction]] = predict_case
-    predict_data_set: Callable[..., Job[PredictSummary]] = predict_data_set
+    predict_case: Callable[..., Prediction] = predict_case
+    predict_data_set: Callable[..., PredictSummary] = predict_data_set
     listed_models: Callable[[], tuple[ModelEntry, ...]] = listed_models
-    add_model: Callable[..., Job[ModelEntry]] = add_to_list
+    add_model: Callable[..., ModelEntry] = add_to_list
     forget_model: Callable[[str], None] = remove_from_list
     planned: Callable[..., Segmenter] = planned
     new_host: Callable[[], Host] = new_host
     why_not_here: Callable[[], str] = why_not_here
     facts_of: Callable[..., ModelFacts] = facts_of
     phases_of: Callable[..., int] = phases_of
-    estimate_case: Callable[..., Job[Estimate]] = estimate_case
+    estimate_case: Callable[..., Estimate] = estimate_case
     is_begun: Callable[..., bool] = is_begun
-    open_editing: Callable[..., Job[OpenEditing]] = open_editing
-    save_editing: Callable[[OpenEditing], Job[SavedMask]] = save_editing
-    measure_features: Callable[..., Job[FeatureImages]] = measure_features
-    measure_mask: Callable[..., Job[MaskNumbers]] = measure_mask
-    grow: Callable[..., Job[Grown]] = grow
-    grow_from_click: Callable[..., Job[Grown]] = grow_from_click
-    grow_from_box: Callable[..., Job[Grown]] = grow_from_box
-    grow_from_labels: Callable[..., Job[Grown]] = grow_from_labels
-    use_mask_tool: Callable[..., Job[tuple[Box, Any]]] = use_mask_tool
+    open_editing: Callable[..., OpenEditing] = open_editing
+    prepare_saving: Callable[[OpenEditing], Callable[[], SavedMask]] = prepare_saving
+    measure_features: Callable[..., FeatureImages] = measure_features
+    measure_mask: Callable[..., MaskNumbers] = measure_mask
+    grow: Callable[..., Grown] = grow
+    grow_from_click: Callable[..., Grown] = grow_from_click
+    grow_from_box: Callable[..., Grown] = grow_from_box
+    grow_from_labels: Callable[..., Grown] = grow_from_labels
+    use_mask_tool: Callable[..., tuple[Box, Any]] = use_mask_tool
     read_protocol: Callable[[Path], Protocol] = read_protocol
     choose_candidate: Callable[..., Prediction] = choose_candidate
-    score_shown: Callable[..., Job[ShownScores]] = score_shown
-    compare_masks: Callable[..., Job[Agreement]] = compare_masks
+    score_shown: Callable[..., ShownScores] = score_shown
+    compare_masks: Callable[..., Agreement] = compare_masks
     find_pairs: Callable[..., Any] = find_pairs
-    score_folders: Callable[..., Job[ScoreSummary]] = score_folders
-    score_models: Callable[..., Job[ModelsSummary]] = score_models
+    score_folders: Callable[..., ScoreSummary] = score_folders
+    score_models: Callable[..., ModelsSummary] = score_models
     has_cluster: Callable[[], bool] = cluster_installed
-    case_table: Callable[..., Job[CaseTable]] = case_table
-    look_for_contrast: Callable[..., Job[Any]] = look_for_contrast
-    with_failures: Callable[..., Job[CaseTable]] = with_failures
-    with_tags: Callable[..., Job[CaseTable]] = with_tags
+    case_table: Callable[..., CaseTable] = case_table
+    look_for_contrast: Callable[..., Any] = look_for_contrast
+    with_failures: Callable[..., CaseTable] = with_failures
+    with_tags: Callable[..., CaseTable] = with_tags
     saved_figures: Callable[..., Any] = saved_figures
     read_tags: Callable[..., tuple[CaseTag, ...]] = read_tags
     tag_case: Callable[..., CaseTag] = tag_case
-    review_masks: Callable[..., Job[CaseMasks]] = review_masks
-    export_bundle: Callable[..., Job[ExportSummary]] = export_bundle
-    look_at_clinical: Callable[..., Job[ClinicalLook]] = look_at_clinical
+    review_masks: Callable[..., CaseMasks] = review_masks
+    export_bundle: Callable[..., ExportSummary] = export_bundle
+    look_at_clinical: Callable[..., ClinicalLook] = look_at_clinical
     look_at_target: Callable[[Path], ExportTarget] = look_at_target
     look_at_labels: Callable[[Path], LabelFile] = look_at_labels
     check_name: Callable[[str, str], str] = file_name

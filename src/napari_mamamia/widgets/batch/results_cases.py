@@ -5,7 +5,6 @@ from typing import Final
 from qtpy.QtCore import QObject, QPoint, Qt, QTimer, Signal
 from qtpy.QtWidgets import QComboBox, QHeaderView, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.score.case_table import (
     WORST_FIRST,
@@ -58,7 +57,7 @@ class CaseOrder(QObject):
         if table is None:
             return
         if len(table.rows) <= _AT_ONCE:
-            self.ordered.emit(table, run_job(select_cases(table, query)))
+            self.ordered.emit(table, select_cases(table, query))
         else:
             self._wait.start()
 

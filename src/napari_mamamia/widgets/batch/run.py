@@ -9,7 +9,7 @@ from typing import Final
 
 from qtpy.QtGui import QImage
 
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import Progress, report_progress
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.cohort.results import ModelComparison
 from napari_mamamia.services.case.data_set import OpenDataSet
@@ -147,13 +147,13 @@ class BatchRun:
         self._is_over = threading.Event()
         self.pace = RunPace(())
 
-    def work(self) -> Job[BatchAnswer]:
+    def work(self) -> BatchAnswer:
         """Return the job: wait for the run before, score, prepare what is shown."""
         try:
             while self._before is not None and not self._before.wait(_POLL_S):
-                yield Progress(0, 1, "Waiting for the run before to end")
+                report_progress(0, 1, "Waiting for the run before to end")
             self._before = None
-            return (yield from self._score())
+            return self._score()
         finally:
             self._is_over.set()
 
@@ -163,15 +163,15 @@ class BatchRun:
 
     # -------------------------------------------------------------------- inner
 
-    def _score(self) -> Job[BatchAnswer]:
+    def _score(self) -> BatchAnswer:
         wanted, services = self._wanted, self._services
-        yield Progress(0, 1, "Looking for the masks")
+        report_progress(0, 1, "Looking for the masks")
         pairs = [services.find_pairs(wanted.reference, model.folder) for model in wanted.models]
         self.pace = RunPace([len(own) for own in pairs])
         comparison: ModelComparison | None = None
         if len(wanted.models) == 1:
             only = wanted.models[0]
-            summary = yield from services.score_folders(
+            summary = services.score_folders(
                 wanted.reference,
                 only.folder,
                 wanted.out,
@@ -182,7 +182,7 @@ class BatchRun:
             )
             found: tuple[ScoreSummary, ...] = (summary,)
         else:
-            several = yield from services.score_models(
+            several = services.score_models(
                 wanted.reference,
                 wanted.models,
                 wanted.out,
@@ -193,7 +193,7 @@ class BatchRun:
             found, comparison = several.models, several.comparison
         models = []
         for own, own_pairs in zip(found, pairs, strict=True):
-            models.append((yield from self._prepared(own, own_pairs, comparison, found)))
+            models.append(self._prepared(own, own_pairs, comparison, found))
         report = wanted.out / REPORT
         found_report = report if report.is_file() else None
         return BatchAnswer(tuple(models), comparison, wanted.out, found_report, self._opened)
@@ -204,12 +204,12 @@ class BatchRun:
         pairs: Pairs,
         comparison: ModelComparison | None,
         found: tuple[ScoreSummary, ...],
-    ) -> Job[ModelAnswer]:
+    ) -> ModelAnswer:
         model = summary.model
-        cases = yield from self._services.case_table(model, pairs)
+        cases = self._services.case_table(model, pairs)
         if summary.looks:
-            cases = yield from self._services.with_failures(cases, summary.looks)
-        yield Progress(1, 1, "Preparing the numbers")
+            cases = self._services.with_failures(cases, summary.looks)
+        report_progress(1, 1, "Preparing the numbers")
         tables = cohort_tables(model)
         if comparison is not None:
             scored = [one.model for one in found]
@@ -222,7 +222,7 @@ class BatchRun:
             if not image.isNull():
                 wide = min(image.width(), _FIGURE_WIDTH)
                 figures.append(Figure(saved.title, image.scaledToWidth(wide)))
-            yield Progress(1, 1, "Reading the figures")
+            report_progress(1, 1, "Reading the figures")
         lines = (*cohort_lines(model), *(f"  warning: {text}" for text in summary.warnings))
         settings = self._wanted.settings
         images = () if self._opened is None else self._opened.data_set.cases

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from qtpy.QtCore import QObject
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.services.batch.output_folder import Existing
@@ -410,7 +409,7 @@ class Choosing(QObject):
         self,
         name: str,
         title: str,
-        make_job: Callable[[], Job[Any]],
+        make_job: Callable[[], Any],
         on_end: Callable[[Outcome[Any]], None],
         *,
         shown: bool = False,

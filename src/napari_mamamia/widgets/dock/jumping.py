@@ -2,7 +2,7 @@
 
 from qtpy.QtCore import QObject
 
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.base.service_record import Services
@@ -81,7 +81,7 @@ class Jumping(QObject):
         self._jobs.start(
             _LANE,
             _LOOKING,
-            lambda: job_of(find, mask.buffer, tag.grid),
+            lambda: find(mask.buffer, tag.grid),
             found,
             shown=False,
         )

@@ -4,7 +4,6 @@ from typing import Final
 
 from qtpy.QtCore import QObject
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.services.score.case_table import CaseTable
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.jobs import JobRunner
@@ -93,11 +92,9 @@ class ResultsFlow(QObject):
         answer, services = self._answer, self._services
         scores, pairs, settings = model.summary.model, model.pairs, model.settings
 
-        def work() -> Job[CaseTable]:
-            found = yield from services.look_for_contrast(
-                scores.rows, pairs, settings, model.images
-            )
-            return (yield from services.with_failures(self._tables[at], found))
+        def work() -> CaseTable:
+            found = services.look_for_contrast(scores.rows, pairs, settings, model.images)
+            return services.with_failures(self._tables[at], found)
 
         def done(outcome: Outcome[CaseTable]) -> None:
             if isinstance(outcome, Finished) and self._answer is answer:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from qtpy.QtCore import QObject
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
@@ -12,7 +11,7 @@ from napari_mamamia.services.export.export import ExportSummary
 from napari_mamamia.services.export.labels import LabelFile
 from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
 from napari_mamamia.services.export.target import ExportTarget
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
@@ -75,8 +74,8 @@ class ExportFlow(QObject):
             if isinstance(outcome, Finished):
                 self._page.show_target(outcome.result)
 
-        def make_job() -> Job[ExportTarget]:
-            return job_of(self._services.look_at_target, folder)
+        def make_job() -> ExportTarget:
+            return self._services.look_at_target(folder)
 
         self._jobs.start("export target", "Looking at the folder", make_job, done, shown=False)
 
@@ -85,8 +84,8 @@ class ExportFlow(QObject):
             if isinstance(outcome, Finished):
                 self._page.options.labels.show_found(outcome.result)
 
-        def make_job() -> Job[LabelFile]:
-            return job_of(self._services.look_at_labels, path)
+        def make_job() -> LabelFile:
+            return self._services.look_at_labels(path)
 
         self._jobs.start("export labels", "Reading the labels", make_job, done, shown=False)
 
@@ -101,7 +100,7 @@ class ExportFlow(QObject):
         existing = Existing.OVERWRITE if wanted.replace else Existing.REFUSE
         settings = _settings(wanted)
 
-        def make_job() -> Job[ExportSummary]:
+        def make_job() -> ExportSummary:
             return self._services.export_bundle(opened, settings, wanted.out, existing)
 
         def done(outcome: Outcome[ExportSummary]) -> None:

@@ -10,7 +10,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.case.context import CaseKey
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.layers import MASK_ROLES, tag_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
@@ -192,7 +192,7 @@ class KineticCase(QObject):
         self._jobs.start(
             _LANE,
             "Scans before contrast",
-            lambda: job_of(self._services.with_pre, timed, how),
+            lambda: self._services.with_pre(timed, how),
             done,
             shown=False,
         )

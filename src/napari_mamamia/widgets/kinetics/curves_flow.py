@@ -7,7 +7,6 @@ from typing import Any, Final
 from qtpy.QtCore import QObject, QTimer
 from qtpy.QtWidgets import QFileDialog
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot, line_of
 from napari_mamamia.kinetics.time_axis import Timing, known_times
@@ -110,7 +109,7 @@ class CurvesFlow(QObject):
         plot = self.plot()
         save = self._services.save_table if what == "table" else self._services.save_figure
 
-        def work() -> Job[Path]:
+        def work() -> Path:
             return save(plot, path)
 
         def done(outcome: Outcome[Path]) -> None:

@@ -5,7 +5,6 @@ from typing import Final
 
 from qtpy.QtCore import QObject, QTimer
 
-from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
@@ -185,7 +184,7 @@ class KineticsFlow(QObject):
             elif isinstance(outcome, Failed):
                 self._page.show_numbers(None, str(outcome.error))
 
-        def work() -> Job[KineticRow]:
+        def work() -> KineticRow:
             return self._services.mask_numbers(case, mask.buffer, str(mask.role), rule)
 
         self._jobs.start(_NUMBERS, "Kinetics of the mask", work, done, shown=False)

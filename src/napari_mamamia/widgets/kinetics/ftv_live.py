@@ -5,7 +5,6 @@ from pathlib import Path
 from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.tumour_volume import FtvImages, FtvSettings
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prompt
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
@@ -123,10 +122,10 @@ class FtvLive(QObject):
         buffer = None if mask is None else mask.buffer
         drawn, omitted, rule = list(self._drawn), list(self._omitted), self._state.rule
 
-        def work() -> Job[FtvImages]:
+        def work() -> FtvImages:
             boxes = drawn or [self._services.ftv_box(case, buffer)]
             boxes = [box for box in boxes if not box.is_empty]
-            return (yield from self._services.prepare_ftv(case, boxes, omitted, rule))
+            return self._services.prepare_ftv(case, boxes, omitted, rule)
 
         def done(outcome: Outcome[FtvImages]) -> None:
             if isinstance(outcome, Finished) and self._state.case is case:

@@ -9,7 +9,7 @@ from qtpy.QtCore import QObject, Signal
 from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.layers import Role, class_map_layer, map_layer, tag_for
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
@@ -108,7 +108,7 @@ class KineticMapControl(QObject):
                 services.fill_plane(made, case, *plane)
             return made
 
-        self._jobs.start(_BEGIN, f"Map: {kind}", lambda: job_of(begin), begun, shown=False)
+        self._jobs.start(_BEGIN, f"Map: {kind}", begin, begun, shown=False)
 
     def hide(self) -> None:
         """Take the map away."""
@@ -234,7 +234,7 @@ class KineticMapControl(QObject):
 
         fill = self._services.fill_plane
         self._jobs.start(
-            _PLANE, "Map of the slice", lambda: job_of(fill, shown, case, *plane), done, shown=False
+            _PLANE, "Map of the slice", lambda: fill(shown, case, *plane), done, shown=False
         )
 
     def _again(self) -> None:

@@ -6,7 +6,6 @@ from typing import Any, Final
 from qtpy.QtCore import QObject
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.progress import Job
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, TransformKind
 from napari_mamamia.services.register.case import RegisteredCase
 from napari_mamamia.widgets.base.jobs import JobRunner
@@ -63,7 +62,7 @@ class MotionFlow(QObject):
         buffer = None if mask is None else mask.buffer
         settings = RegistrationSettings(transform=kind)
 
-        def work() -> Job[RegisteredCase]:
+        def work() -> RegisteredCase:
             return self._services.register(own, buffer, settings)
 
         def done(outcome: Outcome[RegisteredCase]) -> None:

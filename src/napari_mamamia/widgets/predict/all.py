@@ -3,7 +3,6 @@
 from qtpy.QtCore import QObject
 
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
@@ -82,15 +81,13 @@ class PredictAll(QObject):
 
     def _work(
         self, opened: OpenDataSet, segmenter: Segmenter
-    ) -> Job[tuple[PredictSummary, tuple[CaseRow, ...]]]:
+    ) -> tuple[PredictSummary, tuple[CaseRow, ...]]:
         out = opened.workspace.predictions / segmenter.name
         there = opened.workspace.case_ids("prediction", segmenter.name)
         waiting = [files.case_id for files in opened.data_set.cases if files.case_id not in there]
         if not waiting:
             return PredictSummary((), tuple(sorted(there)), ()), ()
-        summary = yield from self._services.predict_data_set(
-            opened, segmenter, out, waiting, Existing.ADD
-        )
+        summary = self._services.predict_data_set(opened, segmenter, out, waiting, Existing.ADD)
         made = {saved.case_id for saved in summary.saved}
         rows = [self._services.case_row(opened, case_id) for case_id in waiting if case_id in made]
         return summary, tuple(rows)

@@ -7,7 +7,6 @@ from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import RefusedCheckpointError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Outcome
@@ -97,10 +96,10 @@ class PredictEstimate(QObject):
 
     def _each(
         self, models: Sequence[PlannedSegmenter], case: Case, *, measure: bool
-    ) -> Job[tuple[Estimate, ...]]:
+    ) -> tuple[Estimate, ...]:
         found = []
         for one in models:
-            found.append((yield from self._services.estimate_case(one, case, measure=measure)))
+            found.append(self._services.estimate_case(one, case, measure=measure))
         return tuple(found)
 
 

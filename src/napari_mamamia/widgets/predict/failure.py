@@ -18,7 +18,7 @@ from napari_mamamia.segmentation.model.planner import (
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.convert_model import Converted
 from napari_mamamia.services.predict.offers import Offer
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
@@ -103,9 +103,7 @@ class PredictFailure(QObject):
                 self._notifier.fail("Looking for models that fit", outcome.error)
 
         look = partial(self._services.predict.other_models, case, choices, names)
-        self._jobs.start(
-            _LANE, "Looking for models that fit", lambda: job_of(look), done, shown=False
-        )
+        self._jobs.start(_LANE, "Looking for models that fit", look, done, shown=False)
 
     def _show_models(self, found: Sequence[Offer]) -> None:
         made = [
@@ -134,9 +132,7 @@ class PredictFailure(QObject):
                 reason = str(outcome.error)
             self._show_room(entry, wanted, reason)
 
-        self._jobs.start(
-            _LANE, "Looking for a closed room", lambda: job_of(look), done, shown=False
-        )
+        self._jobs.start(_LANE, "Looking for a closed room", look, done, shown=False)
 
     def _show_room(self, entry: ModelEntry, wanted: str, reason: str) -> None:
         said = f"{breakable(wanted)}.\n{_REFUSED}"

@@ -11,7 +11,7 @@ from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.input_pictures import InputChannel
 from napari_mamamia.services.predict.run_choices import RunChoices
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.predict.model_cards import ModelLine
@@ -146,7 +146,7 @@ class PredictModels(QObject):
                 self._notifier.fail("Listing the models", outcome.error)
 
         look = self._services.listed_models
-        self._jobs.start("models", "Listing the models", lambda: job_of(look), done, shown=False)
+        self._jobs.start("models", "Listing the models", look, done, shown=False)
 
     def add(self, path: Path, name: str = "") -> None:
         """Add the model at a path and choose it; "" takes the model's own name."""

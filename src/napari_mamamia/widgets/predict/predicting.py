@@ -10,7 +10,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction, Prompt, Segmenter
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.predict.doubt import Doubt, DoubtKind
@@ -182,15 +182,15 @@ class Predicting(QObject):
         segmenter: Segmenter,
         prompt: Prompt | None,
         keeping: Keeping | None,
-    ) -> Job[Answer | KeptPrediction]:
+    ) -> Answer | KeptPrediction:
         if context is not None and keeping is None:
-            yield Progress(0, 1, "Looking for an earlier prediction")
+            report_progress(0, 1, "Looking for an earlier prediction")
             kept = self._services.predict.kept
             older = kept(context.workspace, segmenter.name, context.case_id)
             if older is not None:
                 return older
-        prediction = yield from self._services.predict_case(case, segmenter, prompt)
-        return (yield from self._finish(case, context, prediction, 1, keeping or Keeping()))
+        prediction = self._services.predict_case(case, segmenter, prompt)
+        return self._finish(case, context, prediction, 1, keeping or Keeping())
 
     def _finish(
         self,
@@ -199,17 +199,17 @@ class Predicting(QObject):
         prediction: Prediction,
         chosen: int,
         keeping: Keeping,
-    ) -> Job[Answer]:
+    ) -> Answer:
         calls, not_saved, kept, older = self._services.predict, "", None, None
         kinds = calls.doubt_kinds(prediction)
         doubt = None
         if kinds:
-            doubt = yield from calls.doubt_of(prediction, kinds[0])
+            doubt = calls.doubt_of(prediction, kinds[0])
         buffer = prediction.mask.array.astype(np.uint8)
         place = self._services.centre_of_largest_part(buffer, case.grid)
         if context is not None:
             try:
-                kept = yield from calls.keep(
+                kept = calls.keep(
                     prediction, case, context.workspace, keeping.replaces, beside=keeping.beside
                 )
             except SaveConflictError as error:

@@ -18,11 +18,10 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import SaveConflictError
-from napari_mamamia.core.progress import Job
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.model_recipes import RecipeSetting
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, plain_text
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
@@ -251,7 +250,7 @@ class RecipeFlow(QObject):
 
         look = self._services.predict.open_recipe
         self._jobs.start(
-            _LANE, "Opening the recipe", lambda: job_of(look, entry, chosen), done, shown=False
+            _LANE, "Opening the recipe", lambda: look(entry, chosen), done, shown=False
         )
 
     def _show(self, setting: RecipeSetting) -> None:
@@ -268,7 +267,7 @@ class RecipeFlow(QObject):
         self.dialog.finished.connect(self._closed)
         self.dialog.open()
 
-    def _run(self, make_job: Callable[[], Job[ModelEntry]]) -> None:
+    def _run(self, make_job: Callable[[], ModelEntry]) -> None:
         def done(outcome: Outcome[ModelEntry]) -> None:
             dialog = self.dialog
             if isinstance(outcome, Finished):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.case import Case, LabelMap
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.numbers import empty_map
 from napari_mamamia.smartpaint.session.session import EditingSession
@@ -161,15 +161,11 @@ class Editing(QObject):
         workspace = self._session.workspace
         begun = self._services.is_begun
 
-        def work() -> Job[OpenEditing | None]:
-            yield Progress(0, 1, "Opening your mask")
+        def work() -> OpenEditing | None:
+            report_progress(0, 1, "Opening your mask")
             if only_if_begun and workspace and not begun(workspace, reader, case.case_id):
                 return None
-            return (
-                yield from self._services.open_editing(
-                    case, workspace, reader, start, started_from=name
-                )
-            )
+            return self._services.open_editing(case, workspace, reader, start, started_from=name)
 
         def opened(outcome: Outcome[OpenEditing | None]) -> None:
             if isinstance(outcome, Finished) and outcome.result is not None:

@@ -9,7 +9,6 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Edit
-from napari_mamamia.core.progress import Job
 from napari_mamamia.services.refine.grow_mask import (
     GROW_STEP,
     GrownBefore,
@@ -181,7 +180,7 @@ class Growing(QObject):
         self,
         live: EditingSession,
         what: str,
-        make_job: Callable[[], Job[Any]],
+        make_job: Callable[[], Any],
         use_result: Callable[[Any], None],
     ) -> None:
         began = (live.position, live.steps[-1:])

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from qtpy.QtCore import QObject, QTimer, Signal
 
-from napari_mamamia.core.progress import run_job
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.refine.editing import OpenEditing
@@ -148,9 +147,9 @@ class MaskSaving(QObject):
             self._answer(opened is None)
             return
         self.look()
-        made = outcome_of(lambda: self._services.save_editing(opened))
-        if not isinstance(made, Finished):
-            self._not_saved(opened, made)
+        prepared = outcome_of(lambda: self._services.prepare_saving(opened))
+        if not isinstance(prepared, Finished):
+            self._not_saved(opened, prepared)
             return
         mark, context = self._track.start_saving(opened.session), self._context
         self.state_changed.emit()
@@ -161,7 +160,7 @@ class MaskSaving(QObject):
             else:
                 self._not_saved(opened, outcome)
 
-        self._jobs.start("save", "Saving", lambda: made.result, saved, shown=False)
+        self._jobs.start("save", "Saving", prepared.result, saved, shown=False)
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
         """Save first if something is unsaved, then call `then` with whether all is on disk."""
@@ -188,7 +187,7 @@ class MaskSaving(QObject):
             return not self.is_dirty
         self.autosave.stop()
         mark = self._track.start_saving(opened.session)
-        outcome = outcome_of(lambda: run_job(self._services.save_editing(opened)))
+        outcome = outcome_of(lambda: self._services.prepare_saving(opened)())
         if isinstance(outcome, Finished):
             self._saved(opened, self._context, outcome.result, mark)
         else:

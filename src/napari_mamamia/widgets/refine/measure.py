@@ -8,11 +8,10 @@ from qtpy.QtCore import QElapsedTimer, QObject, QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.progress import Job
 from napari_mamamia.services.case.show_case import reference_of
 from napari_mamamia.services.refine.numbers import MaskNumbers, changed_voxels
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.base.service_record import Services
@@ -123,7 +122,7 @@ class RefineMeasure(QObject):
         labels, grid = live.labels, live.grid
         reference, counting = self._reference, self._counting
 
-        def job() -> Job[MaskNumbers]:
+        def job() -> MaskNumbers:
             expert = None if reference is None else reference_of(reference, grid, counting)
             return self._services.measure_mask(labels, expert, grid, live.label)
 
@@ -153,7 +152,7 @@ class RefineMeasure(QObject):
         self._jobs.start(
             "changes",
             "Comparing with the start",
-            lambda: job_of(changed_voxels, start, labels, label),
+            lambda: changed_voxels(start, labels, label),
             found,
             shown=False,
         )
@@ -173,13 +172,13 @@ class RefineMeasure(QObject):
             return
         measure = self._services.measure_mask
 
-        def job() -> Job[tuple[MaskNumbers, MaskNumbers | None]]:
+        def job() -> tuple[MaskNumbers, MaskNumbers | None]:
             counted = None if reference is None else reference_of(reference, live.grid, counting)
-            first = yield from measure(start, counted, live.grid, live.label)
+            first = measure(start, counted, live.grid, live.label)
             if counted is None:
                 return first, None
             expert = LabelMap(live.grid, counted.box, counted.crop > 0)
-            return first, (yield from measure(expert, None, live.grid, 1))
+            return first, (measure(expert, None, live.grid, 1))
 
         def measured(outcome: Outcome[tuple[MaskNumbers, MaskNumbers | None]]) -> None:
             if isinstance(outcome, Finished) and self._editing.live is live:

@@ -10,7 +10,7 @@ from qtpy.QtCore import QObject, Signal
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.case.data_set import OpenDataSet
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
@@ -68,7 +68,7 @@ class Tagging(QObject):
         self._jobs.start(
             _LANE,
             "Reading the tags",
-            lambda: job_of(self._services.read_tags, opened.workspace),
+            lambda: self._services.read_tags(opened.workspace),
             partial(self._take, opened),
             shown=False,
         )
@@ -92,7 +92,7 @@ class Tagging(QObject):
         # a lane of its own for each tag: a second click must not stop the first from being written
         lane = f"{_LANE} {opened.place} {case_id} {tag}"
         done = partial(self._take, opened)
-        self._jobs.start(lane, "Saving the tag", lambda: job_of(work), done, shown=False)
+        self._jobs.start(lane, "Saving the tag", work, done, shown=False)
 
     def _take(self, opened: OpenDataSet, outcome: Outcome[Iterable[CaseTag]]) -> None:
         if isinstance(outcome, Finished):

@@ -11,7 +11,7 @@ from qtpy.QtCore import QElapsedTimer, QObject, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import SaveError
-from napari_mamamia.core.progress import Job, Progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
 from napari_mamamia.services.case.context import CaseContext
@@ -19,7 +19,7 @@ from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.drawing import sliced_once
-from napari_mamamia.widgets.base.jobs import JobRunner, job_of
+from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
     Role,
@@ -109,9 +109,7 @@ class Opening(QObject):
 
         if steps:
             title = "Loading parts of napari"
-            self._jobs.start(
-                "warm up", title, lambda: job_of(load_napari_parts), loaded, shown=False
-            )
+            self._jobs.start("warm up", title, load_napari_parts, loaded, shown=False)
 
     def change_workspace(self, folder: Path) -> None:
         """Keep this data set's masks in another folder from now on."""
@@ -119,10 +117,8 @@ class Opening(QObject):
         if opened is not None:
             self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
 
-    def _list(
-        self, path: Path, workspace: Path | None
-    ) -> Job[tuple[OpenDataSet, tuple[CaseRow, ...]]]:
-        opened = yield from self._services.open_data_set(path, workspace)
+    def _list(self, path: Path, workspace: Path | None) -> tuple[OpenDataSet, tuple[CaseRow, ...]]:
+        opened = self._services.open_data_set(path, workspace)
         rows = self._services.case_rows(opened)
         preferences = remember_recent(self._services.load_preferences(), opened.data_set.root)
         if workspace is not None:
@@ -203,7 +199,7 @@ class Opening(QObject):
             read,
         )
 
-    def _open_masks(self, case: Case, context: CaseContext) -> Job[CaseMasks]:
+    def _open_masks(self, case: Case, context: CaseContext) -> CaseMasks:
         return self._services.open_masks(case, context.files, context.workspace, context.reader)
 
     def _show_own(self, case: Case, context: CaseContext, masks: CaseMasks) -> None:
@@ -238,10 +234,10 @@ class Opening(QObject):
             self._scene.view.go_to(place, centre=False)
         self.case_shown.emit()
 
-    def _read(self, context: CaseContext) -> Job[CaseRead]:
-        case = yield from self._services.open_case(context.files, context.record)
-        masks = yield from self._open_masks(case, context)
-        yield Progress(1, 1, f"Showing {context.case_id}")
+    def _read(self, context: CaseContext) -> CaseRead:
+        case = self._services.open_case(context.files, context.record)
+        masks = self._open_masks(case, context)
+        report_progress(1, 1, f"Showing {context.case_id}")
         shown = next((phase.index for phase in case.phases if phase.loaded), 0)
         limits = self._services.display_range(case.signal[shown])
         place = self._place({Role(mask.role): mask.buffer for mask in masks.masks}, case)

@@ -3,8 +3,9 @@
 import gc
 
 import pytest
+from tests.stepped import Stepped
 
-from napari_mamamia.core.progress import Progress, run_job, spared_collections
+from napari_mamamia.core.progress import gc_frozen, report_progress
 
 
 @pytest.fixture(autouse=True)
@@ -15,12 +16,12 @@ def nothing_set_aside():
     gc.unfreeze()
 
 
-@spared_collections
+@gc_frozen()
 def counting(seen, fail=False):
     """Note how many objects are set aside at each step."""
     for step in range(3):
         seen.append(gc.get_freeze_count())
-        yield Progress(step, 3)
+        report_progress(step, 3)
         if fail:
             raise ValueError("no")
     return "done"
@@ -28,23 +29,25 @@ def counting(seen, fail=False):
 
 def test_what_exists_is_set_aside_at_each_step_and_put_back_at_the_end():
     seen, records = [], []
-    job = counting(seen)
+    job = Stepped(counting, seen)
     next(job)
     records += [[number] for number in range(1000)]
     next(job)
     assert 0 < seen[0] <= seen[1] - 1000
-    assert run_job(job) == "done"
+    next(job)
+    assert next(job, "over") == "over"
+    assert job.result == "done"
     assert gc.get_freeze_count() == 0
 
 
 @pytest.mark.parametrize("end", ["closed", "failed"])
 def test_it_is_put_back_however_the_job_ends(end):
-    job = counting([], fail=end == "failed")
+    job = Stepped(counting, [], fail=end == "failed")
     next(job)
     assert gc.get_freeze_count() > 0
     if end == "closed":
         job.close()
     else:
         with pytest.raises(ValueError, match="no"):
-            run_job(job)
+            next(job)
     assert gc.get_freeze_count() == 0
