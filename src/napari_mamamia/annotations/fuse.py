@@ -84,7 +84,7 @@ def majority_vote(
 
 
 def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
-    """Return a job that estimates truth and readers' performance together by EM.
+    """Estimate truth and readers' performance together by EM.
 
     Voxels that all readers marked alike share one probability, so the EM runs on the at most 2^n
     patterns of n readers, each with its number of voxels: the same numbers as over the image. The

@@ -94,7 +94,7 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
 
 
 def check_phases(case: Case) -> tuple[Finding, ...]:
-    """Return a job that looks at the values of every phase, plane by plane.
+    """Look at the values of every phase, plane by plane.
 
     Red: a phase that is all one value, or the same as another, voxel for voxel. Amber: values that
     are not finite or below 0, with their number.

@@ -54,7 +54,7 @@ def straight_grid(grid: Grid) -> Grid:
 
 
 def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str) -> NDArray[Any]:
-    """Return a job for a phase ``(z, y, x)`` on `target`, in its own type.
+    """Return a phase ``(z, y, x)`` on `target`, in its own type.
 
     Trilinear; whole numbers are rounded; where `grid` has no voxel it is the least value of the
     phase. Yields `text` with its progress.

@@ -34,7 +34,7 @@ class MapRecipe:
             return self.job(signal)
 
     def job(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return a job that fills `out` (made if None); progress counts the first spatial axis.
+        """Fill `out` (made if None); progress counts the first spatial axis.
 
         Raises
         ------

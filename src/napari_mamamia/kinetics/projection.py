@@ -32,7 +32,7 @@ def slab_slices(slab_mm: float, spacing_mm: float) -> int:
 def project_enhancement(
     signal: NDArray[Any], later: int, earlier: int, slabs: Sequence[int | None]
 ) -> tuple[NDArray[Any], ...]:
-    """Return a job that projects the positive subtraction along each array axis.
+    """Project the positive subtraction along each array axis.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
 
 
 def _slab(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
-    """Return a job that projects slabs, in blocks across an axis that is not projected."""
+    """Project slabs, in blocks across an axis that is not projected."""
     across = 0 if axis != 0 else 1
     out = np.empty_like(volume)
     total = volume.shape[across]

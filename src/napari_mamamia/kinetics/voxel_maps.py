@@ -45,7 +45,7 @@ def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[n
 
 
 def subtraction_job(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
-    """Return a job that computes `subtraction` of a whole volume; progress counts planes."""
+    """Compute `subtraction` of a whole volume; progress counts planes."""
     return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).job(signal)
 
 
@@ -201,7 +201,7 @@ def map_job(
     times_s: Sequence[float | None] = (),
     eps: float = 0.0,
 ) -> NDArray[Any]:
-    """Return a job that computes one map of a whole volume; progress counts planes.
+    """Compute one map of a whole volume; progress counts planes.
 
     Parameters
     ----------

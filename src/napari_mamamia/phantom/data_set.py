@@ -175,7 +175,7 @@ def write_data_set(
     shape: tuple[int, int, int] | None = None,
     mix: PhantomMix = PhantomMix.MIXED,
 ) -> Path:
-    """Return a job that writes `n_cases` phantoms and returns `root`.
+    """Write `n_cases` phantoms and return `root`.
 
     The folder gets ``images``, ``segmentations/expert`` (the truth), ``segmentations/automatic``
     (a degraded truth, for three cases in four), ``patient_info_files``,

@@ -75,7 +75,7 @@ def make_phantom(spec: PhantomSpec) -> Phantom:
 
 
 def make_phantom_job(spec: PhantomSpec) -> Phantom:
-    """Return a job that makes the phantom of `spec`.
+    """Make the phantom of `spec`.
 
     Raises
     ------

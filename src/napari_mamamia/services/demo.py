@@ -39,7 +39,7 @@ class DemoSummary:
 def make_demo(
     out: Path, existing: Existing = Existing.REFUSE, mix: PhantomMix = PhantomMix.MIXED
 ) -> DemoSummary:
-    """Return a job that makes ``out/dataset``, ``out/workspace`` and ``out/export``.
+    """Make ``out/dataset``, ``out/workspace`` and ``out/export``.
 
     Twelve phantom cases of mixed kinds, or eight sagittal exams of one breast, are predicted by the
     kinetic segmenter, scored against their known truth and exported; the workspace notes whose it

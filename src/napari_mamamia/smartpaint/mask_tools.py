@@ -35,7 +35,7 @@ Change = tuple[Box, Bools]
 
 
 def as_job(text: str, tool: Callable[[], Change]) -> Change:
-    """Return a job that runs a tool and says `text` meanwhile.
+    """Run a tool and say `text` meanwhile.
 
     The tools spend their time in compiled code that other threads run beside; a running tool cannot
     be cancelled, its answer can be dropped.

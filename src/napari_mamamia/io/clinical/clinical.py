@@ -38,7 +38,7 @@ def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
-    """Return a job for the cases of a clinical table.
+    """Return the cases of a clinical table.
 
     Of an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` counts; a
     .csv file may be separated by comma, semicolon or tab. The header may stand below up to 30 title
@@ -71,7 +71,7 @@ def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
 def cohort_of_sheet(
     header: Header, sheet: Sheet, text: str, choice: ColumnChoice = BY_NAME
 ) -> Cohort:
-    """Return a job for the cases below the header of a sheet; `text` is said meanwhile.
+    """Return the cases below the header of a sheet; `text` is said meanwhile.
 
     `choice` is told in the notes if a file says it.
     """
@@ -178,7 +178,7 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
 
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header, Sheet]:
-    """Return a job for the first sheet that has a column of ids."""
+    """Return the first sheet that has a column of ids."""
     found = []
     sheets = paced_sheets(path)
     for sheet in sheets:
@@ -199,7 +199,7 @@ def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header
 
 
 def other_sheets(rest: Iterator[Sheet | None], read: Sheet, choice: ColumnChoice, text: str) -> str:
-    """Return a job for a note on those sheets after the one that is `read` that hold cases too."""
+    """Return a note on those sheets after the one that is `read` that hold cases too."""
     names: list[str] = []
     for sheet in rest if not read.all_text else ():
         if sheet is None:

@@ -178,7 +178,7 @@ class TableOverview:
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
-    """Return a job for the overview of a table, whether or not it has a column of ids.
+    """Return the overview of a table, whether or not it has a column of ids.
 
     Raises
     ------

@@ -117,7 +117,7 @@ def describe_file_job(
     masks: str = "",
     grid: Grid | None = None,
 ) -> BundleFile:
-    """Return a job for the same: the checksum of a volume takes its time."""
+    """Return the same: the checksum of a volume takes its time."""
     place = None if grid is None else Place.of(grid)
     name = path.relative_to(root).as_posix()
     digest = sha256_job(path)

@@ -102,7 +102,7 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
 
 
 def write_phase(folder: Path, case_id: str, index: int, array: Planes, grid: Grid) -> int:
-    """Return a job that writes one phase, verified, and gives its size in bytes."""
+    """Write one phase, verified, and return its size in bytes."""
     path = folder / f"{case_id}_{index:04d}.nii.gz"
     write_volume_job(array, grid, path)
     return path.stat().st_size
@@ -146,7 +146,7 @@ def check_clinical_table(data_set: Path, columns: ColumnChoice = BY_NAME) -> Non
 
 
 def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice = BY_NAME) -> str:
-    """Return a job that adds one row to the clinical table and gives what to tell, or "".
+    """Add one row to the clinical table and return what to tell, or "".
 
     The table in the data set's root counts; without one a .csv file is made. A row that is there
     already is completed: values that it has are never changed, and columns that it lacks are added.

@@ -67,7 +67,7 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
 
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def score_table_job(path: Path) -> ReadRows[ScoreRow]:
-    """Return a job for the columns case_id (or patient_id), dsc and norm_hd of a table.
+    """Return the columns case_id (or patient_id), dsc and norm_hd of a table.
 
     The table is .csv or .xlsx.
 
@@ -100,7 +100,7 @@ def read_response_table(path: Path) -> ReadRows[ResponseRow]:
 
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
 def response_table_job(path: Path) -> ReadRows[ResponseRow]:
-    """Return a job for the columns case_id (or patient_id), pcr and score of a table.
+    """Return the columns case_id (or patient_id), pcr and score of a table.
 
     The table is .csv or .xlsx.
 

@@ -220,7 +220,7 @@ def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool
 
 
 def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Return a job that does what `write_volume` does; progress counts planes.
+    """Do what `write_volume` does; progress counts planes.
 
     The bytes are the same. Closed before its end it leaves an older file as it was, and no other.
     """

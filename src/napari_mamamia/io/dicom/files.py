@@ -63,7 +63,7 @@ class Study:
 
 
 def dicom_files(folder: Path) -> tuple[list[Path], int]:
-    """Return a job for the DICOM files below a folder, by path, and how many other files lie there.
+    """Return the DICOM files below a folder, by path, and how many other files lie there.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
 
@@ -90,7 +90,7 @@ def require_readable(study: Study) -> None:
 
 @reads("readable DICOM files", "export the series again")
 def read_studies(folder: Path) -> tuple[Study, ...]:
-    """Return a job for the studies below a folder, in order of their first file.
+    """Return the studies below a folder, in order of their first file.
 
     Only headers are read. Progress counts files.
 
@@ -128,7 +128,7 @@ def _no_image(folder: Path, n_foreign: int, archives: Sequence[Path]) -> str:
 
 
 def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[Path, ...]]:
-    """Return a job for the DICOM files below a folder, the broken ones, how many others, zips."""
+    """Return the DICOM files below a folder, the broken ones, how many others, zips."""
     report_progress(0, 1, "Looking for DICOM files")
     files: list[Path] = []
     damaged: list[Damaged] = []

@@ -125,7 +125,7 @@ def names_nobody(path: Path) -> bool:
 
 
 def find_identifiers(files: Iterable[Path]) -> Persons:
-    """Return a job for the identifiers of all DICOM files among `files`, each once.
+    """Return the identifiers of all DICOM files among `files`, each once.
 
     Every file is asked: whole header, items of sequences, frames, private elements; what stands in
     a file as it stood in one before is not read again. Files that say that the identity was removed

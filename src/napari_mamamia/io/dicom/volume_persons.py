@@ -29,7 +29,7 @@ _DEPTH: Final = 8
 
 
 def find_volume_identifiers(files: Iterable[Path]) -> Persons:
-    """Return a job for the identifiers in NIfTI and NRRD headers and JSON files, each once.
+    """Return the identifiers in NIfTI and NRRD headers and JSON files, each once.
 
     Of a JSON file those keys count that are called as DICOM's elements; beside a volume the JSON
     file of its name is read too. None is `certain`: nobody says whether the identity was removed.

@@ -31,7 +31,7 @@ def is_zip(path: Path) -> bool:
 
 @reads("a whole zip archive", "copy or export it again")
 def unpack(archive: Path, folder: Path) -> None:
-    """Return a job that unpacks an archive into an empty folder.
+    """Unpack an archive into an empty folder.
 
     Names, sizes and kinds are checked before anything is written, and sizes again while writing,
     because a header may lie.

@@ -28,7 +28,7 @@ def sha256_of(path: Path) -> str:
 
 
 def sha256_job(path: Path) -> str:
-    """Return a job for the same, for files that take longer; raises as `sha256_of`."""
+    """Return the same, for files that take longer; raises as `sha256_of`."""
     report_progress(0, 1, f"Checksum of {path.name}")
     digest = hashlib.sha256()
     try:

@@ -47,7 +47,7 @@ class Turn:
 
 
 def wait_for_turn(path: Path) -> Turn:
-    """Return a job that waits until nobody else has a turn at `path`, and gives it.
+    """Wait until nobody else has a turn at `path`, and return it.
 
     Use what it returns in a ``with`` block at once. The lock is ``.NAME.lock`` beside the file. It
     is the system's own (flock, on Windows a locked byte), so that one of a program that was killed

@@ -111,7 +111,7 @@ def find_studies_on(
 def fetch_study(
     url: str, study_uid: str, folder: Path, *, limits: "TransferLimits | None" = None
 ) -> FetchedStudy:
-    """Return a job that fetches a study, image by image, each whole or not at all.
+    """Fetch a study, image by image, each whole or not at all.
 
     Files are named by a digest of their UID and hold the bytes that the PACS sent. Images that are
     in `folder` already are not fetched again: after a transfer that broke off, the same call goes
@@ -161,7 +161,7 @@ def fetch_study(
 
 
 def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | None" = None) -> int:
-    """Return a job that stores DICOM files, such as a DICOM SEG, one by one; returns how many.
+    """Store DICOM files, such as a DICOM SEG, one by one; returns how many.
 
     Raises
     ------

@@ -56,7 +56,7 @@ Piece = tuple[bool, bytes]
 
 @reads("a file that can be searched for what tells the patient", "get the bundle again")
 def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
-    """Return a job for the elements, by name, of which some byte of a file tells.
+    """Return the elements, by name, of which some byte of a file tells.
 
     Unpacked and searched: gzip, bzip2, xz, zip (with the names in it, so .xlsx too), parquet,
     pictures inside HTML, the texts of PNG, streams of PDF, MHA and NRRD, words in base64 or hex.

@@ -26,7 +26,7 @@ def flat_table_job(
     name: str = "table",
     overwrite: bool = False,
 ) -> None:
-    """Return a job that writes a head line and rows; the suffix says how, ``.csv`` or ``.xlsx``.
+    """Write a head line and rows; the suffix says how, ``.csv`` or ``.xlsx``.
 
     Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
     infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's. Nothing

@@ -37,7 +37,7 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
 
 
 def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Return a job that writes one row for each case; the columns are the fields of `CaseScore`.
+    """Write one row for each case; the columns are the fields of `CaseScore`.
 
     The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
     refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits as it takes

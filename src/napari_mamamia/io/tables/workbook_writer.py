@@ -59,7 +59,7 @@ def write_workbook(
     name: str,
     overwrite: bool = False,
 ) -> None:
-    """Return a job that writes rows as the only sheet of an .xlsx file; nan is an empty cell.
+    """Write rows as the only sheet of an .xlsx file; nan is an empty cell.
 
     Numbers have as many digits as it takes to read back the same. Characters that spreadsheets
     refuse become "?"; a text that starts with = is no formula. Nothing stays of a job that is

@@ -130,7 +130,7 @@ def read_nifti_header(path: Path) -> VolumeHeader:
 
 
 def write_nifti(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Return a job that writes voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
+    """Write voxels to ``.nii`` or, by the name, ``.nii.gz``; verified.
 
     Where `grid` came from a NIfTI file, the header's geometry is that file's byte for byte;
     elsewhere the affine is rounded to float32, as NIfTI-1 stores it.

@@ -66,7 +66,7 @@ def read_nrrd_header(path: Path) -> VolumeHeader:
 
 
 def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
-    """Return a job that writes voxels as a gzip NRRD in left-posterior-superior space; verified.
+    """Write voxels as a gzip NRRD in left-posterior-superior space; verified.
 
     The affine is written in full precision. pynrrd's own writer is not used: it stamps the time
     into the header, and equal masks shall give equal files.

@@ -183,7 +183,7 @@ def save_volume(
     *,
     overwrite: bool,
 ) -> None:
-    """Return a job that writes `content`, reads it back, compares, and only then gives it its name.
+    """Write `content`, read it back, compare, and only then give it its name.
 
     Progress counts planes. A job that is closed before its end leaves an older file as it was, and
     no other.

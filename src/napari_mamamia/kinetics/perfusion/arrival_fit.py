@@ -27,7 +27,7 @@ def fitted_arrival_s(
     source: ArterialInput,
     model: TissueModel,
 ) -> float:
-    """Return a job for the arrival whose fit of a mean curve leaves the least, s as in `times`.
+    """Return the arrival whose fit of a mean curve leaves the least, s as in `times`.
 
     Arrivals from the first phase to the peak are tried, every 2 s and then every 0.25 s around the
     best; each with the phases before it as baseline.

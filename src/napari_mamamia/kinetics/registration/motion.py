@@ -64,7 +64,7 @@ class PhaseMotion:
 def judge(
     coarse: Coarse, tries: dict[int, list[Try]], settings: RegistrationSettings
 ) -> tuple[dict[int, list[Fit]], int]:
-    """Return a job for each phase's fits, before and after each try, over the same voxels."""
+    """Return each phase's fits, before and after each try, over the same voxels."""
     steps = coarse.spacing_mm
     plain = {
         index: smoothed(coarse.phases[index], steps) for index in {0, 1, settings.reference, *tries}

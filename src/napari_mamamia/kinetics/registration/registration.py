@@ -36,7 +36,7 @@ _SLAB_VOXELS: Final = 400_000
 def resample(
     case: Case, index: int, warp: Warp, interpolation: Interpolation, out: NDArray[Any]
 ) -> int:
-    """Return a job that fills `out` with a moved phase; its result counts voxels from outside.
+    """Fill `out` with a moved phase; its result counts voxels from outside.
 
     `out` is ``(z, y, x)`` of the case's type. Whole numbers are rounded; nothing is below the least
     or above the greatest value of the phase.
@@ -105,7 +105,7 @@ class Registered:
 def register_phases(
     case: Case, settings: RegistrationSettings | None = None, mask: NDArray[Any] | None = None
 ) -> Registered:
-    """Return a job that moves every phase onto the reference phase, on that phase's own grid.
+    """Move every phase onto the reference phase, on that phase's own grid.
 
     Rigid is tried first, then with `TransformKind.BSPLINE` a B-spline on top of it, which is
     dropped where it folds (determinant of the Jacobian 0 or less in the tumour or the body) or

@@ -49,7 +49,7 @@ def find_rigid(
     settings: RegistrationSettings,
     text: str,
 ) -> Warp:
-    """Return a job for the rotation and shift that let two volumes share most information.
+    """Return the rotation and shift that let two volumes share most information.
 
     It starts where they are. On each level gradient descent with regular steps: the first one
     moves by at most 0.4 voxels, each turn of the gradient shortens it.
@@ -79,7 +79,7 @@ def find_rigid(
 def find_bspline(
     levels: Sequence[Level], rigid: Warp, settings: RegistrationSettings, text: str
 ) -> Warp:
-    """Return a job for a smooth deformation on top of a rigid warp.
+    """Return a smooth deformation on top of a rigid warp.
 
     Cubic B-splines on control points about `settings.mesh_mm` apart, the same on the two finest
     levels; gradient descent with regular steps, whose root mean square over the control points

@@ -41,7 +41,7 @@ def try_phase(
     settings: RegistrationSettings,
     mask: NDArray[Any] | None,
 ) -> list[Try]:
-    """Return a job for the warps of one phase, the finest last; a folded one is left out."""
+    """Return the warps of one phase, the finest last; a folded one is left out."""
     begun = time.monotonic()
     levels = levels_of(coarse, settings.reference, index)
     text = f"Phase {index}"

@@ -96,7 +96,7 @@ def require_registrable(
 
 
 def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] | None) -> Coarse:
-    """Return a job for the case on coarse voxels: means of blocks; and the body in it.
+    """Return the case on coarse voxels: means of blocks; and the body in it.
 
     The body is what Otsu's threshold of the root of the smoothed reference phase parts from air:
     its largest piece, with holes filled slice by slice. Where that is less than 2 % of the volume,

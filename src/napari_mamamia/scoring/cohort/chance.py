@@ -64,7 +64,7 @@ def balanced_accuracy_against_chance_job(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Return a job that tests balanced accuracy against classifiers that say 1 at `rate`.
+    """Test balanced accuracy against classifiers that say 1 at `rate`.
 
     `label` and `predicted` are (n,), 0 and 1. With one class only the result is nan.
     """
@@ -97,7 +97,7 @@ def auc_against_chance_job(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Return a job that tests the AUC against classifiers that score by uniform random numbers.
+    """Test the AUC against classifiers that score by uniform random numbers.
 
     `label` (n,) is 0 and 1, `score` (n,) any numbers. With one class only the result is nan.
     """

@@ -57,7 +57,7 @@ def bootstrap_discrimination(
 def bootstrap_discrimination_job(
     predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Bootstrap:
-    """Return a job for resampled values of auc and average_precision.
+    """Return resampled values of auc and average_precision.
 
     Over the cases that have both a label and a score.
 

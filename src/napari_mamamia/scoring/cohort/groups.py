@@ -75,7 +75,7 @@ def group_cases(case_ids: Sequence[str], cohort: Cohort, rules: GroupRules) -> t
 def group_cases_job(
     case_ids: Sequence[str], cohort: Cohort, rules: GroupRules
 ) -> tuple[Grouping, ...]:
-    """Return a job for the groups by age, menopausal status and breast density, in this order.
+    """Return the groups by age, menopausal status and breast density, in this order.
 
     `case_ids` gives the order of the codes. A case without a row in the clinical table is
     unassigned in every variable, under official-code too: the scripts never see such a case.
@@ -103,7 +103,7 @@ def group_each_job(
     rule: Callable[[CaseRecord], Found],
     empty_groups: EmptyGroups = EmptyGroups.LEFT_OUT,
 ) -> Grouping:
-    """Return a job for the groups that `rule` finds for each case's row of the clinical table.
+    """Return the groups that `rule` finds for each case's row of the clinical table.
 
     `rule` returns one of `labels`, or `Unassigned` with the reason.
     """

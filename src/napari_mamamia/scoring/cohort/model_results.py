@@ -84,7 +84,7 @@ def segmentation_result(
     resampling: Resampling,
     sizes: CaseSizes | None = None,
 ) -> SegmentationResult:
-    """Return a job for the numbers of a segmentation model, its intervals, tests and strata.
+    """Return the numbers of a segmentation model, its intervals, tests and strata.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def response_result(
     rules: GroupRules,
     resampling: Resampling,
 ) -> ResponseResult:
-    """Return a job for the numbers of a response model, its intervals and tests.
+    """Return the numbers of a response model, its intervals and tests.
 
     Where the challenge refuses the predictions, only AUC and average precision have intervals.
     """
@@ -150,7 +150,7 @@ def response_result(
 
 
 def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
-    """Return a job for the percentile, basic and BCa interval of each number, in turn."""
+    """Return the percentile, basic and BCa interval of each number, in turn."""
     found = []
     for name in resampling.names:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
@@ -274,7 +274,7 @@ def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
 
 
 def _strata(ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None) -> list[Grouping]:
-    """Return a job for the groups by size, tag and each column that makes groups of two or more."""
+    """Return the groups by size, tag and each column that makes groups of two or more."""
     found = _own_strata(ids, sizes) if sizes is not None else []
     if cohort is None or not ids:
         return found

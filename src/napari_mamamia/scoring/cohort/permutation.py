@@ -60,7 +60,7 @@ def permute_segmentation_groups_job(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return a job for the tests of each variable's DSC, NormHD and mean disparity.
+    """Return the tests of each variable's DSC, NormHD and mean disparity.
 
     The cases that have a group of the variable exchange their groups at random, so that its groups
     keep their sizes. Source: B. Phipson, G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9 (2010) 39.
@@ -98,7 +98,7 @@ def permute_odds_groups_job(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return a job for the tests of each variable's TPR, FPR and equalised-odds disparity.
+    """Return the tests of each variable's TPR, FPR and equalised-odds disparity.
 
     Cases exchange their groups together with label and prediction, as in
     `permute_segmentation_groups_job`.

@@ -73,7 +73,7 @@ def score_response_job(
     rules: GroupRules,
     weight_of_fairness: float | None = None,
 ) -> ResponseCohort:
-    """Return a job for the cohort's numbers of a model.
+    """Return the cohort's numbers of a model.
 
     `weight_of_fairness` None takes the profile's.
     """
@@ -129,7 +129,7 @@ def bootstrap_response_job(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return a job for resampled values of the scored numbers of a model.
+    """Return resampled values of the scored numbers of a model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
     fairness and ranking_score; only the first where there are no groupings. A resample may hold

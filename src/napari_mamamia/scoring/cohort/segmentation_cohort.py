@@ -89,7 +89,7 @@ def bootstrap_segmentation_job(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return a job for resampled values of all numbers of a model.
+    """Return resampled values of all numbers of a model.
 
     The names are mean_dsc, mean_norm_hd, performance, fairness_VARIABLE for each grouping,
     fairness and ranking_score; the last two and the variables only where there are groupings.

@@ -96,7 +96,7 @@ def worst_slices(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> SliceSearch:
-    """Return a job that finds the slices where a metric is worst.
+    """Find the slices where a metric is worst.
 
     Parameters
     ----------

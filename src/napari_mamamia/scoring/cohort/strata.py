@@ -35,7 +35,7 @@ def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Gro
 
 
 def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
-    """Return a job for the groups by the values of a column of the clinical table, in order.
+    """Return the groups by the values of a column of the clinical table, in order.
 
     `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or a further column
     under its own name. Empty cells are unassigned.
@@ -60,7 +60,7 @@ def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) ->
 
 
 def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping | None:
-    """Return a job that does what `group_by_column_job` does; None where it would raise."""
+    """Do what `group_by_column_job` does; None where it would raise."""
     values = _values(case_ids, cohort, column)
     if not 0 < len(values) <= MOST_GROUPS:
         return None
@@ -133,7 +133,7 @@ def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tup
 
 
 def _values(case_ids: Sequence[str], cohort: Cohort, column: str) -> dict[str, Filled]:
-    """Return a job for the different values of the cases in a column, by how they are read."""
+    """Return the different values of the cases in a column, by how they are read."""
     wanted = set(case_ids)
     values: dict[str, Filled] = {}
     for record in paced(cohort.records):

@@ -131,7 +131,7 @@ def case_table(models: Sequence[ModelReport]) -> CaseTable:
 
 
 def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
-    """Return a job for the cases of all models as one table, worst Dice (or pCR score) first.
+    """Return the cases of all models as one table, worst Dice (or pCR score) first.
 
     Columns that are unknown for every case are left out.
     """
@@ -158,7 +158,7 @@ def script_json(table: CaseTable) -> str:
 
 
 def script_json_job(table: CaseTable) -> str:
-    """Return a job that makes the table as JSON that may stand inside a ``<script>`` element.
+    """Make the table as JSON that may stand inside a ``<script>`` element.
 
     Numbers are rounded as they are shown; unknown is null.
     """

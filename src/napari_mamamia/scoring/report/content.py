@@ -119,7 +119,7 @@ def report_of(
     pictures: Sequence[CasePicture] = (),
     columns: Sequence[CaseColumn] = (),
 ) -> ModelReport:
-    """Return a job that makes a model's part of a report, with strata and worst subgroups.
+    """Make a model's part of a report, with strata and worst subgroups.
 
     `failures` None means that failure kinds were not looked for.
     """

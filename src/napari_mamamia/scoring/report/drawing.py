@@ -46,7 +46,7 @@ def draw_now(drawing: Drawing) -> Drawn:
 
 
 def draw_here(drawing: Drawing) -> Drawn:
-    """Return a job that draws in this process.
+    """Draw in this process.
 
     Matplotlib holds the interpreter's lock for up to 0.3 s at a time: where a window is open, let
     another process draw.

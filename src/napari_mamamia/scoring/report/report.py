@@ -197,7 +197,7 @@ class _Section:
 
 
 def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
-    """Return a job that makes the report, the text of one HTML page that loads nothing.
+    """Make the report, the text of one HTML page that loads nothing.
 
     All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them as data,
     which the page's script sorts, filters and pages.
@@ -241,7 +241,7 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
 def write_report(
     content: ReportContent, path: Path, *, overwrite: bool = False, draw: Draw = draw_here
 ) -> Path:
-    """Return a job that writes the report to `path` and returns it.
+    """Write the report to `path` and return it.
 
     Raises
     ------

@@ -70,7 +70,7 @@ def figures_of_model(model: ModelReport) -> Iterator[ReportFigure]:
 def write_figures(
     content: ReportContent, folder: Path, *, overwrite: bool = False, draw: Draw = draw_here
 ) -> tuple[Path, ...]:
-    """Return a job that writes every figure as PNG (200 dots per inch) and SVG: the paths.
+    """Write every figure as PNG (200 dots per inch) and SVG: the paths.
 
     With several models each one's figures lie in a folder of its name.
 

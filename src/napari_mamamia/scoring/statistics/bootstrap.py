@@ -138,7 +138,7 @@ def bootstrap_job(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return a job for the values of `statistic` on resamples, drawn with replacement.
+    """Return the values of `statistic` on resamples, drawn with replacement.
 
     `leave_one_out` (n, m) saves time where it's known from sums; else it is computed from weights.
     Two calls with the same number of cases and seed use the same resamples, so that models can be

@@ -216,7 +216,7 @@ class BundleEngine:
         region: Box | None = None,
         deadline: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case; progress comes with every step and group of windows.
+        """Label one case; progress comes with every step and group of windows.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class BundleEngine:
 
 
 def load_bundle(card: ModelCard, settings: EngineSettings | None = None) -> BundleEngine:
-    """Return a job that loads a bundle: unpacks a zip, reads configs and weights as data.
+    """Load a bundle: unpack a zip, read configs and weights as data.
 
     Raises
     ------

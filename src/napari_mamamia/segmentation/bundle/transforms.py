@@ -40,7 +40,7 @@ class BundleTransforms:
     has_background: bool
 
     def prepare(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> Mapping[str, Any]:
-        """Return a job for the data as the network takes it, ``image`` among it.
+        """Return the data as the network takes it, ``image`` among it.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class BundleTransforms:
     def finish(
         self, data: Mapping[str, Any], outputs: Any, grid: Grid, *, keep_probability: bool
     ) -> tuple[NDArray[Any], NDArray[np.float16] | None]:
-        """Return a job for labels and foreground probability ``(z, y, x)`` on the case's grid.
+        """Return labels and foreground probability ``(z, y, x)`` on the case's grid.
 
         Parameters
         ----------

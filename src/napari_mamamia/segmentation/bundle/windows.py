@@ -90,7 +90,7 @@ def blend_windows(
     sums_on: str = "cpu",
     deadline: float | None = None,
 ) -> Any:
-    """Return a job for the blended outputs ``(output, x, y, z)`` on the processor.
+    """Return the blended outputs ``(output, x, y, z)`` on the processor.
 
     Parameters
     ----------

@@ -203,7 +203,7 @@ def breast_mask(
 def breast_job(
     volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
 ) -> BreastMask:
-    """Return a job that finds the breasts in one ``(z, y, x)`` volume, such as phase 0.
+    """Find the breasts in one ``(z, y, x)`` volume, such as phase 0.
 
     Works on axial, sagittal and coronal scans of one or two breasts: directions come from the
     affine, sizes from the spacing. Where no air, no chest or no protruding breast can be found, the
@@ -227,7 +227,7 @@ def breast_job(
 def find_breast_job(
     volume: NDArray[np.float32], spacing_mm: Spacing, settings: BreastSettings | None = None
 ) -> BreastRegion:
-    """Return a job that finds the breast in a volume of the patient frame.
+    """Find the breast in a volume of the patient frame.
 
     1. In the front half air is a peak of the histogram; tissue is the long tail that follows it.
     2. The body is the tissue, closed, in large pieces, its holes filled; nipples and skin are taken
@@ -304,7 +304,7 @@ def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
 
 
 def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
-    """Return a job for the large pieces of `tissue`, without gaps, holes and nipples.
+    """Return the large pieces of `tissue`, without gaps, holes and nipples.
 
     A body of which half would go with the nipples is too small for this, and is kept.
     """
@@ -328,7 +328,7 @@ def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
 def _inside(
     tissue: Bools, body: Bools, factors: Factors, spacing: Spacing, settings: BreastSettings
 ) -> Bools:
-    """Return a job for the body at the volume's own resolution, without its skin."""
+    """Return the body at the volume's own resolution, without its skin."""
     around = ball_offsets(1.0, (1.0, 1.0, 1.0))
     core = spread(eroded(body, around), factors, tissue.shape)
     shell = spread(dilated(body, around), factors, tissue.shape)

@@ -11,7 +11,7 @@ from napari_mamamia.segmentation.model.recipe import Recipe
 def breast_area(
     case: Case, recipe: Recipe, drawn: Box | None = None
 ) -> tuple[BreastArea | None, tuple[str, ...]]:
-    """Return a job for the breast of a case and notes on where it comes from.
+    """Return the breast of a case and notes on where it comes from.
 
     None where the recipe does not ask. The reader's box `drawn` comes first; then the case's own
     (`Case.breast_box`), which is what the challenge gives to every submission and the published
@@ -41,7 +41,7 @@ def breast_area(
 
 
 def find_breast_area(case: Case) -> tuple[BreastArea, tuple[str, ...]]:
-    """Return a job that looks for the breast in phase 0, or raises `ModelError`."""
+    """Look for the breast in phase 0, or raise `ModelError`."""
     case.require_phases(1)
     outline = breast_job(case.signal[0], case.grid)
     around = Box.around(outline.array)

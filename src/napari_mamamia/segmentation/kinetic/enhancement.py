@@ -49,7 +49,7 @@ def enhancement_of(pre: Floats, early: Floats, late: Floats | None, bright: floa
 def enhancement_job(
     scan: Scan, factors: Factors, given: tuple[Floats, Floats], where: Bools, sigma_mm: float
 ) -> Enhancement:
-    """Return a job that makes the maps of a scan on the grid pooled by `factors`.
+    """Make the maps of a scan on the grid pooled by `factors`.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ class KineticSegmenter:
         return "kinetic threshold, not a trained model"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Return a job that segments `case`; progress counts to 100.
+        """Segment `case`; progress counts to 100.
 
         Without a prompt the breast is searched. With a `Click` the answer is the region that the
         click hits, or the nearest within `click_reach_mm`. With a `BoxPrompt` only the box is

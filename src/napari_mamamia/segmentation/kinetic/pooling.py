@@ -27,7 +27,7 @@ def pool_factors(spacing_mm: Sequence[float], coarsest_mm: float) -> Factors:
 
 
 def pooled_job(volume: NDArray[Any], factors: Factors, text: str) -> NDArray[np.float32]:
-    """Return a job that averages blocks of `factors` voxels; progress counts the first axis.
+    """Average blocks of `factors` voxels; progress counts the first axis.
 
     Parameters
     ----------

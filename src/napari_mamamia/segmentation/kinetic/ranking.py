@@ -166,13 +166,13 @@ _SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also clai
 
 
 def seeds_anywhere(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return a job that finds the regions of the search grid worth outlining, best first."""
+    """Find the regions of the search grid worth outlining, best first."""
     found = _scored(search, search.percent, search.rise, settings)
     return _apart(found, search, settings)
 
 
 def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return a job that finds the regions of a box, best first.
+    """Find the regions of a box, best first.
 
     Regions are sought in and around the box and ordered by score times the square of the part that
     lies in it, so that gland which fills the box and goes on outside does not win.
@@ -187,7 +187,7 @@ def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
-    """Return a job that finds what rises by half of a box's strongest PE, however little or small.
+    """Find what rises by half of a box's strongest PE, however little or small.
 
     The list is empty only if nothing in the box enhances.
     """
@@ -201,7 +201,7 @@ def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
 
 
 def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]) -> list[Scored]:
-    """Return a job that finds the regions within reach of a clicked voxel of the patient frame.
+    """Find the regions within reach of a clicked voxel of the patient frame.
 
     They are ordered by score x (1 - d / `click_reach_mm`)^2 x p. Here d is the distance in mm from
     the click to the filled region, 0 within it: speckles next to the click do not win over the rim
@@ -222,7 +222,7 @@ def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]
 
 
 def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> list[Scored]:
-    """Return a job that outlines the regions at full resolution and scores them anew, in order."""
+    """Outline the regions at full resolution and score them anew, in order."""
     done = []
     for n, seed in enumerate(seeds):
         report_progress(n, len(seeds), "Outlining candidates")

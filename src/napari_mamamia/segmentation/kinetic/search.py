@@ -67,7 +67,7 @@ class Search:
 
 
 def search_breast(scan: Scan, settings: KineticSettings) -> Search:
-    """Return a job that finds the breast and the maps in it; progress counts to 100."""
+    """Find the breast and the maps in it; progress counts to 100."""
     factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
     with part(0, 50, 100):
         pre, early = _two_phases(scan, factors)
@@ -112,7 +112,7 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Search:
 def search_around(
     scan: Scan, target: Box, settings: KineticSettings, at: Voxel | None = None
 ) -> Search:
-    """Return a job that finds the maps in and around a box of the patient frame.
+    """Find the maps in and around a box of the patient frame.
 
     The breast is not looked for: the prompt says where to look. The PE threshold is lowered to half
     of the strongest PE (its 99th percentile) of the box, or within 5 mm of the voxel `at`, but not

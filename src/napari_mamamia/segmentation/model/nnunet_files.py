@@ -123,7 +123,7 @@ def model_cache() -> Path:
 
 @reads("a whole zip of a model", "copy it again from where it came from", ModelError)
 def unpack(path: Path, into: Path) -> Path:
-    """Return a job that unpacks a zip to a folder under `into` named after its SHA-256.
+    """Unpack a zip to a folder under `into` named after its SHA-256.
 
     What is there already is not unpacked again. Pickles other than checkpoints are left out.
 

@@ -51,7 +51,7 @@ def separate_axis(how: Resampling, spacing: Sequence[float], wanted: Sequence[fl
 def resample_channel(
     channel: NDArray[np.float32], shape: Shape, how: Resampling, axis: int | None
 ) -> Any:
-    """Return a job for one volume on a new grid: a float32 tensor of `shape`.
+    """Return one volume on a new grid: a float32 tensor of `shape`.
 
     `axis` is `separate_axis`'s. Values stay within the range that the volume (or, with thick
     slices, the slice) had before.

@@ -144,7 +144,7 @@ def sum_tiles(
     text: str = "Predicting",
     weigh: Weigh | None = None,
 ) -> Any:
-    """Return a job for the weighted mean of a network's outputs: ``(heads, a, b, c)``.
+    """Return the weighted mean of a network's outputs: ``(heads, a, b, c)``.
 
     Parameters
     ----------

@@ -104,7 +104,7 @@ def plan_run(
     pace_of: Callable[[EngineSettings], Pace],
     budget: Budget,
 ) -> RunPlan:
-    """Return a job for the first run down the ladder that fits, else the cheapest one allowed.
+    """Return the first run down the ladder that fits, else the cheapest one allowed.
 
     Parameters
     ----------

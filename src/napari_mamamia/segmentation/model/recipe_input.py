@@ -75,7 +75,7 @@ def model_input(
     breast: BreastArea | None = None,
     look_in: Box | None = None,
 ) -> ModelInput:
-    """Return a job that makes a model's input of a case.
+    """Make a model's input of a case.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def _phase(case: Case, name: str) -> int:
 
 
 def channel_image(case: Case, name: str, whole_numbers: bool = False) -> NDArray[Any]:
-    """Return a job for one channel ``(z, y, x)``, before normalising.
+    """Return one channel ``(z, y, x)``, before normalising.
 
     Parameters
     ----------

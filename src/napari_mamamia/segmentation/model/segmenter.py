@@ -108,5 +108,5 @@ class Segmenter(Protocol):
         ...
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Return a job that segments `case`; it raises `CaseError` or `ModelError`."""
+        """Segment `case`; it raises `CaseError` or `ModelError`."""
         ...

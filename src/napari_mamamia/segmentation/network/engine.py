@@ -48,7 +48,7 @@ _SLICES: Final = 16
 
 
 def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDArray[Any]:
-    """Return a job for labels ``(a, b, c)`` of float32 outputs ``(heads, a, b, c)``.
+    """Return labels ``(a, b, c)`` of float32 outputs ``(heads, a, b, c)``.
 
     Outside `region` everything is background.
     """
@@ -64,7 +64,7 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDA
 def probability_of(
     outputs: Any, spec: NetworkSpec, region: Box | None = None
 ) -> NDArray[np.float16]:
-    """Return a job for the probability that a voxel is not background; 0 outside `region`."""
+    """Return the probability that a voxel is not background; 0 outside `region`."""
     found = np.zeros(tuple(outputs.shape[1:]), dtype=np.float16)
     where = (slice(None),) * 3 if region is None else region.slices
     source, target = outputs[(slice(None), *where)], found[where]
@@ -110,7 +110,7 @@ def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
 
 
 def volumes_of(arrays: Sequence[NDArray[Any]], grid: Grid, frame: Frame, spec: NetworkSpec) -> Any:
-    """Return a job for the channels as one float32 tensor ``(channel, a, b, c)``, axes turned.
+    """Return the channels as one float32 tensor ``(channel, a, b, c)``, axes turned.
 
     Raises
     ------
@@ -186,7 +186,7 @@ class NetworkEngine:
         region: Box | None = None,
         deadline: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case; progress comes with every tile and mirrored copy.
+        """Label one case; progress comes with every tile and mirrored copy.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class NetworkEngine:
 
 
 def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
-    """Return a job that loads a network from its file; see `network_runtime`.
+    """Load a network from its file; see `network_runtime`.
 
     Raises
     ------

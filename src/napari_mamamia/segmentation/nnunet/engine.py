@@ -134,7 +134,7 @@ class NnUNetEngine:
         region: Box | None = None,
         deadline: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case; progress comes with every tile and mirrored copy.
+        """Label one case; progress comes with every tile and mirrored copy.
 
         Parameters are those of `Engine.predict`. Only tiles that reach into `region` are computed;
         inside it the labels are those of the whole volume. At the deadline the folds that are whole

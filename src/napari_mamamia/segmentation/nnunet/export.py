@@ -48,7 +48,7 @@ class _Line:
 def export_labels(
     logits: Any, prepared: Prepared, plans: Plans, region: Box | None = None
 ) -> NDArray[Any]:
-    """Return a job for labels ``(z, y, x)`` on the case's grid, uint8 or uint16.
+    """Return labels ``(z, y, x)`` on the case's grid, uint8 or uint16.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def export_labels(
 
 
 def export_probability(logits: Any, prepared: Prepared, plans: Plans) -> NDArray[np.float16]:
-    """Return a job for the probability that a voxel is not background, float16 ``(z, y, x)``.
+    """Return the probability that a voxel is not background, float16 ``(z, y, x)``.
 
     It is taken on the model's grid (1 minus softmax of background; the largest sigmoid with
     regions) and interpolated linearly; no label is made from it.

@@ -72,7 +72,7 @@ def closed_room(*, as_root: bool = False) -> Isolation:
 def taken_out(
     checkpoint: Path, isolation: Isolation, work: Path, limits: RoomLimits | None = None
 ) -> Path:
-    """Return a job that opens a checkpoint in a closed room and returns what came out of it.
+    """Open a checkpoint in a closed room and return what came out of it.
 
     The file that is returned lies in `work`, is plain and of a possible size; nothing else of it
     has been looked at, see `nnunet_convert`.

@@ -23,7 +23,7 @@ from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
 
 
 def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUNetEngine:
-    """Return a job that loads a model: unpacks a zip, reads weights as data, builds the network.
+    """Load a model: unpack a zip, read weights as data, build the network.
 
     Raises
     ------

@@ -57,7 +57,7 @@ def prepare(
     plans: Plans,
     previous: NDArray[Any] | None = None,
 ) -> Prepared:
-    """Return a job that makes the network's input of a case.
+    """Make the network's input of a case.
 
     Parameters
     ----------

@@ -26,11 +26,11 @@ class Host(Protocol):
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
     ) -> TilePlan:
-        """Return a job that says what a case on `grid` would cost."""
+        """Say what a case on `grid` would cost."""
         ...
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return a job that measures one tile through one network, in seconds."""
+        """Measure one tile through one network, in seconds."""
         ...
 
     def predict(
@@ -44,7 +44,7 @@ class Host(Protocol):
         deadline: float | None = None,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case; `kill_at` is when it is ended whatever it does."""
+        """Label one case; `kill_at` is when it is ended whatever it does."""
         ...
 
     def close(self) -> None:
@@ -62,12 +62,12 @@ class EngineHost:
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
     ) -> TilePlan:
-        """Return a job that says what a case on `grid` would cost."""
+        """Say what a case on `grid` would cost."""
         engine = self._ready(card, settings)
         return engine.plan(grid, region)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return a job that measures one tile: the second of two, since the first one warms up."""
+        """Measure one tile: the second of two, since the first one warms up."""
         engine = self._ready(card, settings)
         for turn in range(2):
             report_progress(turn, 2, "Measuring a tile")
@@ -86,7 +86,7 @@ class EngineHost:
         deadline: float | None = None,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case, as `Engine.predict` does.
+        """Label one case, as `Engine.predict` does.
 
         Raises
         ------
@@ -144,7 +144,7 @@ class HostedRunner:
         region: Box | None = None,
         deadline: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case."""
+        """Label one case."""
         self.last = None
         self.last = self.host.predict(
             self.card,

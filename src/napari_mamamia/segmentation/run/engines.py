@@ -38,7 +38,7 @@ class Engine(Protocol):
         region: Box | None = None,
         deadline: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case; progress comes with every tile.
+        """Label one case; progress comes with every tile.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ def require_installed(card: ModelCard, settings: EngineSettings) -> None:
 
 @reads("a model that can be run", "copy it again from where it came from", ModelError)
 def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
-    """Return a job that loads a model of any kind that can be run; its weights are read as data.
+    """Load a model of any kind that can be run; its weights are read as data.
 
     Raises
     ------

@@ -106,7 +106,7 @@ class PlannedSegmenter:
         return tuple(zip(self.card.channels, names, strict=True))
 
     def estimate(self, case: Case, *, measure: bool = False) -> Estimate:
-        """Return a job that says what `case` would take.
+        """Say what `case` would take.
 
         Without `measure`, a model that never ran here is not timed and its time is not known.
         """
@@ -123,7 +123,7 @@ class PlannedSegmenter:
         return Estimate(plan, needed, free_memory_bytes(), known or measure)
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Return a job that segments `case` within the budget; progress counts to 1000.
+        """Segment `case` within the budget; progress counts to 1000.
 
         Raises
         ------

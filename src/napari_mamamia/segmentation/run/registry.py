@@ -78,7 +78,7 @@ def default_registry() -> Path:
 
 
 def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> ModelEntry:
-    """Return a job that recognises the model at `path` and keeps it under a name.
+    """Recognise the model at `path` and keep it under a name.
 
     `recipe` is a preset's name or a file; what it says is kept as the user's own recipe. "" leaves
     the model its own.
@@ -224,7 +224,7 @@ def forget_model(name: str, registry: Path) -> None:
 
 
 def verify_model(entry: ModelEntry) -> Verified:
-    """Return a job that compares every file of weights with its checksum."""
+    """Compare every file of weights with its checksum."""
     found = []
     weights = entry.card.weights
     for number, weight in enumerate(weights):

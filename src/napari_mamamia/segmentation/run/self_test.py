@@ -71,7 +71,7 @@ class SelfTest:
 
 
 def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
-    """Return a job that runs the test network on the middle of a case's first two phases.
+    """Run the test network on the middle of a case's first two phases.
 
     Raises
     ------

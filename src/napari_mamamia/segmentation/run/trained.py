@@ -48,7 +48,7 @@ class Runner(Protocol):
         region: Box | None = None,
         deadline: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case, as `Engine.predict` does."""
+        """Label one case, as `Engine.predict` does."""
         ...
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class TrainedSegmenter:
         )
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Return a job that segments `case`; progress counts to 1000.
+        """Segment `case`; progress counts to 1000.
 
         With a `BoxPrompt` only tiles that reach into the box are computed and nothing outside it is
         kept; with a `Click` the region at or nearest to the click is the mask.

@@ -67,7 +67,7 @@ def guarded(
     output: Path,
     n_masks: int,
 ) -> tuple[Ending | None, int | None]:
-    """Return a job that waits until a process ends (None) or goes over a limit.
+    """Wait until a process ends (None) or goes over a limit.
 
     The second result is the highest resident memory that was seen of it and all that it started,
     in bytes; None where nothing tells it. Nothing is ended here.
@@ -175,7 +175,7 @@ def run_submission_once(
     *,
     cuda_on_processor: bool = False,
 ) -> RunOfSubmission:
-    """Return a job that runs a submission once on these patients; what it wrote is in work/output.
+    """Run a submission once on these patients; what it wrote is in work/output.
 
     Closing the job ends the submission and everything that it started. Nothing that it wrote has
     been looked at: see `external_outputs`.
@@ -213,7 +213,7 @@ def run_in_room(
     log: Path,
     wording: Wording,
 ) -> RunOfSubmission:
-    """Return a job that runs a program in its room; closing the job ends all that it started.
+    """Run a program in its room; cancelling it ends all that it started.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Worker:
     def plan(
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
     ) -> TilePlan:
-        """Return a job that says what a case on `grid` would cost."""
+        """Say what a case on `grid` would cost."""
         request = {
             "do": "plan",
             "grid": wire.grid_on_wire(grid),
@@ -56,7 +56,7 @@ class Worker:
         return wire.tiles_from(answer["tiles"])
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
-        """Return a job that measures one tile through one network, in seconds."""
+        """Measure one tile through one network, in seconds."""
         answer = self._asked(card, settings, {"do": "time"})
         return float(answer["seconds"])
 
@@ -71,7 +71,7 @@ class Worker:
         deadline: float | None = None,
         kill_at: float | None = None,
     ) -> EngineResult:
-        """Return a job that labels one case, as `Engine.predict` does.
+        """Label one case, as `Engine.predict` does.
 
         Raises
         ------

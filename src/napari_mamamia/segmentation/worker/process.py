@@ -49,7 +49,7 @@ class WorkerProcess:
         return process.pid if process is not None and process.poll() is None else None
 
     def started(self) -> None:
-        """Return a job that starts the process unless it runs."""
+        """Start the process unless it runs."""
         if self.pid is not None:
             return
         self.close()

@@ -47,7 +47,7 @@ class BatchResult(Generic[T]):
 
 
 def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchResult[T]:
-    """Return a job that runs ``work(case_id)`` for each case and goes on after a failure.
+    """Run ``work(case_id)`` for each case and go on after a failure.
 
     Progress counts a thousand steps for each case, so that the work inside a case shows.
     """
@@ -81,7 +81,7 @@ def run_batch(
     here: Callable[[CaseInputs], T] | None = None,
     still_holds: Callable[[T], bool] | None = None,
 ) -> BatchResult[T]:
-    """Return a job that does `work` with each case at `place`; progress counts finished cases.
+    """Do `work` with each case at `place`; progress counts finished cases.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> 
 
 
 def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> None:
-    """Return a job that writes ``case_scores.parquet`` beside the same table as .csv.
+    """Write ``case_scores.parquet`` beside the same table as .csv.
 
     In another thread than the main one it is made from `csv` by a process beside this one.
 

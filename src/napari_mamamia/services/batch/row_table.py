@@ -84,7 +84,7 @@ def rows_of_batch(
     existing: Existing = Existing.REFUSE,
     still_holds: Callable[[Result], bool] | None = None,
 ) -> RowSummary[Row]:
-    """Return a job that does `work` with each case and writes `table` as .csv and .xlsx.
+    """Do `work` with each case and write `table` as .csv and .xlsx.
 
     The folder of the table becomes the run's: claimed for `parameters`, with every result kept in
     it as it comes.

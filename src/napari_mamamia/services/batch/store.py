@@ -48,7 +48,7 @@ class ResultStore(Generic[R]):
         self._decode = _decoder(work.result_type)
 
     def reusable(self, cases: Sequence[CaseInputs]) -> dict[str, R]:
-        """Return a job that finds the results of earlier runs that still hold, by case id."""
+        """Find the results of earlier runs that still hold, by case id."""
         entries: dict[str, Mapping[str, Any]] = {}
         for entry in _paced(read_checked_lines(self._lines.path)):
             if entry is None:

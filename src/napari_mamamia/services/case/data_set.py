@@ -88,7 +88,7 @@ class CaseRow:
 def open_data_set(
     path: Path, workspace_root: Path | None = None, columns: ColumnChoice = BY_NAME
 ) -> OpenDataSet:
-    """Return a job that lists the data set at `path` and reads its clinical table.
+    """List the data set at `path` and read its clinical table.
 
     A clinical table that cannot be read is a warning, not a failure, unless the user fixed its
     `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the

@@ -34,7 +34,7 @@ fewer, and a soft mask's many values end at 1. Ours."""
 
 
 def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1) -> Case:
-    """Return a job that checks all headers and reads one phase; `load_remaining` reads the rest.
+    """Check all headers and read one phase; `load_remaining` reads the rest.
 
     The phase read is `first`, or the last one of a shorter case, or phase 0 of a 4-D file.
 
@@ -74,7 +74,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
 
 
 def load_remaining(case: Case, files: CaseFiles) -> Case:
-    """Return a job that fills the phases of `case` that are still unread, in the same array.
+    """Fill the phases of `case` that are still unread, in the same array.
 
     Where a volume is all zero or not finite, the case that is returned says so in its warnings.
     """
@@ -90,7 +90,7 @@ def load_remaining(case: Case, files: CaseFiles) -> Case:
 
 
 def load_case(files: CaseFiles, record: CaseRecord | None = None) -> Case:
-    """Return a job that opens a case and reads all of it."""
+    """Open a case and read all of it."""
     case = open_case(files, record)
     return load_remaining(case, files)
 

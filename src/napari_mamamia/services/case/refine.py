@@ -42,7 +42,7 @@ def save_refined(
     parameters: tuple[tuple[str, Setting], ...] = (),
     inputs: tuple[InputFile, ...] = (),
 ) -> SavedMask:
-    """Return a job that saves an edited mask as ``refined/READER/ID.nii.gz`` with its provenance.
+    """Save an edited mask as ``refined/READER/ID.nii.gz`` with its provenance.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ class ShownScores:
 
 
 def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
-    """Return a job that reads the reference, the newest prediction and the reader's own mask.
+    """Read the reference, the newest prediction and the reader's own mask.
 
     A mask that is damaged or lies on another grid is a problem, not a failure: the case opens
     without it.
@@ -125,7 +125,7 @@ def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str |
 
 
 def newer_prediction(case: Case, workspace: Workspace, shown: FileState | None) -> OpenMask | None:
-    """Return a job that reads the newest prediction if it is another file state than `shown`.
+    """Read the newest prediction if it is another file state than `shown`.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def middle_voxel(voxels: NDArray[np.intp], grid: Grid) -> tuple[int, int, int]:
 
 
 def subtract_phases(case: Case, phase: int, minus: int = 0) -> Difference:
-    """Return a job that computes `phase` minus `minus`, signed.
+    """Compute `phase` minus `minus`, signed.
 
     The range starts at 0: what does not enhance is black.
     """
@@ -254,7 +254,7 @@ def score_shown(
     shown: Mapping[str, MaskValues],
     counting: Counting = AS_CLINICAL,
 ) -> ShownScores:
-    """Return a job that scores the masks on screen against the reference, each by its role.
+    """Score the masks on screen against the reference, each by its role.
 
     Masks are raw values; `counting` says which are tumour. The numbers are those that scoring the
     files gives. Without a reference there are volumes only.

@@ -59,7 +59,7 @@ class Projection:
 def project_case(
     case: Case, phase: int, minus: int, axes: Sequence[int], slab_mm: float
 ) -> Projection:
-    """Return a job that projects the enhancement of `phase` over `minus` along some array axes.
+    """Project the enhancement of `phase` over `minus` along some array axes.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def contrast_names(kind: str) -> tuple[str, ...]:
 def contrast_limits(
     array: NDArray[Any], kind: str, name: str, as_made: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return a job that finds what is drawn black and white in a named range.
+    """Find what is drawn black and white in a named range.
 
     Parameters
     ----------

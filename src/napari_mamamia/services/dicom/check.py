@@ -37,7 +37,7 @@ class ImportCheck:
 
 
 def check_import(studies: Sequence[FoundStudy], source: Path, out: Path | None) -> ImportCheck:
-    """Return a job that checks ids against the headers, each other and the data set `out`.
+    """Check ids against the headers, each other and the data set `out`.
 
     Nothing is written. An id that holds a word of the patient's elements is refused, whoever
     gave it. `out` None checks the ids alone.

@@ -139,7 +139,7 @@ class ImportSummary:
 def import_dicom(
     source: Path, out: Path, case_id: str = "", settings: ImportSettings | None = None
 ) -> ImportSummary:
-    """Return a job that writes each study of a DICOM folder or zip as a case of data set `out`.
+    """Write each study of a DICOM folder or zip as a case of data set `out`.
 
     A single study that is refused raises. Of several, each refused one is a failure and the others
     are written. A case appears whole or not at all. Voxels are stored with the rows from the
@@ -184,7 +184,7 @@ def import_dicom(
 
 
 def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> ImportedCase:
-    """Return a job that writes one study as a case of `out`; raises as `import_dicom`."""
+    """Write one study as a case of `out`; raises as `import_dicom`."""
     exam = study.exam
     if exam is None:
         raise CaseError(study.problem)
@@ -219,7 +219,7 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
 
 
 def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> None:
-    """Return a job for the row that an import did not come to write: killed after the images."""
+    """Return the row that an import did not come to write: killed after the images."""
     exam = study.exam
     if exam is None:
         return

@@ -106,7 +106,7 @@ class FoundStudy:
 def look_into(
     source: Path, case_id: str = "", settings: ImportSettings | None = None
 ) -> tuple[FoundStudy, ...]:
-    """Return a job for the studies of a DICOM folder or zip; nothing is written.
+    """Return the studies of a DICOM folder or zip; nothing is written.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def naming(source: Path, folder: Path) -> Iterator[None]:
 def find_studies(
     source: Path, folder: Path, case_id: str, settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
-    """Return a job for the studies of `source`, whose files lie below `folder`.
+    """Return the studies of `source`, whose files lie below `folder`.
 
     Raises as `look_into`.
     """
@@ -245,7 +245,7 @@ def _is_of_two(study: Study, settings: ImportSettings) -> bool:
 
 
 def usable_studies(folder: Path) -> list[Study]:
-    """Return a job for the studies below a folder; those without an image only if there is none."""
+    """Return the studies below a folder; those without an image only if there is none."""
     studies = read_studies(folder)
     return [s for s in studies if s.damaged or any(True for _ in s.headers)] or list(studies)
 

@@ -74,7 +74,7 @@ class LookedInto:
 
 
 def look_at_source(source: Path) -> LookedInto:
-    """Return a job for the studies of a DICOM folder or zip; nothing is written beside it.
+    """Return the studies of a DICOM folder or zip; nothing is written beside it.
 
     The ids are the folders' names, and neutral ones such as ``CASE_001`` where a name would tell
     the patient. Progress counts files. A refused study is among them, with its problem.
@@ -98,7 +98,7 @@ def look_at_source(source: Path) -> LookedInto:
 
 
 def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
-    """Return a job that judges a study under other settings, such as another clock.
+    """Judge a study under other settings, such as another clock.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
 
 
 def read_dicom_case(source: Path) -> Case:
-    """Return a job that reads the one exam of a DICOM folder or zip, with all its phases.
+    """Read the one exam of a DICOM folder or zip, with all its phases.
 
     Raises
     ------

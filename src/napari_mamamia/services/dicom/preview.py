@@ -42,7 +42,7 @@ class StudyPreview:
 
 
 def preview_study(found: FoundStudy) -> StudyPreview:
-    """Return a job that reads the middle slice of each phase of a study; none of a refused one.
+    """Read the middle slice of each phase of a study; none of a refused one.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def preview_study(found: FoundStudy) -> StudyPreview:
 
 
 def part_picture(piece: Slice) -> SlicePicture:
-    """Return a job that reads the picture of one part of a study, with a grey range of its own.
+    """Read the picture of one part of a study, with a grey range of its own.
 
     Raises
     ------

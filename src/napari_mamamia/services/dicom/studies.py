@@ -23,7 +23,7 @@ class WantedStudy:
 
 
 def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
-    """Return a job that writes each study as a case of data set `out`, by the headers read before.
+    """Write each study as a case of data set `out`, by the headers read before.
 
     A study that is refused is a failure, and the others are written. A case appears whole or not at
     all. Files that changed since they were looked at are refused.

@@ -50,7 +50,7 @@ class DoneCase:
 
 
 def export_case(plan: CasePlan, case_id: str) -> DoneCase:
-    """Return a job that writes all that is asked for of one case; nothing stays if it fails.
+    """Write all that is asked for of one case; nothing stays if it fails.
 
     Raises
     ------

@@ -133,7 +133,7 @@ def export_masks(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> ExportSummary:
-    """Return a job that writes ``out/ID.nii.gz``, ``out/ID.json`` and the manifest.
+    """Write ``out/ID.nii.gz``, ``out/ID.json`` and the manifest.
 
     The plain form of `export_bundle`: one folder of masks, as NIfTI on the native grid, without
     tables.
@@ -148,7 +148,7 @@ def export_bundle(
     out: Path,
     existing: Existing = Existing.REFUSE,
 ) -> ExportSummary:
-    """Return a job that writes masks, images if wanted, tables and reports to the folder `out`.
+    """Write masks, images if wanted, tables and reports to the folder `out`.
 
     ============================  ================================================================
     ``ID.nii.gz``, ``ID.json``    masks on the native grid with the image's own geometry fields,

@@ -98,7 +98,7 @@ def write_nnunet(
     case: Case,
     channels: int,
 ) -> None:
-    """Return a job that writes ``nnunet/DatasetNNN_Name/imagesTr/ID_000k.nii.gz``.
+    """Write ``nnunet/DatasetNNN_Name/imagesTr/ID_000k.nii.gz``.
 
     The label goes to ``labelsTr/ID.nii.gz``.
     """
@@ -113,7 +113,7 @@ def write_nnunet(
 
 
 def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> None:
-    """Return a job that writes ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
+    """Write ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
 
     What BIDS asks of a mask, and its provenance, stand beside each.
     """
@@ -124,7 +124,7 @@ def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> None:
 
 
 def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int) -> None:
-    """Return a job that writes ``challenge/pred_segmentations/ID.nii.gz``.
+    """Write ``challenge/pred_segmentations/ID.nii.gz``.
 
     Voxels are uint8, 1 where the label is 1, else 0. With several sets of masks each has a folder
     of its name between.

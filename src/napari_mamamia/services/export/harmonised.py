@@ -45,7 +45,7 @@ def write_harmonised(
     drawn: Sequence[DrawnMask],
     case: Case | None,
 ) -> None:
-    """Return a job that writes one case below ``harmonised/`` in the MAMA-MIA layout.
+    """Write one case below ``harmonised/`` in the MAMA-MIA layout.
 
     ``segmentations/SET/ID.nii.gz``, with `case` also ``images/ID/ID_000k.nii.gz``;
     ``coordinates/ID.json`` says how the volume was turned and where breast box and lesions lie in

@@ -41,7 +41,7 @@ def drawn_masks(
     names: Sequence[str],
     sets: Sequence[Mapping[str, Path]],
 ) -> tuple[DrawnMask, ...]:
-    """Return a job that reads the masks of a case, one for each set that has one; the fused last.
+    """Read the masks of a case, one for each set that has one; the fused last.
 
     Raises
     ------

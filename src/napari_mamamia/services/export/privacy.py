@@ -104,7 +104,7 @@ def telling_in(
     case_ids: Sequence[str] = (),
     own_day: str = "",
 ) -> Telling:
-    """Return a job for what tells the patients of DICOM `studies` and of `volumes`.
+    """Return what tells the patients of DICOM `studies` and of `volumes`.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def _day(text: str) -> str:
 
 
 def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, ...]:
-    """Return a job for sentences on each file of a bundle that tells a patient; none if none does.
+    """Return sentences on each file of a bundle that tells a patient; none if none does.
 
     The file's name and every byte of it are searched, the manifest's too. A sentence names the
     source's element, never what stands in it. Segmentations that were asked for with the patient's

@@ -48,7 +48,7 @@ class CaseQuality:
 def load_for_export(
     files: CaseFiles, record: CaseRecord | None = None
 ) -> tuple[Case | None, tuple[Finding, ...]]:
-    """Return a job that reads all phases of a case; None and a red finding where it cannot.
+    """Read all phases of a case; None and a red finding where it cannot.
 
     Where the phases differ in place the findings say which, and nothing is read.
     """
@@ -66,7 +66,7 @@ def load_for_export(
 def case_quality(
     case_id: str, case: Case | None, found: tuple[Finding, ...], drawn: Sequence[DrawnMask]
 ) -> CaseQuality:
-    """Return a job that looks at a case and its masks; `found` is what reading it told."""
+    """Look at a case and its masks; `found` is what reading it told."""
     findings = [("", finding) for finding in found]
     if case is not None:
         findings += [("", finding) for finding in (check_phases(case))]

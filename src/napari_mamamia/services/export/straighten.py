@@ -66,7 +66,7 @@ def straighten_data_set(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> StraightenSummary:
-    """Return a job that writes each case with sheared axes anew, on a grid at right angles.
+    """Write each case with sheared axes anew, on a grid at right angles.
 
     ``images/ID/ID_000k.nii.gz`` (trilinear) and ``segmentations/`` (nearest voxel) on the grid of
     `annotations.straighten.straight_grid`, patient info with the times alone (a box would be of the

@@ -47,7 +47,7 @@ def verify_bundle(
     studies: Sequence[Path] = (),
     volumes: Sequence[Path] = (),
 ) -> Verification:
-    """Return a job that checks a bundle against its ``manifest.json``.
+    """Check a bundle against its ``manifest.json``.
 
     Looked at: every file is there and has its SHA-256; no other file lies in the folder; every mask
     and image can be read and lies where the manifest says its image lies (within

@@ -29,7 +29,7 @@ class CaseWriter:
     def volume(
         self, array: NDArray[Any], grid: Grid, path: Path, kind: str, masks: str = ""
     ) -> None:
-        """Return a job that writes and records a mask or an image on `grid`."""
+        """Write and record a mask or an image on `grid`."""
         write_volume_job(array, grid, path)
         self._recorded(path, kind, masks, grid)
 
@@ -41,7 +41,7 @@ class CaseWriter:
         path: Path,
         standard: Sequence[tuple[str, str | bool]] = (),
     ) -> None:
-        """Return a job that writes a mask and, beside it, who made it and what a standard wants."""
+        """Write a mask and, beside it, who made it and what a standard wants."""
         self.volume(array, grid, path, "mask", drawn.name)
         self.history(drawn, sidecar_path(path), standard)
 

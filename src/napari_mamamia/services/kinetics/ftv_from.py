@@ -89,7 +89,7 @@ class FtvUnderSeg:
 
 
 def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
-    """Return a job that counts the FTV of a case, all phases read, under a SEG of UCSF.
+    """Count the FTV of a case, all phases read, under a SEG of UCSF.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def ftv_from_segs(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> FtvFromSummary:
-    """Return a job that counts FTV under each SEG of UCSF and writes ``ftv_from.csv`` to `out`.
+    """Count FTV under each SEG of UCSF and write ``ftv_from.csv`` to `out`.
 
     Parameters
     ----------

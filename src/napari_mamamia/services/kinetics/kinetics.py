@@ -47,7 +47,7 @@ def kinetics_of_data_set(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> RowSummary[KineticRow]:
-    """Return a job that measures every case and writes tables, figures and definitions to `out`.
+    """Measure every case and write tables, figures and definitions to `out`.
 
     Writes ``kinetics.csv`` and ``.xlsx`` (a row for each case), ``curves.csv``,
     ``figures/ID.png`` and ``.svg``, ``kinetics.json`` (what each column means, with which

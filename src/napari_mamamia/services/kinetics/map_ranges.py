@@ -26,7 +26,7 @@ def ranged(shown: ShownMap, wanted: MapRange | None) -> ShownMap:
 
 
 def auto_limits(shown: ShownMap) -> tuple[float, float]:
-    """Return a job for the 1st and 99th percentile of a map that was filled; NaN left out.
+    """Return the 1st and 99th percentile of a map that was filled; NaN left out.
 
     Of more than a million values every n-th is looked at. Without two different ones the map's own
     limits come back.

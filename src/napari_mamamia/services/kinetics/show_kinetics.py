@@ -129,7 +129,7 @@ def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
 
 
 def fill_map(shown: ShownMap, case: Case) -> ShownMap:
-    """Return a job that computes the whole map, in place."""
+    """Compute the whole map, in place."""
     if shown.recipe is None:
         report_progress(1, 1)
         return shown
@@ -148,7 +148,7 @@ def prepare_live_ftv(
     omitted: Sequence[Box] = (),
     rule: TimingRule | None = None,
 ) -> FtvImages:
-    """Return a job that prepares a region once, so that thresholds move without waiting.
+    """Prepare a region once, so that thresholds move without waiting.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def prepare_live_ftv(
 
 
 def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
-    """Return a job that counts the FTV under new thresholds."""
+    """Count the FTV under new thresholds."""
     report_progress(0, 1, "FTV")
     found = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
@@ -200,7 +200,7 @@ def cursor_curve(
 def mask_curve(
     case: Case, mask: NDArray[np.uint8], rule: TimingRule | None = None
 ) -> ContrastCurve:
-    """Return a job for the mean curve of a mask, uint8 ``(z, y, x)``.
+    """Return the mean curve of a mask, uint8 ``(z, y, x)``.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def mask_curve(
 def mask_numbers(
     case: Case, mask: NDArray[np.uint8], name: str, rule: TimingRule | None = None
 ) -> KineticRow:
-    """Return a job for the numbers of a mask on screen, without the other breast's."""
+    """Return the numbers of a mask on screen, without the other breast's."""
     report_progress(0, 1, f"Kinetics of the {name} mask")
     settings = KineticSettings(mask_name=name, rule=rule or TimingRule())
     row = case_kinetics(case, mask != 0, settings, source="window", background=False)
@@ -228,14 +228,14 @@ def mask_numbers(
 
 
 def save_curve_table(plot: CurvePlot, path: Path) -> Path:
-    """Return a job that writes the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
+    """Write the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
     rows = curve_rows(plot)
     flat_table_job(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
     return path
 
 
 def save_curve_figure(plot: CurvePlot, path: Path) -> Path:
-    """Return a job that writes the plot as ``.png`` and ``.svg`` beside each other."""
+    """Write the plot as ``.png`` and ``.svg`` beside each other."""
     with drawing_place() as draw:
         picture = draw(Drawing(curve_figure, (plot,)))
     save_drawn(picture, path.with_suffix(""), overwrite=True)

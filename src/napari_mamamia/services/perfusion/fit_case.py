@@ -75,7 +75,7 @@ def fit_case(
     echo: SpoiledEcho,
     settings: PerfusionSettings,
 ) -> FittedCase:
-    """Return a job for the maps and the row of one case.
+    """Return the maps and the row of one case.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def _arrival(
     echo: SpoiledEcho,
     settings: PerfusionSettings,
 ) -> tuple[float, str]:
-    """Return a job for when contrast arrives, s since phase 0, and how that is known."""
+    """Return when contrast arrives, s since phase 0, and how that is known."""
     if settings.arrival_s is not None:
         return settings.arrival_s, "typed in"
     if settings.vessels:

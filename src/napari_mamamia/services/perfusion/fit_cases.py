@@ -67,7 +67,7 @@ def read_t1_map(path: Path, case: Case) -> NDArray[np.float32]:
 def t1_of_volumes(
     paths: Sequence[Path], degrees: Sequence[float], repetition_s: float, case: Case
 ) -> NDArray[np.float32]:
-    """Return a job for T1 in s of one volume for each flip angle, plane by plane.
+    """Return T1 in s of one volume for each flip angle, plane by plane.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def perfusion_of_data_set(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> RowSummary[PerfusionRow]:
-    """Return a job that fits every case and writes maps and tables to `settings.out`.
+    """Fit every case and write maps and tables to `settings.out`.
 
     Writes ``ID_ktrans.nii.gz`` and ``ID_kep.nii.gz`` (1/min), ``ID_ve.nii.gz``, by extended-tofts
     ``ID_vp.nii.gz``, with flip angles ``ID_t1.nii.gz`` (s), and ``ID_perfusion.json`` beside them;
@@ -169,7 +169,7 @@ def perfusion_of_data_set(
 
 
 def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
-    """Return a job that fits one case from its files and writes its maps.
+    """Fit one case from its files and write its maps.
 
     The times are looked at before more than one phase is read: a standard exam is refused at once.
 

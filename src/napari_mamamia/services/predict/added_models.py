@@ -40,7 +40,7 @@ def listed_models() -> tuple[ModelEntry, ...]:
 
 
 def add_to_list(path: Path, name: str = "") -> ModelEntry:
-    """Return a job that adds a model; see `registry.add_model`."""
+    """Add a model; see `registry.add_model`."""
     return add_model(path, default_registry(), name)
 
 
@@ -84,7 +84,7 @@ def phases_of(segmenter: PlannedSegmenter) -> int:
 
 
 def estimate_case(segmenter: PlannedSegmenter, case: Case, *, measure: bool = False) -> Estimate:
-    """Return a job that says what a case would take; see `PlannedSegmenter.estimate`."""
+    """Say what a case would take; see `PlannedSegmenter.estimate`."""
     return segmenter.estimate(case, measure=measure)
 
 
@@ -96,7 +96,7 @@ def other_models(
 
 
 def convert_in_isolation(entry: ModelEntry, out: Path) -> Converted:
-    """Return a job that converts an added model in a closed room; see `convert_model`."""
+    """Convert an added model in a closed room; see `convert_model`."""
     return convert_model(entry.card, out, isolated=True, recipe=entry.recipe)
 
 

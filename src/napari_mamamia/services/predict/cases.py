@@ -110,7 +110,7 @@ def predict_data_set(
     probability: bool = False,
     registry: Path | None = None,
 ) -> PredictSummary:
-    """Return a job that writes ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
+    """Write ``out/ID.nii.gz`` and ``out/ID.json`` for each case.
 
     With `probability`, ``out/probability/ID.nii.gz`` too. Where time or memory does not suffice for
     a case, its failure names the models of `registry` (None: the user's own) that would fit.
@@ -165,7 +165,7 @@ def predict_data_set(
 
 
 def predict_files(inputs: CaseInputs, settings: PredictSettings) -> _Row:
-    """Return a job that predicts one case in a worker; its model stays loaded for the next."""
+    """Predict one case in a worker; its model stays loaded for the next."""
     return _predict(inputs, settings, _loaded(settings.choice))
 
 

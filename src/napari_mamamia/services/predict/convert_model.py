@@ -105,7 +105,7 @@ def stages_of(
 
 
 def stage_job(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile, ...]:
-    """Return a job that writes a stage to a new folder of its name in `into`.
+    """Write a stage to a new folder of its name in `into`.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def convert_model(
     limits: RoomLimits | None = None,
     as_root: bool = False,
 ) -> Converted:
-    """Return a job that writes an nnU-Net v2 model to the new folder `out`, whole or not at all.
+    """Write an nnU-Net v2 model to the new folder `out`, whole or not at all.
 
     Beside the weights it has the same plans.json, dataset.json, licence and recipe; a cascade
     brings its first stage. Networks are handled in a process beside this one.

@@ -98,7 +98,7 @@ def doubt_kinds(prediction: Prediction) -> tuple[DoubtKind, ...]:
 
 
 def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Doubt:
-    """Return a job for a prediction's map of doubt and its places.
+    """Return a prediction's map of doubt and its places.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Dou
 
 
 def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Doubt:
-    """Return a job for the entropy map and its places (26-connected, entropy of 0.5 bit or more).
+    """Return the entropy map and its places (26-connected, entropy of 0.5 bit or more).
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Moments:
     squares: NDArray[np.float32] | None = None
 
     def add(self, probability: NDArray[np.float16]) -> None:
-        """Return a job that takes in one map, ``(z, y, x)``, 0 to 1.
+        """Take in one map, ``(z, y, x)``, 0 to 1.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Moments:
             self.squares[slab] += away * (values - self.mean[slab])
 
     def result(self, threshold: float) -> Fused:
-        """Return a job for mean, variance, and where the mean is above `threshold`.
+        """Return mean, variance, and where the mean is above `threshold`.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Moments:
 
 
 def share_of_masks(masks: Sequence[NDArray[np.bool_]]) -> NDArray[np.float16]:
-    """Return a job for the share of masks that marked each voxel, float16 ``(z, y, x)``, 0 to 1."""
+    """Return the share of masks that marked each voxel, float16 ``(z, y, x)``, 0 to 1."""
     share = np.empty(masks[0].shape, np.float16)
     for first in range(0, len(share), _SLAB):
         report_progress(first, len(share), "Counting votes")
@@ -207,7 +207,7 @@ class FusedSegmenter:
         return f"{self.rule.said} of {len(self.members)} models: {own}"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
-        """Return a job that runs every model on `case` and fuses; progress counts to 1000.
+        """Run every model on `case` and fuse; progress counts to 1000.
 
         Returns
         -------

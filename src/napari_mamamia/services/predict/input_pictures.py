@@ -98,7 +98,7 @@ def input_pictures(
     whole_numbers: bool = False,
     slice_index: int | None = None,
 ) -> InputPictures:
-    """Return a job for the pictures of one slice of a case.
+    """Return the pictures of one slice of a case.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def keep_prediction(
     *,
     beside: bool = False,
 ) -> KeptPrediction:
-    """Return a job that saves a prediction with its provenance as ``predictions/MODEL/ID.nii.gz``.
+    """Save a prediction with its provenance as ``predictions/MODEL/ID.nii.gz``.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
 
 
 def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
-    """Return a job that keeps a recipe in the user's list of models; the model stays as it is.
+    """Keep a recipe in the user's list of models; the model stays as it is.
 
     The model's own recipe is kept as "none of the user's".
 
@@ -79,7 +79,7 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
 
 
 def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> ModelEntry:
-    """Return a job that writes a recipe beside the model; the user's own then steps back for it.
+    """Write a recipe beside the model; the user's own then steps back for it.
 
     Raises
     ------

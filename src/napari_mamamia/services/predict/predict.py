@@ -51,7 +51,7 @@ def segmenter_named(name: str) -> Segmenter:
 
 
 def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Prediction:
-    """Return a job that segments a case that is open, and says in the mask's provenance how."""
+    """Segment a case that is open, and say in the mask's provenance how."""
     prediction = segmenter.predict(case, prompt)
     provenance = Provenance(
         case_id=case.case_id,
@@ -70,7 +70,7 @@ def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None)
 def save_prediction(
     prediction: Prediction, case: Case, target: Path, *, overwrite: bool = False
 ) -> SavedPrediction:
-    """Return a job that writes a prediction and, beside it, its provenance with input checksums.
+    """Write a prediction and, beside it, its provenance with input checksums.
 
     Raises
     ------

@@ -38,7 +38,7 @@ def open_editing(
     started_from: str = "",
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
 ) -> OpenEditing:
-    """Return a job that opens a reader's mask of a case for editing.
+    """Open a reader's mask of a case for editing.
 
     It goes on from what the journal recorded but nobody saved, else from the reader's saved mask,
     else from `start`, else from an empty mask. Where there is work already, `start` is laid over

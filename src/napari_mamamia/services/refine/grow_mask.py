@@ -49,7 +49,7 @@ def seeds_of(
 
 
 def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Grown:
-    """Return a job that grows whatever is labelled, such as a kinetic candidate, to its edge.
+    """Grow whatever is labelled, such as a kinetic candidate, to its edge.
 
     `labels` is ``(z, y, x)``, not changed meanwhile; see `grow_from_mask` for the rest.
 

@@ -361,7 +361,7 @@ class JournalPlay:
 
 
 def play_journal(play: JournalPlay) -> JournalPlay:
-    """Return a job that plays a whole journal and gives the play, with its newest proven state.
+    """Play a whole journal and return the play, with its newest proven state.
 
     Raises
     ------

@@ -18,7 +18,7 @@ def crc_of(labels: NDArray[np.uint8]) -> int:
 
 
 def phase_prints(case: Case) -> tuple[str, ...]:
-    """Return a job that gives type and CRC-32 of each phase's values, such as "<i2 0c1d2e3f".
+    """Return type and CRC-32 of each phase's values, such as "<i2 0c1d2e3f".
 
     Empty while phases are still unread.
     """

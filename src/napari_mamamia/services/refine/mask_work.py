@@ -42,7 +42,7 @@ def use_mask_tool(
     amount: float,
     planes: Sequence[tuple[int, int]] = (),
 ) -> Change:
-    """Return a job that gives the box that a tool changes and the mask in it after the change.
+    """Return the box that a tool changes and the mask in it after the change.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ def changed_voxels(
 def measure_mask(
     labels: NDArray[np.uint8] | LabelMap, reference: LabelMap | None, grid: Grid, label: int = 1
 ) -> MaskNumbers:
-    """Return a job that measures the voxels of `label`.
+    """Measure the voxels of `label`.
 
     Parameters
     ----------

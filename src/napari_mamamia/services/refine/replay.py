@@ -77,7 +77,7 @@ class _Repeated:
 
 @reads("a journal whose mask can be made again", "choose the one beside the mask")
 def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay:
-    """Return a job that makes the mask of a journal's last record again and writes it to `out`.
+    """Make the mask of a journal's last record again and write it to `out`.
 
     The recorded differences give the mask bit for bit. With the `case`, each stroke is also
     painted anew from its brush and path, and compared. Of a journal that is damaged or contradicts

@@ -81,7 +81,7 @@ class RegisteredCase:
 def register_case(
     case: Case, mask: NDArray[Any] | None = None, settings: RegistrationSettings | None = None
 ) -> RegisteredCase:
-    """Return a job that registers a case; the mask ``(z, y, x)``, not 0 inside, may be None.
+    """Register a case; the mask ``(z, y, x)``, not 0 inside, may be None.
 
     Raises
     ------

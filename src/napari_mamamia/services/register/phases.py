@@ -65,7 +65,7 @@ def register_data_set(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> RowSummary[RegistrationRow]:
-    """Return a job that writes each case with registered phases into a new data set `out`.
+    """Write each case with registered phases into a new data set `out`.
 
     ``images/ID/ID_000k.nii.gz`` on the grid of the case, its header's geometry byte for byte;
     masks, patient info, splits and clinical rows as they were, for the reference phase and the
@@ -125,7 +125,7 @@ def register_data_set(
 
 
 def register_files(inputs: CaseInputs, settings: RegisterSettings) -> RegisteredRows:
-    """Return a job that registers one case from its files and writes it whole or not at all.
+    """Register one case from its files and write it whole or not at all.
 
     Raises
     ------

@@ -59,7 +59,7 @@ Pairs = Mapping[str, tuple[Path | None, Path | None]]
 
 
 def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
-    """Return a job that makes the table of a model's cases.
+    """Make the table of a model's cases.
 
     Reasons name the files of `pairs` without their folders. Failure kinds and tags come later, by
     `with_failures` and `with_tags`.
@@ -127,7 +127,7 @@ def _facets(
 
 
 def _groups(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
-    """Return a job for the groups that the run was scored and reported by, of every case.
+    """Return the groups that the run was scored and reported by, of every case.
 
     The run knows them of its scored cases; only those of the others are looked up.
     """

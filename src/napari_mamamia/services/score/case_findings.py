@@ -24,7 +24,7 @@ _MOST_TAGS: Final = 60
 
 
 def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> CaseTable:
-    """Return a job that gives the table with the kinds of failure of the cases looked at."""
+    """Return the table with the kinds of failure of the cases looked at."""
     by_id = {one.case_id: one.failures for one in found}
     known = zip(table.rows, table.failures, strict=True)
     failures = tuple(by_id.get(row.case_id, before) for row, before in known)
@@ -37,7 +37,7 @@ def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> CaseTable:
 
 
 def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> CaseTable:
-    """Return a job that gives the table with everyone's tags; known ones come first.
+    """Return the table with everyone's tags; known ones come first.
 
     Letter case does not part case ids.
     """
@@ -65,7 +65,7 @@ def _with_several(
     values: Sequence[str],
     named: Sequence[Sequence[str]],
 ) -> CaseTable:
-    """Return a job that puts a property with several values for each row into the table."""
+    """Put a property with several values for each row into the table."""
     places = {value: place for place, value in enumerate(values)}
     bits = np.zeros(len(named), dtype=np.uint64)
     texts = list(table.plain_texts)

@@ -141,7 +141,7 @@ class Selection:
 
 
 def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
-    """Return a job that gives the rows that a query asks for; equal rows stand worst first."""
+    """Return the rows that a query asks for; equal rows stand worst first."""
     report_progress(0, 2, "Filtering")
     kept = np.ones(len(table.rows), dtype=np.bool_)
     for name, value in query.chosen:
@@ -170,14 +170,14 @@ def facet_of(name: str, title: str, values: Sequence[str], bits: NDArray[np.uint
 
 
 def in_chunks(total: int, work: Callable[[int, int], None], text: str) -> None:
-    """Return a job that calls ``work(start, stop)`` for some thousand rows at a time."""
+    """Call ``work(start, stop)`` for some thousand rows at a time."""
     for start in range(0, total, _CHUNK):
         report_progress(start, total, text)
         work(start, min(start + _CHUNK, total))
 
 
 def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
-    """Return a job that gives one field of every row, (n,) float64."""
+    """Return one field of every row, (n,) float64."""
     values = np.empty(len(rows), dtype=np.float64)
 
     def fill(start: int, stop: int) -> None:
@@ -202,7 +202,7 @@ def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def text_key(name: str, texts: Sequence[str]) -> SortKey:
-    """Return a job for what a column of texts is sorted by; empty texts come last."""
+    """Return what a column of texts is sorted by; empty texts come last."""
     return SortKey(name, (ranks_of_texts(texts)))
 
 

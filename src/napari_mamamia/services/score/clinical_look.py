@@ -26,7 +26,7 @@ class ClinicalLook:
 
 @gc_frozen()
 def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook:
-    """Return a job for what a table holds for fairness under a choice of columns.
+    """Return what a table holds for fairness under a choice of columns.
 
     Raises
     ------

@@ -39,7 +39,7 @@ _NEEDED: Final = MappingProxyType({FAIRNESS: FAIRNESS_VARIABLES, RESPONSE: ("pcr
 def read_table(
     path: Path | None, choice: ColumnChoice = BY_NAME, purpose: str = FAIRNESS
 ) -> Cohort | None:
-    """Return a job for the clinical table at `path`, None without one.
+    """Return the clinical table at `path`, None without one.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def read_table(
 
 @gc_frozen()
 def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
-    """Return a job for a table that must have what `purpose` needs, as `read_table`."""
+    """Return a table that must have what `purpose` needs, as `read_table`."""
     choice = columns_for(path, choice)
     cohort = clinical_job(path, choice)
     empty = lacking(cohort, choice, purpose)
@@ -105,7 +105,7 @@ def lacking(cohort: Cohort, choice: ColumnChoice, purpose: str = FAIRNESS) -> tu
 
 @gc_frozen()
 def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
-    """Return a job for the rows of the given cases, with the ids spelled as in `case_ids`.
+    """Return the rows of the given cases, with the ids spelled as in `case_ids`.
 
     A row belongs to a case by its case id or, in a table that has both, by its patient id. The
     same spelling comes first; else letter case does not matter. A case that fits several rows, or
@@ -136,7 +136,7 @@ def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> C
 
 
 def _single(cohort: Cohort, key: Callable[[CaseRecord], str | None]) -> dict[str, CaseRecord]:
-    """Return a job for the rows whose key no other row has."""
+    """Return the rows whose key no other row has."""
     rows: dict[str, list[CaseRecord]] = {}
     for record in paced(cohort.records):
         if record is None:

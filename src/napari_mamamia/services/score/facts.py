@@ -23,7 +23,7 @@ def with_facts(
     predictions: Mapping[str, Path | None],
     tags: Mapping[str, Sequence[str]],
 ) -> tuple[CaseScore, ...]:
-    """Return a job for the rows with time, device and memory of each prediction, and the tags.
+    """Return the rows with time, device and memory of each prediction, and the tags.
 
     `predictions` are the mask files by case id; what no readable provenance beside them tells stays
     unknown.

@@ -80,7 +80,7 @@ def look_at_case(
     profile: Profile,
     label: float | None,
 ) -> CaseLook:
-    """Return a job that says why a case failed, from its masks (no prediction: None) and images.
+    """Say why a case failed, from its masks (no prediction: None) and images.
 
     Of the images the first two phases are read.
     """
@@ -109,7 +109,7 @@ def look_for_contrast(
     settings: ScoreSettings,
     images: Sequence[CaseFiles],
 ) -> tuple[CaseLook, ...]:
-    """Return a job that looks once more at the scored cases that there are images of.
+    """Look once more at the scored cases that there are images of.
 
     A case that cannot be read now has no look.
     """
@@ -147,7 +147,7 @@ def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMa
 
 
 def _enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:
-    """Return a job for the first two phases on the masks' grid; None and the reason without.
+    """Return the first two phases on the masks' grid; None and the reason without.
 
     Raises `FormatError` if a file is damaged: what else of the case comes from it is in doubt.
     """

@@ -69,7 +69,7 @@ def score_models(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> ModelsSummary:
-    """Return a job that scores each model into ``out/NAME`` and writes ``out/comparison.json``.
+    """Score each model into ``out/NAME`` and write ``out/comparison.json``.
 
     `place` is where the cases are scored (default: this process).
 

@@ -279,7 +279,7 @@ _SUFFIXES: Final = (".csv", ".xlsx", ".parquet")
 
 
 def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> None:
-    """Return a job that writes ``case_scores.csv``, ``.xlsx``, ``.parquet`` and ``summary.json``.
+    """Write ``case_scores.csv``, ``.xlsx``, ``.parquet`` and ``summary.json``.
 
     A response model has no table of cases.
 

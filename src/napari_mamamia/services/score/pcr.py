@@ -27,7 +27,7 @@ def score_pcr(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> ScoreSummary:
-    """Return a job that scores a table of predicted responses and writes ``out/summary.json``.
+    """Score a table of predicted responses and write ``out/summary.json``.
 
     A bad row becomes a failure with its row number, and so does a case that the clinical table
     does not have or has no pcr for. See `io.data_set.score_files.read_response_table` for the

@@ -44,7 +44,7 @@ def write_score_report(
     *,
     overwrite: bool = False,
 ) -> tuple[tuple[str, ...], ...]:
-    """Return a job that writes ``report.html`` and the folder ``figures``: each model's warnings.
+    """Write ``report.html`` and the folder ``figures``: each model's warnings.
 
     The masks of the worst cases are read once more, for their pictures; one that cannot be read
     now has none, and a warning says so.
@@ -71,7 +71,7 @@ def write_report_page(
     *,
     overwrite: bool = False,
 ) -> tuple[tuple[str, ...], ...]:
-    """Return a job that writes the page alone, to `path`; else as `write_score_report`."""
+    """Write the page alone, to `path`; else as `write_score_report`."""
     content, lacks = report_content(scored, settings, comparison)
     with drawing_place() as draw:
         write_report(content, path, overwrite=overwrite, draw=draw)
@@ -81,7 +81,7 @@ def write_report_page(
 def report_content(
     scored: Sequence[Scored], settings: ScoreSettings, comparison: ModelComparison | None
 ) -> tuple[ReportContent, tuple[tuple[str, ...], ...]]:
-    """Return a job for what a report holds, and each model's warnings."""
+    """Return what a report holds, and each model's warnings."""
     parts: list[ModelReport] = []
     lacks: list[tuple[str, ...]] = []
     for item in scored:

@@ -78,7 +78,7 @@ def compare_masks(
     grid: Grid,
     counting: Counting = AS_CLINICAL,
 ) -> Agreement:
-    """Return a job that maps where a mask agrees with the reference, and lists its errors.
+    """Map where a mask agrees with the reference, and list its errors.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def review_masks(
     model: str,
     counting: Counting = AS_CLINICAL,
 ) -> CaseMasks:
-    """Return a job that reads the two files of a case that were scored, on the case's grid.
+    """Read the two files of a case that were scored, on the case's grid.
 
     The buffers, for the screen, are 1 where the Dice of `counting` has foreground. A file
     that is damaged or lies on another grid is a problem in plain words, not a failure.

@@ -77,7 +77,7 @@ def score_files(inputs: CaseInputs, settings: CaseSettings) -> CaseScore:
 
 
 def score_and_look(inputs: CaseInputs, settings: CaseSettings) -> ScoredCase:
-    """Return a job for the score of one case and why it failed; each mask is read once.
+    """Return the score of one case and why it failed; each mask is read once.
 
     `inputs.about` are the case's `CaseFiles` where there are images of it. Errors as in
     `score_files`, and `FormatError` if an image that was given is damaged; what else cannot be
@@ -95,7 +95,7 @@ def score_and_look_at(
     settings: CaseSettings,
     images: CaseFiles | None = None,
 ) -> ScoredCase:
-    """Return a job for the score of masks in memory and why it failed; see `score_and_look`."""
+    """Return the score of masks in memory and why it failed; see `score_and_look`."""
     (reference, prediction), profile, label = masks, settings.profile, settings.label
     score = score_label_maps(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
@@ -120,7 +120,7 @@ def score_cases(
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> BatchResult[ScoredCase]:
-    """Return a job that scores every pair (reference, prediction) of files, by case id.
+    """Score every pair (reference, prediction) of files, by case id.
 
     `label` is the one label to score, for a profile that lets the user choose. `images` are those
     of a case by `case_key` of its id, for what only images tell of a failure.
@@ -215,7 +215,7 @@ def score_folders(
     place: Place | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> ScoreSummary:
-    """Return a job that scores every case of either folder and writes tables and summary.
+    """Score every case of either folder and write tables and summary.
 
     Writes ``case_scores.csv``, ``.xlsx``, ``.parquet``, ``summary.json``, ``report.html`` and
     ``figures`` in `out`. A file that
@@ -272,7 +272,7 @@ def score_pairs(
     store: Path | None = None,
     existing: Existing = Existing.REFUSE,
 ) -> Scored:
-    """Return a job that scores all pairs of one model and computes the cohort's numbers.
+    """Score all pairs of one model and compute the cohort's numbers.
 
     `place`, `store` and `existing` are those of `run_batch`.
 
@@ -298,7 +298,7 @@ def cohort_numbers(
     settings: ScoreSettings,
     cohort: Cohort | None,
 ) -> ModelScores:
-    """Return a job for the cohort's numbers of cases that were scored already.
+    """Return the cohort's numbers of cases that were scored already.
 
     `failures` go into the result as they are, `n_cases` counts cases without a row too.
     """
@@ -338,7 +338,7 @@ def _score_cases(
     store: Path | None,
     existing: Existing,
 ) -> tuple[tuple[CaseScore, ...], list[CaseLook]]:
-    """Return a job for one row for each pair, in order, whatever happens to it; and the looks."""
+    """Return one row for each pair, in order, whatever happens to it; and the looks."""
     images: dict[str, CaseFiles] = {}
     if settings.images is not None:
         report_progress(0, 1, f"Listing the images of {settings.images.name}")

@@ -24,7 +24,7 @@ def score_table(
     *,
     existing: Existing = Existing.REFUSE,
 ) -> ScoreSummary:
-    """Return a job that computes the cohort's numbers of a table and writes them to `out`.
+    """Compute the cohort's numbers of a table and write them to `out`.
 
     The numbers of the cases are taken as they are; the profile draws the groups. A bad row becomes
     a failure with its row number. See `io.data_set.score_files.read_score_table` for the columns.
@@ -55,7 +55,7 @@ def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, S
 def score_rows(
     name: str, read: ReadRows[ScoreRow], settings: ScoreSettings, cohort: Cohort | None
 ) -> ModelScores:
-    """Return a job for the cohort's numbers of rows that were read; nothing is written."""
+    """Return the cohort's numbers of rows that were read; nothing is written."""
     profile = settings.profile.name
     rows = tuple(
         CaseScore(row.case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)

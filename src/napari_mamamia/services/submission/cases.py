@@ -75,7 +75,7 @@ class CaseOutcome:
 
 
 def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
-    """Return a job that runs the submission once on a part and saves what keeps the contract.
+    """Run the submission once on a part and save what keeps the contract.
 
     A run that does not finish gives a failure for each of its cases, whatever files it left.
     """

@@ -192,7 +192,7 @@ class ComputerCheck:
 
 
 def check_computer(case: Path | None = None) -> ComputerCheck:
-    """Return a job that looks at the computer and runs models whose result is known.
+    """Look at the computer and run models whose result is known.
 
     Parameters
     ----------

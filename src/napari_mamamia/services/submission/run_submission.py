@@ -76,7 +76,7 @@ def run_submission(
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
 ) -> SubmissionSummary:
-    """Return a job that runs the submission in `folder` on cases of a data set.
+    """Run the submission in `folder` on cases of a data set.
 
     Writes ``out/pred_segmentations/ID.nii.gz`` with ``ID.json``, ``out/predictions.csv``,
     ``out/failures.csv``, ``out/logs`` and ``out/submission.json``. Only what keeps the contract is

@@ -105,7 +105,7 @@ class FeatureImages:
 
 
 def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImages:
-    """Return a job that measures the noise of the wanted features of `case`.
+    """Measure the noise of the wanted features of `case`.
 
     "Post" is the phase nearest to 150 s, "late" the one nearest to 450 s, as `choose_image_phases`
     picks them. A case of one phase has one feature, its image. The noise is measured on a

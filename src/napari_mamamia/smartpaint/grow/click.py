@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 def grow_from_click(
     images: FeatureImages, grid: Grid, point: Voxel, settings: GrowSettings | None = None
 ) -> Grown:
-    """Return a job that grows a clicked lesion.
+    """Grow a clicked lesion.
 
     Balls of 2 to 25 mm around the click are compared with the 4 mm around them; the smallest whose
     contrast (`_size_mm`) is at least 0.7 of the best is taken for the lesion. What lies deeper in

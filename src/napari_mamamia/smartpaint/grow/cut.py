@@ -69,7 +69,7 @@ class Cut:
 
 
 def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOST) -> Cut:
-    """Return a job that finds a region of least energy.
+    """Find a region of least energy.
 
     It ends when the region's excess is at most `tolerance`, or after `most` iterations. Equal
     input gives equal output, bit for bit.

@@ -141,7 +141,7 @@ def energy_of(
     settings: GrowSettings,
     factors: Factors,
 ) -> Energy:
-    """Return a job that computes the energy of regions that are made of whole blocks of voxels.
+    """Compute the energy of regions that are made of whole blocks of voxels.
 
     Evidence is `log_odds`, summed over a block. The weight between neighbours p and q is
     ``smoothness exp(-mean_k (dF_k / 2 noise_k)^2 / 2) (finest spacing / spacing)``, summed over the
@@ -270,7 +270,7 @@ def grow(
     outlines: Sequence[Outline],
     settings: GrowSettings | None = None,
 ) -> Grown:
-    """Return a job that grows outlined slices of one lesion to a region in 3-D.
+    """Grow outlined slices of one lesion to a region in 3-D.
 
     Outlines may lie on several slices, also across different axes. In each outlined slice the
     result keeps to the outline within the contour tolerance: it holds all that lies deeper inside
@@ -289,7 +289,7 @@ def grow(
 
 
 def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> Grown:
-    """Return a job that grows what is known of a region.
+    """Grow what is known of a region.
 
     Each voxel has log odds from robust normal distributions of the two samples; the region is the
     one of least energy, see `energy_of` and `least_cut`. Of its parts those stay that share a voxel

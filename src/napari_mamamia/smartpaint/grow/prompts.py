@@ -29,7 +29,7 @@ Floats = NDArray[np.float32]
 def grow_from_box(
     images: FeatureImages, grid: Grid, box: Box, settings: GrowSettings | None = None
 ) -> Grown:
-    """Return a job that grows the lesion in a box that a reader has drawn around it.
+    """Grow the lesion in a box that a reader has drawn around it.
 
     Nothing outside the box belongs to it. Of the subtraction (of the first feature, if there is
     none), smoothed by 1 mm, what lies above half-way between the surroundings' median and the 99th
@@ -73,7 +73,7 @@ def grow_from_mask(
     mask: Bools,
     settings: GrowSettings | None = None,
 ) -> Grown:
-    """Return a job that grows a mask in 3-D, such as a kinetic candidate, to the edge it is near.
+    """Grow a mask in 3-D, such as a kinetic candidate, to the edge it is near.
 
     Surely inside is what lies deeper in the mask than the tolerance (all of it where nothing does),
     and the region ends where the distance from the mask is ``reach - 1`` times its greatest depth,
