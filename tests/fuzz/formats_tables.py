@@ -122,14 +122,14 @@ def _read_clinical(*fixed: tuple[str, str]):
 
 _CLINICAL = (
     "io.clinical.clinical.read_clinical",
-    "io.clinical.clinical.clinical_job",
+    "io.clinical.clinical.read_clinical",
     "io.clinical.overview.overview_job",
     "io.tables.spreadsheets.paced_sheets",
 )
-_SCORES = ("io.data_set.score_files.read_score_table", "io.data_set.score_files.score_table_job")
+_SCORES = ("io.data_set.score_files.read_score_table", "io.data_set.score_files.read_score_table")
 _RESPONSES = (
     "io.data_set.score_files.read_response_table",
-    "io.data_set.score_files.response_table_job",
+    "io.data_set.score_files.read_response_table",
 )
 
 TABLES = (

@@ -15,7 +15,7 @@ import napari_mamamia
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.files.csv_text import as_csv_text, from_csv_text, write_csv
-from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.io.tables.flat_tables import write_flat_table
 
 EVIL = (
     "=1+1",
@@ -63,7 +63,7 @@ def test_numbers_and_plain_texts_stay_as_they_are(number):
 
 
 def test_a_negative_number_is_written_as_a_number(tmp_path):
-    flat_table_job(["case_id", "change"], [("=a", -1.5)], 1, tmp_path / "t.csv")
+    write_flat_table(["case_id", "change"], [("=a", -1.5)], 1, tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text() == "case_id,change\n'=a,-1.5\n"
 
 
@@ -86,7 +86,7 @@ def test_a_clinical_table_with_formulas_in_ids_names_and_cells_comes_back(suffix
 
 def test_a_flat_workbook_holds_texts_and_no_formula(tmp_path):
     path = tmp_path / "t.xlsx"
-    flat_table_job(["=name", "n"], [(text, -1.5) for text in EVIL], len(EVIL), path)
+    write_flat_table(["=name", "n"], [(text, -1.5) for text in EVIL], len(EVIL), path)
     sheet = openpyxl.load_workbook(path).active
     assert [row[0].value for row in sheet.iter_rows(min_row=2)] == list(EVIL)
     assert "f" not in {cell.data_type for row in sheet.iter_rows() for cell in row}

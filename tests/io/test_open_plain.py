@@ -12,7 +12,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
 from napari_mamamia.io.files.chained_lines import line_at, scan_chained_lines
 from napari_mamamia.io.files.checked_lines import scan_checked_lines
-from napari_mamamia.io.files.checksums import sha256_job, sha256_of
+from napari_mamamia.io.files.checksums import sha256_of, sha256_of_large
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.segmentation.model.recipe import read_recipe
@@ -77,7 +77,7 @@ READERS = {
     "line": lambda path: line_at(path, 0),
     "results": lambda path: list(scan_checked_lines(path)),
     "checksum": sha256_of,
-    "checksum by steps": lambda path: list(Stepped(sha256_job, path)),
+    "checksum by steps": lambda path: list(Stepped(sha256_of_large, path)),
     "scores": read_case_scores,
     "dicom": read_slices,
     "json": read_json,

@@ -22,7 +22,7 @@ from napari_mamamia.kinetics.timing import (
 )
 from napari_mamamia.kinetics.voxel_maps import (
     KineticMap,
-    map_job,
+    compute_map,
     peak_enhancement,
     percent_enhancement,
     signal_enhancement_ratio,
@@ -162,7 +162,7 @@ def test_every_map_equals_a_slow_loop_over_voxels(dtype):
     }
     for kind, (slow, fast) in plain.items():
         np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-4, err_msg=kind)
-        np.testing.assert_array_equal(map_job(signal, kind, choice), fast)
+        np.testing.assert_array_equal(compute_map(signal, kind, choice), fast)
 
 
 @pytest.mark.parametrize("kind", list(KineticMap))
@@ -172,7 +172,7 @@ def test_the_job_of_a_map_counts_planes_in_order_and_ends_at_its_total(kind):
     signal[0], signal[1], signal[2] = 100, 220, 200
     seen = []
     with listening(seen.append):
-        result = map_job(signal, kind, choose_phases((0, 150, 450)), times_s=(0, 150, 450))
+        result = compute_map(signal, kind, choose_phases((0, 150, 450)), times_s=(0, 150, 450))
     done = [progress.done for progress in seen]
     assert len(done) >= 3
     assert done == sorted(done)
@@ -193,11 +193,15 @@ def test_the_job_of_a_map_counts_planes_in_order_and_ends_at_its_total(kind):
 
 def test_the_ratio_without_a_late_phase_is_an_error_with_the_reason():
     with pytest.raises(CaseError, match="no phase after the early one"):
-        map_job(np.ones((2, 1, 1, 1)), KineticMap.SIGNAL_ENHANCEMENT_RATIO, choose_phases((0, 150)))
+        compute_map(
+            np.ones((2, 1, 1, 1)), KineticMap.SIGNAL_ENHANCEMENT_RATIO, choose_phases((0, 150))
+        )
 
 
 def test_a_job_of_a_map_can_be_closed_on_its_way():
-    job = Stepped(map_job, np.ones((2, 4, 2, 2)), KineticMap.SUBTRACTION, choose_phases((0, 150)))
+    job = Stepped(
+        compute_map, np.ones((2, 4, 2, 2)), KineticMap.SUBTRACTION, choose_phases((0, 150))
+    )
     next(job)
     job.close()
 

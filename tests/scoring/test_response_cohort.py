@@ -19,6 +19,11 @@ NAN = float("nan")
 PROFILES = ("clinical", "official-code", "paper")
 
 
+def score_of_cohort(predictions, cohort, rules, weight_of_fairness=None):
+    groupings = group_cases(predictions.case_ids, cohort, rules) if cohort else ()
+    return score_response(predictions, groupings, rules, weight_of_fairness)
+
+
 def drawn(cohort: Cohort, seed: int = 0) -> ResponsePredictions:
     rng = np.random.default_rng(seed)
     score = np.round(rng.random(len(cohort.records)), 2)
@@ -46,7 +51,7 @@ def test_the_numbers_of_a_model_by_hand():
     # even cases: responders C0, C2 found, others C4, C6: one false alarm; odd: 1 of 2, none
     said = dict(zip(("C0", "C1", "C2", "C3", "C4", "C5", "C6", "C7"), (1, 1, 1, 0, 1, 0, 0, 0)))  # noqa: B905
     rows = [(case_id, pcr, NAN) for case_id, pcr in said.items()]
-    found = score_response(
+    found = score_of_cohort(
         ResponsePredictions.of(rows, small_cohort()), small_cohort(), rules_of("clinical")
     )
     assert found.balanced_accuracy == 0.75
@@ -63,7 +68,7 @@ def test_the_numbers_of_a_model_by_hand():
 def test_constant_predictions_are_refused():
     rows = [(f"C{i}", 0, i / 10) for i in range(8)]
     predictions = ResponsePredictions.of(rows, small_cohort())
-    found = score_response(predictions, small_cohort(), rules_of("clinical"))
+    found = score_of_cohort(predictions, small_cohort(), rules_of("clinical"))
     assert "refuses constant predictions" in found.refused
     assert found.reason == found.refused
     assert np.isnan([found.balanced_accuracy, found.fairness, found.ranking_score]).all()
@@ -75,11 +80,11 @@ def test_cases_with_unknown_pcr_count_as_the_profile_says():
     cohort = Cohort((*cohort.records[:-1], replace(cohort.records[-1], pcr=None)))
     rows = [(f"C{i}", int(i < 4 or i == 7), 0.5) for i in range(8)]
     predictions = ResponsePredictions.of(rows, cohort)
-    clinical = score_response(predictions, cohort, rules_of("clinical"))
+    clinical = score_of_cohort(predictions, cohort, rules_of("clinical"))
     assert (clinical.balanced_accuracy, clinical.n_scored) == (1.0, 7)
     assert clinical.without_label == ("C7",)
     assert clinical.notes == ("pcr is unknown for 1 of 8 cases: left out",)
-    official = score_response(predictions, cohort, rules_of("official-code"))
+    official = score_of_cohort(predictions, cohort, rules_of("official-code"))
     assert (official.balanced_accuracy, official.n_scored) == (0.875, 8)
     assert "where the script stops" in official.notes[0]
     assert [v.odds.variables[1].disparity for v in (official, clinical)] == [0.0, 0.0]
@@ -87,7 +92,7 @@ def test_cases_with_unknown_pcr_count_as_the_profile_says():
 
 def test_one_class_has_no_balanced_accuracy_and_a_reason():
     cohort = Cohort(tuple(replace(r, pcr=False) for r in small_cohort().records))
-    found = score_response(drawn(cohort), cohort, rules_of("clinical"))
+    found = score_of_cohort(drawn(cohort), cohort, rules_of("clinical"))
     assert np.isnan(found.ranking_score)
     assert "needs responders and non-responders" in found.reason
     assert "no group of age has responders" in found.reason
@@ -97,15 +102,15 @@ def test_one_class_has_no_balanced_accuracy_and_a_reason():
 
 def test_an_unknown_clinical_table_leaves_fairness_undefined():
     cohort = small_cohort()
-    found = score_response(drawn(cohort), None, rules_of("clinical"))
+    found = score_of_cohort(drawn(cohort), None, rules_of("clinical"))
     assert found.reason == "there is no clinical table to make groups from"
     assert not np.isnan(found.balanced_accuracy)
-    only = score_response(drawn(cohort), None, rules_of("clinical"), weight_of_fairness=0)
+    only = score_of_cohort(drawn(cohort), None, rules_of("clinical"), weight_of_fairness=0)
     assert only.ranking_score == only.balanced_accuracy
 
 
 def test_no_predictions_at_all_give_reasons_and_no_error():
-    found = score_response(ResponsePredictions.of([], small_cohort()), None, rules_of("clinical"))
+    found = score_of_cohort(ResponsePredictions.of([], small_cohort()), None, rules_of("clinical"))
     assert np.isnan([found.balanced_accuracy, found.discrimination.auc, found.chance.p_value]).all()
     assert "needs responders" in found.reason
 
@@ -114,7 +119,7 @@ def test_scores_are_judged_where_there_is_one(random_cohort):
     cohort = random_cohort(80, 1)
     full = drawn(cohort, 2)
     score = np.where(np.arange(80) < 20, NAN, full.score)
-    found = score_response(replace(full, score=score), cohort, rules_of("paper")).discrimination
+    found = score_of_cohort(replace(full, score=score), cohort, rules_of("paper")).discrimination
     assert found.n == found.calibration.n == 60
     assert found.auc == auc(full.label[20:], full.score[20:])
     assert found.average_precision == average_precision(full.label[20:], full.score[20:])
@@ -139,7 +144,7 @@ def test_the_bootstrap_equals_a_plain_loop_over_the_same_resamples(random_cohort
             Grouping(g.variable, g.labels, g.codes[chosen], (), g.empty_groups) for g in groupings
         ]
         odds = equalised_odds(again, regrouped, rules)
-        balanced = score_response(again, None, rules).balanced_accuracy
+        balanced = score_of_cohort(again, None, rules).balanced_accuracy
         expected = [
             balanced,
             *(v.disparity for v in odds.variables),
@@ -155,7 +160,7 @@ def test_estimates_equal_direct_computation(random_cohort):
     predictions = drawn(cohort, 6)
     groupings = group_cases(predictions.case_ids, cohort, rules)
     found = bootstrap_response(predictions, groupings, rules, 0.5, n_resamples=5)
-    direct = score_response(predictions, cohort, rules)
+    direct = score_of_cohort(predictions, cohort, rules)
     numbers = dict(zip(found.names, found.estimates, strict=True))
     assert numbers["balanced_accuracy"] == pytest.approx(direct.balanced_accuracy, abs=1e-12)
     assert numbers["disparity"] == pytest.approx(direct.odds.raw, abs=1e-12)

@@ -8,7 +8,7 @@ import numpy as np
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, listening
-from napari_mamamia.segmentation.kinetic.breast import breast_job, breast_mask, find_breast_job
+from napari_mamamia.segmentation.kinetic.breast import breast_mask, find_breast
 from napari_mamamia.segmentation.kinetic.pooling import pooled
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.kinds import ModelKind
@@ -33,9 +33,9 @@ def body():
 
 def test_the_job_averages_looks_and_spreads_as_done_step_by_step():
     volume = body()
-    found = breast_job(volume, GRID)
+    found = breast_mask(volume, GRID)
     small = pooled(volume, (1, 1, 1))  # 1.5 mm is finer than 2 mm, but two of them are not
-    region = find_breast_job(small, (5.0, 1.5, 1.5))
+    region = find_breast(small, (5.0, 1.5, 1.5))
     assert 0.02 < region.breast.mean() < 0.5
     assert np.array_equal(found.array, region.breast)
     assert found.notes == region.notes
@@ -45,7 +45,7 @@ def test_the_job_averages_looks_and_spreads_as_done_step_by_step():
 def test_it_says_how_far_it_is_in_many_steps():
     seen = []
     with listening(seen.append):
-        breast_job(body(), GRID)
+        breast_mask(body(), GRID)
     shares = [step.fraction for step in seen]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)

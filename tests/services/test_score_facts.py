@@ -11,7 +11,7 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
-from napari_mamamia.io.tables.tables import case_scores_job, read_case_scores, write_case_scores
+from napari_mamamia.io.tables.tables import read_case_scores, write_case_scores
 from napari_mamamia.io.workspace.provenance import write_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
@@ -172,7 +172,7 @@ def test_a_table_of_texts_that_spreadsheets_misread_comes_back_from_xlsx(tmp_pat
 @pytest.mark.parametrize("suffix", ["csv", "xlsx", "parquet"])
 def test_a_table_that_is_cancelled_leaves_no_file(tmp_path, suffix):
     rows = [CaseScore(str(k), ScoreStatus.OK) for k in range(30_000)]
-    job = Stepped(case_scores_job, rows, tmp_path / f"s.{suffix}")
+    job = Stepped(write_case_scores, rows, tmp_path / f"s.{suffix}")
     next(job)
     job.close()
     assert list(tmp_path.iterdir()) == []

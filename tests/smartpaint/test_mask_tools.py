@@ -12,11 +12,11 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.smartpaint.mask_tools import (
-    as_job,
     fill_holes,
     keep_largest,
     margin,
     remove_small,
+    run_tool,
     smooth,
 )
 from napari_mamamia.smartpaint.slice_interpolation import interpolate_slices
@@ -330,6 +330,6 @@ def test_a_tool_runs_as_a_job():
     mask[1, 1, 1] = False
     seen = []
     with listening(seen.append):
-        change = as_job("Filling holes", lambda: fill_holes(mask, grid_of(mask)))
+        change = run_tool("Filling holes", lambda: fill_holes(mask, grid_of(mask)))
     assert after(mask, change).all()
     assert (seen[0].done, seen[-1].fraction, seen[0].text) == (0, 1.0, "Filling holes")

@@ -29,11 +29,11 @@ class MapRecipe:
     dtype: type[Any] = np.float32
 
     def compute(self, signal: NDArray[Any]) -> NDArray[Any]:
-        """Return the whole map; errors as `job`."""
+        """Return the whole map; errors as `fill`."""
         with listening(None):
-            return self.job(signal)
+            return self.fill(signal)
 
-    def job(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
+    def fill(self, signal: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
         """Fill `out` (made if None); progress counts the first spatial axis.
 
         Raises

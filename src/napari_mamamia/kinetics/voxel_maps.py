@@ -22,7 +22,7 @@ from napari_mamamia.kinetics.timing import PhaseChoice
 
 
 class KineticMap(StrEnum):
-    """The maps that `map_job` computes over a whole volume, named as users read them."""
+    """The maps that `compute_map` computes over a whole volume, named as users read them."""
 
     SUBTRACTION = "subtraction"
     PERCENT_ENHANCEMENT = "percent enhancement"
@@ -36,17 +36,14 @@ class KineticMap(StrEnum):
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
     """Return phase `later` minus phase `earlier`, signed, in the signal's own unit.
 
+    Progress counts planes.
+
     Examples
     --------
-    >>> subtraction(np.array([[300], [100]], dtype=np.uint16), later=1)
-    array([-200.], dtype=float32)
+    >>> subtraction(np.array([[[[300]]], [[[100]]]], dtype=np.uint16), later=1)
+    array([[[-200.]]], dtype=float32)
     """
-    return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).compute(signal)
-
-
-def subtraction_job(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
-    """Compute `subtraction` of a whole volume; progress counts planes."""
-    return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).job(signal)
+    return MapRecipe(map_formulas.difference(later, earlier), (later, earlier)).fill(signal)
 
 
 def percent_enhancement(
@@ -193,7 +190,7 @@ def curve_types(
     return MapRecipe(formula, (0, initial, delayed), dtype=np.uint8).compute(signal)
 
 
-def map_job(
+def compute_map(
     signal: NDArray[Any],
     kind: KineticMap,
     choice: PhaseChoice,
@@ -215,7 +212,7 @@ def map_job(
     CaseError
         As `map_recipe`.
     """
-    return map_recipe(kind, choice, times_s=times_s, eps=eps).job(signal)
+    return map_recipe(kind, choice, times_s=times_s, eps=eps).fill(signal)
 
 
 def map_recipe(

@@ -11,7 +11,7 @@ Shape::
     make_phantoms        -> DataSet               phantoms
 
 Flow: a function checks what it was given (`arguments`), asks the same service as the window and
-the command line, and `progress.drive`, the one place that drives a job, shows how far it is. The
+the command line, and `progress.drive`, the one place that runs long work, shows how far it is. The
 record that comes back holds what the service found and makes pandas tables of it when asked.
 
 What is public is the list in ``napari_mamamia/__init__.py`` (each name is imported when it is asked

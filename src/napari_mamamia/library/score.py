@@ -11,7 +11,7 @@ from napari_mamamia.core.errors import ArgumentError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, label_array, mask_in
 from napari_mamamia.io.data_set.layout import find_masks
-from napari_mamamia.io.data_set.score_files import score_table_job
+from napari_mamamia.io.data_set.score_files import read_score_table
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.library.arguments import PathLike, columns_of, path_of, place_of, table_file
@@ -172,7 +172,7 @@ def score_table(
     with table_file(clinical, "clinical") as known, table_file(table, "scores") as given:
         settings = _settings(known, columns, profile, None, bootstrap, seed, None)
         path = path_of(given, "a table of scores")
-        read = drive(partial(score_table_job, path), progress)
+        read = drive(partial(read_score_table, path), progress)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
     model = drive(partial(score_rows, name or path.stem, read, settings, cohort), progress)
     source = ScoreSource("score-table", table_parameters(path, settings))

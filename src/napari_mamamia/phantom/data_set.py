@@ -180,7 +180,7 @@ def write_data_set(
     The folder gets ``images``, ``segmentations/expert`` (the truth), ``segmentations/automatic``
     (a degraded truth, for three cases in four), ``patient_info_files``,
     ``clinical_and_imaging_info.xlsx`` and ``train_test_splits.csv``. It appears under its name when
-    it is complete; a cancelled or failed job leaves nothing.
+    it is complete; cancelled or failed work leaves nothing.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ Change = tuple[Box, Bools]
 """A box and the new mask in it; the empty box where nothing changes."""
 
 
-def as_job(text: str, tool: Callable[[], Change]) -> Change:
+def run_tool(text: str, tool: Callable[[], Change]) -> Change:
     """Run a tool and say `text` meanwhile.
 
     The tools spend their time in compiled code that other threads run beside; a running tool cannot
@@ -42,7 +42,7 @@ def as_job(text: str, tool: Callable[[], Change]) -> Change:
 
     Examples
     --------
-    A job for a worker thread: ``as_job("Filling holes", lambda: fill_holes(mask, grid))``.
+    For a worker thread: ``run_tool("Filling holes", lambda: fill_holes(mask, grid))``.
     """
     report_progress(0, 1, text)
     change = tool()

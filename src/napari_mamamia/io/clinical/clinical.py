@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import listening, paced, report_progress
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
     COLUMNS,
@@ -31,13 +31,6 @@ numbers of phases, more are milliseconds."""
 
 @reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
 def read_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
-    """Return what `clinical_job` finds."""
-    with listening(None):
-        return clinical_job(path, choice)
-
-
-@reads("a readable clinical table", "save it again as .xlsx or CSV UTF-8")
-def clinical_job(path: Path, choice: ColumnChoice = BY_NAME) -> Cohort:
     """Return the cases of a clinical table.
 
     Of an .xlsx or .ods file the first sheet with a column ``patient_id`` or ``case_id`` counts; a

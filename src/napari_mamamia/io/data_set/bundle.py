@@ -10,7 +10,7 @@ import numpy as np
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
-from napari_mamamia.io.files.checksums import sha256_job
+from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.files.foreign import explained, reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import write_json
@@ -105,10 +105,10 @@ def describe_file(
 ) -> BundleFile:
     """Return the record of a file that lies in the bundle `root`."""
     with listening(None):
-        return describe_file_job(root, path, kind, case_id=case_id, masks=masks, grid=grid)
+        return describe_large_file(root, path, kind, case_id=case_id, masks=masks, grid=grid)
 
 
-def describe_file_job(
+def describe_large_file(
     root: Path,
     path: Path,
     kind: str,
@@ -120,7 +120,7 @@ def describe_file_job(
     """Return the same: the checksum of a volume takes its time."""
     place = None if grid is None else Place.of(grid)
     name = path.relative_to(root).as_posix()
-    digest = sha256_job(path)
+    digest = sha256_of_large(path)
     return BundleFile(name, kind, digest, path.stat().st_size, case_id, masks, place)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice, columns_for
 from napari_mamamia.io.data_set.layout import CLINICAL_NAMES, NEW_CLINICAL_NAME
@@ -150,7 +151,7 @@ def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice =
 
     The table in the data set's root counts; without one a .csv file is made. A row that is there
     already is completed: values that it has are never changed, and columns that it lacks are added.
-    The table is read and written while no other import does; the job waits for its turn. `columns`
+    The table is read and written while no other import does; it waits for its turn. `columns`
     are those that the user fixed, which keep their names.
 
     Raises
@@ -198,7 +199,8 @@ def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
             f"expected a clinical table that takes another row, but {path} is .ods, which is only "
             "read: save it as .xlsx or .csv instead"
         )
-    cohort = read_clinical(path, columns)
+    with listening(None):
+        cohort = read_clinical(path, columns)
     if cohort.refused:
         raise FormatError(
             f"expected a clinical table without faults at {path}, but row {cohort.refused[0].row} "

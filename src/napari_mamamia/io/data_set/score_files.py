@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import listening, paced, report_progress
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.rules import is_missing, parse_id, parse_pcr
 from napari_mamamia.io.files.file_names import case_key
@@ -60,13 +60,6 @@ class ReadRows(Generic[T]):
 
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
-    """Return what `score_table_job` finds."""
-    with listening(None):
-        return score_table_job(path)
-
-
-@reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
-def score_table_job(path: Path) -> ReadRows[ScoreRow]:
     """Return the columns case_id (or patient_id), dsc and norm_hd of a table.
 
     The table is .csv or .xlsx.
@@ -93,13 +86,6 @@ def score_table_job(path: Path) -> ReadRows[ScoreRow]:
 
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
 def read_response_table(path: Path) -> ReadRows[ResponseRow]:
-    """Return what `response_table_job` finds."""
-    with listening(None):
-        return response_table_job(path)
-
-
-@reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
-def response_table_job(path: Path) -> ReadRows[ResponseRow]:
     """Return the columns case_id (or patient_id), pcr and score of a table.
 
     The table is .csv or .xlsx.

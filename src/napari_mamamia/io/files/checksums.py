@@ -27,7 +27,7 @@ def sha256_of(path: Path) -> str:
         raise _unreadable(path, error) from error
 
 
-def sha256_job(path: Path) -> str:
+def sha256_of_large(path: Path) -> str:
     """Return the same, for files that take longer; raises as `sha256_of`."""
     report_progress(0, 1, f"Checksum of {path.name}")
     digest = hashlib.sha256()

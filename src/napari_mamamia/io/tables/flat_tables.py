@@ -17,7 +17,7 @@ _LINE_END: Final = "\n"
 Cell = str | float
 
 
-def flat_table_job(
+def write_flat_table(
     columns: Sequence[str],
     rows: Iterable[Sequence[Cell]],
     n_rows: int,
@@ -30,7 +30,7 @@ def flat_table_job(
 
     Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
     infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's. Nothing
-    stays of a job that is closed before its end.
+    stays of work that is cancelled.
 
     Raises
     ------

@@ -15,12 +15,12 @@ import numpy as np
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.names import readable_name
-from napari_mamamia.core.progress import listening, report_progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.io.tables.flat_tables import write_flat_table
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
 _TEXTS: Final = frozenset({"case_id", "status", "device", "tags", "profile", "warning", "reason"})
@@ -31,18 +31,12 @@ _LATER: Final = frozenset(
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
-    """Do what `case_scores_job` does, to its end."""
-    with listening(None):
-        case_scores_job(rows, path, overwrite=overwrite)
-
-
-def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
     """Write one row for each case; the columns are the fields of `CaseScore`.
 
     The suffix says how: ``.csv``, ``.xlsx`` (one sheet "case_scores"; characters that spreadsheets
     refuse become "?") or ``.parquet`` (texts and float64). Numbers have as many digits as it takes
-    to read back the same. nan and infinite values are empty cells. Nothing stays of a job that is
-    closed before its end.
+    to read back the same. nan and infinite values are empty cells. Nothing stays of work that is
+    cancelled.
 
     Raises
     ------
@@ -57,7 +51,7 @@ def case_scores_job(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = 
     if suffix == ".parquet":
         return _write_parquet(rows, path, overwrite)
     if suffix in (".csv", ".xlsx"):
-        return flat_table_job(
+        return write_flat_table(
             _COLUMNS, map(_row, rows), len(rows), path, name="case_scores", overwrite=overwrite
         )
     raise FormatError(

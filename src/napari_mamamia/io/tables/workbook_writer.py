@@ -62,8 +62,8 @@ def write_workbook(
     """Write rows as the only sheet of an .xlsx file; nan is an empty cell.
 
     Numbers have as many digits as it takes to read back the same. Characters that spreadsheets
-    refuse become "?"; a text that starts with = is no formula. Nothing stays of a job that is
-    closed before its end.
+    refuse become "?"; a text that starts with = is no formula. Nothing stays of work that is
+    cancelled.
 
     Raises
     ------

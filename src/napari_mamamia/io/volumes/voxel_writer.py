@@ -114,7 +114,7 @@ _Steps: TypeAlias = Generator[int, None, int]
 _BUFFER_BYTES: Final = 1 << 20
 _YIELD_SECONDS: Final = 0.05
 _SLOW_BYTES: Final = 1 << 23
-"""From this size on a file is forced to the disk in a thread, while the job goes on to answer."""
+"""From this size on a file is forced to the disk in a thread, while progress is told."""
 
 
 class Planes(Protocol):
@@ -185,8 +185,7 @@ def save_volume(
 ) -> None:
     """Write `content`, read it back, compare, and only then give it its name.
 
-    Progress counts planes. A job that is closed before its end leaves an older file as it was, and
-    no other.
+    Progress counts planes. Work that is cancelled leaves an older file as it was, and no other.
 
     Compressed blocks are inflated and compared with the voxels while they are written; then the
     file's checksum is compared with that of the bytes written, and its header with what it must

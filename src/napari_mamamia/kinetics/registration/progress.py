@@ -1,4 +1,4 @@
-"""Steps of a registration as parts of one job: in a thread, and as a share of the whole."""
+"""Long work of SimpleITK in a thread, which says how far it is and can be stopped."""
 
 import threading
 from collections.abc import Callable

@@ -114,8 +114,8 @@ def register_phases(
     are not touched. Whole numbers are rounded and kept within their type.
 
     Two runs give the same voxels, on however many cores: samples are drawn with a fixed seed and
-    summed in one order. The search takes one core. It is done in a thread; closed before its end,
-    the job stops at the optimiser's next step, and nothing is left of it.
+    summed in one order. The search takes one core. It is done in a thread; cancelled
+    before its end, it stops at the optimiser's next step, and nothing is left of it.
 
     Parameters
     ----------

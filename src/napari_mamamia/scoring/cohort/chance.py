@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import listening, report_progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.statistics.auc import auc
 from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import row_blocks
@@ -52,18 +52,6 @@ def balanced_accuracy_against_chance(
     n_classifiers: int = N_CLASSIFIERS,
     seed: int = SEED,
 ) -> ChanceTest:
-    """Return what `balanced_accuracy_against_chance_job` finds."""
-    with listening(None):
-        return balanced_accuracy_against_chance_job(label, predicted, rate, n_classifiers, seed)
-
-
-def balanced_accuracy_against_chance_job(
-    label: NDArray[np.float64],
-    predicted: NDArray[np.float64],
-    rate: float = 0.5,
-    n_classifiers: int = N_CLASSIFIERS,
-    seed: int = SEED,
-) -> ChanceTest:
     """Test balanced accuracy against classifiers that say 1 at `rate`.
 
     `label` and `predicted` are (n,), 0 and 1. With one class only the result is nan.
@@ -81,17 +69,6 @@ def balanced_accuracy_against_chance_job(
 
 
 def auc_against_chance(
-    label: NDArray[np.float64],
-    score: NDArray[np.float64],
-    n_classifiers: int = N_CLASSIFIERS,
-    seed: int = SEED,
-) -> ChanceTest:
-    """Return what `auc_against_chance_job` finds."""
-    with listening(None):
-        return auc_against_chance_job(label, score, n_classifiers, seed)
-
-
-def auc_against_chance_job(
     label: NDArray[np.float64],
     score: NDArray[np.float64],
     n_classifiers: int = N_CLASSIFIERS,

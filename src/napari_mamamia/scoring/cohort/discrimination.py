@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import listening
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.statistics.auc import (
     auc,
@@ -13,7 +12,7 @@ from napari_mamamia.scoring.statistics.auc import (
     weighted_auc,
     weighted_average_precision,
 )
-from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_job
+from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap
 from napari_mamamia.scoring.statistics.calibration import Calibration, calibration
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
@@ -49,14 +48,6 @@ def discrimination(predictions: ResponsePredictions) -> Discrimination:
 def bootstrap_discrimination(
     predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
 ) -> Bootstrap:
-    """Return what `bootstrap_discrimination_job` finds."""
-    with listening(None):
-        return bootstrap_discrimination_job(predictions, n_resamples, seed)
-
-
-def bootstrap_discrimination_job(
-    predictions: ResponsePredictions, n_resamples: int = N_RESAMPLES, seed: int = SEED
-) -> Bootstrap:
     """Return resampled values of auc and average_precision.
 
     Over the cases that have both a label and a score.
@@ -73,7 +64,7 @@ def bootstrap_discrimination_job(
         return np.stack([number(weights, label, score) for number in both], axis=1)
 
     names = ("auc", "average_precision")
-    return bootstrap_job(names, numbers, len(label), None, n_resamples, seed)
+    return bootstrap(names, numbers, len(label), None, n_resamples, seed)
 
 
 def _scored(

@@ -82,12 +82,12 @@ def group_cases_job(
     """
     ages = tuple(group.label for group in rules.age_groups)
     empty = rules.empty_age_groups
-    found = group_each_job("age", ages, case_ids, cohort, _age_rule(rules), empty)
+    found = group_each("age", ages, case_ids, cohort, _age_rule(rules), empty)
     menopause, density = rules.menopause_groups, rules.density_groups
-    by_menopause = group_each_job(
+    by_menopause = group_each(
         "menopausal_status", menopause, case_ids, cohort, _menopause_rule(rules)
     )
-    by_density = group_each_job("breast_density", density, case_ids, cohort, _density_rule(rules))
+    by_density = group_each("breast_density", density, case_ids, cohort, _density_rule(rules))
     return found, by_menopause, by_density
 
 
@@ -95,7 +95,7 @@ Found = str | Unassigned
 """The label of a case's group, or the reason why it has none."""
 
 
-def group_each_job(
+def group_each(
     variable: str,
     labels: Sequence[str],
     case_ids: Sequence[str],

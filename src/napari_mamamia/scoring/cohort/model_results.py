@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.scoring.cohort.chance import auc_against_chance_job
+from napari_mamamia.scoring.cohort.chance import auc_against_chance
 from napari_mamamia.scoring.cohort.comparison import (
     NamedScores,
     PairedComparison,
@@ -22,16 +22,16 @@ from napari_mamamia.scoring.cohort.composites import (
     ScoredModel,
     composite_results,
 )
-from napari_mamamia.scoring.cohort.discrimination import bootstrap_discrimination_job
+from napari_mamamia.scoring.cohort.discrimination import bootstrap_discrimination
 from napari_mamamia.scoring.cohort.fairness import group_table
 from napari_mamamia.scoring.cohort.group_rules import GroupRules
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.cohort.permutation import (
-    permute_odds_groups_job,
-    permute_segmentation_groups_job,
+    permute_odds_groups,
+    permute_segmentation_groups,
 )
 from napari_mamamia.scoring.cohort.ranking import ModelScore, ranks, sweep_weights
-from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response_job, score_response_job
+from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response, score_response
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
@@ -43,7 +43,7 @@ from napari_mamamia.scoring.cohort.results import (
     Stratum,
 )
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
-    bootstrap_segmentation_job,
+    bootstrap_segmentation,
     score_groups,
 )
 from napari_mamamia.scoring.cohort.strata import (
@@ -107,9 +107,9 @@ def segmentation_result(
     intervals: tuple[Interval, ...] = ()
     if ids and resampling.n_resamples:
         n, seed = resampling.n_resamples, resampling.seed
-        job = bootstrap_segmentation_job(scores, groupings, weight, n, seed)
+        job = bootstrap_segmentation(scores, groupings, weight, n, seed)
         intervals = _all_intervals(job)
-    tests = permute_segmentation_groups_job(scores, groupings, seed=resampling.seed)
+    tests = permute_segmentation_groups(scores, groupings, seed=resampling.seed)
     strata = _strata(ids, cohort, sizes)
     reported = []
     for grouping in strata:
@@ -132,19 +132,19 @@ def response_result(
     """
     ids = predictions.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
-    found = score_response_job(predictions, groupings, rules)
+    found = score_response(predictions, groupings, rules)
     scored = ~(np.isnan(predictions.label) | np.isnan(predictions.score))
     label, score = predictions.label[scored], predictions.score[scored]
     n, seed = resampling.n_resamples, resampling.seed
     intervals: tuple[Interval, ...] = ()
     if n and ids and not found.refused:
         weight = found.weight_of_fairness
-        job = bootstrap_response_job(predictions, groupings, rules, weight, n, seed)
+        job = bootstrap_response(predictions, groupings, rules, weight, n, seed)
         intervals += _all_intervals(job)
     if n and len(label):
-        intervals += _all_intervals(bootstrap_discrimination_job(predictions, n, seed))
-    tests = permute_odds_groups_job(predictions, groupings, rules, seed=seed)
-    by_chance = auc_against_chance_job(label, score)
+        intervals += _all_intervals(bootstrap_discrimination(predictions, n, seed))
+    tests = permute_odds_groups(predictions, groupings, rules, seed=seed)
+    by_chance = auc_against_chance(label, score)
     delong = auc_interval(label, score)
     return ResponseResult(predictions, found, groupings, intervals, tests, delong, by_chance)
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.progress import listening, report_progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.cohort.classification import outcomes, rate_gaps
 from napari_mamamia.scoring.cohort.fairness import disparity
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
@@ -49,17 +49,6 @@ def permute_segmentation_groups(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return what `permute_segmentation_groups_job` finds."""
-    with listening(None):
-        return permute_segmentation_groups_job(scores, groupings, n_permutations, seed)
-
-
-def permute_segmentation_groups_job(
-    scores: SegmentationScores,
-    groupings: Sequence[Grouping],
-    n_permutations: int = N_PERMUTATIONS,
-    seed: int = SEED,
-) -> tuple[PermutationTest, ...]:
     """Return the tests of each variable's DSC, NormHD and mean disparity.
 
     The cases that have a group of the variable exchange their groups at random, so that its groups
@@ -86,22 +75,10 @@ def permute_odds_groups(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = SEED,
 ) -> tuple[PermutationTest, ...]:
-    """Return what `permute_odds_groups_job` finds."""
-    with listening(None):
-        return permute_odds_groups_job(predictions, groupings, rules, n_permutations, seed)
-
-
-def permute_odds_groups_job(
-    predictions: ResponsePredictions,
-    groupings: Sequence[Grouping],
-    rules: GroupRules,
-    n_permutations: int = N_PERMUTATIONS,
-    seed: int = SEED,
-) -> tuple[PermutationTest, ...]:
     """Return the tests of each variable's TPR, FPR and equalised-odds disparity.
 
     Cases exchange their groups together with label and prediction, as in
-    `permute_segmentation_groups_job`.
+    `permute_segmentation_groups`.
     """
 
     def gaps(sums: NDArray[np.float64]) -> NDArray[np.float64]:

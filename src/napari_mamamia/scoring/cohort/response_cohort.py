@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import listening
-from napari_mamamia.scoring.cohort.chance import ChanceTest, balanced_accuracy_against_chance_job
+from napari_mamamia.scoring.cohort.chance import ChanceTest, balanced_accuracy_against_chance
 from napari_mamamia.scoring.cohort.classification import (
     EqualisedOdds,
     Recall,
@@ -22,10 +20,10 @@ from napari_mamamia.scoring.cohort.classification import (
 )
 from napari_mamamia.scoring.cohort.discrimination import Discrimination, discrimination
 from napari_mamamia.scoring.cohort.group_rules import GroupRules, MissingLabel
-from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.cohort.ranking import ranking_score
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
-from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums_job
+from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
 
@@ -57,18 +55,6 @@ class ResponseCohort:
 
 def score_response(
     predictions: ResponsePredictions,
-    cohort: Cohort | None,
-    rules: GroupRules,
-    weight_of_fairness: float | None = None,
-) -> ResponseCohort:
-    """Return what `score_response_job` finds for the groups of the clinical table."""
-    groupings = group_cases(predictions.case_ids, cohort, rules) if cohort else ()
-    with listening(None):
-        return score_response_job(predictions, groupings, rules, weight_of_fairness)
-
-
-def score_response_job(
-    predictions: ResponsePredictions,
     groupings: Sequence[Grouping],
     rules: GroupRules,
     weight_of_fairness: float | None = None,
@@ -86,7 +72,7 @@ def score_response_job(
     weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
     score = float(ranking_score(balanced, fairness, weight))
     known = ~np.isnan(label)
-    chance = balanced_accuracy_against_chance_job(label[known], predictions.predicted[known])
+    chance = balanced_accuracy_against_chance(label[known], predictions.predicted[known])
     return ResponseCohort(
         rules.profile,
         len(predictions.case_ids),
@@ -114,21 +100,6 @@ def bootstrap_response(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return what `bootstrap_response_job` finds."""
-    with listening(None):
-        return bootstrap_response_job(
-            predictions, groupings, rules, weight_of_fairness, n_resamples, seed
-        )
-
-
-def bootstrap_response_job(
-    predictions: ResponsePredictions,
-    groupings: Sequence[Grouping],
-    rules: GroupRules,
-    weight_of_fairness: float,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = SEED,
-) -> Bootstrap:
     """Return resampled values of the scored numbers of a model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
@@ -144,7 +115,7 @@ def bootstrap_response_job(
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _numbers(sums, groupings, rules, weight_of_fairness)
 
-    return bootstrap_sums_job(tuple(names), parts, numbers, n_resamples, seed)
+    return bootstrap_sums(tuple(names), parts, numbers, n_resamples, seed)
 
 
 def _parts(

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.progress import listening
 from napari_mamamia.scoring.cohort.fairness import Fairness, disparity, segmentation_fairness
 from napari_mamamia.scoring.cohort.group_rules import GroupRules
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
 from napari_mamamia.scoring.cohort.ranking import ranking_score
-from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums_job
+from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap_sums
 from napari_mamamia.scoring.statistics.performance import (
     Performance,
     SegmentationScores,
@@ -77,18 +76,6 @@ def bootstrap_segmentation(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return what `bootstrap_segmentation_job` finds."""
-    with listening(None):
-        return bootstrap_segmentation_job(scores, groupings, weight_of_fairness, n_resamples, seed)
-
-
-def bootstrap_segmentation_job(
-    scores: SegmentationScores,
-    groupings: Sequence[Grouping],
-    weight_of_fairness: float,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = SEED,
-) -> Bootstrap:
     """Return resampled values of all numbers of a model.
 
     The names are mean_dsc, mean_norm_hd, performance, fairness_VARIABLE for each grouping,
@@ -105,7 +92,7 @@ def bootstrap_segmentation_job(
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
         return _numbers(sums, groupings, weight_of_fairness)
 
-    return bootstrap_sums_job(tuple(names), parts, numbers, n_resamples, seed)
+    return bootstrap_sums(tuple(names), parts, numbers, n_resamples, seed)
 
 
 def _parts(scores: SegmentationScores, groupings: Sequence[Grouping]) -> NDArray[np.float64]:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.progress import listening, paced, report_progress
-from napari_mamamia.scoring.cohort.groups import Found, Grouping, Unassigned, group_each_job
+from napari_mamamia.core.progress import paced, report_progress
+from napari_mamamia.scoring.cohort.groups import Found, Grouping, Unassigned, group_each
 
 MOST_GROUPS: Final = 40
 """A column with more different values is refused: it holds numbers or names, not groups."""
@@ -29,12 +29,6 @@ _FIELDS: Final = ("dataset", "tumour_subtype", "pcr", "menopausal_status", "brea
 
 
 def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
-    """Return what `group_by_column_job` finds."""
-    with listening(None):
-        return group_by_column_job(case_ids, cohort, column)
-
-
-def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping:
     """Return the groups by the values of a column of the clinical table, in order.
 
     `column` is a field of `CaseRecord` (dataset, tumour_subtype, pcr, ...) or a further column
@@ -60,7 +54,7 @@ def group_by_column_job(case_ids: Sequence[str], cohort: Cohort, column: str) ->
 
 
 def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping | None:
-    """Do what `group_by_column_job` does; None where it would raise."""
+    """Do what `group_by_column` does; None where it would raise."""
     values = _values(case_ids, cohort, column)
     if not 0 < len(values) <= MOST_GROUPS:
         return None
@@ -156,7 +150,7 @@ def _grouped(
         cell = _cell(record, column)
         return Unassigned(record.case_id, f"{column} is missing") if cell is None else _text(cell)
 
-    return group_each_job(column, labels, case_ids, cohort, rule)
+    return group_each(column, labels, case_ids, cohort, rule)
 
 
 def _rank(counts: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:

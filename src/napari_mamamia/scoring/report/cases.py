@@ -152,12 +152,6 @@ def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
 
 
 def script_json(table: CaseTable) -> str:
-    """Return what `script_json_job` makes."""
-    with listening(None):
-        return script_json_job(table)
-
-
-def script_json_job(table: CaseTable) -> str:
     """Make the table as JSON that may stand inside a ``<script>`` element.
 
     Numbers are rounded as they are shown; unknown is null.

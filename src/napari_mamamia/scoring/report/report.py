@@ -20,7 +20,7 @@ from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.case.profiles import Profile, profile_named
 from napari_mamamia.scoring.cohort.group_rules import GroupRules, rules_of
 from napari_mamamia.scoring.cohort.results import Stratum
-from napari_mamamia.scoring.report.cases import case_table_job, script_json_job
+from napari_mamamia.scoring.report.cases import case_table_job, script_json
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, draw_here
 from napari_mamamia.scoring.report.gallery import MOST_PICTURES, CasePicture
@@ -220,7 +220,7 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
     now = Progress(total - 1, total, "Writing the table of cases")
     with _standing_at(now):
         cases = case_table_job(content.models)
-        data = script_json_job(cases)
+        data = script_json(cases)
     report_progress(total - 1, total, "Writing the report")
     page = environment.get_template("report.html.j2").render(
         content=content,

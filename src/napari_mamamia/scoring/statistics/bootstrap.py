@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from napari_mamamia.core.progress import listening, report_progress
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.statistics.resampling import (
     N_RESAMPLES,
     SEED,
@@ -125,19 +125,6 @@ def bootstrap(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return what `bootstrap_job` finds."""
-    with listening(None):
-        return bootstrap_job(names, statistic, n_cases, leave_one_out, n_resamples, seed)
-
-
-def bootstrap_job(
-    names: tuple[str, ...],
-    statistic: Statistic,
-    n_cases: int,
-    leave_one_out: NDArray[np.float64] | None = None,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = SEED,
-) -> Bootstrap:
     """Return the values of `statistic` on resamples, drawn with replacement.
 
     `leave_one_out` (n, m) saves time where it's known from sums; else it is computed from weights.
@@ -171,19 +158,7 @@ def bootstrap_sums(
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return what `bootstrap_sums_job` finds."""
-    with listening(None):
-        return bootstrap_sums_job(names, parts, numbers, n_resamples, seed)
-
-
-def bootstrap_sums_job(
-    names: tuple[str, ...],
-    parts: NDArray[np.float64],
-    numbers: Statistic,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = SEED,
-) -> Bootstrap:
-    """Return what `bootstrap_job` does for numbers that follow from sums over the cases.
+    """Return what `bootstrap` does for numbers that follow from sums over the cases.
 
     `parts` (n, k) is what each case adds to k sums, `numbers` goes from sums (b, k) to (b, m).
     """
@@ -201,7 +176,7 @@ def bootstrap_sums_job(
         report_progress(0, n_resamples, _RESAMPLING)
         left_out.append(numbers(total - parts[first : first + _ROWS]))
     without = np.concatenate(left_out) if left_out else None
-    return bootstrap_job(names, statistic, len(parts), without, n_resamples, seed)
+    return bootstrap(names, statistic, len(parts), without, n_resamples, seed)
 
 
 def _ends(

@@ -1,4 +1,4 @@
-"""MONAI's sliding window as a job: progress after every step, cancel and time limit between them.
+"""MONAI's sliding window: progress after every step, cancel and time limit between them.
 
 Windows, weights, batches and the order of sums are MONAI's, so the result is its own to the bit.
 Source: MONAI 1.6.1, inferers/utils.py, sliding_window_inference.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import listening, part, report_progress
+from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.kinetic.breast_settings import BreastSettings
 from napari_mamamia.segmentation.kinetic.pooling import (
     Factors,
@@ -195,14 +195,6 @@ class BreastMask:
 def breast_mask(
     volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
 ) -> BreastMask:
-    """Return what `breast_job` returns, in one go."""
-    with listening(None):
-        return breast_job(volume, grid, settings)
-
-
-def breast_job(
-    volume: NDArray[Any], grid: Grid, settings: BreastSettings | None = None
-) -> BreastMask:
     """Find the breasts in one ``(z, y, x)`` volume, such as phase 0.
 
     Works on axial, sagittal and coronal scans of one or two breasts: directions come from the
@@ -218,13 +210,13 @@ def breast_job(
     with part(0, _POOLED, _STEPS):
         small = pooled_job(shown, factors, _TEXT)
     with part(_POOLED, _FOUND, _STEPS):
-        region = find_breast_job(small, coarse, settings)
+        region = find_breast(small, coarse, settings)
     full = spread(region.breast, factors, shown.shape)
     report_progress(_STEPS, _STEPS, _TEXT)
     return BreastMask(np.ascontiguousarray(frame.from_display(full)), region.notes)
 
 
-def find_breast_job(
+def find_breast(
     volume: NDArray[np.float32], spacing_mm: Spacing, settings: BreastSettings | None = None
 ) -> BreastRegion:
     """Find the breast in a volume of the patient frame.

@@ -3,7 +3,7 @@
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.kinetic.breast import breast_job
+from napari_mamamia.segmentation.kinetic.breast import breast_mask
 from napari_mamamia.segmentation.model.postprocess import BreastArea, PostKind
 from napari_mamamia.segmentation.model.recipe import Recipe
 
@@ -43,7 +43,7 @@ def breast_area(
 def find_breast_area(case: Case) -> tuple[BreastArea, tuple[str, ...]]:
     """Look for the breast in phase 0, or raise `ModelError`."""
     case.require_phases(1)
-    outline = breast_job(case.signal[0], case.grid)
+    outline = breast_mask(case.signal[0], case.grid)
     around = Box.around(outline.array)
     if around.is_empty:
         raise ModelError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import part, report_progress
-from napari_mamamia.segmentation.kinetic.breast import find_breast_job
+from napari_mamamia.segmentation.kinetic.breast import find_breast
 from napari_mamamia.segmentation.kinetic.candidates import Place
 from napari_mamamia.segmentation.kinetic.enhancement import Enhancement, enhancement_job
 from napari_mamamia.segmentation.kinetic.kinetic_settings import KineticSettings
@@ -73,7 +73,7 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Search:
         pre, early = _two_phases(scan, factors)
     spacing = _coarse(scan, factors)
     with part(50, 65, 100):
-        region = find_breast_job((pre + early) / np.float32(2), spacing, settings.breast)
+        region = find_breast((pre + early) / np.float32(2), spacing, settings.breast)
     rows = np.arange(pre.shape[1])
     searched = region.inside & region.before_cut(rows, settings.behind_search_mm, spacing)
     box = Box.around(searched).grown([int(_MARGIN_MM / s) + 1 for s in spacing], pre.shape)

@@ -1,7 +1,7 @@
 """The network over a volume, tile by tile, on nnU-Net's own global grid of tiles.
 
 Tiles overlap; each is weighted by a Gaussian and added to half-precision sums, in nnU-Net's order,
-so that the sums are nnU-Net's to the bit. No thread: a closed job leaves nothing behind.
+so that the sums are nnU-Net's to the bit. No thread: cancelled work leaves nothing behind.
 Source: nnunetv2 2.8.1, inference/sliding_window_prediction.py and predict_from_raw_data.py;
 padding: acvl_utils 0.2.6, cropping_and_padding/padding.py.
 """

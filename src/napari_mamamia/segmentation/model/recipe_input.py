@@ -15,7 +15,7 @@ from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import choose_image_phases
-from napari_mamamia.kinetics.voxel_maps import KineticMap, map_job, percent_enhancement
+from napari_mamamia.kinetics.voxel_maps import KineticMap, compute_map, percent_enhancement
 from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope
@@ -228,7 +228,7 @@ def channel_image(case: Case, name: str, whole_numbers: bool = False) -> NDArray
     if name == "ser":
         choice = choose_image_phases(case)
         kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
-        ratio: NDArray[np.float32] = map_job(case.signal, kind_of_map, choice)
+        ratio: NDArray[np.float32] = compute_map(case.signal, kind_of_map, choice)
         return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)
     if name.startswith("pe"):
         phase = _phase(case, name[3:-1]) if "(" in name else 1

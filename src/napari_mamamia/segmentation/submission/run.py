@@ -177,7 +177,7 @@ def run_submission_once(
 ) -> RunOfSubmission:
     """Run a submission once on these patients; what it wrote is in work/output.
 
-    Closing the job ends the submission and everything that it started. Nothing that it wrote has
+    Cancelling ends the submission and everything that it started. Nothing that it wrote has
     been looked at: see `external_outputs`.
 
     Parameters

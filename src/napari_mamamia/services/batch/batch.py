@@ -1,6 +1,6 @@
 """Work over many cases: one case's failure costs one row, not the run.
 
-`for_each_case` runs jobs in this process, one after the other. `run_batch` runs a `CaseWork` in
+`for_each_case` works in this process, one after the other. `run_batch` runs a `CaseWork` in
 this process, in worker processes or on a cluster, and keeps each result as it comes.
 """
 
@@ -64,7 +64,7 @@ def for_each_case(case_ids: Sequence[str], work: Callable[[str], T]) -> BatchRes
             failures.append(CaseFailure(case_id, str(error)))
         except OSError as error:
             failures.append(CaseFailure(case_id, refusal_text(error)))
-        except Exception as error:  # noqa: BLE001 - as `attempt_job`, for jobs
+        except Exception as error:  # noqa: BLE001 - as `attempt`
             _log.exception("case %s failed", case_id)
             failures.append(CaseFailure(case_id, f"unexpected {type(error).__name__}: {error}"))
     report_progress(total, total, "Finished")

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.io.tables.tables import case_scores_job, read_case_scores, write_case_scores
+from napari_mamamia.io.tables.tables import read_case_scores, write_case_scores
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here, draw_now
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import CaseInputs, CaseWork
@@ -29,7 +29,7 @@ R = TypeVar("R")
 def drawing_place() -> Iterator[Draw]:
     """Give whoever draws figures: in the main thread this process, else one beside it.
 
-    A job in another thread than the main one runs for a window, which must not wait for
+    Work in another thread than the main one is done for a window, which must not wait for
     Matplotlib. The process is started with the first figure and ended with the block, whatever
     happens; it also ends by itself when this one does.
     """
@@ -55,7 +55,7 @@ def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> 
     return known[key]
 
 
-def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> None:
+def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False) -> None:
     """Write ``case_scores.parquet`` beside the same table as .csv.
 
     In another thread than the main one it is made from `csv` by a process beside this one.
@@ -69,7 +69,7 @@ def parquet_job(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = False
     """
     path = csv.with_suffix(".parquet")
     if current_thread() is main_thread():
-        case_scores_job(rows, path, overwrite=overwrite)
+        write_case_scores(rows, path, overwrite=overwrite)
         return
     if path.exists() and not overwrite:
         raise SaveConflictError(

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
@@ -129,7 +129,7 @@ def rows_of_batch(
     columns = [name for name, _ in definitions_of(row)]
     cells = [astuple(own) for own in rows]
     for suffix in (".csv", ".xlsx"):
-        flat_table_job(
+        write_flat_table(
             columns,
             cells,
             len(cells),

@@ -15,7 +15,7 @@ from napari_mamamia.io.files.checksums import sha256_of
 R = TypeVar("R")
 
 POLL_S: Final = 0.1
-"""Longest wait without a sign of life, half of what a job is allowed."""
+"""Longest wait without a sign of life, half of what long work is allowed."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class CaseWork(Generic[R]):
         Of the work, such as "score".
     function
         A function at the top of a module, called with the inputs and `settings`. It returns the
-        result, or a job for it, or raises; a `MamamiaError` becomes the reason of the case's
+        result or raises; a `MamamiaError` becomes the reason of the case's
         failure as it is.
     settings
         A frozen dataclass of plain values, everything that the result depends on besides files.

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError
-from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -183,7 +183,8 @@ def _read_cohort(data_set: DataSet, columns: ColumnChoice) -> tuple[Cohort | Non
     if path is None:
         return None, ()
     try:
-        cohort = read_clinical(path, columns)
+        with listening(None):
+            cohort = read_clinical(path, columns)
     except MamamiaError as error:
         if columns != BY_NAME:
             raise

@@ -48,7 +48,7 @@ def save_refined(
     ----------
     labels
         ``(z, y, x)``. uint8 values are written as they are, one for each structure; of any other
-        type every value above 0 becomes 1. Copied at the first step of the job, so the caller may
+        type every value above 0 becomes 1. Copied first of all, so the caller may
         go on editing.
     started_from
         What was edited, such as ``"prediction kinetic"``.

@@ -19,7 +19,7 @@ from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import FileState, Workspace
-from napari_mamamia.kinetics.voxel_maps import subtraction_job
+from napari_mamamia.kinetics.voxel_maps import subtraction
 from napari_mamamia.scoring.case.pair import foreground_volume_mm3
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import score_label_maps
@@ -204,7 +204,7 @@ def subtract_phases(case: Case, phase: int, minus: int = 0) -> Difference:
 
     The range starts at 0: what does not enhance is black.
     """
-    array = subtraction_job(case.signal, phase, minus)
+    array = subtraction(case.signal, phase, minus)
     _, bright = display_range(array)
     return Difference(phase, array, (0.0, max(bright, 1.0)), minus)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.errors import SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
-from napari_mamamia.io.data_set.bundle import BundleFile, describe_file_job
+from napari_mamamia.io.data_set.bundle import BundleFile, describe_large_file
 from napari_mamamia.io.data_set.volumes import write_volume_job
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
@@ -59,7 +59,7 @@ class CaseWriter:
 
     def _recorded(self, path: Path, kind: str, masks: str, grid: Grid | None) -> None:
         self.files.append(
-            describe_file_job(self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid)
+            describe_large_file(self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid)
         )
 
 

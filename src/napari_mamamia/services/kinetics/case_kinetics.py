@@ -15,6 +15,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import listening
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.kinetics.background import (
     BackgroundEnhancement,
@@ -78,7 +79,8 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     if not lesion.any():
         return None, "the mask is empty"
     frame = case.grid.display_frame("axial")
-    found = breast_mask(case.signal[0], case.grid, _NO_MUSCLE)
+    with listening(None):
+        found = breast_mask(case.signal[0], case.grid, _NO_MUSCLE)
     shown = frame.to_display(found.array)
     step = frame.per_axis(case.grid.spacing_mm)[2]
     profile = np.count_nonzero(shown, axis=(0, 1)).astype(np.float64)

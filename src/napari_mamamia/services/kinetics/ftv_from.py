@@ -21,7 +21,7 @@ from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
 from napari_mamamia.io.dicom.files import dicom_files
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.seg.ucsf import UcsfAnalysis, is_segmentation, read_ucsf_seg
-from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import PhaseChoice, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
@@ -151,7 +151,7 @@ def ftv_from_segs(
     columns = [column.name for column in fields(FtvFromRow)]
     overwrite = existing is not Existing.REFUSE
     cells = [astuple(row) for row in rows]
-    flat_table_job(columns, cells, len(cells), out / TABLE, overwrite=overwrite)
+    write_flat_table(columns, cells, len(cells), out / TABLE, overwrite=overwrite)
     return FtvFromSummary(tuple(rows), tuple(failures), out / TABLE)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.kinetics.repeated_pre import with_pre
@@ -157,7 +157,7 @@ def _parameters(
 
 def _write_curves(rows: tuple[KineticRow, ...], out: Path, *, overwrite: bool) -> None:
     curves = [line for row in rows for line in _curve_rows(row)]
-    flat_table_job(_CURVE_COLUMNS, curves, len(curves), out / CURVES, overwrite=overwrite)
+    write_flat_table(_CURVE_COLUMNS, curves, len(curves), out / CURVES, overwrite=overwrite)
     _draw(rows, out / FIGURES, overwrite)
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.progress import report_progress
-from napari_mamamia.io.tables.flat_tables import flat_table_job
+from napari_mamamia.core.progress import listening, report_progress
+from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.kinetics.contrast_curve import (
     ContrastCurve,
     patch_curve,
@@ -124,8 +124,8 @@ def fill_plane(shown: ShownMap, case: Case, axis: int, index: int) -> None:
         return
     at: list[slice] = [slice(None)] * 3
     at[axis] = slice(index, index + 1)
-    for _ in shown.recipe.job(case.signal[:, *at], shown.array[tuple(at)]):
-        pass
+    with listening(None):
+        shown.recipe.fill(case.signal[:, *at], shown.array[tuple(at)])
 
 
 def fill_map(shown: ShownMap, case: Case) -> ShownMap:
@@ -133,7 +133,7 @@ def fill_map(shown: ShownMap, case: Case) -> ShownMap:
     if shown.recipe is None:
         report_progress(1, 1)
         return shown
-    shown.recipe.job(case.signal, shown.array)
+    shown.recipe.fill(case.signal, shown.array)
     return shown
 
 
@@ -230,7 +230,7 @@ def mask_numbers(
 def save_curve_table(plot: CurvePlot, path: Path) -> Path:
     """Write the curves as ``.csv`` or ``.xlsx``, replacing an earlier file."""
     rows = curve_rows(plot)
-    flat_table_job(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
+    write_flat_table(CURVE_COLUMNS, rows, len(rows), path, name="curves", overwrite=True)
     return path
 
 

@@ -104,7 +104,7 @@ def stages_of(
     return (Stage(root.parent / first, first, before, licence, None, isolation, limits), last)
 
 
-def stage_job(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile, ...]:
+def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile, ...]:
     """Write a stage to a new folder of its name in `into`.
 
     Raises
@@ -322,7 +322,7 @@ def convert_model(
         for number, stage in enumerate(stages):
             steps = (number * _STEPS, (number + 1) * _STEPS, len(stages) * _STEPS)
             with part(*steps):
-                files += stage_job(stage, staging, child)
+                files += convert_stage(stage, staging, child)
         report_progress(len(stages) * _STEPS, len(stages) * _STEPS, "Saving", binding=True)
         _finished(staging, out)
     report_progress(1, 1, "Converted")

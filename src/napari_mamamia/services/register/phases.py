@@ -9,7 +9,7 @@ from typing import Final
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import CaseError, SaveConflictError
-from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Setting, now_utc, software_version
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.data_set.imported_case import (
@@ -218,7 +218,9 @@ def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> 
         name = known.name
     if there is not None:
         keys = {case_key(record.case_id) for record in records}
-        older = [one for one in read_clinical(there).records if case_key(one.case_id) not in keys]
+        with listening(None):
+            present = read_clinical(there).records
+        older = [one for one in present if case_key(one.case_id) not in keys]
         kept = [one for one in older if case_folder(out, one.case_id).is_dir()]
         records = [*kept, *records]
     if records:

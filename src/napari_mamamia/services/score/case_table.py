@@ -1,6 +1,6 @@
 """The scored cases as a table to look through: filtered, searched and sorted at 100,000 rows.
 
-Everything that takes longer than a blink is a job; what a window asks while it draws (a cell, a
+Everything that takes longer than a blink reports its progress; what a window asks while it draws (a cell, a
 count) is stored.
 """
 
@@ -188,7 +188,7 @@ def numbers_of(rows: Sequence[CaseScore], field: str) -> NDArray[np.float64]:
 
 
 def ranks_of_texts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """Return a job: the place of each text among all by letter, (n,) float64; nan if empty."""
+    """Return the place of each text among all by letter, (n,) float64; nan if empty."""
     letters = max(1, min(max(map(len, texts), default=0), _SORTED_LETTERS))
     array = np.empty(len(texts), dtype=f"<U{letters}")
 

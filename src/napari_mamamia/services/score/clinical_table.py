@@ -12,7 +12,7 @@ from typing import Final
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import gc_frozen, paced, report_progress
-from napari_mamamia.io.clinical.clinical import clinical_job
+from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS_FILE, ColumnChoice, columns_for
 from napari_mamamia.io.clinical.overview import overview_job
 from napari_mamamia.io.clinical.rules import parse_id
@@ -55,7 +55,7 @@ def read_table(
 def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
     """Return a table that must have what `purpose` needs, as `read_table`."""
     choice = columns_for(path, choice)
-    cohort = clinical_job(path, choice)
+    cohort = read_clinical(path, choice)
     empty = lacking(cohort, choice, purpose)
     if not empty:
         return cohort

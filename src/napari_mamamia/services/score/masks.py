@@ -20,7 +20,7 @@ MaskPairs: TypeAlias = Mapping[str, tuple[LabelMap | None, LabelMap | None]]
 def score_masks_of_cases(
     name: str, pairs: MaskPairs, settings: ScoreSettings, cohort: Cohort | None
 ) -> Scored:
-    """Return a job as `score_pairs` for masks in memory: the report has no pictures of them.
+    """Score masks in memory as `score_pairs` does files: the report has no pictures of them.
 
     The images of the settings are not looked at.
     """

@@ -12,7 +12,7 @@ from typing import Any, Final
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import ScoreStatus
-from napari_mamamia.io.tables.tables import case_scores_job, write_json
+from napari_mamamia.io.tables.tables import write_case_scores, write_json
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.scoring.cohort.classification import VariableOdds
@@ -28,7 +28,7 @@ from napari_mamamia.scoring.cohort.results import (
     Stratum,
 )
 from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
-from napari_mamamia.services.batch.beside import parquet_job
+from napari_mamamia.services.batch.beside import write_parquet
 
 # The parts ``task1`` and ``task2`` of a summary: numbers, each undefined one with its reason.
 
@@ -295,9 +295,9 @@ def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> N
     for done, path in enumerate(names):
         report_progress(done, len(names) + 1, f"Writing {path.name}")
         if path.suffix == ".parquet":
-            parquet_job(model.rows, table, overwrite=overwrite)
+            write_parquet(model.rows, table, overwrite=overwrite)
         else:
-            case_scores_job(model.rows, path, overwrite=overwrite)
+            write_case_scores(model.rows, path, overwrite=overwrite)
     report_progress(len(names), len(names) + 1, f"Writing {SUMMARY}")
     write_json(summary_content(model), out / SUMMARY, overwrite=overwrite)
     report_progress(len(names) + 1, len(names) + 1, "Saved")

@@ -6,7 +6,7 @@ from pathlib import Path
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, response_table_job
+from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, read_response_table
 from napari_mamamia.scoring.cohort.group_rules import GroupRules, MissingLabel, rules_of
 from napari_mamamia.scoring.cohort.model_results import response_result, with_composites
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
@@ -41,7 +41,7 @@ def score_pcr(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    read = response_table_job(predictions)
+    read = read_response_table(predictions)
     cohort = needed_table(clinical, settings.columns, RESPONSE)
     names = (("predictions", predictions.name), ("clinical", clinical.name))
     own_settings = tuple(item for item in settings.parameters if item[0] != "clinical")

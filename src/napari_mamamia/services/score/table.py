@@ -5,7 +5,7 @@ from pathlib import Path
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.io.data_set.score_files import ReadRows, ScoreRow, score_table_job
+from napari_mamamia.io.data_set.score_files import ReadRows, ScoreRow, read_score_table
 from napari_mamamia.scoring.cohort.model_results import with_composites
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
@@ -37,7 +37,7 @@ def score_table(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    read = score_table_job(table)
+    read = read_score_table(table)
     cohort = read_table(settings.clinical, settings.columns)
     claim_folder(out, "score-table", table_parameters(table, settings), existing)
     model = score_rows(table.stem, read, settings, cohort)

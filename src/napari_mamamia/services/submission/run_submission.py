@@ -12,7 +12,7 @@ from pathlib import Path
 
 from napari_mamamia.core import progress
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.core.system import is_root
@@ -221,7 +221,8 @@ def _done(
     rows: dict[str, Response] = {}
     if task.wants_responses and (out / TABLE).exists():
         try:
-            read = read_response_table(out / TABLE)
+            with listening(None):
+                read = read_response_table(out / TABLE)
         except MamamiaError:
             return set(), []
         rows = {r.case_id: Response(r.case_id, int(r.pcr), r.score) for r in read.rows}
