@@ -64,8 +64,8 @@ def _job(steps=3):
 
 
 def test_a_file_in_place_of_a_terminal_gets_nothing(capfd):
-    assert room.drive(_job()) == "done"
-    assert room.drive(_job(), progress=False) == "done"
+    assert room.drive(_job) == "done"
+    assert room.drive(_job, progress=False) == "done"
     assert capfd.readouterr() == ("", "")
 
 
@@ -89,7 +89,7 @@ def test_a_notebook_shows_one_output_that_is_empty_at_the_end(monkeypatch):
     monkeypatch.setattr(room, "_PATIENCE_S", 0.0)
     monkeypatch.setattr(room, "_PACE_S", 0.0)
     monkeypatch.setattr(room, "import_module", lambda _: display)
-    assert room.drive(_job()) == "done"
+    assert room.drive(_job) == "done"
     assert "67% Working &amp; more" in display.shown[-2]["text/html"]
     assert display.shown[-1] == {"text/plain": "", "text/html": ""}
 
@@ -98,7 +98,7 @@ def test_a_quick_call_in_a_notebook_shows_nothing(monkeypatch):
     display = Display()
     monkeypatch.setattr(room, "_in_notebook", lambda: True)
     monkeypatch.setattr(room, "import_module", lambda _: display)
-    assert room.drive(_job()) == "done"
+    assert room.drive(_job) == "done"
     assert display.shown == []
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.stepped import Stepped
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -20,7 +19,7 @@ from bundle_maker import config, images, oblique_grid, write_bundle  # noqa: E40
 from napari_mamamia.core.box import Box  # noqa: E402
 from napari_mamamia.core.errors import CaseError, ModelError  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
-from napari_mamamia.core.progress import listening  # noqa: E402
+from napari_mamamia.core.progress import Cancelled, listening  # noqa: E402
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
 from napari_mamamia.segmentation.model.planner import LADDER, Budget, OverLimitError  # noqa: E402
 from napari_mamamia.segmentation.run.engine_host import EngineHost  # noqa: E402
@@ -70,14 +69,17 @@ def test_progress_names_every_group_of_windows_and_ends_at_the_total(bundle):
 def test_a_cancel_between_windows_computes_no_further_one(bundle):
     engine = engine_of(bundle)
     engine.network = calls = Calls(engine.network)
-    job = Stepped(engine.predict, images(GRID), GRID)
-    for progress in job:
+    threads = []
+
+    def stop(progress):
         if "window 7 of" in progress.text:
-            break
-    threads = torch.get_num_threads()
-    job.close()
+            threads.append(torch.get_num_threads())
+            raise Cancelled
+
+    with pytest.raises(Cancelled), listening(stop):
+        engine.predict(images(GRID), GRID)
     assert calls.windows == 6
-    assert threads == 1
+    assert threads == [1]
     assert engine.predict(images(GRID), GRID).labels.any()
 
 

@@ -75,9 +75,9 @@ def clock(monkeypatch):
 
 
 def test_the_first_stage_moves_the_progress_by_its_share(card):
-    seen = []
+    engine, seen = engine_of(card), []
     with listening(seen.append):
-        engine_of(card).predict(arrays(), GRID)
+        engine.predict(arrays(), GRID)
     shares = [step.fraction for step in seen]
     assert shares == sorted(shares)
     first = [step for step in seen if step.text.startswith("First stage: ")]

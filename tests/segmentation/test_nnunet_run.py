@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 import pytest
-from tests.stepped import Stepped
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
@@ -69,10 +68,9 @@ def test_without_torch_the_pip_command_is_named(made, tmp_path, monkeypatch):
 
 def test_progress_comes_with_every_tile_and_copy_and_ends_at_the_total(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec(mirror=(0, 1))))
-    job = Stepped(engine.predict, list(case_of().signal), GRID)
     seen = []
     with listening(seen.append):
-        job()
+        engine.predict(list(case_of().signal), GRID)
     plan = engine.plan(GRID)
     assert (plan.passes, plan.folds) == (4, 1)
     assert sum("tile" in progress.text for progress in seen) == plan.tiles * 4 == plan.forwards
@@ -85,11 +83,16 @@ def test_a_closed_run_leaves_no_thread_and_gives_torch_its_threads_back(made, tm
     engine = loaded(made.write_model(tmp_path, made.Spec(mirror=None)), threads=2)
     before = threading.active_count()
     for stop_after in (1, 5, 12):
-        job = Stepped(engine.predict, list(case_of().signal), GRID)
-        for _ in range(stop_after):
-            next(job)
-        assert torch.get_num_threads() == 2
-        job.close()
+        threads = []
+
+        def stop(_, threads=threads, stop_after=stop_after):
+            threads.append(torch.get_num_threads())
+            if len(threads) == stop_after:
+                raise Cancelled
+
+        with pytest.raises(Cancelled), listening(stop):
+            engine.predict(list(case_of().signal), GRID)
+        assert threads == [2] * stop_after
         assert torch.get_num_threads() == 1
     assert threading.active_count() == before
     assert not torch.is_inference_mode_enabled()

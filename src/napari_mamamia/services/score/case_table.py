@@ -1,7 +1,7 @@
 """The scored cases as a table to look through: filtered, searched and sorted at 100,000 rows.
 
-Everything that takes longer than a blink reports its progress; what a window asks while it draws (a cell, a
-count) is stored.
+Everything that takes longer than a blink reports its progress; what a window asks while it draws
+(a cell, a count) is stored.
 """
 
 from collections.abc import Callable, Sequence

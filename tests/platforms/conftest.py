@@ -1,0 +1,3 @@
+"""What of this folder is no test."""
+
+collect_ignore = ["windows"]
