@@ -12,7 +12,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import listening, report_progress
+from napari_mamamia.core.progress import Cancelled, listening, report_progress
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, Ran
 from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep
 from napari_mamamia.segmentation.model.recipe import Recipe

@@ -173,17 +173,24 @@ import sys
 from pathlib import Path
 import numpy as np
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.worker.client import Worker
 grid = Grid((20, 24, 28), np.diag([-1.0, -1.0, 1.0, 1.0]))
 images = list(np.random.default_rng(2).integers(1, 90, (2, *grid.shape)).astype(np.int16))
 worker = Worker()
-for step in worker.predict(recognise_model(Path(sys.argv[1])), EngineSettings(), images, grid):
+
+
+def listen(step):
     if "tile 1" in step.text:
-        break
-print(worker.pid, [m for m in ("torch", "napari", "openvino") if m in sys.modules], flush=True)
-sys.stdin.read()
+        gone = [m for m in ("torch", "napari", "openvino") if m in sys.modules]
+        print(worker.pid, gone, flush=True)
+        sys.stdin.read()
+
+
+with listening(listen):
+    worker.predict(recognise_model(Path(sys.argv[1])), EngineSettings(), images, grid)
 """
 
 
