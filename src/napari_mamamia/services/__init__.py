@@ -1,1 +1,1 @@
-"""One module per thing a user can ask for; joins io and science; yields progress."""
+"""One module per thing a user can ask for; joins io and science; reports progress."""
