@@ -1,5 +1,4 @@
 import threading
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -140,8 +139,7 @@ def scoring(world, new_mask):
 @pytest.fixture
 def panel(qtbot, viewer, world, new_mask, scoring, new_case):
     world.predictions["A_1"] = new_mask(new_case().grid)
-    services = replace(
-        world.services(),
+    services = world.services().replacing(
         find_pairs=scoring.find_pairs,
         score_folders=scoring.score_folders,
         score_models=scoring.score_models,

@@ -2,7 +2,6 @@
 
 import shutil
 import threading
-from dataclasses import replace
 
 import nibabel as nib
 import numpy as np
@@ -54,7 +53,7 @@ def two(small_data_set, tmp_path):
 @pytest.fixture
 def panel(qtbot, two, gate):
     save_preferences(Preferences(reader="Ana"))
-    made = MamamiaDock(ViewerModel(), replace(Services(), predict_case=gate.predict_case))
+    made = MamamiaDock(ViewerModel(), Services().replacing(predict_case=gate.predict_case))
     qtbot.addWidget(made)
     made.resize(360, 900)
     made.show()

@@ -1,5 +1,4 @@
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -207,7 +206,7 @@ def test_start_from_while_the_own_mask_is_still_opening_waits_for_it(
         return is_begun(*who)
 
     monkeypatch.setattr(
-        opened.editing, "_services", replace(opened.editing._services, is_begun=slowly)
+        opened.editing, "_services", opened.editing._services.replacing(is_begun=slowly)
     )
     opened.show_page("Refine")
     opened.session.set_reader("Bea")

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +51,7 @@ def exporting(qtbot, viewer, world, asked, new_mask, case):
         state = STATES.get(folder.name, TargetState.FREE)
         return ExportTarget(folder, state, f"the folder is {state.value}")
 
-    fakes = replace(world.services(), export_bundle=export_bundle, look_at_target=look)
+    fakes = world.services().replacing(export_bundle=export_bundle, look_at_target=look)
     dock = MamamiaDock(viewer, fakes)
     qtbot.addWidget(dock)
     dock.show()

@@ -151,14 +151,14 @@ class FakeImports:
 
     def services(self):
         return ImportServices(
-            self.source_of,
-            self.look,
-            self.judge,
-            self.preview,
-            self.part_picture,
-            self.check,
-            self.run,
-            lambda opened, recent: OUT,
+            source_of=self.source_of,
+            look=self.look,
+            judge=self.judge,
+            preview=self.preview,
+            part_picture=self.part_picture,
+            check=self.check,
+            run=self.run,
+            default_target=lambda opened, recent: OUT,
         )
 
 
@@ -174,7 +174,7 @@ def imports(real_looks):
 @pytest.fixture
 def dock(qtbot, viewer, world, imports):
     world.case_ids = ("one", "A", "C", "Erika2", "twice", "breasts_left")
-    services = replace(world.services(), imports=imports.services(), recognise=lambda path: None)
+    services = world.services().replacing(imports=imports.services(), recognise=lambda path: None)
     made = MamamiaDock(viewer, services)
     qtbot.addWidget(made)
     made.resize(460, 900)
@@ -265,10 +265,10 @@ def test_another_folder_dropped_on_the_dock_is_opened_as_a_data_set_and_listed(q
 
 
 def test_a_known_data_set_is_opened_and_a_volume_is_left_to_napari(qtbot, dock, world):
-    dock.dropping._services = replace(dock.services, recognise=lambda path: LayoutKind.MAMA_MIA)
+    dock.dropping._services = dock.services.replacing(recognise=lambda path: LayoutKind.MAMA_MIA)
     assert dock.dropping.take([Path("/data/one")])
     qtbot.waitUntil(lambda: dock.session.opened is not None)
-    dock.dropping._services = replace(dock.services, recognise=lambda path: LayoutKind.SINGLE_FILE)
+    dock.dropping._services = dock.services.replacing(recognise=lambda path: LayoutKind.SINGLE_FILE)
     assert not dock.dropping.take([Path("/data/one")])
     assert not dock.dropping.take([])
 
@@ -343,8 +343,8 @@ def test_pictures_are_not_read_any_more_once_the_page_is_closed(qtbot, dock, imp
         return part_picture(piece)
 
     pictures = dock.import_flow.choosing._pictures
-    services = replace(imports.services(), part_picture=held)
-    pictures._services = replace(dock.services, imports=services)
+    services = imports.services().replacing(part_picture=held)
+    pictures._services = dock.services.replacing(imports=services)
     dock.import_dicom(Path("/data/one"))
     qtbot.waitUntil(lambda: imports.read == [1])
     click(page.back)
@@ -381,9 +381,8 @@ def test_a_source_that_is_refused_says_why(imports, looked):
 def test_the_same_source_dropped_again_while_it_is_read_goes_on(dock, imports, qtbot):
     calls = []
     plain = imports.look
-    dock.import_flow._services = replace(
-        dock.services,
-        imports=replace(imports.services(), look=lambda s: calls.append(s) or plain(s)),
+    dock.import_flow._services = dock.services.replacing(
+        imports=imports.services().replacing(look=lambda s: calls.append(s) or plain(s)),
     )
     for _ in range(5):
         dock.import_dicom(Path("/data/one"))

@@ -115,7 +115,7 @@ def test_a_map_follows_another_choice_and_the_cover(qtbot, kinetics):
 def test_the_visible_slice_is_there_before_the_whole_volume(qtbot, kinetics):
     maps = kinetics.kinetics.map
     go = threading.Event()
-    maps._services = replace(maps._services, fill_map=lambda *_: held(go))
+    maps._services = maps._services.replacing(fill_map=lambda *_: held(go))
     kinetics.scene.view.go_to((3, 9, 12))
     maps.show(MapKind.PEAK)
     qtbot.waitUntil(lambda: maps.shown is not None)
@@ -329,8 +329,8 @@ def test_many_moves_of_the_pointer_cost_one_curve(qtbot, curves):
     calls = []
     flow = curves.kinetics.curves
     known = flow._services
-    flow._services = replace(
-        known, cursor_curve=lambda *a: calls.append(a) or known.cursor_curve(*a)
+    flow._services = known.replacing(
+        cursor_curve=lambda *a: calls.append(a) or known.cursor_curve(*a)
     )
     for column in range(20):
         point_at(curves, (3, 9, column))

@@ -66,7 +66,7 @@ def motion(qtbot, dock):
         report_progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
-    dock.kinetics.motion._services = replace(dock.kinetics.motion._services, register=register)
+    dock.kinetics.motion._services = dock.kinetics.motion._services.replacing(register=register)
     dock.open_data_set(Path("data"), "A_1")
     qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
     dock.show_page("Kinetics")
@@ -183,7 +183,7 @@ def test_cancel_leaves_the_phases_and_the_button_ready(qtbot, motion):
             report_progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
-    motion.kinetics.motion._services = replace(motion.kinetics.motion._services, register=held)
+    motion.kinetics.motion._services = motion.kinetics.motion._services.replacing(register=held)
     find(motion, "motion_register").click()
     assert not find(motion, "motion_register").isEnabled()
     find(motion, "motion_cancel").click()
@@ -198,7 +198,7 @@ def test_a_failure_says_why_in_the_section(qtbot, motion):
         report_progress(0, 1)
         raise CaseError("phase 2 of A_1 holds the value 7 everywhere")
 
-    motion.kinetics.motion._services = replace(motion.kinetics.motion._services, register=refuse)
+    motion.kinetics.motion._services = motion.kinetics.motion._services.replacing(register=refuse)
     find(motion, "motion_register").click()
     qtbot.waitUntil(lambda: "holds the value 7" in find(motion, "motion_state").text())
     assert find(motion, "motion_register").isEnabled()

@@ -109,8 +109,7 @@ def models(world):
         found["asked"].append((segmenter.name, out.name, tuple(case_ids)))
         return PredictSummary((SavedPrediction("A_1", out / "A_1.nii.gz", 10.0, 1.0),), (), ())
 
-    services = replace(
-        world.services(),
+    services = world.services().replacing(
         listed_models=lambda: tuple(found["entries"]),
         add_model=add,
         forget_model=lambda name: found["entries"].clear(),
@@ -334,7 +333,7 @@ def test_the_doubt_may_be_measured_by_the_variance_between_models(qtbot, several
         apart[3, 9:11, 12] = 0.25
         return replace(made, probability=half, variance=apart)
 
-    ask._services = replace(ask._services, predict_case=predict)
+    ask._services = ask._services.replacing(predict_case=predict)
     several.start.click()
     qtbot.waitUntil(lambda: several.doubt.isVisible())
     assert several.doubt.title.text() == "1 doubtful place(s)"

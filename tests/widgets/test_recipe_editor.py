@@ -271,8 +271,7 @@ def page(qtbot, viewer, world):
         keep_recipe=keep,
         write_beside=beside,
     )
-    services = replace(
-        world.services(),
+    services = world.services().replacing(
         listed_models=lambda: (entry,),
         planned=planned,
         estimate_case=no_estimate,

@@ -1,7 +1,6 @@
 """The states of the window that go wrong or take long, each with a picture."""
 
 import threading
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -38,8 +37,7 @@ class Slow:
         return work()
 
     def services(self):
-        return replace(
-            REAL,
+        return REAL.replacing(
             open_case=lambda *a, **k: self.held(
                 partial(REAL.open_case, *a, **k), "Reading phase 1"
             ),

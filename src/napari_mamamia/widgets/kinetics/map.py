@@ -174,6 +174,8 @@ class KineticMapControl(QObject):
 
     def _fill_rest(self, shown: ShownMap) -> None:
         case = self._state.case
+        if case is None:
+            return
 
         def done(outcome: Outcome[ShownMap]) -> None:
             if isinstance(outcome, Finished) and self._is_of(shown):

@@ -17,6 +17,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.services.predict.fused_models import FusionRule
 from napari_mamamia.widgets.controls.controls import button, label, named, row
 
 _LIST_HEIGHT: Final = 92
@@ -107,9 +108,10 @@ class ModelList(QWidget):
         return tuple(str(item.data(Qt.ItemDataRole.UserRole)) for item in items)
 
     @property
-    def fusing_rule(self) -> object:
+    def fusing_rule(self) -> FusionRule:
         """How several models are joined, as one of the keys that `ways` has."""
-        return self.fusing.currentData()
+        rule: FusionRule = self.fusing.currentData()
+        return rule
 
     @property
     def current(self) -> str:

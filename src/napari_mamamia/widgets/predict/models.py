@@ -9,6 +9,7 @@ from napari_mamamia.core.errors import MamamiaError, SaveConflictError
 from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
+from napari_mamamia.services.predict.fused_models import FusionRule
 from napari_mamamia.services.predict.input_pictures import InputChannel
 from napari_mamamia.services.predict.run_choices import RunChoices
 from napari_mamamia.widgets.base.jobs import JobRunner
@@ -197,7 +198,9 @@ class PredictModels(QObject):
     def _members(self) -> tuple[Member, ...]:
         return tuple(self._entries.get(name, self.own) for name in self._chosen)
 
-    def _make(self, members: tuple[Member, ...], choices: RunChoices, rule: object) -> Segmenter:
+    def _make(
+        self, members: tuple[Member, ...], choices: RunChoices, rule: FusionRule
+    ) -> Segmenter:
         if len(members) > 1:
             return self._services.predict.fused(members, rule, choices, self._host)
         (member,) = members

@@ -77,6 +77,8 @@ class Tagging(QObject):
 
     def _write(self, case_id: str, tag: str, on: bool, opened: OpenDataSet) -> None:
         reader = self._session.reader
+        if reader is None:  # `_with_reader` asked, and nobody was named
+            return
         same = [one for one in self.of(case_id, opened) if one.tag.casefold() == tag.casefold()]
         others = [one.reader for one in same]
         if not on and reader not in others and others:
