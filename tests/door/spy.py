@@ -15,6 +15,8 @@ from pathlib import Path
 
 POLL_S = 0.05
 ANSWER_S = 60.0
+LAST_S = 5.0
+"""A program that takes questions no more has ended by then."""
 
 
 def start() -> None:
@@ -44,8 +46,9 @@ def _serve(path: str) -> None:
     try:
         server.serve_forever()
     except Exception:
+        time.sleep(LAST_S)  # a program that ends cannot start a thread for one more question
         if threading.main_thread().is_alive():
-            raise  # else the program ends, and cannot start a thread for one more question
+            raise
 
 
 def _application():
