@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+NAME = "door spy"
 POLL_S = 0.05
 ANSWER_S = 60.0
 LAST_S = 5.0
@@ -22,8 +23,9 @@ LAST_S = 5.0
 def start() -> None:
     """Listen on the socket that `MAMAMIA_DOOR_SOCKET` names, once Qt is there."""
     path = os.environ.get("MAMAMIA_DOOR_SOCKET", "")
-    if path:
-        threading.Thread(target=_serve, args=(path,), daemon=True).start()
+    # Python may read a .pth file twice, and two servers would meet at one address
+    if path and NAME not in {thread.name for thread in threading.enumerate()}:
+        threading.Thread(target=_serve, args=(path,), name=NAME, daemon=True).start()
 
 
 def _serve(path: str) -> None:
@@ -40,7 +42,7 @@ def _serve(path: str) -> None:
     class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         daemon_threads = True
 
-    waiting = Path(path + ".waiting")
+    waiting = Path(f"{path}.{os.getpid()}")  # of this process alone
     server = Server(str(waiting), Handler)
     waiting.rename(path)  # the path appears when it can be connected to
     try:
