@@ -112,6 +112,7 @@ def paint_a_stroke(qtbot, panel):
 def test_the_keys_reach_the_window(qtbot, window, docked, small_data_set, picture):
     docked.open_data_set(small_data_set, "A_1")
     wait_open(qtbot, docked, "A_1")
+    qtbot.waitUntil(lambda: docked.scene.layer(Role.REFERENCE) is not None)
     native = canvas_widget(docked)
     QTest.keyClick(native, Qt.Key.Key_Period)
     assert docked.scene.phase == 2

@@ -45,14 +45,23 @@ def on_cluster(
         end = time.monotonic() + place.patience_s
         while not opening.done():
             if time.monotonic() > end:
-                raise ClusterError(
-                    f"expected {place.scheduler or f'{place.workers} worker process(es)'} within "
-                    f"{place.patience_s:g} s, got none yet: this computer may be too busy; give "
-                    "fewer with --workers, or leave them out"
-                )
+                raise _too_late(place)
             yield None
             time.sleep(POLL_S)
         yield from _Run(opening.result(), work, place).outcomes(cases)
+
+
+def _too_late(place: Place) -> ClusterError:
+    if place.scheduler:
+        return ClusterError(
+            f"expected a dask scheduler at {place.scheduler}, but none answered within "
+            f"{place.patience_s:g} s: check the address and that the scheduler runs, or leave it "
+            "out and use --workers"
+        )
+    return ClusterError(
+        f"expected {place.workers} worker process(es) within {place.patience_s:g} s, got none yet: "
+        "this computer may be too busy; give fewer with --workers, or leave them out"
+    )
 
 
 class _Run(Generic[R]):
