@@ -8,7 +8,8 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraint
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
 CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
 TESTED := pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,docs,bench
-SHARED := -n 2 --dist loadfile --no-loadscope-reorder
+# three on two processors: a test of a started program waits for it half of its time
+SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test night fuzz check lint types contracts bench docs pictures lock lock-check release licences sbom clean

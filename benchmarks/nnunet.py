@@ -29,6 +29,7 @@ import numpy as np
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.metrics.overlap import dice
+from napari_mamamia.segmentation.model.engine import EngineInput
 
 REAL = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 CORNER = (slice(8, 40), slice(140, 256), slice(96, 200))
@@ -99,7 +100,7 @@ def runner(engine: str, threads: int) -> Callable[[list[np.ndarray], Grid], np.n
         mirroring=False, threads=threads, backend=backend, precision=precision
     )
     loaded = load_nnunet(recognise_model(model_folder()), settings)
-    return lambda arrays, grid: loaded.predict(arrays, grid).labels
+    return lambda arrays, grid: loaded.predict(EngineInput(arrays, grid)).labels
 
 
 def child(engine: str, threads: int, tiles: str, out: Path) -> None:

@@ -28,10 +28,13 @@ from qtpy.QtWidgets import QApplication  # noqa: E402
 from napari_mamamia.core.box import Box  # noqa: E402
 from napari_mamamia.core.case import Case, Phase  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
+from napari_mamamia.widgets.base.jobs import JobRunner  # noqa: E402
 from napari_mamamia.widgets.base.layers import Role, tag_for  # noqa: E402
 from napari_mamamia.widgets.base.notify import Notifier  # noqa: E402
+from napari_mamamia.widgets.base.service_record import Services  # noqa: E402
 from napari_mamamia.widgets.base.session import Session  # noqa: E402
 from napari_mamamia.widgets.viewer.canvas import CanvasText  # noqa: E402
+from napari_mamamia.widgets.viewer.context import WindowContext  # noqa: E402
 from napari_mamamia.widgets.viewer.planes import Layout, Planes  # noqa: E402
 from napari_mamamia.widgets.viewer.scene import Scene  # noqa: E402
 
@@ -51,8 +54,9 @@ def make_case() -> Case:
 
 def three_planes(viewer, case: Case) -> Planes:
     """Return the views of `case`, linked, without the rest of the dock."""
-    scene, session = Scene(viewer), Session()
-    planes = Planes(session, scene, CanvasText(scene), Notifier())
+    scene, session, notifier = Scene(viewer), Session(), Notifier()
+    context = WindowContext(session, scene, JobRunner(notifier), Services(), notifier)
+    planes = Planes(context, CanvasText(scene))
     planes.session = session
     mask = np.zeros(SHAPE, np.uint8)
     mask[70:90, 210:240, 210:240] = 1

@@ -20,12 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.choices import Interpolation, TransformKind
 from napari_mamamia.kinetics.registration.registration import register_phases, resample
-from napari_mamamia.kinetics.registration.settings import (
-    Interpolation,
-    RegistrationSettings,
-    TransformKind,
-)
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     box_around_mask,

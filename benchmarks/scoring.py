@@ -6,13 +6,14 @@ Forty pairs of masks at real sizes, up to 512x512x170, half of them with a false
 the lesion, are written once by SimpleITK as ``.nii.gz`` at its own compression level. The peer
 reads both files with SimpleITK, takes LabelContour of the whole volumes and SciPy trees, and works
 out Dice, HD95 in voxels and in mm, the largest and the mean distance and the shares within 1 and
-2 mm; "two numbers" stops after Dice and HD95 in voxels. Ours is `score_files`, a whole row of
-``case_scores.csv`` with volumes, diameter and warnings, under the profile official-code. Dice and
-HD95 in voxels must be equal to the last bit, mm to rounding.
+2 mm; "two numbers" stops after Dice and HD95 in voxels. Ours is `score_and_look`, what ``mamamia
+score`` does with each pair: a whole row of ``case_scores.csv`` with volumes, diameter and warnings,
+and why the case failed, under the profile official-code. Dice and HD95 in voxels must be equal to
+the last bit, mm to rounding. Stages of it: "the row" without why it failed, and "unpacking".
 
 A round scores every pair with every program; times are the processor's, of all threads, and the
-median over rounds (the peer is slow: one round). "Unpacking alone" decompresses the files and drops
-the bytes: what no reader can undercut. ``--check`` exits 1 below 25 x the peer.
+median over rounds (the peer is slow: one round). "Unpacking" decompresses the files and drops the
+bytes: what no reader can undercut. ``--check`` exits 1 below the limit of ours against the peer.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from metrics import Bools, Scene, add_lesion
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
 from napari_mamamia.services.batch.work import CaseInputs
-from napari_mamamia.services.score.score import CaseSettings, score_files
+from napari_mamamia.services.score.score import CaseSettings, score_and_look, score_files
 
 LIMIT = 25.0
 STRETCH = 1.5
@@ -89,6 +90,12 @@ def write_pairs(folder: Path, n_pairs: int) -> list[Pair]:
 
 
 def ours(pair: Pair) -> CaseScore:
+    """Do what the command does with a pair."""
+    return score_and_look(CaseInputs("CASE", pair), SETTINGS).score
+
+
+def the_row(pair: Pair) -> CaseScore:
+    """Stop before why the case failed."""
     return score_files(CaseInputs("CASE", pair), SETTINGS)
 
 
@@ -144,7 +151,8 @@ PROGRAMS: dict[str, Program] = {
     "ours": ours,
     "peer": peer,
     "peer, two numbers": two_numbers,
-    "unpacking alone": unpacking,
+    "the row": the_row,
+    "unpacking": unpacking,
 }
 
 
@@ -182,10 +190,10 @@ def report(pairs: list[Pair], times: dict[str, Times]) -> bool:
     each = times["peer"] / own
     ratio = float(times["peer"].sum() / own.sum())
     print(
-        f"ours: {ratio:.1f} x the peer over all pairs (limit {LIMIT:g}), by pair median "
-        f"{np.median(each):.1f}, least {each.min():.1f}; "
+        f"ours: {own.mean():.1f} ms a pair, {ratio:.1f} x the peer over all pairs "
+        f"(limit {LIMIT:g}), by pair median {np.median(each):.1f}, least {each.min():.1f}; "
         f"{times['peer, two numbers'].sum() / own.sum():.1f} x the peer of two numbers; "
-        f"{own.sum() / times['unpacking alone'].sum():.2f} x unpacking alone (stretch {STRETCH:g})"
+        f"{own.sum() / times['unpacking'].sum():.2f} x unpacking alone (stretch {STRETCH:g})"
     )
     return ratio >= LIMIT
 

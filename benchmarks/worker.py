@@ -28,6 +28,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, Progress, listening
 from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.worker.client import Worker
@@ -89,7 +90,7 @@ def timed(
 
     try:
         with listening(listen):
-            worker.predict(card, SETTINGS, arrays, grid)
+            worker.predict(card, SETTINGS, EngineInput(arrays, grid))
     except (Cancelled, ModelError):
         return there - started, time.perf_counter() - there
     raise SystemExit(f"the case should end where its progress says {text!r}, but had a result")
@@ -108,7 +109,7 @@ def second_case(wanted: Given) -> float:
     with closing(Worker()) as worker:
         small = [np.ascontiguousarray(array[:8, -24:, -24:]) for array in wanted.arrays]
         grid = Grid(small[0].shape, wanted.grid.affine)
-        worker.predict(wanted.card, SETTINGS, small, grid)
+        worker.predict(wanted.card, SETTINGS, EngineInput(small, grid))
         pid = worker.pid
         seconds, _ = timed(worker, wanted.card, wanted.arrays, wanted.grid, "Preparing", cancel)
         if worker.pid != pid:

@@ -8,6 +8,7 @@ import threading
 import zipfile
 from contextlib import nullcontext
 from io import StringIO
+from itertools import count
 from pathlib import Path
 
 import nibabel as nib
@@ -81,10 +82,18 @@ def picture_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def preference_folders(tmp_path_factory):
+    """Return a new folder for each test; `mktemp` looks at all that there are, 2 ms for 2700."""
+    parent = tmp_path_factory.mktemp("preferences")
+    return (parent / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_preferences(tmp_path_factory, monkeypatch):
+def own_preferences(preference_folders, monkeypatch):
     """Keep the user's own preferences out of tests and tests out of them."""
-    folder = tmp_path_factory.mktemp("preferences")
+    folder = next(preference_folders)
+    folder.mkdir()
     monkeypatch.setenv("MAMAMIA_CONFIG_DIR", str(folder))
     monkeypatch.setenv("MAMAMIA_MODELS_DIR", str(folder / "models"))
     monkeypatch.setenv("MAMAMIA_CACHE_DIR", str(folder / "cache"))
@@ -96,9 +105,11 @@ def quick_figures(monkeypatch):
     """Put a dot in the place of each figure of a report: for tests of numbers.
 
     Matplotlib takes 2 s for the figures of one run. They are looked at in test_report, test_kill,
-    test_batch_score, the window's first test of a batch and those of kinetics.
+    test_batch_score, the window's first test of a batch and those of kinetics. So is the process
+    that writes the .parquet table beside a thread, 1.2 s a run: here it is written in the thread.
     """
     from napari_mamamia.scoring.report.drawing import Drawn
+    from napari_mamamia.services.batch import beside
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
@@ -106,6 +117,7 @@ def quick_figures(monkeypatch):
         return Drawn(DOT, "<svg/>" if drawing.has_svg else "")
 
     monkeypatch.setattr(score_report, "drawing_place", lambda: nullcontext(draw))
+    monkeypatch.setattr(beside, "current_thread", threading.main_thread)
 
 
 @pytest.fixture(scope="session", autouse=True)

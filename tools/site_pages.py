@@ -24,6 +24,10 @@ SHOWN = {
 
 NUMBERS_HERE = "<!-- the numbers of all pages -->"
 NAMES_HERE = "<!-- the public names -->"
+METRICS_HERE = "<!-- the metrics -->"
+MAPS_HERE = "<!-- the maps -->"
+FORMATS_HERE = "<!-- the export formats -->"
+KINDS_HERE = "<!-- the kinds of models -->"
 _NAMES = {"column", "name", "name (column)", "number", "quantity", "shown"}
 _MEANS = {"formula", "definition", "is"}
 
@@ -64,6 +68,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         markdown = markdown.replace(NUMBERS_HERE, numbers_table(folder, subjects))
     if NAMES_HERE in markdown:
         markdown = markdown.replace(NAMES_HERE, public_names())
+    markdown = with_tables(markdown)
     markdown = re.sub(r"(?m)^\|.*`.*$", _row, markdown)
     return re.sub(r"(?m)^!\[(.+)\]\((\S+\.png)\)$", _figure, markdown)
 
@@ -211,6 +216,68 @@ def public_names() -> str:
     )
 
 
+def with_tables(markdown: str) -> str:
+    """Return a page with the tables that the program is made of, where it asks for them."""
+    tables = {
+        METRICS_HERE: metrics_table,
+        MAPS_HERE: maps_table,
+        FORMATS_HERE: export_formats,
+        KINDS_HERE: model_kinds,
+    }
+    for place, table in tables.items():
+        if place in markdown:
+            markdown = markdown.replace(place, table())
+    return markdown
+
+
+def metrics_table() -> str:
+    """Return a row for each metric of a case, from the list that scores are computed from."""
+    from napari_mamamia.metrics.registry import METRICS, Better
+
+    rows = ["| column | unit | better | formula | source | compared with |", f"|{'---|' * 6}"]
+    for one in METRICS:
+        share = "– (0 to 1)" if one.better is Better.HIGHER else "– (0 is best)"
+        unit = one.unit.replace("mm3", "mm³") or share
+        better = "–" if one.better is Better.NEITHER else one.better.value
+        texts = (_cell(text) for text in (one.formula, one.source, one.oracle))
+        rows.append(f"| `{one.name}` | {unit} | {better} | {' | '.join(texts)} |")
+    return "\n".join(rows)
+
+
+def maps_table() -> str:
+    """Return a row for each kinetic map, from the list that maps are computed from."""
+    from napari_mamamia.kinetics.map_kinds import MAPS
+
+    rows = ["| map | in `mm.kinetics.maps` | formula | unit | colours | source |", f"|{'---|' * 6}"]
+    for kind, spec in MAPS.items():
+        colours = spec.ranges[0].name if spec.ranges else "classes"
+        texts = (str(kind), f"`{kind.name.lower()}`", spec.formula, spec.unit or "–", colours)
+        rows.append(f"| {' | '.join(map(_cell, (*texts, spec.source)))} |")
+    return "\n".join(rows)
+
+
+def model_kinds() -> str:
+    """Return the kinds of models that run: the table that they are recognised and loaded by."""
+    from napari_mamamia.segmentation.run.engines import MODEL_KINDS
+
+    rows = [
+        f"| {_cell(kind)} | {', '.join(f'`{extra}`' for extra in spec.extras)} | {spec.given} |"
+        for kind, spec in MODEL_KINDS.items()
+    ]
+    return "\n".join(["| kind | extra | what to give |", "|---|---|---|", *rows])
+
+
+def export_formats() -> str:
+    """Return what an export writes: the table that the command and the window are made of."""
+    from napari_mamamia.services.export.formats import EXPORT_FORMATS
+
+    rows = [
+        f"| `{name}` | {_cell(spec.title)} | {_cell(spec.purpose)} |"
+        for name, spec in EXPORT_FORMATS.items()
+    ]
+    return "\n".join(["| `--format` | in the window | for |", "|---|---|---|", *rows])
+
+
 def keys_page() -> str:
     """Return the keys and the mouse of the window, from the table that the window shows."""
     from napari_mamamia.widgets.base.keys import KEYS, MOUSE_LINES, NAPARI_KEYS
@@ -255,7 +322,7 @@ def numbers_table(folder: Path, pages: list[str]) -> str:
     rows = [
         f"| {name} | [{title}]({page}) | {unit} |"
         for page in pages
-        for title, name, unit in _numbers_of((folder / page).read_text("utf-8"))
+        for title, name, unit in _numbers_of(with_tables((folder / page).read_text("utf-8")))
     ]
     return "\n".join(["| number | defined in | unit |", "|---|---|---|", *rows])
 

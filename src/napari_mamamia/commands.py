@@ -144,7 +144,9 @@ def _array_and_grid(data: Any, attributes: Mapping[str, Any]) -> tuple[NDArray[A
 
     from napari_mamamia.widgets.base.layers import array_of, tag_of
 
-    layer = Labels(np.asarray(data), metadata=attributes.get("metadata", {}), **_place(attributes))
+    layer = Labels(
+        np.asarray(data), metadata=attributes.get("metadata", {}), **_pick_placement(attributes)
+    )
     tag = tag_of(layer)
     if tag is not None:
         return array_of(layer), tag.grid
@@ -156,7 +158,7 @@ def _array_and_grid(data: Any, attributes: Mapping[str, Any]) -> tuple[NDArray[A
     return layer.data, Grid(layer.data.shape, _affine_of(layer))
 
 
-def _place(attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _pick_placement(attributes: Mapping[str, Any]) -> dict[str, Any]:
     names = ("scale", "translate", "rotate", "shear", "affine")
     return {name: attributes[name] for name in names if name in attributes}
 
@@ -176,12 +178,12 @@ def _affine_of(layer: Any) -> NDArray[np.float64]:
 
 def sample_axial() -> "list[LayerTuple]":
     """Return a phantom case in axial slices, with its reference mask."""
-    return _sample(PhantomSpec(case_id="PHANTOM_AXIAL", seed=7))
+    return _make_sample(PhantomSpec(case_id="PHANTOM_AXIAL", seed=7))
 
 
 def sample_sagittal() -> "list[LayerTuple]":
     """Return a phantom case in sagittal slices, with its reference mask."""
-    return _sample(
+    return _make_sample(
         PhantomSpec(
             case_id="PHANTOM_SAGITTAL",
             seed=11,
@@ -193,7 +195,7 @@ def sample_sagittal() -> "list[LayerTuple]":
     )
 
 
-def _sample(spec: PhantomSpec) -> "list[LayerTuple]":
+def _make_sample(spec: PhantomSpec) -> "list[LayerTuple]":
     phantom = make_phantom(spec)
     buffer = phantom.reference.array.astype(np.uint8)
     return [_case_tuple(phantom.case), _role_tuple(phantom.case, "reference", buffer)]
@@ -204,61 +206,61 @@ def _sample(spec: PhantomSpec) -> "list[LayerTuple]":
 
 def cases_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Cases."""
-    return _page("Cases")
+    return _open_page("Cases")
 
 
 def predict_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Predict."""
-    return _page("Predict")
+    return _open_page("Predict")
 
 
 def refine_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Refine."""
-    return _page("Refine")
+    return _open_page("Refine")
 
 
 def score_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Score."""
-    return _page("Score")
+    return _open_page("Score")
 
 
 def kinetics_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Kinetics."""
-    return _page("Kinetics")
+    return _open_page("Kinetics")
 
 
 def batch_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Batch."""
-    return _page("Batch scoring")
+    return _open_page("Batch scoring")
 
 
 def export_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Export."""
-    return _page("Export")
+    return _open_page("Export")
 
 
 def import_page() -> None:
     """Show the page Import, where a DICOM folder or zip becomes cases."""
-    _show("Cases").show_import()
+    _show_page("Cases").show_import()
 
 
 def predict_now() -> None:
     """Show the page Predict and start, if a case is open."""
-    _show("Predict").predict()
+    _show_page("Predict").predict()
 
 
 def score_now() -> None:
     """Show the page Score, which scores what is on screen."""
-    _show("Score")
+    _show_page("Score")
 
 
-def _page(name: str) -> "MamamiaDock":
+def _open_page(name: str) -> "MamamiaDock":
     from napari_mamamia.widgets.dock.place import page_for_menu
 
     return page_for_menu(name)
 
 
-def _show(name: str) -> "MamamiaDock":
+def _show_page(name: str) -> "MamamiaDock":
     from napari_mamamia.widgets.adapter.adapter import current_viewer
     from napari_mamamia.widgets.dock.place import show_dock
 

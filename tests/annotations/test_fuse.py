@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.annotations.fuse import TieRule, majority_vote, staple
+from napari_mamamia.annotations.fuse import majority_vote, staple
+from napari_mamamia.core.choices import TieRule
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.annotations.harmonise import OrientationProfile, harmonised, map_labels
+from napari_mamamia.annotations.harmonise import harmonised, map_labels
+from napari_mamamia.core.choices import OrientationProfile
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.label_rules import LabelRule

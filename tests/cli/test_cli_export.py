@@ -77,22 +77,6 @@ def test_names_that_collide_are_an_error_of_ours(mamamia, expert, tmp_path):
         mamamia("export", "--masks", "=", "--out", tmp_path / "out")
 
 
-def test_the_names_of_options_are_those_of_the_services():
-    from napari_mamamia.annotations.fuse import TieRule
-    from napari_mamamia.annotations.harmonise import OrientationProfile
-    from napari_mamamia.cli import exporting
-    from napari_mamamia.services.export.plan import ExportFormat, FuseRule, SegmentMaker
-
-    for ours, theirs in (
-        (exporting.FormatName, ExportFormat),
-        (exporting.HarmoniseName, OrientationProfile),
-        (exporting.FuseName, FuseRule),
-        (exporting.TieName, TieRule),
-        (exporting.MadeBy, SegmentMaker),
-    ):
-        assert [item.value for item in ours] == [item.value for item in theirs]
-
-
 def test_without_a_dicom_source_it_is_said_that_nobody_searched_for_the_patient(
     mamamia, small_data_set, expert, tmp_path
 ):

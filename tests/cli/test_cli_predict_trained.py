@@ -19,6 +19,7 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.box import Box
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.metrics.overlap import dice
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.engine_host import EngineHost
 from napari_mamamia.segmentation.run.weights import recognise_model
@@ -141,7 +142,7 @@ def logits_and_labels(model, images, **settings):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nnunet_engine, "export_labels", listening)
-        result = engine.predict(list(case.signal), case.grid)
+        result = engine.predict(EngineInput(list(case.signal), case.grid))
     return kept[0], result.labels
 
 

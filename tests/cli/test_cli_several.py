@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli import predicting
 from napari_mamamia.cli.app import app
+from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import Pace
 from napari_mamamia.segmentation.model.recipe import presets
@@ -22,7 +24,6 @@ from napari_mamamia.segmentation.run.paces import remember_pace
 from napari_mamamia.segmentation.run.registry import add_model, default_registry
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
-from napari_mamamia.services.predict.fused_models import FusionRule
 from napari_mamamia.services.predict.model_choice import choice_of, open_models, segmenter_of
 from napari_mamamia.services.predict.run_choices import RunChoices
 
@@ -71,7 +72,7 @@ def probability_of(entry, case):
     host = EngineHost()
     arrays = [case.signal[0], case.signal[1]]
     settings = EngineSettings(threads=1, keep_probability=True)
-    found = host.predict(entry.card, settings, arrays, case.grid)
+    found = host.predict(entry.card, settings, EngineInput(arrays, case.grid))
     host.close()
     return found.probability
 

@@ -10,7 +10,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from napari_mamamia.segmentation.submission.isolation import IsolationKind, find_isolation
+from napari_mamamia.core.choices import IsolationKind
+from napari_mamamia.segmentation.submission.isolation import find_isolation
 
 pytest.importorskip("torch")
 pytest.importorskip("monai")

@@ -12,6 +12,7 @@ from napari.components import ViewerModel
 from npe2 import PluginManager
 
 from napari_mamamia import commands
+from napari_mamamia.io.dicom import probe
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
 
 pytest.importorskip("pydicom")
@@ -44,9 +45,9 @@ def test_a_foreign_folder_of_ten_thousand_files_is_declined_after_a_few_were_ope
     for k in range(10_000):
         (tmp_path / f"file_{k}").touch()
     opened = []
-    plain_open = Path.open
+    plain_open = probe.open_plain
     monkeypatch.setattr(
-        Path, "open", lambda self, *a, **k: opened.append(self) or plain_open(self, *a, **k)
+        probe, "open_plain", lambda path, *a: opened.append(path) or plain_open(path, *a)
     )
     assert commands.get_reader(str(tmp_path)) is None
     assert 0 < len(opened) <= 16

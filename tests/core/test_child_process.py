@@ -20,6 +20,7 @@ from napari_mamamia.core.child_environment import (
 from napari_mamamia.core.child_process import (
     answer_of,
     end_group,
+    end_silent,
     python_command,
     start,
 )
@@ -248,3 +249,21 @@ def test_a_program_takes_the_place_of_this_one():
         said = process.stdout.read().decode()
     assert said == f"before\n{process.pid} /usr b\n"
     assert process.returncode == 5
+
+
+def closing(then):
+    """Start a process that closes its pipe at once, and then does something."""
+    return start((sys.executable, "-c", f"import os, time; os.close(1); {then}"))
+
+
+def test_a_silent_process_gets_the_moment_to_end_by_itself():
+    process = closing("time.sleep(0.3); os._exit(7)")
+    assert process.stdout.read() == b""
+    assert end_silent(process, 20.0) == 7
+
+
+def test_a_silent_process_that_goes_on_is_ended_and_has_no_code_of_its_own():
+    process = closing("time.sleep(600)")
+    assert process.stdout.read() == b""
+    assert end_silent(process, 0.0) is None
+    assert process.poll() is not None

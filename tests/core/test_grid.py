@@ -172,3 +172,11 @@ def test_the_header_bytes_do_not_take_part_in_equality():
 def test_an_affine_cannot_be_edited():
     with pytest.raises(ValueError, match="read-only"):
         Grid((2, 2, 2), np.eye(4)).affine[0, 0] = 2
+
+
+def test_equal_grids_have_one_hash_also_with_a_negative_zero():
+    one = np.diag([2.0, 2.0, 2.0, 1.0])
+    other = one.copy()
+    other[0, 1] = -0.0
+    assert Grid((2, 2, 2), one) == Grid((2, 2, 2), other)
+    assert hash(Grid((2, 2, 2), one)) == hash(Grid((2, 2, 2), other))

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import napari_mamamia
+from napari_mamamia.kinetics.map_kinds import MAPS
 from napari_mamamia.metrics.registry import METRICS
 
 TOP = Path(__file__).parents[2]
@@ -130,11 +131,17 @@ def test_no_page_is_wider_than_a_phone(name, site, tmp_path):
 
 
 def test_each_metric_stands_on_the_page_and_in_the_list_of_numbers(site):
-    page = (TOP / "docs" / "methods" / "case_metrics.md").read_text("utf-8")
-    numbers = (site / "methods" / "index.html").read_text("utf-8")
-    missing = [one.name for one in METRICS if f"`{one.name}`" not in page]
-    missing += [one.name for one in METRICS if f"<code>{one.name}</code>" not in numbers]
-    assert missing == []
+    pages = [
+        (site / "methods" / f"{name}.html").read_text("utf-8") for name in ("case_metrics", "index")
+    ]
+    names = [f"<code>{one.name}</code>" for one in METRICS]
+    assert [name for name in names for page in pages if f"<td>{name}</td>" not in page] == []
+
+
+def test_each_kinetic_map_stands_on_its_page_with_its_name_in_the_library(site):
+    page = (site / "methods" / "kinetics.html").read_text("utf-8")
+    rows = [f"<td>{kind}</td>\n<td><code>{kind.name.lower()}</code></td>" for kind in MAPS]
+    assert [row for row in rows if row not in page] == []
 
 
 def test_each_public_name_of_the_package_is_on_the_page_of_the_library(site):

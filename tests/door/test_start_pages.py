@@ -138,3 +138,6 @@ def test_a_reviewer_scores_opens_the_worst_case_looks_at_its_errors_and_tags_it(
     program.click("score_tag_artefact")
     keep("start_tag")
     assert (folder / "demo" / "workspace" / "scores" / "kinetic" / "report.html").is_file()
+    numbers = (folder / "demo" / "workspace" / "scores" / "kinetic" / "summary.json").read_text()
+    fairness = json.loads(numbers)["task1"]["fairness_by_variable"]
+    assert None not in [fairness[name] for name in ("age", "menopausal_status", "breast_density")]

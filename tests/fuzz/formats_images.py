@@ -87,6 +87,12 @@ def _header_only(module: str, function: str):
     return read
 
 
+def _read_texts(path: Path) -> object:
+    from napari_mamamia.io.volumes.nrrd import read_nrrd_pairs
+
+    return read_nrrd_pairs(path, "Segment")
+
+
 VOLUMES = (
     Format("nifti-4d-gz", _volume("x.nii.gz", four_d=True), _read_volume, _VOLUME, share=2),
     Format("nifti-4d", _volume("x.nii", four_d=True), _read_volume, _VOLUME),
@@ -105,6 +111,13 @@ VOLUMES = (
         _volume("x.nrrd"),
         _header_only("io.volumes.nrrd", "read_nrrd_header"),
         ("io.volumes.nrrd.read_nrrd_header",),
+    ),
+    Format(
+        "nrrd-texts",
+        _volume("x.nrrd"),
+        _read_texts,
+        ("io.volumes.nrrd.read_nrrd_pairs",),
+        share=0.5,
     ),
     Format(
         "submission-mask",
@@ -200,9 +213,9 @@ def _json_of_somebody(folder: Path) -> Path:
 
 
 def _told_by_volume(path: Path) -> object:
-    from napari_mamamia.io.dicom.volume_persons import _told
+    from napari_mamamia.io.dicom.volume_persons import _read_identifiers
 
-    return _told(path)
+    return _read_identifiers(path)
 
 
 def _searched(path: Path) -> object:
@@ -232,7 +245,8 @@ def _look_at_zip(path: Path) -> object:
 def _read_exam(folder: Path) -> object:
     """What the window does: the phases of a folder, their headers, all voxels."""
     from napari_mamamia.io.data_set.volumes import read_phase_header, read_phase_into
-    from napari_mamamia.io.exam.phases import find_phases, looks_like_dicom
+    from napari_mamamia.io.dicom.probe import looks_like_dicom
+    from napari_mamamia.io.exam.phases import find_phases
 
     looks_like_dicom(folder, sorted(path.name for path in folder.iterdir()))
     for source in find_phases(folder).phases:
@@ -243,7 +257,8 @@ def _read_exam(folder: Path) -> object:
 
 def _import(source: Path) -> object:
     """What `mamamia import` does, without writing phases."""
-    from napari_mamamia.io.dicom.facts import Dates, read_facts
+    from napari_mamamia.core.choices import Dates
+    from napari_mamamia.io.dicom.facts import read_facts
     from napari_mamamia.io.dicom.pixels import fill_planes
     from napari_mamamia.io.dicom.probe import dicom_source
     from napari_mamamia.services.dicom.finding import look_into
@@ -404,20 +419,20 @@ DICOM = (
         "dicom-persons",
         _two_studies,
         _told,
-        ("io.dicom.persons._ask", "io.dicom.persons.names_nobody"),
+        ("io.dicom.persons._ask_file", "io.dicom.persons.names_nobody"),
     ),
     Format(
         "volume-persons",
         _volume_of_somebody,
         _told_by_volume,
-        ("io.dicom.volume_persons._told",),
+        ("io.dicom.volume_persons._read_identifiers",),
         share=0.3,
     ),
     Format(
         "json-persons",
         _json_of_somebody,
         _told_by_volume,
-        ("io.dicom.volume_persons._told",),
+        ("io.dicom.volume_persons._read_identifiers",),
         share=0.3,
     ),
     Format(

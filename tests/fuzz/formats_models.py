@@ -132,7 +132,7 @@ def _known_pace(folder: Path) -> object:
     from napari_mamamia.segmentation.run import paces
 
     with patch.object(paces, "model_cache", lambda: folder):
-        return paces._read(paces._path())
+        return paces._read_paces(paces._find_path())
 
 
 def _submission(folder: Path) -> Path:
@@ -297,7 +297,7 @@ MODELS = (
         "monai-bundle-run",
         _bundle_of_weights,
         _load,
-        (*_ENGINE, "segmentation.bundle.engine._loaded"),
+        (*_ENGINE, "segmentation.bundle.engine._load_file"),
         (".json",),
         share=0.3,
         is_slow=True,
@@ -309,7 +309,7 @@ MODELS = (
         _list_globals,
         ("segmentation.nnunet.checkpoint.unsafe_globals",),
     ),
-    Format("paces", _paces, _known_pace, ("segmentation.run.paces._read",)),
+    Format("paces", _paces, _known_pace, ("segmentation.run.paces._read_paces",)),
     Format(
         "submission",
         _submission,

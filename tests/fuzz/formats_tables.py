@@ -124,7 +124,7 @@ _CLINICAL = (
     "io.clinical.clinical.read_clinical",
     "io.clinical.clinical.read_clinical",
     "io.clinical.overview.overview_job",
-    "io.tables.spreadsheets.paced_sheets",
+    "io.tables.spreadsheets.read_sheets",
 )
 _SCORES = ("io.data_set.score_files.read_score_table", "io.data_set.score_files.read_score_table")
 _RESPONSES = (
@@ -350,7 +350,7 @@ JSONS = (
         "workspace-note",
         _texts("mamamia_workspace.json", NOTE),
         _read_note,
-        ("io.workspace.mark._entries", "io.workspace.mark.relation_to"),
+        ("io.workspace.mark._read_entries", "io.workspace.mark.relation_to"),
     ),
     Format(
         "preferences",

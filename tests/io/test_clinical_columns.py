@@ -133,3 +133,11 @@ def test_written_columns_name_only_what_is_known(tmp_path):
     seen = overview_job(tmp_path / "t.csv")
     write_columns(seen.confirmed(ColumnChoice()), tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text()) == {"case_id": "patient_id", "age": "age"}
+
+
+def test_no_column_is_lost_to_the_number_of_another(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("patient_id,size (2),size,size,ki67 (%),ki67\nA,1,2,3,4,5\n")
+    (record,) = read_clinical(path).records
+    values = {name: str(value) for name, value in dict(record.other).items()}
+    assert values == {"size (2)": "1", "size": "2", "size (3)": "3", "ki67 (%)": "4", "ki67": "5"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from napari_mamamia.io.dicom import probe
 from napari_mamamia.io.dicom.probe import dicom_source
 
 MARKED = bytes(128) + b"DICM" + bytes(40)
@@ -20,14 +21,19 @@ def write(path, content=MARKED):
 def opened(monkeypatch):
     """Return the paths that were opened, one for each time."""
     paths = []
-    plain_open = Path.open
-
-    def counted(self, *args, **kwargs):
-        paths.append(self)
-        return plain_open(self, *args, **kwargs)
-
-    monkeypatch.setattr(Path, "open", counted)
+    for door, name in ((Path, "open"), (probe, "open_plain"), (probe, "open_zip")):
+        monkeypatch.setattr(door, name, noting(getattr(door, name), paths))
     return paths
+
+
+def noting(door, paths):
+    """Return `door`, and note what goes through it."""
+
+    def noted(path, *args, **kwargs):
+        paths.append(path)
+        return door(path, *args, **kwargs)
+
+    return noted
 
 
 def test_a_folder_of_files_with_the_mark_is_its_own_source(tmp_path):

@@ -1,10 +1,12 @@
 """What tells a patient is found wherever it hides, and is not seen where it is not."""
 
 import base64
+import bz2
 import gzip
 import importlib.util
 import io
 import json
+import lzma
 import zipfile
 from pathlib import Path
 
@@ -262,3 +264,70 @@ def test_thousands_of_numbers_and_uids_are_found_as_a_slow_search_finds_them(tmp
     assert ("SOPInstanceUID" in found) == bool(hidden)
     is_word = slow and not hidden.startswith(b"zz")  # in a text a number is a word of its own
     assert ("AccessionNumber" in found) == is_word
+
+
+def write_packed(folder, name, content):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+NOTE = b"note: Jane DOE"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_follows_the_packed_part_of_a_file_is_searched(tmp_path, pack):
+    inside = pack(b"x" * 50)
+    assert search_file(write_packed(tmp_path, "plain", inside), SIGNS) == ()
+    assert search_file(write_packed(tmp_path, "zeros", inside + bytes(20)), SIGNS) == ()
+    for name, content in {
+        "after": inside + NOTE,
+        "after_zeros": inside + bytes(600) + NOTE,
+        "second_part": inside + pack(NOTE),
+        "after_two": inside + pack(b"y") + NOTE,
+    }.items():
+        assert search_file(write_packed(tmp_path, name, content), SIGNS) == ("PatientName",), name
+
+
+def test_a_long_name_in_the_head_of_gzip_is_read_to_its_end(tmp_path):
+    packed = io.BytesIO()
+    with gzip.GzipFile("a" * 70_000 + " doe ", "wb", fileobj=packed) as stream:
+        stream.write(b"x")
+    assert search_file(write_packed(tmp_path, "a.gz", packed.getvalue()), SIGNS) == ("PatientName",)
+
+
+def test_what_follows_is_told_once_and_a_packed_zip_is_looked_into(tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("one.txt", NOTE)
+    for pack in (gzip.compress, bz2.compress, lzma.compress):
+        path = write_packed(tmp_path, "inner", pack(packed.getvalue()))
+        assert search_file(path, SIGNS) == ("PatientName",)
+
+
+def test_a_file_that_ends_within_what_is_packed_is_refused(tmp_path):
+    for number, pack in enumerate((gzip.compress, bz2.compress, lzma.compress)):
+        cut = pack(bytes(range(256)) * 40)[:-9]
+        with pytest.raises(FormatError, match="ends within what is packed"):
+            search_file(write_packed(tmp_path, f"cut_{number}", cut), SIGNS)
+
+
+def test_what_lies_in_a_zip_beside_its_members_is_searched(tmp_path):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("one.txt", "x" * 50)
+        archive.writestr("two.txt", "y" * 50)
+    whole = packed.getvalue()
+    assert search_file(write_packed(tmp_path, "whole.zip", whole), SIGNS) == ()
+    after = write_packed(tmp_path, "after.zip", whole + NOTE)
+    assert search_file(after, SIGNS) == ("PatientName",)
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        second, directory = archive.infolist()[1].header_offset, archive.start_dir
+    gap = bytearray(whole[:second] + NOTE + whole[second:])
+    end = gap.rindex(b"PK\5\6")
+    gap[end + 16 : end + 20] = (directory + len(NOTE)).to_bytes(4, "little")
+    entry = gap.rindex(b"PK\1\2")
+    gap[entry + 42 : entry + 46] = (second + len(NOTE)).to_bytes(4, "little")
+    with zipfile.ZipFile(io.BytesIO(bytes(gap))) as archive:
+        assert archive.read("two.txt") == b"y" * 50
+    assert search_file(write_packed(tmp_path, "gap.zip", bytes(gap)), SIGNS) == ("PatientName",)

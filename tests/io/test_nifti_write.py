@@ -11,14 +11,16 @@ import pytest
 import SimpleITK as sitk  # noqa: N813 - the name that its own documentation uses
 from tests.conftest import contents
 
-from napari_mamamia.core.case import Mask
-from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.errors import FormatError, GridMismatchError, SaveConflictError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.volumes import (
     read_header,
     read_labels,
     read_labels_dense,
     read_volume,
+    write_labels,
     write_mask,
     write_volume,
     write_volume_job,
@@ -404,3 +406,56 @@ def test_a_source_that_breaks_off_is_the_fault_that_is_told(tmp_path):
     with pytest.raises(FormatError, match="IM7, but it was cut"):
         write_volume_job(Giving(PLANE, broken), Grid((3, 4, 5), LAS), tmp_path / "a.nii.gz")
     assert not list(tmp_path.iterdir())
+
+
+def values_of(kind, shape, seed):
+    """Labels with a block that is not zero, of any size and place; "edges" touches every border."""
+    rng = np.random.default_rng(seed)
+    values = np.zeros(shape, np.int64)
+    if kind == "one voxel":
+        values[tuple(rng.integers(0, shape))] = 1
+    elif kind == "block":
+        start = [rng.integers(0, n) for n in shape]
+        stop = [rng.integers(a, n) + 1 for a, n in zip(start, shape, strict=True)]
+        inside = tuple(slice(a, b) for a, b in zip(start, stop, strict=True))
+        values[inside] = rng.integers(0, 4, values[inside].shape)
+    elif kind == "edges":
+        values[0, 0, 0] = values[-1, -1, -1] = 3
+    elif kind == "full":
+        values[...] = 2
+    return values
+
+
+@pytest.mark.parametrize("kind", ["empty", "one voxel", "block", "edges", "full"])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int16, np.float32])
+@pytest.mark.parametrize("name", ["mask.nii.gz", "mask.nii", "mask.nrrd"])
+@pytest.mark.parity
+def test_labels_are_written_as_the_whole_array_byte_by_byte(tmp_path, kind, dtype, name):
+    # planes of 192 kB: blocks of 64 kB before, with and behind what is not zero
+    for seed, shape in enumerate([(4, 400, 480), (1, 3, 5)]):
+        values, grid = values_of(kind, shape, seed).astype(dtype), Grid(shape, LAS)
+        write_volume(values, grid, tmp_path / f"whole_{seed}_{name}")
+        write_labels(LabelMap.of(values, grid), tmp_path / f"{seed}_{name}")
+        whole, own = tmp_path / f"whole_{seed}_{name}", tmp_path / f"{seed}_{name}"
+        assert own.read_bytes() == whole.read_bytes()
+
+
+def test_a_label_map_of_another_shape_is_refused_before_a_file_is_made():
+    with pytest.raises(GridMismatchError, match=r"shape \(3, 4, 5\).*got \(3, 4, 4\)"):
+        LabelMap.of(np.ones((3, 4, 4), np.uint8), Grid((3, 4, 5), LAS))
+
+
+def test_what_is_painted_after_a_label_map_was_taken_is_not_written(tmp_path):
+    values, grid = np.zeros((3, 4, 5), np.uint8), Grid((3, 4, 5), LAS)
+    values[1, 2, 3] = 1
+    labels = LabelMap.of(values, grid)
+    values[...] = 7
+    write_labels(labels, tmp_path / "a.nii.gz")
+    assert read_labels(tmp_path / "a.nii.gz").values == (1.0,)
+
+
+@pytest.mark.parametrize("stop", [(4, 4, 5), (3, 5, 5), (3, 4, 6)])
+def test_there_are_no_labels_that_leave_their_grid_and_would_be_lost(stop):
+    box = Box((2, 3, 4), stop)
+    with pytest.raises(ValueError, match="leaves the grid"):
+        LabelMap(Grid((3, 4, 5), LAS), box, np.ones(box.shape, np.uint8))

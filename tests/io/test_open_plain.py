@@ -9,7 +9,8 @@ from tests.stepped import Stepped
 
 import napari_mamamia
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
+from napari_mamamia.io.dicom.headers import read_slices
+from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.files.chained_lines import line_at, scan_chained_lines
 from napari_mamamia.io.files.checked_lines import scan_checked_lines
 from napari_mamamia.io.files.checksums import sha256_of, sha256_of_large
@@ -21,7 +22,6 @@ SOURCE = Path(napari_mamamia.__file__).parent
 
 OWN = {
     "core.owner": "a file of /proc",
-    "io.dicom.headers": "found to be a plain file just before",
     "io.pacs.web": "made by us just before",
     "io.dicom.pixels": "opened as a plain file when its header was read",
     "io.data_set.export_layouts": "made by us just before",

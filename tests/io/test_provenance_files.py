@@ -129,7 +129,7 @@ def test_a_missing_key_is_refused_with_file_and_key(tmp_path, key):
     content = json.loads(path.read_text())
     del content[key]
     path.write_text(json.dumps(content))
-    with pytest.raises(FormatError, match=rf"(?s)'{key}'.*A\.json"):
+    with pytest.raises(FormatError, match=rf"(?s)'{key}.*' of .*A\.json"):
         read_provenance(path)
 
 
@@ -152,7 +152,7 @@ def test_a_value_of_another_type_is_refused_with_file_and_key(tmp_path, key, val
     path = tmp_path / "A.json"
     write_provenance(example(), path)
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
-    with pytest.raises(FormatError, match=rf"(?s)'{key}'.*A\.json"):
+    with pytest.raises(FormatError, match=rf"(?s)'{key}.*' of .*A\.json"):
         read_provenance(path)
 
 

@@ -5,6 +5,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.tables.spreadsheets import write_sheet
 from napari_mamamia.io.tables.tables import read_case_scores, write_case_scores, write_json
 
 NUMBERS = [f.name for f in fields(CaseScore) if f.type in (float, "float")]
@@ -34,20 +36,32 @@ def same(a: CaseScore, b: CaseScore) -> bool:
     return all(x == y or (x != x and y != y) for x, y in pairs)
 
 
-def test_columns_are_the_fields_in_the_published_order(tmp_path):
+PUBLISHED = (
+    "case_id,status,dsc,iou,hausdorff95_mm,hausdorff95_voxels,hausdorff_mm,assd_mm,nsd_1mm,"
+    "nsd_2mm,norm_hd,volume_reference_mm3,volume_prediction_mm3,diameter_reference_mm,"
+    "prediction_seconds,peak_memory_bytes,device,tags,profile,warning,reason"
+)
+
+
+def test_columns_are_the_fields_and_the_published_ones_keep_their_names_and_order(tmp_path):
     write_case_scores([], tmp_path / "s.csv")
-    assert (tmp_path / "s.csv").read_text() == (
-        "case_id,status,dsc,iou,hausdorff95_mm,hausdorff95_voxels,hausdorff_mm,assd_mm,nsd_1mm,"
-        "nsd_2mm,norm_hd,volume_reference_mm3,volume_prediction_mm3,diameter_reference_mm,"
-        "prediction_seconds,peak_memory_bytes,device,tags,profile,warning,reason\n"
-    )
+    columns = (tmp_path / "s.csv").read_text().strip().split(",")
+    assert columns == [field.name for field in fields(CaseScore)]
+    published = PUBLISHED.split(",")
+    assert [name for name in columns if name in published] == published
 
 
 def test_numbers_are_written_in_full_and_nan_as_an_empty_cell(tmp_path):
     row = CaseScore("A", ScoreStatus.PREDICTION_EMPTY, dsc=0.1 + 0.2, iou=math.inf)
     write_case_scores([row], tmp_path / "s.csv")
-    line = (tmp_path / "s.csv").read_text().splitlines()[1]
-    assert line == "A,prediction_empty,0.30000000000000004,,,,,,,,,,,,,,,,clinical,,"
+    columns, cells = csv.reader((tmp_path / "s.csv").read_text().splitlines())
+    filled = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
+    assert filled == {
+        "case_id": "A",
+        "status": "prediction_empty",
+        "dsc": "0.30000000000000004",
+        "profile": "clinical",
+    }
 
 
 @settings(deadline=None, max_examples=60)
@@ -210,3 +224,23 @@ def test_parquet_of_no_case_has_its_columns(tmp_path):
 def test_a_table_of_another_kind_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"\.csv, \.xlsx or \.parquet"):
         write_case_scores([], tmp_path / "s.txt")
+
+
+def test_equal_sheets_give_equal_bytes_and_every_type_of_cell_comes_back(tmp_path):
+    head = ["id", "age", "share", "is_bilateral", "note"]
+    rows = [head, ["0007", 51, 0.1, True, "=1+1"], ["B", None, float("nan"), False, ""]]
+    for name in ("one.xlsx", "two.xlsx"):
+        write_sheet(rows, tmp_path / name, name="dataset_info")
+    assert (tmp_path / "one.xlsx").read_bytes() == (tmp_path / "two.xlsx").read_bytes()
+    sheet = openpyxl.load_workbook(tmp_path / "one.xlsx")["dataset_info"]
+    back = [list(row) for row in sheet.iter_rows(values_only=True)]
+    assert back == [head, ["0007", 51, 0.1, True, "=1+1"], ["B", None, None, False, None]]
+    assert [type(value) for value in back[1]] == [str, int, float, bool, str]
+    assert sheet["E2"].data_type != "f"  # a text that starts with = is no formula
+
+
+@pytest.mark.parametrize("sign", ["\x00", "\x0b", "\x1f", "\ufffe"])
+def test_a_text_that_no_sheet_can_hold_is_refused_and_nothing_is_written(tmp_path, sign):
+    with pytest.raises(FormatError, match="without control characters"):
+        write_sheet([["id"], [f"A{sign}"]], tmp_path / "x.xlsx", name="dataset_info")
+    assert [*tmp_path.iterdir()] == []

@@ -17,12 +17,12 @@ from napari_mamamia.kinetics.curve_types import (
     initial_rise,
 )
 from napari_mamamia.kinetics.curves import curve_enhancement, region_curve
+from napari_mamamia.kinetics.map_kinds import MapKind, MapNeeds, map_recipe
+from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.timing import (
     choose_phases,
 )
 from napari_mamamia.kinetics.voxel_maps import (
-    KineticMap,
-    compute_map,
     peak_enhancement,
     percent_enhancement,
     signal_enhancement_ratio,
@@ -155,53 +155,54 @@ def test_every_map_equals_a_slow_loop_over_voxels(dtype):
     assert (choice.early, choice.late) == (2, 4)
     expected = slow_maps(signal, 2, 4)
     plain = {
-        KineticMap.PERCENT_ENHANCEMENT: (expected[0], percent_enhancement(signal, 2)),
-        KineticMap.SIGNAL_ENHANCEMENT_RATIO: (expected[1], signal_enhancement_ratio(signal, 2, 4)),
-        KineticMap.SUBTRACTION: (expected[2], subtraction(signal, 2)),
-        KineticMap.PEAK_ENHANCEMENT: (expected[3], peak_enhancement(signal)),
+        MapKind.PE: (expected[0], percent_enhancement(signal, 2)),
+        MapKind.SER: (expected[1], signal_enhancement_ratio(signal, 2, 4)),
+        MapKind.PEAK: (expected[3], peak_enhancement(signal)),
     }
     for kind, (slow, fast) in plain.items():
         np.testing.assert_allclose(fast, slow, rtol=1e-5, atol=1e-4, err_msg=kind)
-        np.testing.assert_array_equal(compute_map(signal, kind, choice), fast)
+        recipe = map_recipe(kind, MapNeeds(choice, (), TimingRule()))
+        np.testing.assert_array_equal(recipe.compute(signal), fast)
+    np.testing.assert_allclose(subtraction(signal, 2), expected[2], rtol=1e-5, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", list(KineticMap))
+STANDARD = {
+    MapKind.PE: 120.0,
+    MapKind.SER: 1.2,
+    MapKind.PEAK: 120.0,
+    MapKind.WASH_IN: 0.8,  # 120 % in 150 s
+    MapKind.WASH_OUT: -4.0,  # 20 % in 5 minutes
+    MapKind.TYPE: 2,  # 100 (200 - 220) / 220 = -9.1 %: a plateau
+}
+
+
+@pytest.mark.parametrize("kind", STANDARD)
 def test_the_job_of_a_map_counts_planes_in_order_and_ends_at_its_total(kind):
     # 512 x 512 voxels a plane: several blocks, so that a large volume yields on its way
     signal = np.zeros((3, 6, 512, 512), dtype=np.int16)
     signal[0], signal[1], signal[2] = 100, 220, 200
     seen = []
     with listening(seen.append):
-        result = compute_map(signal, kind, choose_phases((0, 150, 450)), times_s=(0, 150, 450))
+        choice = choose_phases((0, 150, 450))
+        needs = MapNeeds(choice, (0, 150, 450), TimingRule())
+        result = map_recipe(kind, needs).fill(signal)
     done = [progress.done for progress in seen]
     assert len(done) >= 3
     assert done == sorted(done)
     assert (done[0], done[-1]) == (0, 6)
     assert {progress.total for progress in seen} == {6}
     assert kind.value in seen[0].text
-    by_hand = {
-        KineticMap.SUBTRACTION: 120.0,
-        KineticMap.PERCENT_ENHANCEMENT: 120.0,
-        KineticMap.SIGNAL_ENHANCEMENT_RATIO: 1.2,
-        KineticMap.PEAK_ENHANCEMENT: 120.0,
-        KineticMap.WASH_IN_SLOPE: 0.8,  # 120 % in 150 s
-        KineticMap.WASH_OUT_SLOPE: -4.0,  # 20 % in 5 minutes
-        KineticMap.CURVE_TYPE: 2,  # 100 (200 - 220) / 220 = -9.1 %: a plateau
-    }
-    np.testing.assert_allclose(np.unique(result), [by_hand[kind]], rtol=1e-6)
+    np.testing.assert_allclose(np.unique(result), [STANDARD[kind]], rtol=1e-6)
 
 
 def test_the_ratio_without_a_late_phase_is_an_error_with_the_reason():
     with pytest.raises(CaseError, match="no phase after the early one"):
-        compute_map(
-            np.ones((2, 1, 1, 1)), KineticMap.SIGNAL_ENHANCEMENT_RATIO, choose_phases((0, 150))
-        )
+        map_recipe(MapKind.SER, MapNeeds(choose_phases((0, 150)), (0, 150), TimingRule()))
 
 
 def test_a_job_of_a_map_can_be_closed_on_its_way():
-    job = Stepped(
-        compute_map, np.ones((2, 4, 2, 2)), KineticMap.SUBTRACTION, choose_phases((0, 150))
-    )
+    needs = MapNeeds(choose_phases((0, 150)), (0, 150), TimingRule())
+    job = Stepped(map_recipe(MapKind.PE, needs).fill, np.ones((2, 4, 2, 2)))
     next(job)
     job.close()
 

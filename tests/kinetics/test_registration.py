@@ -10,6 +10,7 @@ from scipy import ndimage
 from tests.stepped import Stepped
 
 from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.choices import Interpolation, TransformKind
 from napari_mamamia.core.errors import CaseError, GridMismatchError, MissingExtraError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
@@ -24,12 +25,7 @@ from napari_mamamia.kinetics.registration.quality import (
     verdict_of,
 )
 from napari_mamamia.kinetics.registration.registration import register_phases, resample
-from napari_mamamia.kinetics.registration.settings import (
-    Interpolation,
-    RegistrationSettings,
-    TransformKind,
-    Verdict,
-)
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
 
 SPACING = np.array((2.5, 2.0, 2.0))
 SHAPE = (28, 64, 72)

@@ -5,11 +5,11 @@ import pytest
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.curve_types import delayed_change, delayed_course
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, map_recipe
+from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.voxel_maps import (
-    KineticMap,
     curve_types,
-    map_recipe,
     percent_enhancement,
     wash_in_slope,
     wash_out_slope,
@@ -101,24 +101,23 @@ def test_the_type_map_says_what_the_classes_say_where_the_voxel_enhances():
     ],
 )
 def test_slopes_without_usable_times_are_an_error_with_the_reason(times, reason):
-    for kind in (KineticMap.WASH_IN_SLOPE, KineticMap.WASH_OUT_SLOPE):
+    for kind in (MapKind.WASH_IN, MapKind.WASH_OUT):
         with pytest.raises(CaseError, match=reason):
-            map_recipe(kind, choose_phases(times), times_s=times)
+            map_recipe(kind, MapNeeds(choose_phases(times), times, TimingRule()))
 
 
 def test_the_type_map_without_a_delayed_phase_is_an_error_with_the_reason():
     choice = choose_curve_phases((0.0, 100.0, 200.0, 300.0))
     with pytest.raises(CaseError, match="a delayed phase needs 270 s"):
-        map_recipe(KineticMap.CURVE_TYPE, choice)
+        map_recipe(MapKind.TYPE, MapNeeds(choice, (), TimingRule()))
 
 
 def test_a_map_of_a_part_equals_that_part_of_the_whole_map():
     signal = np.random.default_rng(2).integers(1, 500, (4, 6, 20, 20)).astype(np.int16)
     part = (slice(2, 5), slice(3, 17), slice(0, 9))
-    for kind in KineticMap:
-        times = (0.0, 100.0, 200.0, 400.0)
-        curve = kind is KineticMap.CURVE_TYPE
-        choice = choose_curve_phases(times) if curve else choose_phases(times)
-        recipe = map_recipe(kind, choice, times_s=times)
+    times = (0.0, 92.0, 100.0, 400.0)
+    for kind, spec in MAPS.items():
+        choice = choose_curve_phases(times) if spec.of_curve else choose_phases(times)
+        recipe = map_recipe(kind, MapNeeds(choice, times, TimingRule(Timing.INJECTION, 1.0)))
         whole, cut = recipe.compute(signal)[part], recipe.compute(signal[:, *part])
         np.testing.assert_array_equal(cut, whole, err_msg=kind)

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from scipy.optimize import curve_fit
 
+from napari_mamamia.core.choices import InputName, TissueModel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.perfusion.arrival_fit import fitted_arrival_s
 from napari_mamamia.kinetics.perfusion.arterial_input import (
     ArterialInput,
-    InputName,
     PlasmaCurve,
     plasma_curve,
 )
 from napari_mamamia.kinetics.perfusion.fit import FitStatus, LinearFit, RefinedFit
 from napari_mamamia.kinetics.perfusion.gate import require_points, require_spacing
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, spoiled_signal
-from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel, tissue_concentration_mm
+from napari_mamamia.kinetics.perfusion.tissue_model import tissue_concentration_mm
 
 OSIPI = Path(__file__).with_name("osipi")
 BOTH = (LinearFit, RefinedFit)

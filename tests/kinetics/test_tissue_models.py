@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
+from napari_mamamia.core.choices import InputName
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.perfusion.arterial_input import (
     ArterialInput,
-    InputName,
     PlasmaCurve,
     blood_mm,
     plasma_curve,

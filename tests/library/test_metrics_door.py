@@ -33,7 +33,23 @@ def test_two_cubes_one_column_apart_by_hand():
     assert mm.metrics.lesion_counts(a, b).found == 1
 
 
-def test_each_metric_of_the_registry_but_the_profile_own_is_there_and_equal_to_the_score():
+def test_measure_gives_every_metric_but_the_profile_own_as_the_score_has_it():
+    a, b = _cube(), _cube(2)
+    row = mm.score(a, b, grid=GRID, bootstrap=0, progress=False).cases.loc["case"]
+    found = mm.metrics.measure(a, b, GRID)
+    assert set(found) == {spec.name for spec in METRICS} - {"norm_hd"}
+    assert {name: row[name] for name in found} == found
+
+
+def test_measure_needs_to_know_the_grid_and_says_nan_where_a_mask_is_empty():
+    with pytest.raises(mm.ArgumentError, match="expected a grid"):
+        mm.metrics.measure(_cube(), _cube())
+    found = mm.metrics.measure(_cube(), np.zeros(GRID.shape, bool), GRID)
+    assert (found["dsc"], found["volume_prediction_mm3"]) == (0.0, 0.0)
+    assert math.isnan(found["hausdorff_mm"])
+
+
+def test_each_metric_by_its_own_name_is_equal_to_the_score():
     a, b = _cube(), _cube(2)
     row = mm.score(a, b, grid=GRID, bootstrap=0, progress=False).cases.loc["case"]
     door = {
@@ -44,10 +60,9 @@ def test_each_metric_of_the_registry_but_the_profile_own_is_there_and_equal_to_t
         "volume_prediction_mm3": lambda: mm.metrics.volume_mm3(b, GRID),
         "diameter_reference_mm": lambda: mm.metrics.longest_diameter_mm(a, GRID),
     }
-    names = [spec.name for spec in METRICS if spec.name != "norm_hd"]
-    for name in names:
-        own = door.get(name) or (lambda name=name: getattr(mm.metrics, name)(a, b, GRID))
-        assert own() == row[name], name
+    for name in ("iou", "hausdorff95_mm", "hausdorff95_voxels", "hausdorff_mm", "assd_mm"):
+        door[name] = lambda name=name: getattr(mm.metrics, name)(a, b, GRID)
+    assert {name: own() for name, own in door.items()} == {name: row[name] for name in door}
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int32, np.float32, np.float64])

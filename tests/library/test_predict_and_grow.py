@@ -67,17 +67,17 @@ def test_ctrl_c_while_a_data_set_is_predicted_leaves_whole_masks_and_goes_on(
 ):
     from napari_mamamia.library import progress
 
-    real, seen = progress._bar, []
+    real, seen = progress._show_bar, []
 
     def stop_at_second(step):
         seen.append(step)
         if len(list((tmp_path / "out").glob("*.nii.gz"))) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress, "_bar", lambda wanted: nullcontext(stop_at_second))
+    monkeypatch.setattr(progress, "_show_bar", lambda wanted: nullcontext(stop_at_second))
     with pytest.raises(KeyboardInterrupt):
         mm.predict(data_set, out=tmp_path / "out", progress=False)
-    monkeypatch.setattr(progress, "_bar", real)
+    monkeypatch.setattr(progress, "_show_bar", real)
     assert seen
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"A_1.nii.gz", "A_1.json"} <= names

@@ -37,6 +37,7 @@ def phantoms(tmp_path_factory):
     return mm.make_phantoms(folder, 3, shape=SHAPE, progress=False)
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_scores_of_two_models_are_byte_for_byte_those_of_mamamia_score(phantoms, tmp_path):
     reference = phantoms.root / "segmentations" / "expert"
     first = phantoms.root / "segmentations" / "automatic"

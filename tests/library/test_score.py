@@ -272,7 +272,7 @@ def test_ctrl_c_stops_and_is_not_swallowed(data_set, predictions, monkeypatch):
     def stopped(step):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress, "_bar", lambda wanted: nullcontext(stopped))
+    monkeypatch.setattr(progress, "_show_bar", lambda wanted: nullcontext(stopped))
     with pytest.raises(KeyboardInterrupt):
         _score(data_set, predictions)
 

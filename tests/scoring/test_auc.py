@@ -5,12 +5,13 @@ import pytest
 from scipy import stats
 
 from napari_mamamia.scoring.statistics.auc import (
+    RankedCases,
     auc,
     auc_interval,
+    auc_of_counts,
     average_precision,
+    average_precision_of_counts,
     compare_aucs,
-    weighted_auc,
-    weighted_average_precision,
 )
 
 LABEL = np.array([1.0, 1, 0, 0])
@@ -71,18 +72,64 @@ def test_auc_is_the_mann_whitney_statistic():
     assert auc(label, score) == pytest.approx(u / (label.sum() * (1 - label).sum()), abs=1e-12)
 
 
-def test_weights_count_a_case_so_many_times():
+def test_a_resample_counts_a_case_as_often_as_it_is_drawn():
     label, score = drawn(40, 2)
-    weights = np.random.default_rng(3).integers(0, 4, (6, 40))
-    for row, area, precision in zip(
-        weights,
-        weighted_auc(weights.astype(float), label, score),
-        weighted_average_precision(weights.astype(float), label, score),
-        strict=True,
+    chosen = np.random.default_rng(3).integers(0, 40, (6, 40))
+    counts = RankedCases.of(label, score).counts(chosen)
+    values = zip(auc_of_counts(*counts), average_precision_of_counts(*counts), strict=True)
+    for own, (area, precision) in zip(chosen, values, strict=True):
+        assert area == pytest.approx(auc_by_pairs(label[own], score[own]), abs=1e-12)
+        expected = precision_by_thresholds(label[own], score[own])
+        assert precision == pytest.approx(expected, abs=1e-12)
+
+
+def without_each(number, label, score):
+    """The values with each case left out, one by one: slow and plain."""
+    return [number(np.delete(label, n), np.delete(score, n)) for n in range(len(label))]
+
+
+def assert_left_out_one_by_one(label, score):
+    cases = RankedCases.of(label, score)
+    for found, number in (
+        (cases.auc_without_each(), auc),
+        (cases.average_precision_without_each(), average_precision),
     ):
-        repeated = np.repeat(label, row), np.repeat(score, row)
-        assert area == pytest.approx(auc_by_pairs(*repeated), abs=1e-12)
-        assert precision == pytest.approx(precision_by_thresholds(*repeated), abs=1e-12)
+        expected = without_each(number, label, score)
+        assert found == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("decimals", [9, 1, 0], ids=["no ties", "ties", "mostly ties"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 60])
+@pytest.mark.parity
+def test_leaving_out_each_case_in_closed_form_equals_doing_it(n, decimals):
+    for seed in range(5):
+        assert_left_out_one_by_one(*drawn(n, seed, decimals=decimals))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [[1], [0], [1, 1], [0, 0], [1, 0], [0, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0, 1], [0, 1, 1, 1]],
+    ids=str,
+)
+@pytest.mark.parametrize("score", ["rising", "falling", "equal", "pairs"])
+def test_leaving_out_the_last_case_of_a_class_is_nan_as_without_it(label, score):
+    label = np.array(label, dtype=float)
+    scores = np.arange(len(label), dtype=float)
+    scores = {"rising": scores, "falling": -scores, "equal": scores * 0, "pairs": scores // 2}
+    assert_left_out_one_by_one(label, scores[score])
+
+
+def test_leaving_out_each_of_many_cases_by_hand():
+    # 50,000 responders score 1, 50,000 others 0: every other pair stays in order without any case
+    label = np.repeat([1.0, 0.0], 50_000)
+    cases = RankedCases.of(label, label)
+    assert (cases.auc_without_each() == 1).all()
+    assert (cases.average_precision_without_each() == 1).all()
+    # the other way round: precision at the last threshold is 50,000 of 100,000, less one case
+    turned = RankedCases.of(label, -label)
+    assert (turned.auc_without_each() == 0).all()
+    expected = np.repeat([49_999 / 99_999, 50_000 / 99_999], 50_000)
+    assert turned.average_precision_without_each() == pytest.approx(expected, abs=1e-15)
 
 
 def test_delong_by_hand():

@@ -12,7 +12,7 @@ from napari_mamamia.scoring.statistics.bootstrap import (
     bootstrap,
     bootstrap_sums,
 )
-from napari_mamamia.scoring.statistics.resampling import leave_one_out_weights, resample_weights
+from napari_mamamia.scoring.statistics.resampling import draw_cases, weigh_cases
 
 SKEWED = np.array(
     [
@@ -35,6 +35,15 @@ def variance_of(values):
     return statistic
 
 
+def resampled(statistic, n_cases, n_resamples=1000, seed=42) -> Bootstrap:
+    """Resample numbers of weights (b, n), how often each case counts: slow and plain."""
+    drawn = np.concatenate(list(weigh_cases(draw_cases(n_cases, n_resamples, seed), n_cases)))
+    estimates = statistic(np.ones((1, n_cases)))[0]
+    names = ("x", "y")[: len(estimates)]
+    left_out = statistic(1 - np.eye(n_cases))
+    return bootstrap(names, [statistic(drawn.astype(float))], estimates, left_out, n_resamples)
+
+
 def replicates_of(column, estimate, leave_one_out=(0.0, 1.0)) -> Bootstrap:
     column = np.array(column, dtype=float)[:, None]
     return Bootstrap(("x",), np.array([estimate]), column, np.array(leave_one_out)[:, None])
@@ -43,17 +52,26 @@ def replicates_of(column, estimate, leave_one_out=(0.0, 1.0)) -> Bootstrap:
 def test_weights_are_the_counts_of_plainly_drawn_resamples():
     drawn = np.random.default_rng(42).integers(0, 7, (20, 7))
     expected = [[list(row).count(case) for case in range(7)] for row in drawn]
-    assert np.concatenate(list(resample_weights(7, 20))).tolist() == expected
+    assert np.concatenate(list(weigh_cases(draw_cases(7, 20), 7))).tolist() == expected
 
 
 def test_blocks_give_the_same_resamples_as_one_piece(monkeypatch):
-    whole = np.concatenate(list(resample_weights(11, 50)))
+    whole = np.concatenate(list(weigh_cases(draw_cases(11, 50), 11)))
     monkeypatch.setattr(resampling, "_BLOCK", 40)
-    blocks = list(resample_weights(11, 50))
-    assert {len(block) for block in blocks} == {3, 2}
-    assert np.concatenate(blocks).tolist() == whole.tolist()
-    left_out = np.concatenate(list(leave_one_out_weights(11)))
-    assert left_out.tolist() == (1 - np.eye(11)).tolist()
+    assert {len(block) for block in draw_cases(11, 50)} == {3, 2}
+    for rows, weights, lengths in ((1, 1000, {3, 2}), (7, 1000, {9, 5}), (7, 22, {3, 2})):
+        monkeypatch.setattr(resampling, "_ROWS", rows)
+        monkeypatch.setattr(resampling, "_WEIGHTS", weights)
+        blocks = list(weigh_cases(draw_cases(11, 50), 11))
+        assert {len(block) for block in blocks} == lengths
+        assert np.concatenate(blocks).tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("n_cases", [1, 2, 300, 3000])
+def test_every_case_of_a_resample_is_counted(n_cases):
+    # one case is drawn n times: the counts must hold that
+    for weights in weigh_cases(draw_cases(n_cases, 70), n_cases):
+        assert (weights.sum(axis=1, dtype=int) == n_cases).all()
 
 
 @pytest.mark.parametrize("statistic", [np.mean, np.var], ids=["mean", "variance"])
@@ -69,14 +87,14 @@ def test_intervals_equal_those_of_scipy(method, statistic):
         rng=np.random.default_rng(42),
     )
     ours = mean_of(values) if statistic is np.mean else variance_of(values)
-    found = bootstrap(("x",), ours, 40).interval("x", method)
+    found = resampled(ours, 40).interval("x", method)
     expected = peer.confidence_interval
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
     assert found.estimate == pytest.approx(statistic(values), abs=1e-12)
 
 
 def test_bca_of_a_skewed_number_is_that_of_scipy_over_many_resamples():
-    result = bootstrap(("x",), variance_of(SKEWED), len(SKEWED), n_resamples=20_000)
+    result = resampled(variance_of(SKEWED), len(SKEWED), n_resamples=20_000)
     found = result.interval("x", IntervalMethod.BCA, level=0.90)
     peer = stats.bootstrap(
         (SKEWED,),
@@ -130,31 +148,44 @@ def test_an_undefined_number_has_no_interval():
 
 @pytest.mark.parametrize("method", list(IntervalMethod))
 def test_a_number_that_never_changes_is_its_own_interval(method):
-    found = bootstrap(("x",), mean_of(np.full(9, 0.1)), 9).interval("x", method)
+    found = resampled(mean_of(np.full(9, 0.1)), 9).interval("x", method)
     assert (found.low, found.high) == pytest.approx((0.1, 0.1), abs=1e-12)
     assert found.warning == ""
 
 
 def test_the_seed_decides_the_resamples():
     values = np.arange(20.0)
-    one, same, other = (bootstrap(("x",), mean_of(values), 20, seed=s) for s in (1, 1, 2))
+    one, same, other = (resampled(mean_of(values), 20, seed=s) for s in (1, 1, 2))
     assert one.replicates.tolist() == same.replicates.tolist() != other.replicates.tolist()
 
 
-def test_sums_in_slices_equal_one_product(monkeypatch):
+@pytest.mark.parametrize("products", [1, 60, 200, 700, 1 << 18])
+@pytest.mark.parametrize("rows", [1, 7, 60])
+@pytest.mark.parity
+def test_sums_in_tiles_equal_one_product(monkeypatch, products, rows):
     parts = np.random.default_rng(0).random((13, 4))
     draws = np.random.default_rng(42).integers(0, 13, (20, 13))
-    for products in (1, 60, 200, 1 << 18):
-        monkeypatch.setattr(room, "_PRODUCTS", products)
-        found = bootstrap_sums(tuple("abcd"), parts, lambda sums: sums, n_resamples=20)
-        assert found.replicates == pytest.approx(parts[draws].sum(axis=1), abs=1e-12)
-        assert found.leave_one_out[5] == pytest.approx(np.delete(parts, 5, axis=0).sum(axis=0))
+    monkeypatch.setattr(room, "_PRODUCTS", products)
+    monkeypatch.setattr(resampling, "_ROWS", rows)
+    monkeypatch.setattr(resampling, "_BLOCK", 30)
+    found = bootstrap_sums(tuple("abcd"), parts, lambda sums: sums, n_resamples=20)
+    assert found.replicates == pytest.approx(parts[draws].sum(axis=1), abs=1e-12)
+    assert found.estimates == pytest.approx(parts.sum(axis=0), abs=1e-12)
+    assert found.leave_one_out[5] == pytest.approx(np.delete(parts, 5, axis=0).sum(axis=0))
+
+
+def test_sums_of_a_large_cohort_equal_a_plain_loop():
+    parts = np.random.default_rng(1).random((20_000, 30))
+    found = bootstrap_sums(tuple(map(str, range(30))), parts, lambda sums: sums, n_resamples=7)
+    draws = np.random.default_rng(42).integers(0, 20_000, (7, 20_000))
+    expected = [parts[own].sum(axis=0) for own in draws]
+    assert found.replicates == pytest.approx(np.array(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize(("n_cases", "n_resamples"), [(0, 10), (10, 0)])
 def test_nothing_to_resample_is_refused(n_cases, n_resamples):
     with pytest.raises(ValueError, match="at least one case and one resample"):
-        bootstrap(("x",), mean_of(np.zeros(n_cases)), n_cases, n_resamples=n_resamples)
+        bootstrap_sums(("x",), np.zeros((n_cases, 1)), lambda sums: sums, n_resamples)
 
 
 def test_a_level_outside_0_to_1_is_refused():
@@ -168,5 +199,5 @@ def test_all_intervals_come_in_the_order_of_names():
     def both(weights):
         return np.hstack([mean_of(values)(weights), variance_of(values)(weights)])
 
-    found = bootstrap(("mean", "variance"), both, 5, n_resamples=50).intervals()
-    assert [(i.name, i.estimate) for i in found] == [("mean", 2.0), ("variance", 2.0)]
+    found = resampled(both, 5, n_resamples=50).intervals()
+    assert [(i.name, i.estimate) for i in found] == [("x", 2.0), ("y", 2.0)]

@@ -9,6 +9,7 @@ from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.scoring.case.pair import _wrap_to_uint8
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE, PAPER
 from napari_mamamia.scoring.case.score import norm_hd, score_label_maps, score_masks
 
@@ -293,3 +294,10 @@ def test_the_worked_example_of_the_methods_page(profile, expected):
     grid = Grid(shape, AFFINE)
     pair = (labels(cube(z=z, shape=shape), grid) for z in (1, 11))
     assert norm_hd(*pair, profile) == pytest.approx(expected, abs=1e-15)
+
+
+def test_floats_become_uint8_as_c_does_it_wherever_they_lie():
+    values = np.array([0.6, 1.9, -1.0, 256.0, 257.5, 300.0, -300.7, 1e30, np.nan, np.inf])
+    # cut to whole numbers, modulo 256; 1e30 is a multiple of 256
+    assert _wrap_to_uint8(values).tolist() == [0, 1, 255, 0, 1, 44, 212, 0, 0, 0]
+    assert _wrap_to_uint8(np.array([-1, 256, 300], np.int16)).tolist() == [255, 0, 44]

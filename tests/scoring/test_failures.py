@@ -8,8 +8,10 @@ from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, FailureKind, FailureThresholds
-from napari_mamamia.scoring.case.failures import failures_of_labels, failures_of_masks, midline_x_mm
+from napari_mamamia.scoring.case.failures import find_failures, match_parts, midline_x_mm
+from napari_mamamia.scoring.case.pair import measure_pair
 from napari_mamamia.scoring.case.profiles import CLINICAL, OFFICIAL_CODE
+from napari_mamamia.services.score.looks import look_at_case
 
 # 30 x 40 x 150 voxels of 2 mm: 300 mm from left to right, the middle at x index 74.5. The affine
 # is LAS: voxel x runs to the patient's left.
@@ -23,6 +25,20 @@ def cubes(*corners, size=6, grid=GRID):
     for z, y, x in corners:
         array[z : z + size, y : y + size, x : x + size] = True
     return Mask(grid, array)
+
+
+def labels_of(mask):
+    box = Box.around(mask.array)
+    return LabelMap(mask.grid, box, mask.array[box.slices].astype(np.uint8))
+
+
+def failures_of_masks(reference, prediction, enhancement=None, thresholds=THRESHOLDS):
+    measured = measure_pair(labels_of(reference), labels_of(prediction), CLINICAL)
+    return find_failures(match_parts(measured), enhancement, thresholds)
+
+
+def failures_of_labels(reference, prediction, profile=CLINICAL):
+    return look_at_case("C1", (reference, prediction), None, profile, None).failures
 
 
 def kinds(*args, **kwargs):
@@ -46,9 +62,7 @@ def test_an_empty_prediction_is_a_missed_tumour_and_nothing_else():
 
 
 def test_a_missing_prediction_file_is_a_missed_tumour():
-    box = Box.around(REFERENCE.array)
-    labels = LabelMap(GRID, box, REFERENCE.array[box.slices])
-    assert [f.kind for f in failures_of_labels(labels, None)] == [FailureKind.MISSED]
+    assert [f.kind for f in failures_of_labels(labels_of(REFERENCE), None)] == [FailureKind.MISSED]
 
 
 def test_a_prediction_beside_the_tumour_is_missed_but_not_far():
@@ -184,16 +198,14 @@ def test_a_single_slice_has_no_border_across_it():
 
 def test_masks_on_different_grids_are_a_geometry_mismatch_only():
     other = Grid(SHAPE, np.diag([2.0, 2.0, 2.0, 1.0]))
-    (failure,) = failures_of_masks(REFERENCE, Mask(other, REFERENCE.array))
+    (failure,) = failures_of_labels(labels_of(REFERENCE), labels_of(Mask(other, REFERENCE.array)))
     assert failure.kind is FailureKind.GEOMETRY_MISMATCH
     assert "mm apart" in failure.reason
 
 
 def test_a_profile_that_looks_at_shapes_only_knows_no_differing_affine():
-    box = Box.around(REFERENCE.array)
-    crop = REFERENCE.array[box.slices].astype(np.uint8)
-    other = LabelMap(Grid(SHAPE, np.diag([2.0, 2.0, 2.0, 1.0])), box, crop)
-    here = LabelMap(GRID, box, crop)
+    other = labels_of(Mask(Grid(SHAPE, np.diag([2.0, 2.0, 2.0, 1.0])), REFERENCE.array))
+    here = labels_of(REFERENCE)
     assert failures_of_labels(here, other, OFFICIAL_CODE) == ()
     assert len(failures_of_labels(here, other, CLINICAL)) == 1
 

@@ -4,12 +4,9 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_mamamia.segmentation.submission.external import Task, read_submission
-from napari_mamamia.segmentation.submission.isolation import (
-    Isolation,
-    IsolationKind,
-    find_isolation,
-)
+from napari_mamamia.core.choices import IsolationKind, Task
+from napari_mamamia.segmentation.submission.external import read_submission
+from napari_mamamia.segmentation.submission.isolation import Isolation, find_isolation
 from napari_mamamia.segmentation.submission.limits import RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.submission.room import Patient, find_interpreter
 from napari_mamamia.segmentation.submission.run import run_submission_once

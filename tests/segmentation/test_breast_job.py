@@ -55,7 +55,7 @@ def test_it_says_how_far_it_is_in_many_steps():
 
 def test_a_model_that_looks_for_the_breast_says_so_before_all_else():
     class Runner:
-        def predict(self, arrays, grid, *, region=None, deadline=None):
+        def predict(self, given):
             raise Cancelled
 
     card = ModelCard(Path("m"), ModelKind.NNUNET, "m", channels=("pre",))

@@ -22,6 +22,7 @@ from bundle_maker import (  # noqa: E402
     write_bundle,
 )
 
+from napari_mamamia.segmentation.model.engine import EngineInput  # noqa: E402
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
 from napari_mamamia.segmentation.run.engines import load_engine  # noqa: E402
 from napari_mamamia.segmentation.run.weights import recognise_model  # noqa: E402
@@ -49,7 +50,7 @@ def engine_of(bundle):
 def ours(bundle, arrays, grid=GRID):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing of MONAI's talk reaches the user
-        return engine_of(bundle).predict(arrays, grid)
+        return engine_of(bundle).predict(EngineInput(arrays, grid))
 
 
 def require_equal(bundle, inference, folder, channels=2, grid=GRID, model=None):
@@ -213,7 +214,7 @@ def test_the_plan_knows_the_shape_and_the_windows_of_the_run(tmp_path):
     bundle = write_bundle(tmp_path / "b", inference)
     engine = engine_of(bundle)
     arrays = images(GRID)
-    planned, found = engine.plan(GRID), engine.predict(arrays, GRID)
+    planned, found = engine.plan(GRID), engine.predict(EngineInput(arrays, GRID))
     data = engine.transforms.prepare(arrays, GRID)
     assert planned.model_shape == tuple(data["image"].shape[:0:-1])
     assert planned.tiles == found.ran.tiles > 3

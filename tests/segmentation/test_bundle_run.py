@@ -20,6 +20,7 @@ from napari_mamamia.core.box import Box  # noqa: E402
 from napari_mamamia.core.errors import CaseError, ModelError  # noqa: E402
 from napari_mamamia.core.grid import Grid  # noqa: E402
 from napari_mamamia.core.progress import Cancelled, listening  # noqa: E402
+from napari_mamamia.segmentation.model.engine import EngineInput  # noqa: E402
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings  # noqa: E402
 from napari_mamamia.segmentation.model.planner import LADDER, Budget, OverLimitError  # noqa: E402
 from napari_mamamia.segmentation.run.engine_host import EngineHost  # noqa: E402
@@ -58,7 +59,7 @@ class Calls(torch.nn.Module):
 def test_progress_names_every_group_of_windows_and_ends_at_the_total(bundle):
     engine, seen = engine_of(bundle), []
     with listening(seen.append):
-        found = engine.predict(images(GRID), GRID)
+        found = engine.predict(EngineInput(images(GRID), GRID))
     windows = [step.text for step in seen if "window" in step.text]
     assert len(windows) == -(-found.ran.tiles // 3)
     assert [step.done for step in seen] == sorted(step.done for step in seen)
@@ -77,25 +78,25 @@ def test_a_cancel_between_windows_computes_no_further_one(bundle):
             raise Cancelled
 
     with pytest.raises(Cancelled), listening(stop):
-        engine.predict(images(GRID), GRID)
+        engine.predict(EngineInput(images(GRID), GRID))
     assert calls.windows == 6
     assert threads == [1]
-    assert engine.predict(images(GRID), GRID).labels.any()
+    assert engine.predict(EngineInput(images(GRID), GRID)).labels.any()
 
 
 def test_at_the_deadline_no_further_window_is_begun(bundle):
     engine = engine_of(bundle)
     engine.network = calls = Calls(engine.network)
     with pytest.raises(OverLimitError, match="within the time limit"):
-        engine.predict(images(GRID), GRID, deadline=time.monotonic())
+        engine.predict(EngineInput(images(GRID), GRID, deadline=time.monotonic()))
     assert calls.windows == 0
 
 
 def test_a_region_leaves_out_windows_and_changes_nothing_inside(bundle):
     engine, grid = engine_of(bundle), oblique_grid((14, 70, 62))
-    whole = engine.predict(images(grid), grid)
+    whole = engine.predict(EngineInput(images(grid), grid))
     box = Box((1, 4, 40), (5, 12, 55))
-    cut = engine.predict(images(grid), grid, region=box)
+    cut = engine.predict(EngineInput(images(grid), grid, region=box))
     assert 0 < cut.ran.tiles < whole.ran.tiles
     assert cut.ran.tiles + cut.ran.tiles_skipped == whole.ran.tiles
     assert engine.plan(grid, box).tiles == cut.ran.tiles
@@ -115,8 +116,8 @@ def test_a_step_that_looks_around_gets_every_window_whatever_the_region(tmp_path
     )
     engine, grid = engine_of(write_bundle(tmp_path / "b", inference)), oblique_grid((14, 70, 62))
     box = Box((1, 4, 40), (5, 12, 55))
-    whole = engine.predict(images(grid), grid)
-    cut = engine.predict(images(grid), grid, region=box)
+    whole = engine.predict(EngineInput(images(grid), grid))
+    cut = engine.predict(EngineInput(images(grid), grid, region=box))
     assert cut.ran.tiles_skipped == engine.plan(grid, box).skipped == 0
     assert np.array_equal(cut.labels[box.slices], whole.labels[box.slices])
 
@@ -124,11 +125,11 @@ def test_a_step_that_looks_around_gets_every_window_whatever_the_region(tmp_path
 def test_wrong_channels_and_broken_images_are_said(bundle):
     engine = engine_of(bundle)
     with pytest.raises(ModelError, match=r"takes 2 channel.*phase 0, phase 1.*got 3"):
-        engine.predict(images(GRID, 3), GRID)
+        engine.predict(EngineInput(images(GRID, 3), GRID))
     broken = [image.astype(np.float32) for image in images(GRID)]
     broken[1][3, 3, 3] = np.nan
     with pytest.raises(CaseError, match="finite"):
-        engine.predict(broken, GRID)
+        engine.predict(EngineInput(broken, GRID))
 
 
 def test_what_monai_says_of_a_step_that_fails_reaches_the_user(tmp_path):
@@ -136,7 +137,7 @@ def test_what_monai_says_of_a_step_that_fails_reaches_the_user(tmp_path):
     inference["preprocessing"]["transforms"][2]["axcodes"] = "RA"
     engine = engine_of(write_bundle(tmp_path / "b", inference))
     with pytest.raises(ModelError, match=r"preprocessing#transforms#2 should work with MONAI"):
-        engine.predict(images(GRID), GRID)
+        engine.predict(EngineInput(images(GRID), GRID))
 
 
 def test_a_network_of_other_extents_than_its_window_is_refused(tmp_path):
@@ -145,7 +146,7 @@ def test_a_network_of_other_extents_than_its_window_is_refused(tmp_path):
     engine = engine_of(write_bundle(tmp_path / "b", inference))
     engine.network = torch.nn.Conv3d(2, 3, 1, stride=2)
     with pytest.raises(ModelError, match="one output of"):
-        engine.predict(images(GRID), GRID)
+        engine.predict(EngineInput(images(GRID), GRID))
 
 
 def test_a_zip_with_a_folder_inside_runs_too(bundle, tmp_path):
@@ -156,21 +157,23 @@ def test_a_zip_with_a_folder_inside_runs_too(bundle, tmp_path):
     card = recognise_model(packed)
     assert card.is_zip
     assert card.usable
-    found = engine_of(packed).predict(images(GRID), GRID)
-    assert np.array_equal(found.labels, engine_of(bundle).predict(images(GRID), GRID).labels)
+    found = engine_of(packed).predict(EngineInput(images(GRID), GRID))
+    assert np.array_equal(
+        found.labels, engine_of(bundle).predict(EngineInput(images(GRID), GRID)).labels
+    )
 
 
 def test_the_worker_gives_the_result_of_this_process(bundle):
     worker, card = Worker(), recognise_model(bundle)
     try:
-        there = worker.predict(card, ONE, images(GRID), GRID)
+        there = worker.predict(card, ONE, EngineInput(images(GRID), GRID))
         assert worker.plan(card, ONE, GRID, None) == engine_of(bundle).plan(GRID)
         assert worker.time_tile(card, ONE) > 0
         with pytest.raises(ModelError, match="no folds"):
             worker.plan(card, EngineSettings(folds=("0",)), GRID, None)
     finally:
         worker.close()
-    here = engine_of(bundle).predict(images(GRID), GRID)
+    here = engine_of(bundle).predict(EngineInput(images(GRID), GRID))
     assert np.array_equal(there.labels, here.labels)
     assert np.array_equal(there.probability, here.probability)
     assert there.ran.parameters() == here.ran.parameters()

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.submission import run as external_run
 from napari_mamamia.segmentation.submission.cgroup import held_processes
-from napari_mamamia.segmentation.submission.external import Task, read_submission
+from napari_mamamia.segmentation.submission.external import read_submission
 from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
-    IsolationKind,
     Room,
     bubblewrap_command,
     has_graphics_card,

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from tests.stepped import Stepped
 
+from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.submission.isolation import IsolationKind, find_isolation
+from napari_mamamia.segmentation.submission.isolation import find_isolation
 from napari_mamamia.segmentation.submission.limits import Ending
 from napari_mamamia.segmentation.submission.room import find_interpreter
 

@@ -14,6 +14,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import network_from
@@ -66,7 +67,7 @@ def run(folder, settings=ONE, grid=GRID, arrays=None, **how):
     engine = load_engine(card, settings)
     arrays = made.volumes(grid.shape) if arrays is None else arrays
     try:
-        return engine.predict(arrays, grid, **how)
+        return engine.predict(EngineInput(arrays, grid, **how))
     finally:
         engine.close()
 
@@ -233,7 +234,7 @@ def test_the_network_sees_axes_that_point_where_the_recipe_says(orientation, tin
 def test_a_spacing_follows_the_axes_of_the_network():
     affine = np.array([[0, 0, -1.0, 0], [-1.0, 0, 0, 0], [0, 1.0, 0, 0], [0, 0, 0, 1]])
     grid = Grid((8, 9, 10), affine)  # 1 mm; the array points to left, superior, posterior
-    said = network_from(made.section(orientation="RAS"))
+    said = network_from(made.section(orientation="RAS"), "it")
     recipe = Recipe(spacing_mm=(2.0, 1.0, 0.5), network=said)  # right, anterior, superior
     assert input_grid(grid, recipe)[0].shape == (4, 18, 10)
     stored = replace(recipe, network=replace(said, orientation=""))
@@ -296,13 +297,13 @@ def test_a_deadline_before_the_last_tile_leaves_nothing_half_done(tiny):
 def test_progress_comes_with_every_tile_and_a_cancelled_run_can_be_repeated(tiny):
     engine = load_engine(recognise_model(tiny()), ONE)
     arrays = made.volumes(SHAPE)
-    job = Stepped(engine.predict, arrays, GRID)
+    job = Stepped(engine.predict, EngineInput(arrays, GRID))
     texts = [next(job).text for _ in range(6)]
     job.close()
     assert "Predicting: tile 1 of 10" in texts
     seen = []
     with listening(seen.append):
-        engine.predict(arrays, GRID)
+        engine.predict(EngineInput(arrays, GRID))
     assert {f"Predicting: tile {n} of 10" for n in range(1, 11)} <= {step.text for step in seen}
     assert seen[-1].fraction == 1
 
@@ -312,11 +313,11 @@ def test_the_models_process_gives_the_same_labels(files, module):
     arrays = made.volumes(SHAPE)
     worker = Worker()
     try:
-        far = worker.predict(card, ONE, arrays, GRID)
+        far = worker.predict(card, ONE, EngineInput(arrays, GRID))
         assert worker.plan(card, ONE, GRID, None).tiles == 10
     finally:
         worker.close()
-    near = EngineHost().predict(card, ONE, arrays, GRID)
+    near = EngineHost().predict(card, ONE, EngineInput(arrays, GRID))
     np.testing.assert_array_equal(far.labels, near.labels)
     np.testing.assert_array_equal(far.probability, near.probability)
     assert far.ran.backend == "onnxruntime"
@@ -326,9 +327,9 @@ def test_a_host_loads_anew_where_the_recipe_differs(files):
     host = EngineHost()
     card = recognise_model(files["script"])
     arrays = made.volumes(SHAPE)
-    first = host.predict(card, ONE, arrays, GRID)
+    first = host.predict(card, ONE, EngineInput(arrays, GRID))
     other = replace(card, network=replace(card.network, labels=(("tumour", 7), ("vessel", 9))))
-    second = host.predict(other, ONE, arrays, GRID)
+    second = host.predict(other, ONE, EngineInput(arrays, GRID))
     np.testing.assert_array_equal(first.labels == 1, second.labels == 7)
     assert (first.labels == 1).any()
 

@@ -15,6 +15,7 @@ import pytest
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.segmentation.model import device
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.network_spec import network_from
@@ -70,7 +71,7 @@ def load(folder, settings=ONE):
 
 def run(folder, arrays=None, settings=ONE):
     engine = load(folder, settings)
-    return engine.predict(made.volumes(made.PATCH) if arrays is None else arrays, GRID)
+    return engine.predict(EngineInput(made.volumes(made.PATCH) if arrays is None else arrays, GRID))
 
 
 def placed(source, folder, **changes):
@@ -338,7 +339,7 @@ def test_a_network_without_a_recipe_is_recognised_and_says_what_it_needs(graph):
     assert card.kind is ModelKind.ONNX
     assert "names of the channels, labels with their values, voxels of a tile" in card.missing[0]
     example = "{" + card.missing[0].split("for example ")[1] + "}"
-    assert network_from(json.loads(example)["network"]).patch == (64, 128, 128)
+    assert network_from(json.loads(example)["network"], "it").patch == (64, 128, 128)
     with pytest.raises(ModelError, match="does not say what it takes and gives"):
         load(graph)
 
@@ -411,8 +412,11 @@ def test_a_recipe_that_contradicts_a_silent_file_is_refused_at_the_first_tile(
         ({"orientation": "RA"}, "three letters"),
         ({"mirror_axes": [3]}, "different axes of 0 to 2"),
         ({"mirror_axes": [0, 0]}, "different axes of 0 to 2"),
-        ({"weight": "round"}, "'round' is not a valid TileWeight"),
-        ({"output": "numbers"}, "is not a valid OutputKind"),
+        (
+            {"weight": "round"},
+            "'network.weight' of .* to be one of gaussian, constant, got",
+        ),
+        ({"output": "numbers"}, "'network.output' of .* to be one of logits"),
         ({"shape": 3}, r"the unknown key\(s\) shape"),
     ],
 )
@@ -424,7 +428,7 @@ def test_a_wrong_section_is_refused_with_the_reason(change, reason, tmp_path):
 
 def test_a_section_that_lacks_what_the_file_cannot_say_is_refused():
     text = {"format": "napari-mamamia recipe", "version": 1, "network": {"channels": ["a"]}}
-    with pytest.raises(ModelError, match="has no labels, no output"):
+    with pytest.raises(ModelError, match=r"'network\.labels' of recipe to be there, got nothing"):
         recipe_from(json.dumps(text), "recipe")
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -40,7 +41,7 @@ def outputs_of(card, **settings):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nnunet_engine, "export_labels", listening)
-        result = engine.predict(arrays(), GRID)
+        result = engine.predict(EngineInput(arrays(), GRID))
     return kept[0], result
 
 

@@ -10,6 +10,7 @@ import pytest
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -59,7 +60,7 @@ def clock(monkeypatch):
     shown = SimpleNamespace(monotonic=lambda: found.now, perf_counter=time.perf_counter)
     for module in (nnunet_engine, nnunet_tiles):
         monkeypatch.setattr(module, "time", shown)
-    real = nnunet_engine.NnUNetEngine._forward
+    real = nnunet_engine.NnUNetEngine._make_forward
 
     def ticking(engine, *which):
         run = real(engine, *which)
@@ -70,14 +71,14 @@ def clock(monkeypatch):
 
         return forward
 
-    monkeypatch.setattr(nnunet_engine.NnUNetEngine, "_forward", ticking)
+    monkeypatch.setattr(nnunet_engine.NnUNetEngine, "_make_forward", ticking)
     return found
 
 
 def test_the_first_stage_moves_the_progress_by_its_share(card):
     engine, seen = engine_of(card), []
     with listening(seen.append):
-        engine.predict(arrays(), GRID)
+        engine.predict(EngineInput(arrays(), GRID))
     shares = [step.fraction for step in seen]
     assert shares == sorted(shares)
     first = [step for step in seen if step.text.startswith("First stage: ")]
@@ -89,14 +90,14 @@ def test_the_first_stage_moves_the_progress_by_its_share(card):
 
 
 def test_without_a_limit_both_stages_are_whole(card, clock):
-    result = engine_of(card).predict(arrays(), GRID)
+    result = engine_of(card).predict(EngineInput(arrays(), GRID))
     assert clock.now == 2 * 1 + 2 * 8
     assert result.ran.cut_short == ""
     assert [name for name, _ in result.ran.seconds][:2] == ["first stage", "prepare"]
 
 
 def test_the_first_stage_leaves_the_second_its_share_of_the_time(card, clock):
-    result = engine_of(card).predict(arrays(), GRID, deadline=9.0)
+    result = engine_of(card).predict(EngineInput(arrays(), GRID, deadline=9.0))
     # one fold of one tile, then one of eight; the first stage's second fold would be too much
     assert clock.now == 1 + 8
     assert result.ran.folds_done == ("0",)
@@ -106,7 +107,7 @@ def test_the_first_stage_leaves_the_second_its_share_of_the_time(card, clock):
 
 def test_the_first_fold_of_the_first_stage_may_take_more_than_its_share(card, clock):
     clock.first = 3.0
-    result = engine_of(card).predict(arrays(), GRID, deadline=12.0)
+    result = engine_of(card).predict(EngineInput(arrays(), GRID, deadline=12.0))
     assert clock.now == 3 + 9  # the second stage's next fold is stopped after its first tile
     assert result.ran.folds_done == ("0",)
 
@@ -116,7 +117,7 @@ def test_a_first_stage_that_takes_all_the_time_is_over_the_limit(card, clock):
 
     clock.first = 20.0
     with pytest.raises(OverLimitError, match="should finish one fold within the time limit"):
-        engine_of(card).predict(arrays(), GRID, deadline=12.0)
+        engine_of(card).predict(EngineInput(arrays(), GRID, deadline=12.0))
 
 
 def test_the_plan_of_a_cascade_counts_its_first_stage(card):
@@ -144,13 +145,12 @@ def test_a_region_leaves_the_first_stage_whole(card):
 
 
 def test_the_plan_is_the_same_from_the_plans_alone_and_over_the_workers_pipe(card):
-    from dataclasses import asdict
 
     from napari_mamamia.segmentation.nnunet.cost import tiles_from_plans
-    from napari_mamamia.segmentation.worker.wire import tiles_from
+    from napari_mamamia.segmentation.worker.wire import OTHER, TILES
 
     plan = engine_of(card).plan(GRID)
-    assert tiles_from(json.loads(json.dumps(asdict(plan)))) == plan
+    assert TILES.record(json.loads(json.dumps(TILES.plain(plan))), OTHER) == plan
     # whether tiles are mirrored stands in the checkpoint, which is not opened
     unmirrored = EngineSettings(threads=1, mirroring=False)
     assert tiles_from_plans(card, unmirrored, GRID) == plan

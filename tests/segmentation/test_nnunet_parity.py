@@ -11,6 +11,7 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -104,7 +105,7 @@ def engine_of(root, settings):
 
 
 def our_labels(root, arrays, grid, settings, region=None):
-    return engine_of(root, settings).predict(arrays, grid, region=region).labels
+    return engine_of(root, settings).predict(EngineInput(arrays, grid, region=region)).labels
 
 
 MODELS = {
@@ -173,14 +174,14 @@ def test_input_and_outputs_of_the_network_are_those_of_nnunet_to_the_bit(
     predictor.predict_logits_from_preprocessed_data = watched
     stacked = np.stack(arrays).astype(np.float32)
     predictor.predict_single_npy_array(stacked, {"spacing": list(grid.spacing_mm)})
-    averaged = nnunet_engine.NnUNetEngine._averaged
+    averaged = nnunet_engine.NnUNetEngine._average_folds
 
     def listening(engine, prepared, *rest):
         found = averaged(engine, prepared, *rest)
         ours.extend([prepared.data, found[0]])
         return found
 
-    monkeypatch.setattr(nnunet_engine.NnUNetEngine, "_averaged", listening)
+    monkeypatch.setattr(nnunet_engine.NnUNetEngine, "_average_folds", listening)
     our_labels(root, arrays, grid, settings)
     assert torch.equal(ours[0], stock[0])
     assert ours[1].dtype == stock[1].dtype == torch.half
@@ -253,7 +254,7 @@ def test_inside_a_region_the_labels_are_those_of_the_whole_volume(made, tmp_path
     expected = stock_labels(root, arrays, grid.spacing_mm, settings)
     region = Box((3, 5, 6), (9, 16, 15))
     engine = engine_of(root, settings)
-    found = engine.predict(arrays, grid, region=region)
+    found = engine.predict(EngineInput(arrays, grid, region=region))
     assert found.ran.tiles_skipped > found.ran.tiles
     assert expected[region.slices].any()
     assert np.array_equal(found.labels[region.slices], expected[region.slices])
@@ -271,7 +272,7 @@ def test_the_real_model_gives_the_stored_mask_inside_a_region(real_data):
     region = Box((20, 236, 120), (26, 256, 150))
     settings = EngineSettings(mirroring=False)
     engine = engine_of(folder, settings)
-    found = engine.predict(arrays, Grid(stock.shape, images[0].affine), region=region)
+    found = engine.predict(EngineInput(arrays, Grid(stock.shape, images[0].affine), region=region))
     assert np.count_nonzero(stock[region.slices]) == 1234
     # ties in half precision may fall otherwise on another processor: 27 in 211 000 at most
     assert np.count_nonzero(found.labels[region.slices] != stock[region.slices]) <= 1

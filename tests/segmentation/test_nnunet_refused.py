@@ -18,6 +18,7 @@ from napari_mamamia.segmentation.run.weights import recognise_model
 torch = pytest.importorskip("torch")
 pytest.importorskip("dynamic_network_architectures")
 
+from napari_mamamia.segmentation.model.engine import EngineInput  # noqa: E402
 from napari_mamamia.segmentation.nnunet.checkpoint import load_checkpoint  # noqa: E402
 
 GRID = Grid((16, 16, 16), np.eye(4))
@@ -169,17 +170,17 @@ def test_a_wrong_number_of_channels_is_refused(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec()))
     volume = np.ones(GRID.shape, dtype=np.int16)
     with pytest.raises(ModelError, match=r"takes 2 channel\(s\) \(DCE_pre, DCE_post1\), got 1"):
-        engine.predict([volume], GRID)
+        engine.predict(EngineInput([volume], GRID))
 
 
 def test_an_empty_or_infinite_volume_is_refused(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec()))
     empty = np.zeros(GRID.shape, dtype=np.int16)
     with pytest.raises(CaseError, match="every voxel of the input is zero"):
-        engine.predict([empty, empty], GRID)
+        engine.predict(EngineInput([empty, empty], GRID))
     broken = np.full(GRID.shape, np.nan, dtype=np.float32)
     with pytest.raises(CaseError, match="finite everywhere"):
-        engine.predict([empty, broken], GRID)
+        engine.predict(EngineInput([empty, broken], GRID))
 
 
 def test_a_graphics_card_that_is_not_there_is_refused(made, tmp_path):
@@ -317,7 +318,7 @@ def test_weights_that_give_no_numbers_are_an_error_and_never_an_empty_mask(made,
     torch.save(content, file)
     volume = np.random.default_rng(3).normal(100, 20, GRID.shape).astype(np.float32)
     with pytest.raises(ModelError, match=r"NaN or infinite: the weights are damaged"):
-        loaded(root).predict([volume], GRID)
+        loaded(root).predict(EngineInput([volume], GRID))
 
 
 @pytest.mark.parametrize(("key", "order"), [("order", 99), ("order", -1), ("order_z", 6)])
@@ -336,7 +337,7 @@ def test_a_case_whose_spacing_cannot_be_meant_is_refused_with_the_numbers(
     grid = Grid((16, 16, 16), np.diag([spacing_mm, spacing_mm, spacing_mm, 1.0]))
     volume = np.ones(grid.shape, np.int16)
     with pytest.raises(ModelError, match="correct the spacing of the images") as refused:
-        engine.predict([volume], grid)
+        engine.predict(EngineInput([volume], grid))
     assert extents in str(refused.value)
     with pytest.raises(ModelError, match="correct the spacing of the images"):
         engine.plan(grid)
@@ -346,7 +347,7 @@ def test_plans_that_resample_the_input_but_not_the_outputs_are_refused(made, tmp
     root = made.write_model(tmp_path, made.Spec(channels=("a",), spacing=(2.0, 2.0, 2.0)))
     edited(root, lambda c: c.update(resampling_fn_probabilities="no_resampling_hack"))
     with pytest.raises(ModelError, match="resample the input and not the outputs"):
-        loaded(root).predict([np.ones(GRID.shape, np.int16)], GRID)
+        loaded(root).predict(EngineInput([np.ones(GRID.shape, np.int16)], GRID))
 
 
 @pytest.mark.parametrize("said", [1, 10**6])

@@ -13,6 +13,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError, MissingExtraError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import Cancelled, listening, report_progress
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, Ran
 from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep
 from napari_mamamia.segmentation.model.recipe import Recipe
@@ -70,7 +71,7 @@ def test_progress_comes_with_every_tile_and_copy_and_ends_at_the_total(made, tmp
     engine = loaded(made.write_model(tmp_path, made.Spec(mirror=(0, 1))))
     seen = []
     with listening(seen.append):
-        engine.predict(list(case_of().signal), GRID)
+        engine.predict(EngineInput(list(case_of().signal), GRID))
     plan = engine.plan(GRID)
     assert (plan.passes, plan.folds) == (4, 1)
     assert sum("tile" in progress.text for progress in seen) == plan.tiles * 4 == plan.forwards
@@ -91,18 +92,18 @@ def test_a_closed_run_leaves_no_thread_and_gives_torch_its_threads_back(made, tm
                 raise Cancelled
 
         with pytest.raises(Cancelled), listening(stop):
-            engine.predict(list(case_of().signal), GRID)
+            engine.predict(EngineInput(list(case_of().signal), GRID))
         assert threads == [2] * stop_after
         assert torch.get_num_threads() == 1
     assert threading.active_count() == before
     assert not torch.is_inference_mode_enabled()
     assert torch.is_grad_enabled()
-    assert engine.predict(list(case_of().signal), GRID).labels.shape == GRID.shape
+    assert engine.predict(EngineInput(list(case_of().signal), GRID)).labels.shape == GRID.shape
 
 
 def test_a_second_run_gives_the_same_labels(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec(folds=("0", "1"), mirror=None)))
-    first, second = (engine.predict(list(case_of().signal), GRID) for _ in range(2))
+    first, second = (engine.predict(EngineInput(list(case_of().signal), GRID)) for _ in range(2))
     assert np.array_equal(first.labels, second.labels)
 
 
@@ -112,23 +113,23 @@ def test_at_the_deadline_whole_folds_are_averaged_and_the_rest_is_said(made, tmp
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     engine = loaded(root)
     tiles = engine.plan(GRID).tiles
-    found = engine.predict(list(case_of().signal), GRID, deadline=1.5 * tiles)
+    found = engine.predict(EngineInput(list(case_of().signal), GRID, deadline=1.5 * tiles))
     assert found.ran.folds_done == ("0",)
     assert found.ran.folds_asked == ("0", "1", "2")
     assert found.ran.cut_short == "the time limit came after 1 of 3 folds"
-    alone = loaded(root, folds=("0",)).predict(list(case_of().signal), GRID)
+    alone = loaded(root, folds=("0",)).predict(EngineInput(list(case_of().signal), GRID))
     assert np.array_equal(found.labels, alone.labels)
 
 
 def test_a_deadline_within_the_first_fold_is_an_error(made, tmp_path):
     engine = loaded(made.write_model(tmp_path, made.Spec()))
     with pytest.raises(ModelError, match="one fold within the time limit"):
-        engine.predict(list(case_of().signal), GRID, deadline=time.monotonic())
+        engine.predict(EngineInput(list(case_of().signal), GRID, deadline=time.monotonic()))
 
 
 def test_the_probability_is_above_a_half_where_a_two_class_model_says_tumour(made, tmp_path):
     root = made.write_model(tmp_path, made.Spec(mirror=None, seed=1))
-    found = loaded(root, keep_probability=True).predict(list(case_of().signal), GRID)
+    found = loaded(root, keep_probability=True).predict(EngineInput(list(case_of().signal), GRID))
     assert found.probability.dtype == np.float16
     assert 0 < np.count_nonzero(found.labels) < found.labels.size
     assert found.probability[found.labels > 0].min() >= 0.499
@@ -156,8 +157,8 @@ class FixedRunner:
         self.labels = labels
         self.region = None
 
-    def predict(self, arrays, grid, *, region=None, deadline=None):
-        self.region = region
+    def predict(self, given):
+        self.region = given.region
         report_progress(0, 1)
         return EngineResult(
             self.labels, Ran(("0",), ("0",), 1, 0, 1, 0.5, "cpu", "torch", "fp32", 1)
@@ -238,8 +239,8 @@ def test_a_zip_is_run_from_the_cache(made, tmp_path, monkeypatch):
     root = made.write_model(tmp_path / "results", made.Spec(mirror=None))
     path = shutil.make_archive(str(tmp_path / "model"), "zip", tmp_path / "results")
     arrays = list(case_of().signal)
-    zipped = loaded(tmp_path / path).predict(arrays, GRID)
-    assert np.array_equal(zipped.labels, loaded(root).predict(arrays, GRID).labels)
+    zipped = loaded(tmp_path / path).predict(EngineInput(arrays, GRID))
+    assert np.array_equal(zipped.labels, loaded(root).predict(EngineInput(arrays, GRID)).labels)
 
 
 def test_without_memory_on_the_card_the_sums_move_and_the_same_tile_is_tried_again(monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
 
@@ -42,7 +43,7 @@ def labels_of(root, **settings):
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
     chosen = EngineSettings(threads=1, **settings)
     engine = load_nnunet(recognise_model(root), chosen)
-    return engine.predict(arrays, GRID).labels
+    return engine.predict(EngineInput(arrays, GRID)).labels
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,11 @@ def test_a_recipe_survives_its_file(recipe, tmp_path):
         ({"shell": "rm"}, "unknown key"),
         ({"region": "everywhere"}, "everywhere"),
         ({"post": [{"step": "explode"}]}, "explode"),
-        ({"spacing_mm": [1, 1]}, "unpack"),
+        ({"spacing_mm": [1, 1]}, r"'spacing_mm' of here\.json to be a list of 3"),
+        ({"post": [{"step": "largest"}, {"value": 1}]}, r"'post\[0\]\.step' of here\.json"),
+        ({"mirroring": "false"}, "'mirroring' of here.* to be true or false, got 'false'"),
+        ({"margin_mm": "nan"}, "'margin_mm' of here.* to be a number"),
+        ({"network": {"channels": ["a"], "shape": 3}}, r"unknown key\(s\) shape"),
         ({"normalise": {"scope": "all phases", "percentiles": [90, 10]}}, "the lower first"),
     ],
 )
@@ -203,6 +207,60 @@ def test_a_broken_recipe_is_refused_with_the_file(change, what):
     text = json.dumps({**json.loads(recipe_text(Recipe())), **change})
     with pytest.raises(ModelError, match=what):
         recipe_from(text, "here.json")
+
+
+def test_folds_may_be_numbers_and_channels_have_blanks_as_people_write_them():
+    change = {"folds": [0, 1], "channels": ["p1 - p0"]}
+    recipe = recipe_from(json.dumps({**json.loads(recipe_text(Recipe())), **change}), "here.json")
+    assert (recipe.folds, recipe.channels) == (("0", "1"), ("p1-p0",))
+
+
+def test_a_recipe_of_before_the_codec_opens_and_is_written_to_the_same_bytes():
+    normalise = {"scope": "phase 0", "percentiles": [0.1, 99.9], "nonzero": True}
+    content = {
+        "format": "napari-mamamia recipe",
+        "version": 1,
+        "title": "Ours",
+        "channels": ["p1-p0"],
+        "whole_numbers": True,
+        "normalise": normalise,
+        "spacing_mm": [1.0, 1.0, 1.0],
+        "region": "breast tiles",
+        "margin_mm": 5.0,
+        "post": [{"step": "minimum volume", "value": 10.0}],
+        "folds": ["0"],
+        "checkpoint": "checkpoint_best.pth",
+        "step": 0.75,
+        "mirroring": False,
+        "accept_trainer": None,
+        "tumour_labels": [1, 3],
+        "network": {
+            "channels": ["a"],
+            "labels": {"tumour": 1, "node": 3},
+            "patch": [8, 8, 8],
+            "output": "label logits",
+            "threshold": 0.25,
+            "weight": "constant",
+            "orientation": "RAS",
+            "mirror_axes": [0, 2],
+            "architecture": {
+                "network_class_name": "a.B",
+                "arch_kwargs": {"n": [1, 2], "op": None},
+                "_kw_requires_import": ["op"],
+            },
+        },
+    }
+    del content["folds"], content["checkpoint"], content["mirroring"]  # a network has none
+    defaults = {"folds": None, "checkpoint": "", "mirroring": None}
+    recipe = recipe_from(json.dumps(content), "here.json")
+    assert recipe.network.labels == (("tumour", 1), ("node", 3))
+    written = recipe_text(recipe)
+    assert json.loads(written) == {**content, **defaults}
+    assert list(json.loads(written)) == [
+        *("format", "version", "title", "channels", "whole_numbers", "normalise", "spacing_mm"),
+        *("region", "margin_mm", "post", "folds", "checkpoint", "step", "mirroring"),
+        *("accept_trainer", "tumour_labels", "network"),
+    ]
 
 
 def test_a_recipe_fills_what_the_user_left_at_the_default():

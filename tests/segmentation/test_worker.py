@@ -19,6 +19,7 @@ from tests.stepped import Stepped
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 from napari_mamamia.segmentation.run import engine_host
@@ -90,8 +91,8 @@ def until(job, text):
 def test_the_result_is_that_of_this_process(worker, card):
     seen = []
     with listening(seen.append):
-        there = worker.predict(card, ONE, signal_of(), GRID)
-    here = EngineHost().predict(card, ONE, signal_of(), GRID)
+        there = worker.predict(card, ONE, EngineInput(signal_of(), GRID))
+    here = EngineHost().predict(card, ONE, EngineInput(signal_of(), GRID))
     assert np.array_equal(there.labels, here.labels)
     assert np.array_equal(there.probability, here.probability)
     assert there.ran.parameters() == here.ran.parameters()
@@ -104,11 +105,11 @@ def test_the_result_is_that_of_this_process(worker, card):
 
 def test_errors_arrive_as_what_they_are(worker, card):
     with pytest.raises(ModelError, match="channel"):
-        worker.predict(card, ONE, signal_of(3), GRID)
+        worker.predict(card, ONE, EngineInput(signal_of(3), GRID))
     with pytest.raises(CaseError):
-        worker.predict(card, ONE, [0 * one for one in signal_of()], GRID)
+        worker.predict(card, ONE, EngineInput([0 * one for one in signal_of()], GRID))
     with pytest.raises(ModelError, match="fold"):
-        worker.predict(card, EngineSettings(folds=("7",)), signal_of(), GRID)
+        worker.predict(card, EngineSettings(folds=("7",)), EngineInput(signal_of(), GRID))
 
 
 def test_a_cancel_is_answered_at_once_and_the_process_stays_warm(worker, card, monkeypatch):
@@ -120,18 +121,18 @@ def test_a_cancel_is_answered_at_once_and_the_process_stays_warm(worker, card, m
         return event
 
     monkeypatch.setattr(worker._process, "next", hear)
-    job = Stepped(worker.predict, card, ONE, signal_of(), GRID)
+    job = Stepped(worker.predict, card, ONE, EngineInput(signal_of(), GRID))
     until(job, "tile 2")
     pid = worker.pid
     job.close()
     assert heard[-1] == "cancelled"
     assert worker.pid == pid
     assert left_behind(os.getpid()) == []
-    assert worker.predict(card, ONE, signal_of(), GRID).labels.shape == GRID.shape
+    assert worker.predict(card, ONE, EngineInput(signal_of(), GRID)).labels.shape == GRID.shape
 
 
 def test_a_tile_that_does_not_end_after_a_cancel_ends_with_its_process(worker, card):
-    job = Stepped(worker.predict, card, ONE, signal_of(), GRID)
+    job = Stepped(worker.predict, card, ONE, EngineInput(signal_of(), GRID))
     until(job, "tile 1")
     pid, threads = worker.pid, threading.active_count()
     os.kill(pid, signal.SIGSTOP)  # as a tile of minutes would: no answer
@@ -144,18 +145,18 @@ def test_a_tile_that_does_not_end_after_a_cancel_ends_with_its_process(worker, c
 
 def test_at_the_limit_the_process_is_ended(worker, card):
     with pytest.raises(ModelError, match="within its time limit"):
-        worker.predict(card, ONE, signal_of(), GRID, kill_at=time.monotonic())
+        worker.predict(card, ONE, EngineInput(signal_of(), GRID), kill_at=time.monotonic())
     assert left_behind(os.getpid()) == []
 
 
 def test_a_killed_process_is_a_message_with_the_memory_and_the_next_request_works(worker, card):
-    job = Stepped(worker.predict, card, ONE, signal_of(), GRID)
+    job = Stepped(worker.predict, card, ONE, EngineInput(signal_of(), GRID))
     until(job, "tile 1")
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(OutOfMemoryError, match=r"lack of memory \(it had .* GB at its peak"):
         job()
     assert left_behind(os.getpid()) == []
-    assert worker.predict(card, ONE, signal_of(), GRID).labels.shape == GRID.shape
+    assert worker.predict(card, ONE, EngineInput(signal_of(), GRID)).labels.shape == GRID.shape
 
 
 def test_without_work_the_process_ends_and_comes_back(card):
@@ -176,6 +177,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.worker.client import Worker
 grid = Grid((20, 24, 28), np.diag([-1.0, -1.0, 1.0, 1.0]))
 images = list(np.random.default_rng(2).integers(1, 90, (2, *grid.shape)).astype(np.int16))
@@ -190,7 +192,7 @@ def listen(step):
 
 
 with listening(listen):
-    worker.predict(recognise_model(Path(sys.argv[1])), EngineSettings(), images, grid)
+    worker.predict(recognise_model(Path(sys.argv[1])), EngineSettings(), EngineInput(images, grid))
 """
 
 
@@ -218,7 +220,7 @@ def test_memory_that_does_not_suffice_is_told_with_numbers(card, monkeypatch):
 
     monkeypatch.setattr(host._engine.network, "forward", full)
     with pytest.raises(OutOfMemoryError, match="16 x 16 x 16 voxels"):
-        host.predict(card, ONE, signal_of(), GRID)
+        host.predict(card, ONE, EngineInput(signal_of(), GRID))
 
 
 def test_other_settings_of_one_network_do_not_load_it_again(card, monkeypatch):

@@ -11,12 +11,16 @@ from contextlib import closing, suppress
 from threading import Event
 
 import pytest
+from distributed import Client
 from tests.stepped import Stepped
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
+from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.files.checked_lines import read_checked_lines
+from napari_mamamia.services.batch import cluster as batch_cluster
 from napari_mamamia.services.batch import connection as batch_connection
 from napari_mamamia.services.batch.batch import run_batch
+from napari_mamamia.services.batch.connection import TaskAnswer
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
 
@@ -105,6 +109,69 @@ def test_two_workers_give_what_one_process_gives(work, cases_of, notes):
     there = run_batch(cases, work, Place(workers=2))
     assert repr(there) == repr(here)
     assert os.getpid() not in {pid_in(path) for path in notes.glob("*.2")}
+
+
+def test_a_task_stops_early_so_that_a_slow_case_holds_up_no_other(work, cases_of, monkeypatch):
+    cases = cases_of("a", "bad_1", "b")
+    whole = batch_connection.work_there(work, cases, None)
+    assert [(one.case_id, bool(one.reason)) for one in whole.outcomes] == [
+        ("a", False),
+        ("bad_1", True),
+        ("b", False),
+    ]
+    monkeypatch.setattr(batch_connection, "_HOLD_S", 0.0)
+    first = batch_connection.work_there(work, cases, None)
+    assert [one.case_id for one in first.outcomes] == ["a"]
+    assert first.seconds > 0
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """The numbers of cases of the tasks that are sent."""
+    sent, submit = [], Client.submit
+
+    def note(client, function, *args, **kwargs):
+        if function is batch_connection.work_there:
+            sent.append(len(args[1]))
+        return submit(client, function, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "submit", note)
+    return sent
+
+
+def test_quick_cases_travel_together_and_one_that_ends_its_worker_fails_alone(
+    work, cases_of, sizes, monkeypatch
+):
+    # dask blames the task that waits behind as well, and never hands over one whose result was lost
+    monkeypatch.setattr(batch_connection, "_DEATHS_FORGIVEN", 0)  # for speed
+    quick = [f"q{number:03d}" for number in range(260)]
+    ids = [*quick[:200], "dies_1", "bad_1", *quick[200:]]
+    batch = run_batch(cases_of(*ids), work, Place(workers=2))
+    assert [row.case_id for row in batch.results] == quick
+    reasons = {failure.case_id: failure.cause for failure in batch.failures}
+    assert reasons == {"dies_1": FailureCause.WORKER_LOST, "bad_1": FailureCause.ERROR}
+    assert max(sizes) > 4
+    assert max(sizes) <= 64
+    assert sizes[:16] == [1] * 16  # how long a case takes is not known yet
+
+
+def test_what_a_task_left_undone_is_sent_again(work, cases_of, sizes, monkeypatch):
+    # answers hold the first case only, as where that one was slow
+    ids = [f"q{number:03d}" for number in range(120)]
+    monkeypatch.setattr(
+        batch_cluster._Run, "_sort_answer", first_only(batch_cluster._Run._sort_answer)
+    )
+    batch = run_batch(cases_of(*ids), work, Place(workers=1))
+    assert [row.case_id for row in batch.results] == ids
+    assert not batch.failures
+    assert sum(sizes) > len(ids)
+
+
+def first_only(sort):
+    def shortened(run, future, answer):
+        return sort(run, future, TaskAnswer(answer.outcomes[:1], answer.seconds))
+
+    return shortened
 
 
 def test_a_killed_worker_costs_no_case(work, cases_of, notes):

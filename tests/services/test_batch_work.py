@@ -14,6 +14,7 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
 from napari_mamamia.metrics.lesions import LesionCounts
 from napari_mamamia.scoring.case.profiles import OFFICIAL_CODE
+from napari_mamamia.services.batch import child
 from napari_mamamia.services.batch.batch import run_batch
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import FilePrint, Place
@@ -245,3 +246,11 @@ def test_what_a_case_that_was_ended_left_half_written_goes_with_the_run(work, ca
     assert [row.case_id for row in batch.results] == ["a"]
     assert (notes / "half_1.1").exists()  # it had come to its half file
     assert list(notes.glob(".mamamia-*")) == []
+
+
+def test_a_process_that_does_not_start_is_no_case_over_its_time_limit(work, cases_of, monkeypatch):
+    monkeypatch.setattr(child, "_START_LIMIT_S", 0.0)
+    batch = run_batch(cases_of("a"), work, Place(time_limit_s=30.0))
+    (failure,) = batch.failures
+    assert "did not start within 0 s" in failure.reason
+    assert "time limit" not in failure.reason

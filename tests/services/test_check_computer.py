@@ -1,6 +1,7 @@
 """The check of a computer: known models give known results, and the log names nobody."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -43,7 +44,7 @@ def test_the_check_runs_on_an_own_case_and_its_log_names_nobody(tmp_path, monkey
 
 def test_a_wrong_result_is_a_failure_and_exit_code_3(monkeypatch):
     monkeypatch.setattr(service, "dice", lambda a, b: 0.4)
-    monkeypatch.setattr(service, "_devices", lambda: ())
+    monkeypatch.setattr(service, "_list_devices", lambda: ())
     done = CliRunner().invoke(app, ["check-computer"])
     assert done.exit_code == 3
     assert "FAILED  kinetic segmenter on a phantom  expected Dice at least 0.8, got 0.400" in (
@@ -92,9 +93,9 @@ def test_an_engine_that_errs_is_found_out(monkeypatch, what):
 
     right = NnUNetEngine.predict
 
-    def wrong(self, arrays, grid, **options):
-        swapped = list(arrays)[::-1] if what == "channels" else arrays
-        result = right(self, swapped, grid, **options)
+    def wrong(self, given):
+        swapped = list(given.arrays)[::-1] if what == "channels" else given.arrays
+        result = right(self, replace(given, arrays=swapped))
         labels = 1 - result.labels if what == "labels" else result.labels
         return SimpleNamespace(labels=labels)
 

@@ -17,6 +17,7 @@ import pytest
 from tests.stepped import Stepped
 from typer.testing import CliRunner
 
+from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import (
     ModelError,
     RefusedCheckpointError,
@@ -26,10 +27,11 @@ from napari_mamamia.core.errors import (
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.owner import this_process
 from napari_mamamia.core.progress import listening
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.nnunet.isolated import RoomLimits
 from napari_mamamia.segmentation.run.weights import recognise_model
-from napari_mamamia.segmentation.submission.isolation import Isolation, IsolationKind
+from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.services.batch.child import Child
 from napari_mamamia.services.predict import convert_model as conversion
 from napari_mamamia.services.predict.convert_model import (
@@ -58,7 +60,7 @@ def labels_of(path):
 
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
     engine = load_nnunet(recognise_model(path), EngineSettings(threads=1))
-    return engine.predict(arrays, GRID).labels
+    return engine.predict(EngineInput(arrays, GRID)).labels
 
 
 def files_below(folder):

@@ -75,7 +75,7 @@ def paint(editing, *places, label=1):
 
 def crash(editing):
     """Let go of the journal as the system does for a process that is killed."""
-    editing.journal._lines._release()
+    editing.journal._lines._release_handle()
     editing.journal._lines = None
     editing.journal._queue.clear()
     editing.session.on_record = None

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import contents
 from tests.stepped import Stepped
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.reorientation import reorientation_to
@@ -27,12 +27,7 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.export import writer as export_writer
 from napari_mamamia.services.export.export import export_bundle
-from napari_mamamia.services.export.plan import (
-    ExportFormat,
-    ExportSettings,
-    FuseRule,
-    MaskFolder,
-)
+from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
 
 AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])  # LAS
 SHAPE = (8, 32, 48)

@@ -7,7 +7,8 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from napari_mamamia.annotations.harmonise import OrientationProfile, harmonised
+from napari_mamamia.annotations.harmonise import harmonised
+from napari_mamamia.core.choices import OrientationProfile
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.volumes import read_labels, write_volume
 

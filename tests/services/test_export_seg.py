@@ -7,16 +7,12 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from napari_mamamia.core.choices import ExportFormat, SegmentMaker
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.exam.selectors import named_series, read_selectors
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.services.export.masks import DrawnMask
-from napari_mamamia.services.export.plan import (
-    ExportFormat,
-    ExportSettings,
-    MaskFolder,
-    SegmentMaker,
-)
+from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
 
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("highdicom")
@@ -321,6 +317,8 @@ def test_without_provenance_one_has_to_say_how_a_mask_was_made(study, grid, labe
     [
         (Maker.MODEL, "", "", "AUTOMATIC"),
         (Maker.READER, "empty", "sphere", "MANUAL"),
+        (Maker.READER, "empty", "outline, erase outline", "MANUAL"),
+        (Maker.READER, "empty", "outline, grow", "SEMIAUTOMATIC"),
         (Maker.READER, "prediction kinetic", "sphere", "SEMIAUTOMATIC"),
         (Maker.READER, "empty", "smartpaint, sphere", "SEMIAUTOMATIC"),
         (Maker.REFERENCE, "", "", "MANUAL"),

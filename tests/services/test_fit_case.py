@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tests.stepped import Stepped
 
+from napari_mamamia.core.choices import TissueModel
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
-from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
 from napari_mamamia.phantom.perfusion_case import (
     FLIP_DEGREES,
     RELAXIVITY,

@@ -8,6 +8,7 @@ import pytest
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Mask, Phase
+from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening, report_progress
@@ -26,7 +27,7 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.predict.cases import predict_data_set
 from napari_mamamia.services.predict.doubt import DoubtKind, doubt_kinds, doubt_of
-from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule, Moments
+from napari_mamamia.services.predict.fused_models import FusedSegmenter, Moments
 from napari_mamamia.services.predict.predict import predict_case
 
 GRID = Grid((1, 1, 4), np.diag([-2.0, -1.0, 3.0, 1.0]))  # a voxel is 6 mm3

@@ -20,13 +20,13 @@ from tests.stepped import Stepped
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
+from napari_mamamia.core.choices import Clock, Dates
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.progress import Cancelled, forward_progress, listening
 from napari_mamamia.io.clinical.clinical import read_clinical
 from napari_mamamia.io.data_set import imported_case
 from napari_mamamia.io.data_set.layout import find_data_set
-from napari_mamamia.io.dicom.facts import Dates, user_secret
-from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.io.dicom.facts import user_secret
 from napari_mamamia.io.exam.selectors import named_series
 from napari_mamamia.io.volumes import voxel_writer
 from napari_mamamia.services.batch.output_folder import Existing

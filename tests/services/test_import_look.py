@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core import progress
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, FormatError, MissingExtraError
 from napari_mamamia.core.progress import Cancelled, listening
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom import files as dicom_files
-from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.selectors import named_series
 from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.services.dicom.check import check_import, default_target

@@ -11,22 +11,17 @@ import numpy as np
 import pydicom
 import pytest
 
+from napari_mamamia.core.choices import ExportFormat, SegmentMaker, Sides
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume
-from napari_mamamia.io.exam.sides import Sides
 from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.dicom.dicom import import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings, look_into
 from napari_mamamia.services.export.export import export_bundle
-from napari_mamamia.services.export.plan import (
-    ExportFormat,
-    ExportSettings,
-    MaskFolder,
-    SegmentMaker,
-)
+from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_protocols", Path(__file__).parents[1] / "dicom_protocols.py"

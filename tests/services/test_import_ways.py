@@ -11,9 +11,8 @@ import nibabel
 import numpy as np
 import pytest
 
-from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.core.choices import Clock, Sides
 from napari_mamamia.io.exam.selectors import read_selectors
-from napari_mamamia.io.exam.sides import Sides
 from napari_mamamia.services.dicom.dicom import import_dicom
 from napari_mamamia.services.dicom.finding import ImportSettings, find_studies
 from napari_mamamia.services.dicom.ways import ways_of

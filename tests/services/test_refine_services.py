@@ -28,7 +28,6 @@ from napari_mamamia.services.refine.outlines import (
 )
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.session.session import EditingSession
-from napari_mamamia.smartpaint.session.state import label_map
 
 GRID = Grid((6, 20, 24), np.diag([1.5, 2.0, 3.0, 1.0]))
 
@@ -140,7 +139,7 @@ def test_numbers_of_two_cubes_are_those_worked_out_by_hand():
     labels, reference = zeros(), zeros()
     labels[1:3, 4:8, 4:8] = 1
     reference[1:3, 4:8, 6:10] = 1
-    got = measure_mask(labels, label_map(reference, GRID), GRID)
+    got = measure_mask(labels, LabelMap.of(reference, GRID), GRID)
     # 32 voxels each, 16 shared; a voxel is 1.5 x 2 x 3 = 9 mm3
     assert got.dice == pytest.approx(0.5)
     assert got.volume_mm3 == pytest.approx(288.0)
@@ -153,7 +152,7 @@ def test_numbers_of_two_cubes_are_those_worked_out_by_hand():
 def test_an_empty_mask_has_volume_0_and_undefined_distances():
     reference = zeros()
     reference[1, 1, 1] = 1
-    got = measure_mask(zeros(), label_map(reference, GRID), GRID)
+    got = measure_mask(zeros(), LabelMap.of(reference, GRID), GRID)
     assert got.volume_mm3 == 0
     assert got.dice == 0
     assert isnan(got.hausdorff95_mm)
@@ -171,7 +170,7 @@ def test_changed_voxels_are_told_apart():
     start, now = zeros(), zeros()
     start[1, 1, 1:4] = 1
     now[1, 1, 2:6] = 1
-    box, added, removed = changed_voxels(label_map(start, GRID), now)
+    box, added, removed = changed_voxels(LabelMap.of(start, GRID), now)
     places = np.argwhere(added) + np.array(box.start)
     assert places.tolist() == [[1, 1, 4], [1, 1, 5]]
     assert (np.argwhere(removed) + np.array(box.start)).tolist() == [[1, 1, 1]]

@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.case import Mask
+from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.data_set.volumes import read_labels, read_volume, write_mask, write_volume
-from napari_mamamia.kinetics.registration.settings import RegistrationSettings, TransformKind
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.timing import choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
     box_around_mask,

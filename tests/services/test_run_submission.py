@@ -12,11 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
+from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import ModelError, SaveConflictError
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.workspace.provenance import read_provenance
-from napari_mamamia.segmentation.submission.external import Task
-from napari_mamamia.segmentation.submission.isolation import IsolationKind
 from napari_mamamia.segmentation.submission.limits import RunLimits
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import open_data_set

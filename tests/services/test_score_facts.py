@@ -9,19 +9,20 @@ import pandas as pd
 import pytest
 from tests.stepped import Stepped
 
+from napari_mamamia.core.choices import CompositeName
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
 from napari_mamamia.io.tables.tables import read_case_scores, write_case_scores
 from napari_mamamia.io.workspace.provenance import write_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
-from napari_mamamia.scoring.cohort.composites import CompositeChoice, CompositeName
+from napari_mamamia.scoring.cohort.composites import CompositeChoice
 from napari_mamamia.scoring.report.drawing import Drawing, draw_now
 from napari_mamamia.scoring.report.figures import volume_histogram
 from napari_mamamia.services.batch.beside import drawing_beside
 from napari_mamamia.services.score.case_tags import tag_case
 from napari_mamamia.services.score.models import PredictionFolder, score_models
-from napari_mamamia.services.score.score import _failed, score_folders
+from napari_mamamia.services.score.score import _make_failed_score, score_folders
 from napari_mamamia.services.score.settings import ScoreSettings
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -125,7 +126,7 @@ def test_a_faint_tumour_has_low_contrast_where_images_are_given(folders):
     ],
 )
 def test_the_status_of_a_case_says_why_it_was_not_finished(cause, status):
-    row = _failed(CaseFailure("A", "because", cause), ScoreSettings())
+    row = _make_failed_score(CaseFailure("A", "because", cause), ScoreSettings())
     assert (row.status.value, row.reason) == (status, "because")
 
 

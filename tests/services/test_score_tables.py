@@ -264,6 +264,22 @@ def test_the_authors_means_of_each_cohort_follow_from_their_cases(real_data, tmp
     assert found["task1"]["fairness_by_variable"]["age"] == pytest.approx(expected, abs=1e-12)
 
 
+def test_cases_without_a_score_beside_others_with_one_are_named(tmp_path):
+    gaps = PREDICTIONS.replace("p1,1,0.9", "p1,1,").replace("p4,0,0.2", "p4,0,")
+    summary, found = pcr_numbers(tmp_path, gaps, n_resamples=20)
+    assert found["task2"]["n_auc"] == 6
+    assert [failure["case_id"] for failure in found["failures"]] == ["p1", "p4"]
+    assert "no score" in found["failures"][0]["reason"]
+    assert not summary.all_ok
+
+
+def test_a_table_without_any_score_has_no_case_left_out(tmp_path):
+    none = "\n".join(line.rsplit(",", 1)[0] for line in PREDICTIONS.splitlines())
+    summary, found = pcr_numbers(tmp_path, none, n_resamples=20)
+    assert found["failures"] == []
+    assert summary.all_ok
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("centre", "published"), [("all", 0.7201), ("duke", 0.5398), ("spy1", 0.6793), ("spy2", 0.7801)]

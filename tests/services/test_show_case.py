@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -179,3 +181,15 @@ def test_a_mask_on_another_grid_is_told_and_the_others_are_read(opened):
     assert [mask.role for mask in found.masks] == ["reference"]
     assert "the refined mask is not shown" in found.problems[0]
     assert "shape" in found.problems[0]
+
+
+def test_a_prediction_that_is_gone_since_it_was_listed_is_told_and_the_others_are_read(
+    opened, monkeypatch
+):
+    gone = opened.workspace.predictions / "kinetic" / "A_1.nii.gz"
+    listed = ("kinetic", SimpleNamespace(path=gone))
+    monkeypatch.setattr(type(opened.workspace), "newest_prediction", lambda *_: listed)
+    found, _ = _read(opened, None)
+    assert [mask.role for mask in found.masks] == ["reference"]
+    assert "the prediction mask is not shown" in found.problems[0]
+    assert "predict it again" in found.problems[0]

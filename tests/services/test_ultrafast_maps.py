@@ -1,8 +1,11 @@
 """Ultrafast maps as the window gets them: each of the table, by plane and whole, and refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import napari_mamamia as mm
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.map_kinds import MAPS, MapKind
@@ -29,6 +32,15 @@ def test_the_table_has_every_map_with_its_colours_ranges_and_words():
         if kind is not MapKind.TYPE:  # classes have letters in their place
             assert spec.ranges[0].limits is not None
             assert len(ramp_of(kind).colours) >= 3
+
+
+def test_the_library_gives_every_map_of_the_table_by_its_name(phantom):
+    names = [kind.name.lower() for kind in MAPS]
+    times = (0.0, 50.0, 58.0, *(80.0 + 20 * k for k in range(21)))  # close ones, and late ones
+    phases = tuple(Phase(k, time_s) for k, time_s in enumerate(times))
+    found = mm.kinetics.maps(replace(phantom.case, phases=phases), names, injection_s=20.0)
+    assert list(found) == names
+    assert found.units == {kind.name.lower(): spec.unit for kind, spec in MAPS.items()}
 
 
 @pytest.mark.parametrize("kind", CLOSE)

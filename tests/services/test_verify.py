@@ -7,13 +7,13 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.choices import ExportFormat, OrientationProfile
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.privacy.identifiers import Identifier
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.export.export import export_bundle
-from napari_mamamia.services.export.plan import ExportFormat, ExportSettings, MaskFolder
+from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
 from napari_mamamia.services.export.privacy import require_source, search_bundle, telling_in
 from napari_mamamia.services.export.verify import verify_bundle
 
@@ -228,3 +228,14 @@ def test_a_named_source_with_a_volume_or_dicom_is_taken(tmp_path, file):
     (tmp_path / file).write_bytes(bytes(128) + b"DICM")
     require_source(tmp_path)
     require_source(tmp_path / file)
+
+
+def test_a_bundle_of_which_no_case_could_be_written_is_not_sound(small_data_set, tmp_path):
+    opened = open_data_set(small_data_set, tmp_path / "workspace")
+    masks = tmp_path / "masks"
+    masks.mkdir()
+    (masks / "A_1.nii.gz").write_bytes(b"damaged")
+    folders = (MaskFolder(masks),)
+    summary = export_bundle(opened, ExportSettings(folders, case_ids=("A_1",)), tmp_path / "out")
+    assert [failure.case_id for failure in summary.failures] == ["A_1"]
+    assert any("lists no case" in problem for problem in problems(tmp_path / "out"))

@@ -29,8 +29,7 @@ from napari_mamamia.services.predict.keep_prediction import KeptPrediction
 from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.session.session import EditingSession
-from napari_mamamia.widgets.base.predict_services import PredictServices
-from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.service_record import PredictServices, Services
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 SHAPE = (6, 20, 24)
@@ -47,6 +46,12 @@ def make_case(case_id="A_1", affine=AXIAL, shape=SHAPE, loaded=True):
     signal[1:, *BLOB] += 300
     phases = tuple(Phase(k, t, loaded=loaded or k == 1) for k, t in enumerate(TIMES_S))
     return Case(case_id, grid, signal, phases)
+
+
+def fake_kinetics(part, **fakes):
+    """Let one part of page Kinetics call these in place of its services."""
+    known = part._services
+    part._services = known.replacing(kinetics=known.kinetics.replacing(**fakes))
 
 
 def blob_mask(grid, value=1):
@@ -303,6 +308,7 @@ class World:
             case_row=lambda opened, case_id: self.row(case_id),
             open_case=self.open_case,
             load_remaining=self.load_remaining,
+            read_ahead=lambda files, record: None,
             open_masks=self.open_masks,
             segmenters=lambda: (FakeSegmenter(),),
             predict_case=self.predict_case,
@@ -323,8 +329,19 @@ def world(tmp_path):
 
 
 @pytest.fixture
-def dock(qtbot, viewer, world):
-    """The dock on a viewer without a window, with fake services."""
+def dressed():
+    """Ask for this before `dock` where colours, fonts or sizes matter: it then has its rules.
+
+    Qt takes 55 ms to give them to all of a dock's widgets, more than half of making it. Every test
+    of a window has them.
+    """
+
+
+@pytest.fixture
+def dock(request, qtbot, viewer, world, monkeypatch):
+    """The dock on a viewer without a window, with fake services; without its style rules."""
+    if "dressed" not in request.fixturenames:
+        monkeypatch.setattr("napari_mamamia.widgets.dock.dock.style_sheet", lambda _theme: "")
     made = MamamiaDock(viewer, world.services())
     qtbot.addWidget(made)
     made.resize(360, 900)

@@ -124,7 +124,7 @@ def test_masks_held_hidden_hide_the_colours_too(qtbot, compared):
 
 
 def key(dock, name):
-    dock._actions()[name]()
+    dock._list_actions()[name]()
 
 
 def cells(dock):

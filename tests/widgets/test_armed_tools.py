@@ -8,8 +8,8 @@ from tests.widgets.test_painting import RIGHT, Mouse, mask_of
 from napari_mamamia.core.edits import Action, Brush, Tool
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.refine.brush_cursor import cursor_text
+from napari_mamamia.widgets.refine.mouse_tools import TOOL_OVERLAY
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
-from napari_mamamia.widgets.refine.tool_signs import TOOL_OVERLAY
 
 MIP = "MIP shows many slices"
 

@@ -186,7 +186,9 @@ def test_an_export_that_waits_for_saving_exports_the_data_set_that_its_page_name
 ):
     asked, exported = [], []
     monkeypatch.setattr(
-        panel.export_flow, "_export", lambda opened, wanted: exported.append(opened.data_set.root)
+        panel.export_flow,
+        "_export_masks",
+        lambda opened, wanted: exported.append(opened.data_set.root),
     )
     with monkeypatch.context() as waiting:
         waiting.setattr(panel.editing, "save_if_needed", asked.append)

@@ -14,6 +14,8 @@ from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.controls import discard, named
 from napari_mamamia.widgets.dock.page_tabs import PAGES
 
+pytestmark = pytest.mark.usefixtures("dressed")
+
 CONTROLS = (
     QAbstractButton,
     QAbstractItemView,

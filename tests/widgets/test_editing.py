@@ -1,13 +1,16 @@
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from napari.utils.notifications import notification_manager
+from tests.widgets.conftest import blob_mask, make_case
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.dock import MamamiaDock
+from napari_mamamia.widgets.refine import editing as editing_module
 from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 
@@ -42,6 +45,25 @@ def test_an_own_mask_is_a_copy_of_the_one_it_was_made_from(editing):
     np.testing.assert_array_equal(refined.buffer, reference.buffer)
     assert not np.shares_memory(refined.buffer, reference.buffer)
     assert (refined.name, refined.started_from) == ("Ana", "reference expert")
+
+
+def test_an_own_mask_opens_though_its_case_lies_where_one_that_is_gone_lay(
+    qtbot, opened, world, monkeypatch
+):
+    """Between them comes one that is left before it is read: the array of the first is free."""
+    session = opened.session
+    first, left = session.case, make_case("A_2", loaded=False)
+    qtbot.waitUntil(lambda: not opened.jobs.is_running("edit"))
+    third = make_case("B_1")
+    world.refined["Ana", "B_1"] = blob_mask(third.grid)
+    places = {id(third.signal): id(first.signal)}
+    monkeypatch.setattr(
+        editing_module, "id", lambda thing: places.get(id(thing), id(thing)), raising=False
+    )
+    for case in (left, third):
+        session.set_case(case, replace(session.context, case_id=case.case_id), [])
+    assert opened.jobs.is_running("edit")
+    qtbot.waitUntil(lambda: opened.editing.live is not None)
 
 
 def test_a_tool_chooses_the_own_mask_and_a_second_click_puts_it_down(editing, viewer):

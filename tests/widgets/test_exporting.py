@@ -5,7 +5,7 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFileDialog
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.progress import report_progress
@@ -14,7 +14,6 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.export.export import ExportedMask, ExportSummary
 from napari_mamamia.services.export.labels import LabelFile
-from napari_mamamia.services.export.plan import ExportFormat, FuseRule
 from napari_mamamia.services.export.target import ExportTarget, TargetState, look_at_target
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.export.options import ExportOptions
@@ -215,10 +214,10 @@ def test_a_dicom_seg_names_the_patient_only_if_that_is_ticked(qtbot, page, asked
     assert "the case id stands for the patient" in page.what.text()
     options.identified.setChecked(True)
     assert "WITH the patient's name" in page.what.text()
-    assert options.wish().identified_seg
+    assert options.wish().settings.identified_seg
     options.formats[ExportFormat.DICOM_SEG].setChecked(False)
     options.formats[ExportFormat.NIFTI].setChecked(True)
-    assert not options.wish().identified_seg
+    assert not options.wish().settings.identified_seg
 
 
 def test_dicom_cases_need_no_study(qtbot):
@@ -226,7 +225,7 @@ def test_dicom_cases_need_no_study(qtbot):
     qtbot.addWidget(options)
     options.show_kind(is_dicom=True)
     options.formats[ExportFormat.DICOM_SEG].click()
-    assert options.wish().problem == ""
+    assert options.problem() == ""
 
 
 def test_nothing_chosen_is_said(page):
@@ -361,9 +360,10 @@ def test_an_answer_about_another_label_file_is_dropped(page, labels, label_file,
     labels.clear()
     labels.show_found(LabelFile(label_file, problem="late"))
     assert labels.found is None
-    assert page.options.wish().problem == ""
+    assert page.options.problem() == ""
 
 
+@pytest.mark.usefixtures("dressed")
 def test_the_controls_of_the_labels_have_names_and_tooltips_and_fit_the_dock(
     qtbot, page, labels, label_file
 ):

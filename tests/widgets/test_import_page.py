@@ -11,11 +11,10 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QLabel, QWidget
 
+from napari_mamamia.core.choices import Clock, Dates
 from napari_mamamia.core.errors import FormatError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.progress import Progress, report_progress
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.dicom.facts import Dates
-from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.selectors import read_selectors
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
@@ -101,6 +100,9 @@ class FakeImports:
         self.closed = 0
         self.read = []
         self.broken = ""
+        self.may_judge = threading.Event()
+        self.may_judge.set()
+        self.judge_errors = []
 
     def source_of(self, paths):
         return paths[0] if paths[0].name in self.looks else None
@@ -118,6 +120,9 @@ class FakeImports:
         self.closed += 1
 
     def judge(self, found, settings):
+        self.may_judge.wait(60)
+        if self.judge_errors:
+            raise self.judge_errors.pop()
         self.judged.append(settings)
         return judge_again(found, settings)
 
@@ -429,6 +434,7 @@ def test_every_series_can_be_ticked_and_those_that_give_phases_are(looked):
     ]
 
 
+@pytest.mark.usefixtures("dressed")
 def test_every_text_of_the_table_has_room_at_the_narrowest_and_a_usual_width(qtbot, dock, looked):
     page = looked("one")
     model = page.study.model
@@ -567,6 +573,31 @@ def test_two_breasts_become_two_cases_by_one_click_and_one_again_by_another(
         assert [row.part for row in used] == [side]
 
 
+def test_one_of_two_cases_is_sorted_where_sorting_the_other_fails(qtbot, dock, imports, looked):
+    page = looked("breasts")
+    imports.judge_errors.append(FormatError("expected a DICOM file, but it is gone: look again"))
+    click(page.study.part)
+    settle(qtbot, dock)
+    assert "Sorting breasts_right failed" in dock.header.message.text()
+    assert page.studies_model.index(0, 1).data() == "3 phases, 4 x 16 x 20"
+    assert page.start.isEnabled()
+
+
+def test_a_choice_in_a_study_counts_though_one_in_another_follows_at_once(
+    qtbot, dock, imports, looked
+):
+    page = looked("many")
+    imports.may_judge.clear()
+    for row in (0, 2):
+        page.studies.selectRow(row)
+        page.study.clock_chosen.emit(Clock.ACQUISITION_TIME)
+    imports.may_judge.set()
+    settle(qtbot, dock)
+    for row in (0, 2):
+        page.studies.selectRow(row)
+        assert page.study.clock.currentText() == "AcquisitionTime", row
+
+
 def test_two_cases_are_taken_back(qtbot, dock, looked):
     page = looked("breasts")
     click(page.study.part)
@@ -578,6 +609,20 @@ def test_two_cases_are_taken_back(qtbot, dock, looked):
     assert page.studies_model.rowCount() == 1
     assert page.form.case_id.text() == "breasts"
     assert page.study.part.isVisible()
+
+
+def test_a_tick_in_one_of_two_cases_lets_the_other_be_sorted_too(qtbot, dock, imports, looked):
+    page = looked("breasts")
+    imports.may_judge.clear()
+    click(page.study.part)
+    for is_used in (False, True):
+        tick(page, 0, is_used)
+    imports.may_judge.set()
+    settle(qtbot, dock)
+    rows = [[page.studies_model.index(k, c).data() for c in range(2)] for k in range(2)]
+    assert rows == [["breasts_left", "3 phases, 4 x 16 x 20"],
+                    ["breasts_right", "3 phases, 4 x 16 x 20"]]  # fmt: skip
+    assert page.start.text() == "Import 2 cases"
 
 
 def ways(page):

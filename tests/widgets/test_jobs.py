@@ -7,15 +7,38 @@ from qtpy.QtCore import QTimer
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import Progress, report_progress
 from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Stopped
+from napari_mamamia.widgets.base.notify import Failed, Finished, Level, Notifier, Stopped
 
 
 @pytest.fixture
-def runner(qtbot):
-    made = JobRunner()
-    yield made
-    made.cancel_all()
-    assert made.wait(60)
+def notifier(qtbot):
+    return Notifier()
+
+
+@pytest.fixture
+def said(notifier, monkeypatch):
+    """What the user reads, with its level; a box of napari's is none here."""
+    lines = []
+    monkeypatch.setattr("napari_mamamia.widgets.base.notify.show_error", lambda text: None)
+    notifier.said.connect(lambda level, text: lines.append((level, text)))
+    return lines
+
+
+@pytest.fixture
+def runner(notifier):
+    jobs = JobRunner(notifier)
+    yield jobs
+    jobs.cancel_all()
+    assert jobs.wait(60)
+
+
+def into(outcomes):
+    """Write down which of the three things became of a job."""
+    return {
+        "then": lambda result: outcomes.append(Finished(result)),
+        "failed": lambda error: outcomes.append(Failed(error)),
+        "stopped": lambda: outcomes.append(Stopped()),
+    }
 
 
 def steps(n, result="done"):
@@ -38,7 +61,7 @@ def endless(closed):
 
 def test_a_finished_job_delivers_its_result_once(qtbot, runner):
     outcomes = []
-    runner.start("lane", "Work", lambda: steps(3), outcomes.append)
+    runner.start("lane", "Work", lambda: steps(3), **into(outcomes))
     qtbot.waitUntil(lambda: len(outcomes) == 1)
     qtbot.wait(20)
     assert outcomes == [Finished("done")]
@@ -47,7 +70,7 @@ def test_a_finished_job_delivers_its_result_once(qtbot, runner):
 
 def test_progress_ends_at_the_total(qtbot, runner):
     seen, outcomes = [], []
-    runner.start("lane", "Work", lambda: steps(5), outcomes.append, on_progress=seen.append)
+    runner.start("lane", "Work", lambda: steps(5), **into(outcomes), on_progress=seen.append)
     qtbot.waitUntil(lambda: bool(outcomes))
     assert seen[-1] == Progress(5, 5, "step 5")
 
@@ -67,7 +90,7 @@ def test_the_job_itself_runs_in_another_thread(qtbot, runner):
         "lane",
         "Work",
         lambda: threads.append(threading.current_thread()),
-        outcomes.append,
+        **into(outcomes),
     )
     qtbot.waitUntil(lambda: bool(outcomes))
     assert threads[0] is not threading.main_thread()
@@ -76,7 +99,7 @@ def test_the_job_itself_runs_in_another_thread(qtbot, runner):
 def test_cancel_delivers_stopped_and_closes_the_job_in_its_own_thread(qtbot, runner):
     closed, outcomes, seen = [], [], []
     runner.start(
-        "lane", "Endless", lambda: endless(closed), outcomes.append, on_progress=seen.append
+        "lane", "Endless", lambda: endless(closed), **into(outcomes), on_progress=seen.append
     )
     qtbot.waitUntil(lambda: bool(seen))
     runner.cancel("lane")
@@ -103,7 +126,7 @@ def test_who_stops_a_job_that_writes_comes_too_late_and_gets_its_result(qtbot, r
         "lane",
         "Save",
         lambda: held(gate, is_binding),
-        outcomes.append,
+        **into(outcomes),
         on_progress=seen.append,
     )
     # progress is told every 50 ms only, so the last step may not be: the bound worker says it
@@ -120,10 +143,10 @@ def test_who_stops_a_job_that_writes_comes_too_late_and_gets_its_result(qtbot, r
 
 def test_a_job_that_writes_and_the_one_that_follows_it_both_give_their_results(qtbot, runner):
     gate, outcomes, later = threading.Event(), [], []
-    runner.start("lane", "Save", lambda: held(gate, True), outcomes.append)
+    runner.start("lane", "Save", lambda: held(gate, True), **into(outcomes))
     worker = next(iter(runner._workers.values()))
     qtbot.waitUntil(lambda: worker._is_bound)
-    runner.start("lane", "Work", lambda: steps(1), later.append)
+    runner.start("lane", "Work", lambda: steps(1), **into(later))
     qtbot.waitUntil(lambda: bool(later))
     assert outcomes == []
     gate.set()
@@ -138,11 +161,11 @@ def test_a_lane_is_usable_again_after_cancel_and_after_failure(qtbot, runner):
         report_progress(0, 1)
         raise CaseError("phase 3 is missing")
 
-    runner.start("lane", "Endless", lambda: endless([]), outcomes.append)
+    runner.start("lane", "Endless", lambda: endless([]), **into(outcomes))
     runner.cancel("lane")
-    runner.start("lane", "Failing", failing, outcomes.append)
+    runner.start("lane", "Failing", failing, **into(outcomes))
     qtbot.waitUntil(lambda: len(outcomes) == 2)
-    runner.start("lane", "Work", lambda: steps(1), outcomes.append)
+    runner.start("lane", "Work", lambda: steps(1), **into(outcomes))
     qtbot.waitUntil(lambda: len(outcomes) == 3)
     assert isinstance(outcomes[1], Failed)
     assert outcomes[2] == Finished("done")
@@ -155,7 +178,7 @@ def test_a_failed_job_delivers_its_error(qtbot, runner):
         report_progress(0, 1)
         raise CaseError("phase 3 is missing")
 
-    runner.start("lane", "Work", failing, outcomes.append)
+    runner.start("lane", "Work", failing, **into(outcomes))
     qtbot.waitUntil(lambda: bool(outcomes))
     assert str(outcomes[0].error) == "phase 3 is missing"
 
@@ -166,7 +189,7 @@ def test_a_job_that_cannot_even_be_made_fails_like_any_other(qtbot, runner):
     def broken():
         raise CaseError("no such case")
 
-    runner.start("lane", "Work", broken, outcomes.append)
+    runner.start("lane", "Work", broken, **into(outcomes))
     qtbot.waitUntil(lambda: bool(outcomes))
     assert isinstance(outcomes[0], Failed)
 
@@ -180,8 +203,8 @@ def test_only_the_newest_answer_of_a_lane_counts(qtbot, runner):
         let_go.wait(60)
         return "old"
 
-    runner.start("lane", "Old", slow, old.append)
-    runner.start("lane", "New", lambda: steps(1, "new"), new.append)
+    runner.start("lane", "Old", slow, **into(old))
+    runner.start("lane", "New", lambda: steps(1, "new"), **into(new))
     qtbot.waitUntil(lambda: bool(new))
     let_go.set()
     qtbot.waitUntil(lambda: runner.wait(0))
@@ -199,7 +222,7 @@ def test_a_result_that_comes_after_its_request_was_stopped_is_discarded(qtbot, r
         gate.wait(60)
         return "result"
 
-    runner.start("a", "t", at_its_end, ends.append, discard=discarded.append)
+    runner.start("a", "t", at_its_end, **into(ends), discard=discarded.append)
     assert begun.wait(60)
     runner.cancel("a")
     assert isinstance(ends[0], Stopped)
@@ -210,8 +233,8 @@ def test_a_result_that_comes_after_its_request_was_stopped_is_discarded(qtbot, r
 
 def test_lanes_do_not_stop_each_other(qtbot, runner):
     first, second = [], []
-    runner.start("one", "Work", lambda: steps(3), first.append)
-    runner.start("two", "Work", lambda: steps(3), second.append)
+    runner.start("one", "Work", lambda: steps(3), **into(first))
+    runner.start("two", "Work", lambda: steps(3), **into(second))
     qtbot.waitUntil(lambda: bool(first and second))
     assert first == second == [Finished("done")]
 
@@ -229,7 +252,7 @@ def test_the_event_loop_runs_while_a_job_runs(qtbot, runner):
             total = sum(range(20_000))
             report_progress(k, 400, str(total))
 
-    runner.start("lane", "Busy", busy, outcomes.append)
+    runner.start("lane", "Busy", busy, **into(outcomes))
     qtbot.waitUntil(lambda: bool(outcomes), timeout=20_000)
     timer.stop()
     assert len(beats) > 5
@@ -242,7 +265,7 @@ def test_a_job_that_ends_after_its_runner_is_gone_does_no_harm(qtbot):
         report_progress(0, 1)
         let_go.wait(60)
 
-    runner = JobRunner()
+    runner = JobRunner(Notifier())
     runner.start("lane", "Slow", slow, lambda _: None)
     thread = next(t for t in threading.enumerate() if t.name == "job Slow")
     runner.cancel_all()
@@ -255,9 +278,107 @@ def test_a_job_that_ends_after_its_runner_is_gone_does_no_harm(qtbot):
 
 def test_finish_waits_for_a_job_and_delivers_its_outcome_once(qtbot, runner):
     outcomes = []
-    runner.start("lane", "Work", lambda: steps(20), outcomes.append)
+    runner.start("lane", "Work", lambda: steps(20), **into(outcomes))
     runner.finish("lane", timeout_s=5)
     assert outcomes == [Finished("done")]
     qtbot.wait(20)
     assert outcomes == [Finished("done")]
     runner.finish("lane", timeout_s=5)
+
+
+def failing():
+    raise CaseError("phase 3 is missing")
+
+
+def test_a_failure_is_said_where_nobody_takes_it(qtbot, runner, said):
+    results = []
+    runner.start("lane", "Opening A_1", failing, results.append)
+    qtbot.waitUntil(lambda: bool(said))
+    assert said == [(Level.ERROR, "Opening A_1 failed: phase 3 is missing")]
+    assert results == []
+
+
+def test_who_takes_a_failure_says_it(qtbot, runner, said):
+    errors = []
+    runner.start("lane", "Opening A_1", failing, print, failed=errors.append)
+    qtbot.waitUntil(lambda: bool(errors))
+    assert str(errors[0]) == "phase 3 is missing"
+    assert said == []
+
+
+def test_what_the_user_stops_is_said_and_what_the_program_cancels_is_not(runner, said):
+    runner.start("lane", "Opening A_1", lambda: endless([]), print)
+    runner.cancel("lane")
+    assert said == []
+    runner.start("lane", "Opening A_2", lambda: endless([]), print)
+    runner.stop("lane")
+    assert said == [(Level.HINT, "Opening A_2: stopped")]
+    runner.stop("lane")
+    assert len(said) == 1
+
+
+def test_a_stop_is_said_also_where_a_page_says_more(runner, said):
+    stops = []
+    runner.start("lane", "Work", lambda: endless([]), print, stopped=lambda: stops.append(True))
+    runner.stop("lane")
+    assert (stops, said) == ([True], [(Level.HINT, "Work: stopped")])
+
+
+def test_who_stops_a_job_that_writes_reads_that_it_is_too_late(qtbot, runner, said):
+    gate, outcomes = threading.Event(), []
+    runner.start("lane", "Export", lambda: held(gate, True), **into(outcomes))
+    worker = next(iter(runner._workers.values()))
+    qtbot.waitUntil(lambda: worker._is_bound)
+    runner.stop("lane")
+    assert said[0][1].startswith("Export is writing its files")
+    gate.set()
+    qtbot.waitUntil(lambda: outcomes == [Finished("saved")])
+
+
+@pytest.mark.parametrize("work", [steps, failing, endless])
+def test_controls_are_free_again_last_whatever_became_of_a_job(qtbot, runner, said, work):
+    order = []
+    job = {steps: lambda: steps(1), failing: failing, endless: lambda: endless([])}[work]
+    runner.start(
+        "lane",
+        "Work",
+        job,
+        lambda _: order.append("then"),
+        failed=lambda _: order.append("failed"),
+        stopped=lambda: order.append("stopped"),
+        ended=lambda: order.append("ended"),
+    )
+    if work is endless:
+        runner.cancel("lane")
+    qtbot.waitUntil(lambda: "ended" in order)
+    assert order == [{steps: "then", failing: "failed", endless: "stopped"}[work], "ended"]
+
+
+def test_controls_are_free_again_where_showing_the_result_breaks(runner):
+    ends = []
+
+    def broken(_result):
+        raise ZeroDivisionError
+
+    runner.start("lane", "Work", lambda: steps(1), broken, ended=lambda: ends.append(True))
+    with pytest.raises(ZeroDivisionError):
+        runner.finish("lane", timeout_s=5)
+    assert ends == [True]
+    assert not runner.is_running("lane")
+
+
+@pytest.mark.parametrize("work", [steps, failing])
+def test_an_answer_to_what_is_not_on_screen_any_more_is_dropped(qtbot, runner, said, work):
+    outcomes, ends, discarded = [], [], []
+    runner.start(
+        "lane",
+        "Opening A_1",
+        (lambda: steps(1)) if work is steps else failing,
+        **into(outcomes),
+        ended=lambda: ends.append(True),
+        still=lambda: False,
+        discard=discarded.append,
+    )
+    qtbot.waitUntil(lambda: bool(ends))
+    assert (outcomes, said) == ([], [])
+    assert discarded == (["done"] if work is steps else [])

@@ -9,11 +9,12 @@ import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QLabel, QScrollArea, QWidget
+from tests.widgets.conftest import fake_kinetics
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.kinetics.map_kinds import MapKind
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.widgets.base.layers import Role, array_of
@@ -75,6 +76,13 @@ def choose(qtbot, dock, kind):
     return dock.scene.layer(Role.MAP)
 
 
+def test_the_page_offers_every_map_of_the_table_and_ftv(kinetics):
+    maps = kinetics.kinetics_page.maps
+    offered = [maps.itemData(k) for k in range(maps.count())]
+    assert offered == [None, *MapKind]
+    assert set(offered) == {None, *MAPS, MapKind.FTV}
+
+
 def test_without_a_case_the_page_says_what_is_missing(dock):
     dock.show_page("Kinetics")
     assert find(dock, "kinetics_missing").text() == "Open a case first."
@@ -115,7 +123,7 @@ def test_a_map_follows_another_choice_and_the_cover(qtbot, kinetics):
 def test_the_visible_slice_is_there_before_the_whole_volume(qtbot, kinetics):
     maps = kinetics.kinetics.map
     go = threading.Event()
-    maps._services = maps._services.replacing(fill_map=lambda *_: held(go))
+    fake_kinetics(maps, fill_map=lambda *_: held(go))
     kinetics.scene.view.go_to((3, 9, 12))
     maps.show(MapKind.PEAK)
     qtbot.waitUntil(lambda: maps.shown is not None)
@@ -151,6 +159,7 @@ def test_the_numbers_of_the_mask_shown_have_units(qtbot, kinetics):
     assert find(kinetics, "kinetics_types").text() == "0.00 / 0.00 / 0.43 ml"
 
 
+@pytest.mark.usefixtures("dressed")
 def test_the_page_needs_no_more_width_than_the_dock_leaves_beside_a_scroll_bar(qtbot, kinetics):
     area = kinetics.findChild(QScrollArea, "kinetics_area")
     bins = find(kinetics, "kinetics_ftv_bins")
@@ -328,10 +337,8 @@ def test_the_curve_follows_the_pointer(qtbot, curves):
 def test_many_moves_of_the_pointer_cost_one_curve(qtbot, curves):
     calls = []
     flow = curves.kinetics.curves
-    known = flow._services
-    flow._services = known.replacing(
-        cursor_curve=lambda *a: calls.append(a) or known.cursor_curve(*a)
-    )
+    measure = flow._services.kinetics.cursor_curve
+    fake_kinetics(flow, cursor_curve=lambda *a: calls.append(a) or measure(*a))
     for column in range(20):
         point_at(curves, (3, 9, column))
     qtbot.waitUntil(lambda: bool(calls))

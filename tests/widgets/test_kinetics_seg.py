@@ -12,6 +12,7 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QWidget
 from tests.services.seg_of_case import make_seg
+from tests.widgets.conftest import fake_kinetics
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -141,7 +142,7 @@ def test_a_seg_is_read_in_a_thread_and_can_be_dropped(qtbot, dock, small_data_se
         return ftv_under_seg(case, path)
 
     live = dock.kinetics.ftv_live
-    live._services = live._services.replacing(ftv_under_seg=watched)
+    fake_kinetics(live, ftv_under_seg=watched)
     part = find(dock, "kinetics_ftv_seg_part")
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(tmp_path / "seg.dcm"))])
@@ -235,7 +236,7 @@ def test_a_pre_that_does_not_fit_into_memory_says_so_and_the_old_one_counts(qtbo
         raise MemoryError
 
     state = twice.kinetics.case
-    state._services = state._services.replacing(with_pre=none_left)
+    fake_kinetics(state, with_pre=none_left)
     choose_pre(qtbot, twice, RepeatedPre.AVERAGE)
     assert first_signal(twice) == 100
     assert find(twice, "kinetics_pre").currentData() is RepeatedPre.LEAVE_OUT

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from qtpy.QtWidgets import QWidget
+from tests.widgets.conftest import fake_kinetics
 
 from napari_mamamia.core.case import Phase
 from napari_mamamia.core.errors import CaseError
@@ -17,7 +18,7 @@ from napari_mamamia.kinetics.registration.quality import Displacement, Fit
 from napari_mamamia.kinetics.registration.registration import Registered
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
 from napari_mamamia.services.register.case import RegisteredCase, VolumeChange
-from napari_mamamia.widgets.base.layers import Role, array_of
+from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
 from napari_mamamia.widgets.viewer.planes import Layout
 
 TIMES = (0.0, 100.0, 160.0, 460.0)
@@ -66,7 +67,7 @@ def motion(qtbot, dock):
         report_progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
-    dock.kinetics.motion._services = dock.kinetics.motion._services.replacing(register=register)
+    fake_kinetics(dock.kinetics.motion, register=register)
     dock.open_data_set(Path("data"), "A_1")
     qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
     dock.show_page("Kinetics")
@@ -129,6 +130,32 @@ def test_the_subtraction_follows_the_phases_that_are_shown(qtbot, motion):
     qtbot.waitUntil(lambda: array_of(motion.scene.layer(Role.SUBTRACTION))[2, 8, 10] == 80)
 
 
+@pytest.mark.parametrize("layout", [Layout.ONE, Layout.PLANES])
+def test_the_projection_follows_the_phases_that_are_shown_in_every_plane(
+    qtbot, motion, viewer, layout
+):
+    motion.planes.set_layout(layout)
+    qtbot.waitUntil(lambda: not motion.planes.is_building)
+    run(qtbot, motion)
+    motion.scene.go_to_phase(2)
+    motion.view_flow.toggle_projection()
+
+    def brightest():
+        qtbot.waitUntil(lambda: not motion.jobs.is_running("project"))
+        for view in (viewer, *(pane.model for pane in motion.planes.panes)):
+            shown = array_of(find_layer(view.layers, Role.PROJECTION))
+            along = motion.scene.view.upright_axis_in(view)
+            assert np.ptp(shown, axis=along).max() == 0, "projected along another view's axis"
+            yield float(shown.max())
+
+    # phase 2 minus phase 0 in the blob: 280 - 100, with the registered phase 0 280 - 200
+    assert set(brightest()) == {180.0}
+    find(motion, "motion_use").click()
+    assert set(brightest()) == {80.0}
+    find(motion, "motion_back").click()
+    assert set(brightest()) == {180.0}
+
+
 def test_back_to_the_original_is_as_before(qtbot, motion, viewer):
     run(qtbot, motion)
     find(motion, "motion_use").click()
@@ -183,7 +210,7 @@ def test_cancel_leaves_the_phases_and_the_button_ready(qtbot, motion):
             report_progress(0, 1, "Phase 0: rigid")
         return registered(case)
 
-    motion.kinetics.motion._services = motion.kinetics.motion._services.replacing(register=held)
+    fake_kinetics(motion.kinetics.motion, register=held)
     find(motion, "motion_register").click()
     assert not find(motion, "motion_register").isEnabled()
     find(motion, "motion_cancel").click()
@@ -198,7 +225,7 @@ def test_a_failure_says_why_in_the_section(qtbot, motion):
         report_progress(0, 1)
         raise CaseError("phase 2 of A_1 holds the value 7 everywhere")
 
-    motion.kinetics.motion._services = motion.kinetics.motion._services.replacing(register=refuse)
+    fake_kinetics(motion.kinetics.motion, register=refuse)
     find(motion, "motion_register").click()
     qtbot.waitUntil(lambda: "holds the value 7" in find(motion, "motion_state").text())
     assert find(motion, "motion_register").isEnabled()

@@ -132,6 +132,7 @@ def test_a_cancelled_opening_leaves_the_case_on_screen(qtbot, opened):
     opened.header.cancel.click()
     qtbot.waitUntil(lambda: not opened.jobs.is_running("open"))
     assert opened.session.case_id == "A_1"
+    assert opened.header.message.text() == "Opening A_2: stopped"
 
 
 def test_a_mask_that_cannot_be_read_is_told_and_the_case_opens(qtbot, dock, world, monkeypatch):

@@ -189,6 +189,14 @@ def test_the_wheel_with_alt_changes_the_radius_and_with_shift_the_tolerance(refi
     assert not mouse.wheel(1).handled
 
 
+@pytest.mark.parametrize("modifier", ["Alt", "Shift"])
+def test_a_wheel_that_did_not_turn_changes_nothing(refining, mouse, modifier):
+    """A trackpad sends such an event where a scroll ends."""
+    before = refining.painting.state
+    assert mouse.wheel(0, modifier).handled
+    assert refining.painting.state == before
+
+
 def test_the_preview_shows_what_a_press_would_paint_and_paints_nothing(qtbot, refining, mouse):
     mouse.move((2, 8, 8))
     qtbot.waitUntil(lambda: not refining.marks.is_empty)

@@ -11,6 +11,7 @@ from qtpy.QtGui import QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractButton, QLabel
 
+from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.core.errors import (
     MissingExtraError,
     ModelError,
@@ -32,12 +33,12 @@ from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.cases import PredictSummary
 from napari_mamamia.services.predict.convert_model import Converted
 from napari_mamamia.services.predict.doubt import DoubtKind
-from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule
+from napari_mamamia.services.predict.fused_models import FusedSegmenter
 from napari_mamamia.services.predict.model_choice import planned
 from napari_mamamia.services.predict.offers import Offer
 from napari_mamamia.services.predict.predict import SavedPrediction
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.base.predict_services import PredictServices
+from napari_mamamia.widgets.base.service_record import PredictServices
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 
@@ -405,6 +406,7 @@ def test_without_a_closed_room_the_reason_is_said(qtbot, page, models):
     assert page.help.buttons == []
 
 
+@pytest.mark.usefixtures("dressed")
 def test_nothing_is_cut_beside_the_scroll_bar(qtbot, several, models, world):
     dock = several.window()
     dock.resize(dock.minimumWidth(), 700)
@@ -427,6 +429,7 @@ def test_nothing_is_cut_beside_the_scroll_bar(qtbot, several, models, world):
     assert cut == []
 
 
+@pytest.mark.usefixtures("dressed")
 def test_a_longer_estimate_takes_the_height_it_needs(qtbot, page):
     choose(page, 1)
     qtbot.waitUntil(lambda: "time not known" in page.card.needs.text())

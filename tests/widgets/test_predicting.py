@@ -158,7 +158,7 @@ def press_and_drag(dock, *voxels):
         for v in voxels
     ]
     event = Mouse("mouse_press", points[0])
-    during = dock.prompts._drag(dock.viewer, event)
+    during = dock.prompts._follow_drag(dock.viewer, event)
     next(during, None)
     for point in points[1:]:
         event.type, event.position = "mouse_move", point

@@ -231,6 +231,7 @@ def test_a_recipe_beside_the_model_is_replaced_only_after_a_second_click(dialog)
     assert not dialog.replace_there.isVisible()
 
 
+@pytest.mark.usefixtures("dressed")
 def test_every_field_has_a_name_and_a_tooltip_and_nothing_is_cut(qtbot, dialog):
     kinds = (QAbstractButton, QComboBox, QLineEdit)
     controls = [one for kind in kinds for one in dialog.findChildren(kind)]
@@ -248,7 +249,7 @@ def test_every_field_has_a_name_and_a_tooltip_and_nothing_is_cut(qtbot, dialog):
 def page(qtbot, viewer, world):
     """The page with one added model chosen; `saved` holds what was kept."""
     from napari_mamamia.services.predict.model_choice import planned
-    from napari_mamamia.widgets.base.predict_services import PredictServices
+    from napari_mamamia.widgets.base.service_record import PredictServices
     from napari_mamamia.widgets.dock.dock import MamamiaDock
 
     entry = ModelEntry("baseline", CARD)

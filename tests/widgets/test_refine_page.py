@@ -6,6 +6,7 @@ from math import isnan
 
 import numpy as np
 import pytest
+from qtpy.QtCore import Qt
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Jump, Tool
@@ -39,6 +40,7 @@ def text_of(dock, name):
 # ------------------------------------------------------------------------- tools
 
 
+@pytest.mark.usefixtures("dressed")
 def test_a_long_message_in_a_low_window_squeezes_no_control(qtbot, refining):
     refining.resize(340, 690)
     refining.header.say("hint", "one line of a long message " * 8)
@@ -65,7 +67,7 @@ def test_sliders_and_choices_set_the_brush(refining):
 
 
 def test_the_suggested_radius_is_the_distance_to_the_masks_edge(refining):
-    refining.refine_flow._suggest((2.0, 9.0, 12.0))
+    refining.refine_flow._suggest_radius((2.0, 9.0, 12.0))
     button = refining.refine_page.tools.suggested
     # the nearest voxel outside 2:4 x 8:12 x 10:16 is a slice below, 3 mm; rows 2 x 2 mm, columns
     # 3 x 1.5 mm away
@@ -76,7 +78,7 @@ def test_the_suggested_radius_is_the_distance_to_the_masks_edge(refining):
 
 def test_no_radius_is_suggested_far_from_the_mask(refining):
     refining.editing.start(None)
-    refining.refine_flow._suggest((2.0, 9.0, 12.0))
+    refining.refine_flow._suggest_radius((2.0, 9.0, 12.0))
     assert not refining.refine_page.tools.suggested.isVisible()
 
 
@@ -108,9 +110,9 @@ def test_the_numbers_follow_a_step(qtbot, refining):
 
 
 def half_of(dock, mask):
-    from napari_mamamia.smartpaint.session.state import label_map
+    from napari_mamamia.core.case import LabelMap
 
-    return label_map(mask.astype(np.uint8), dock.session.case.grid)
+    return LabelMap.of(mask.astype(np.uint8), dock.session.case.grid)
 
 
 def test_the_numbers_of_a_mask_that_was_let_go_are_dropped(qtbot, refining):
@@ -193,6 +195,26 @@ def test_undo_and_redo_are_offered_when_there_is_something(refining):
     history.undo.click()
     assert not history.undo.isEnabled()
     assert history.redo.isEnabled()
+
+
+def test_steps_that_are_undone_are_greyed_and_drawn_again_at_once(refining):
+    outline(refining, 0)
+    outline(refining, 1)
+    history = refining.refine_page.history
+    model, drawn = history.model, []
+    model.dataChanged.connect(lambda first, last: drawn.append((first.row(), last.row())))
+
+    def greyed():
+        role = Qt.ItemDataRole.ForegroundRole
+        return [model.index(line, 0).data(role) is not None for line in range(model.rowCount())]
+
+    assert greyed() == [False, False, False]
+    history.undo.click()
+    assert greyed() == [True, False, False]
+    assert drawn == [(0, 0)]
+    history.redo.click()
+    assert greyed() == [False, False, False]
+    assert drawn == [(0, 0), (0, 0)]
 
 
 def test_starting_again_is_a_step_and_undo_brings_the_mask_back(refining):
@@ -404,6 +426,7 @@ def test_a_key_of_the_user_takes_the_place_of_ours(qtbot, viewer, world):
         ("smartpaint", "W", "already that of 'other_action'"),
         ("smartpaint", "E", "one of napari's"),
         ("smartpaint", "Foo", "is no key"),
+        ("smartpaint", "", "is no key"),
         ("fly", "Shift+Q", "no action"),
     ],
 )

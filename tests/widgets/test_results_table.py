@@ -15,6 +15,7 @@ from napari_mamamia.services.score.case_facets import (
 from napari_mamamia.services.score.case_findings import with_failures, with_tags
 from napari_mamamia.services.score.looks import CaseLook
 from napari_mamamia.widgets.base.jobs import JobRunner
+from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.batch.results_model import dice_kind
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 
@@ -72,7 +73,7 @@ def failed(case_id, *kinds):
 
 @pytest.fixture
 def panel(qtbot):
-    made = ResultsPanel(JobRunner())
+    made = ResultsPanel(JobRunner(Notifier()))
     qtbot.addWidget(made)
     made.resize(1100, 300)
     made.show()
@@ -80,10 +81,14 @@ def panel(qtbot):
     return made
 
 
-def column(panel, title):
+def place_of(panel, title):
     rows = panel.cases.rows
     titles = [rows.headerData(k, Qt.Orientation.Horizontal) for k in range(rows.columnCount())]
-    at = titles.index(title)
+    return titles.index(title)
+
+
+def column(panel, title):
+    rows, at = panel.cases.rows, place_of(panel, title)
     return [rows.index(row, at).data() for row in range(rows.rowCount())]
 
 
@@ -111,7 +116,7 @@ def test_of_equally_overlapping_cases_the_farther_is_worse(panel):
 
 def test_units_stand_in_the_titles_and_unknown_is_a_dash(panel):
     assert column(panel, "HD95 [mm]") == ["–", "–", "11.0", "2.0"]
-    assert column(panel, "ref. [ml]")[3] == "4.32"
+    assert column(panel, "reference [ml]")[3] == "4.32"
     assert column(panel, "status")[:2] == ["unreadable", "no prediction"]
 
 
@@ -170,7 +175,7 @@ def test_a_case_with_two_kinds_of_failure_is_found_by_each(panel):
         assert panel.case_ids() == ["A_2"]
     choose(panel.cases.filters.failure, "missed")
     assert panel.case_ids() == ["B_2"]
-    tip = panel.cases.rows.index(0, 8).data(Qt.ItemDataRole.ToolTipRole)
+    tip = panel.cases.rows.index(0, place_of(panel, "failure")).data(Qt.ItemDataRole.ToolTipRole)
     assert "missed, 3 mm3" in tip
 
 
@@ -266,7 +271,7 @@ def test_what_is_unknown_is_a_grey_dash(panel):
 
 
 def test_the_table_opens_at_the_worst_case_though_the_open_case_is_far_down(qtbot):
-    panel = ResultsPanel(JobRunner())
+    panel = ResultsPanel(JobRunner(Notifier()))
     qtbot.addWidget(panel)
     panel.resize(900, 200)
     tab = panel.cases
@@ -352,7 +357,7 @@ def test_a_large_table_is_filtered_and_sorted_in_a_thread(qtbot, panel):
 
 
 def test_before_any_run_the_panel_says_what_to_do(qtbot):
-    made = ResultsPanel(JobRunner())
+    made = ResultsPanel(JobRunner(Notifier()))
     qtbot.addWidget(made)
     assert made.cases.summary.text().startswith("Nothing was scored yet")
     assert "Nothing was scored yet" in made.cohort.page.toPlainText()

@@ -105,6 +105,19 @@ def test_masks_are_hidden_while_a_key_is_held_and_only_the_visible_ones_return(
     assert (shown.visible, off.visible) == (True, False)
 
 
+def test_masks_return_where_the_key_is_pressed_again_without_its_release(scene, case, new_mask):
+    """A window that loses the focus while the key is held hears of no release."""
+    shown = scene.show_mask(tag_for(case, Role.REFERENCE), new_mask(case.grid))
+    off = scene.show_mask(tag_for(case, Role.PREDICTION), new_mask(case.grid))
+    off.visible = False
+    scene.set_masks_hidden(True)
+    off.visible = True
+    scene.set_masks_hidden(True)
+    assert not off.visible
+    scene.set_masks_hidden(False)
+    assert (shown.visible, off.visible) == (True, True)
+
+
 def test_outlines_turn_into_filled_masks_and_back(scene, case, new_mask):
     layer = scene.show_mask(tag_for(case, Role.REFERENCE), new_mask(case.grid))
     scene.toggle_outline()

@@ -4,8 +4,7 @@ import pytest
 from mypy import api
 
 from napari_mamamia.services.case.open_case import open_case
-from napari_mamamia.widgets.base.service_record import ImportServices, Services
-from napari_mamamia.widgets.base.service_set import ServiceSet
+from napari_mamamia.widgets.base.service_record import ImportServices, Services, ServiceSet
 
 
 class Pair(ServiceSet):

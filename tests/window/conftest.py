@@ -66,7 +66,7 @@ def docked(request, qtbot, window):
         yield request.getfixturevalue("shared_dock")
         return
     _, panel = window.window.add_plugin_dock_widget(PLUGIN, "Cases")
-    qtbot.waitUntil(lambda: panel.home is not None and panel.isVisible())
+    qtbot.waitUntil(lambda: panel.docking.home is not None and panel.isVisible())
     yield panel
     panel.close_down()
 

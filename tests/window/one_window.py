@@ -90,7 +90,7 @@ def put_back(qtbot, panel):
     """Bring a used dock to the state of a new one, and prove it."""
     viewer = panel.viewer
     assert show_dock(viewer, "Cases") is panel
-    qtbot.waitUntil(lambda: panel.home is not None and panel.isVisible())
+    qtbot.waitUntil(lambda: panel.docking.home is not None and panel.isVisible())
     panel.jobs.cancel_all()
     qtbot.waitUntil(lambda: panel.jobs.wait(0))
     panel.editing.discard()
@@ -106,7 +106,7 @@ def put_back(qtbot, panel):
     QTest.mouseMove(canvas_widget(viewer), QPoint(1, 1))  # a move to where it is would be none
     viewer.theme = "dark"
     viewer.window.resize(*SIZE)
-    panel.home.setFloating(False)
+    panel.docking.home.setFloating(False)
     panel.results.hide()
     panel.cases_page.search.setText("")
     qtbot.waitUntil(lambda: not panel.planes.is_building and panel.jobs.wait(0))
@@ -143,7 +143,7 @@ def assert_new(panel):
         "tool": (panel.hand.tool, panel.painting.state.brush),
         "views": (panel.planes.layout, panel.planes.wanted, panel.planes.panes),
         "sides": panel.planes.sides,
-        "docks": (visible_docks(viewer), panel.home.isFloating(), panel.isVisible()),
+        "docks": (visible_docks(viewer), panel.docking.home.isFloating(), panel.isVisible()),
         "page": (panel.page, panel.cases_page.search.text()),
         "marks": panel.marks.is_empty,
         "said": (panel.header.message.text(), panel.header.state.currentIndex()),

@@ -122,7 +122,7 @@ class Window:
         self.viewer.add_image(np.random.default_rng(0).random((4, 30, 30)), name="others")
 
     def hide_dock(self) -> None:
-        home = self.panel.home
+        home = self.panel.docking.home
         if home is not None:
             home.close()
 
@@ -131,7 +131,7 @@ class Window:
         self.viewer.window.add_plugin_dock_widget(PLUGIN, page)
 
     def float_dock(self) -> None:
-        home = self.panel.home
+        home = self.panel.docking.home
         if home is not None:
             home.setFloating(not home.isFloating())
 

@@ -21,7 +21,7 @@ def at_work(qtbot, docked, small_data_set):
 
 
 def test_a_hidden_dock_comes_back_on_the_page_asked_for(qtbot, window, menu_item, docked):
-    docked.home.close()
+    docked.docking.home.close()
     assert not docked.isVisible()
     menu_item(window, "MAMA-MIA", "Score").trigger()
     qtbot.waitUntil(docked.isVisible)
@@ -33,25 +33,25 @@ def test_a_dock_that_was_removed_comes_back_with_all_that_was_open(
     qtbot, window, menu_item, docked, the_dock
 ):
     docked.cases_page.search.setText("A_")
-    window.window.remove_dock_widget(docked.home)
-    qtbot.waitUntil(lambda: docked.home is None)
+    window.window.remove_dock_widget(docked.docking.home)
+    qtbot.waitUntil(lambda: docked.docking.home is None)
     menu_item(window, "MAMA-MIA", "Cases").trigger()
     qtbot.waitUntil(lambda: the_dock(window) is docked and docked.isVisible())
     assert docked.cases_page.search.text() == "A_"
 
 
 def test_closing_a_floating_dock_stops_nothing(qtbot, window, at_work):
-    at_work.home.setFloating(True)
+    at_work.docking.home.setFloating(True)
     qtbot.wait(30)
-    at_work.home.close()
+    at_work.docking.home.close()
     assert at_work.editing.live is not None
 
 
 def test_a_floating_dock_stays_floating(qtbot, window, menu_item, docked):
-    docked.home.setFloating(True)
+    docked.docking.home.setFloating(True)
     menu_item(window, "MAMA-MIA", "Predict").trigger()
     qtbot.wait(30)
-    assert docked.home.isFloating()
+    assert docked.docking.home.isFloating()
     assert docked.page == "Predict"
 
 

@@ -21,7 +21,7 @@ def hidden(qtbot, make_napari_viewer, small_data_set):
     """A viewer whose dock opened a case, and whose layers were replaced, while it was hidden."""
     viewer = make_napari_viewer(show=False)
     _, panel = viewer.window.add_plugin_dock_widget("napari-mamamia", "Cases")
-    qtbot.waitUntil(lambda: panel.home is not None)
+    qtbot.waitUntil(lambda: panel.docking.home is not None)
     viewer.add_image(np.zeros((4, 4)))
     viewer.layers.clear()
     panel.open_data_set(small_data_set, "A_1")

@@ -11,7 +11,7 @@ from qtpy.QtTest import QTest
 from napari_mamamia.widgets.base.bottom import BOTTOM_NAME
 from napari_mamamia.widgets.base.layers import Role
 
-pytestmark = pytest.mark.window
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 
 def has_colour(pixels, hexadecimal, at_least=20):

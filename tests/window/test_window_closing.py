@@ -29,7 +29,7 @@ def stroke(panel, place):
     panel.show_page("Refine")
     panel.painting.set_tool(PaintTool.SPHERE)
     mask = panel.editing.mask
-    assert panel.painting._guarded(mask.mend_layer)
+    assert panel.painting._try_work(mask.mend_layer)
     mask.press(place, panel.painting.brush_for(False, False))
     mask.release()
 
@@ -74,9 +74,10 @@ def test_the_window_saves_before_it_closes_also_while_its_dock_floats(
     qtbot, docked, small_data_set
 ):
     begin(qtbot, docked, small_data_set, "A_2", Role.REFERENCE)
-    docked.home.setFloating(True)
+    docked.docking.home.setFloating(True)
     stroke(docked, (2.0, 10.0, 10.0))
     path = docked.session.workspace.refined("Ana", "A_2")
     assert not path.exists()
-    docked.eventFilter(docked._main_window, QCloseEvent())  # as Qt asks before it closes
+    docking = docked.docking
+    docking.eventFilter(docking._main_window, QCloseEvent())  # as Qt asks before it closes
     assert path.exists()

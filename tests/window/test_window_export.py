@@ -6,9 +6,8 @@ import shutil
 import pytest
 from qtpy.QtCore import Qt
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.choices import ExportFormat, OrientationProfile
 from napari_mamamia.io.data_set.volumes import read_labels
-from napari_mamamia.services.export.plan import ExportFormat
 from napari_mamamia.services.export.verify import verify_bundle
 
 pytestmark = pytest.mark.window

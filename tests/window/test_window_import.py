@@ -11,8 +11,8 @@ from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication
 
+from napari_mamamia.core.choices import ExportFormat
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
-from napari_mamamia.services.export.plan import ExportFormat
 from napari_mamamia.services.export.verify import verify_bundle
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dicom.page import ImportState
@@ -20,7 +20,7 @@ from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 pydicom = pytest.importorskip("pydicom")
 pytest.importorskip("highdicom")
-pytestmark = pytest.mark.window
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 _SPEC = importlib.util.spec_from_file_location(
     "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"

@@ -16,7 +16,7 @@ from napari_mamamia.phantom import write_data_set
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.kinetics.colours import TYPE_COLOURS
 
-pytestmark = pytest.mark.window
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 WASHOUT = TYPE_COLOURS[3][2]
 

@@ -9,14 +9,14 @@ from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QApplication, QLabel, QScrollArea, QWidget
 
 from napari_mamamia.core.case import Mask
+from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.io.clinical.clinical import write_clinical
 from napari_mamamia.io.data_set.volumes import write_mask, write_volume
-from napari_mamamia.kinetics.registration.settings import TransformKind
 from napari_mamamia.phantom import PhantomSpec, TumourSpec, make_phantom
 from napari_mamamia.widgets.base.layers import Role, array_of
 
-pytestmark = pytest.mark.window
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 TIMES = (0.0, 120.0, 480.0)
 MOVED_MM = (4.0, -3.0, 0.0)
@@ -115,7 +115,7 @@ def test_from_a_cancelled_registration_to_registered_phases_and_back(
     docked.planes.toggle_planes()
     qtbot.waitUntil(lambda: not docked.planes.is_building, timeout=20_000)
     window.theme = "light"
-    window.window._qt_window.resizeDocks([docked.home], [260], Qt.Orientation.Horizontal)
+    window.window._qt_window.resizeDocks([docked.docking.home], [260], Qt.Orientation.Horizontal)
     seen(docked, "motion_state")
     picture(window, "93_motion_light_narrow")
     panes = [pane.model.canvas.overlays["mamamia_plane"].text for pane in docked.planes.panes]

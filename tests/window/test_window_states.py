@@ -72,7 +72,7 @@ def slow(slow_of_module):
 
 @pytest.fixture
 def panel(qtbot, panel_of_module, slow):
-    panel_of_module._warned_of_loss = False
+    panel_of_module.docking.was_warned = False
     put_back(qtbot, panel_of_module)
     return panel_of_module
 

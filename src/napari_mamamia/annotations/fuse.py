@@ -2,33 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.choices import TieRule
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.progress import report_progress
 
+# Each reader is a bit of a uint16, and there is a row for each of the 2^n patterns.
 _MOST_READERS: Final = 16
 _MOST_STEPS: Final = 1000
 _STEADY: Final = 1e-10
 _START: Final = 0.99999
 _STEPS_PER_SIGN: Final = 100
-
-
-class TieRule(StrEnum):
-    """What a voxel becomes for which two labels have equally many votes.
-
-    ``background`` gives 0; ``foreground`` the smallest tied label that is not 0; ``first`` the tied
-    label of the reader named first.
-    """
-
-    BACKGROUND = "background"
-    FOREGROUND = "foreground"
-    FIRST = "first"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +67,7 @@ def majority_vote(
     winner = np.array(values)[np.argmax(most, axis=0)]
     tied = most.sum(axis=0) > 1
     if tied.any():
-        winner[tied] = _broken(tie, values, most[:, tied], [part[tied] for part in parts])
+        winner[tied] = _break_ties(tie, values, most[:, tied], [part[tied] for part in parts])
     out[box.slices] = winner
     return out
 
@@ -114,16 +103,17 @@ def staple(masks: Sequence[NDArray[np.bool_]]) -> Staple:
     for k, mask in enumerate(masks):
         codes |= mask[box.slices].astype(np.uint16) << np.uint16(k)
     counts = np.bincount(codes.ravel(), minlength=1 << n).astype(np.float64)
+    # Nobody marked anything outside the block, but the prior is of the whole volume.
     counts[0] += masks[0].size - codes.size
     marked = ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.bool_)
-    chances, rates, steps = _em(counts, marked)
+    chances, rates, steps = _estimate_truth(counts, marked)
     truth = np.zeros(masks[0].shape, np.bool_)
     truth[box.slices] = (chances >= 0.5)[codes]
     p, q = rates
     return Staple(truth, tuple(map(float, p)), tuple(map(float, q)), steps)
 
 
-def _em(
+def _estimate_truth(
     counts: NDArray[np.float64], marked: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
     """Return the truth's probability of each pattern, (sensitivity, specificity), and the steps."""
@@ -138,7 +128,7 @@ def _em(
         false = (1 - prior) * np.prod(np.where(marked, 1 - q, q), axis=1)
         chances = np.divide(true, true + false, out=np.zeros_like(true), where=true + false > 0)
         weight, rest = counts * chances, counts * (1 - chances)
-        new = np.stack([_share(weight, marked), _share(rest, ~marked)])
+        new = np.stack([_compute_shares(weight, marked), _compute_shares(rest, ~marked)])
         moved = float(np.abs(new - rates).max())
         rates = new
         if moved < _STEADY:
@@ -146,14 +136,14 @@ def _em(
     return chances, rates, _MOST_STEPS
 
 
-def _share(weight: NDArray[np.float64], yes: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _compute_shares(weight: NDArray[np.float64], yes: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return each reader's share of the weight where he said yes; 0 where there is no weight."""
     total = float(weight.sum())
     shares: NDArray[np.float64] = (weight @ yes) / total if total else np.zeros(yes.shape[1])
     return shares
 
 
-def _broken(
+def _break_ties(
     tie: TieRule, values: list[int], most: NDArray[np.bool_], readers: list[NDArray[Any]]
 ) -> NDArray[Any]:
     """Return the labels of tied voxels; `most` is (value, voxel), `readers` their own labels."""
@@ -168,9 +158,9 @@ def _broken(
     places = {value: k for k, value in enumerate(values)}
     lookup = np.zeros(max(values) + 1, np.intp)
     lookup[list(places)] = list(places.values())
-    for own in readers:
-        holds = left & most[lookup[own], np.arange(most.shape[1])]
-        out[holds] = own[holds]
+    for labels in readers:
+        holds = left & most[lookup[labels], np.arange(most.shape[1])]
+        out[holds] = labels[holds]
         left &= ~holds
     return out
 

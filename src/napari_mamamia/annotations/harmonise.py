@@ -1,25 +1,16 @@
 """Masks from several sources -> one orientation and one set of labels; nothing is resampled."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import OrientationProfile
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.reorientation import Reorientation, reorientation_to
-
-
-class OrientationProfile(StrEnum):
-    """A named rule for how exported volumes lie; letters are directions that axes run towards."""
-
-    AS_IS = "as-is"
-    LAS_PSR = "las-psr"
-    RAS = "ras"
-    LPS = "lps"
 
 
 def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
@@ -36,13 +27,13 @@ def harmonised(grid: Grid, profile: OrientationProfile) -> Reorientation:
     >>> turn.target.orientation
     'LAS'
     """
-    wanted = grid.orientation
+    letters = grid.orientation
     if profile is OrientationProfile.LAS_PSR:
         by_plane = {"axial": "LAS", "sagittal": "PSR"}
-        wanted = by_plane.get(grid.acquisition_plane, wanted)
+        letters = by_plane.get(grid.acquisition_plane, letters)
     elif profile is not OrientationProfile.AS_IS:
-        wanted = profile.value.upper()
-    return reorientation_to(grid, wanted)
+        letters = profile.value.upper()
+    return reorientation_to(grid, letters)
 
 
 def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.uint8]:
@@ -72,9 +63,9 @@ def map_labels(values: NDArray[Any], rules: Sequence[LabelRule]) -> NDArray[np.u
         out[here] = rule.target
         left &= ~here
     if left.any():
-        found = ", ".join(f"{value:g}" for value in np.unique(values[left])[:5])
+        listing = ", ".join(f"{value:g}" for value in np.unique(values[left])[:5])
         raise FormatError(
-            f"every value of a mask needs a rule, but {found} has none: add a rule, or one to 0 "
+            f"every value of a mask needs a rule, but {listing} has none: add a rule, or one to 0 "
             "that leaves it out"
         )
     return out

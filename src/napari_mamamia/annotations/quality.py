@@ -73,24 +73,24 @@ def check_grids(grids: Sequence[Grid]) -> tuple[Finding, ...]:
     corner), which other software may show; axes of phase 0 that are not at right angles, which
     programs built on ITK do not read.
     """
-    found = []
+    findings = []
     if grids and grids[0].is_sheared:
         text = (
             "its axes are not at right angles (sheared): programs built on ITK cannot read it; "
             "mamamia straighten makes a copy"
         )
-        found.append(Finding(Light.AMBER, Check.GEOMETRY, text))
+        findings.append(Finding(Light.AMBER, Check.GEOMETRY, text))
     for k, grid in enumerate(grids[1:], start=1):
         if grid.shape != grids[0].shape:
             text = f"phase {k} has shape {grid.shape} (z, y, x), phase 0 has {grids[0].shape}"
-            found.append(Finding(Light.RED, Check.GEOMETRY, text))
+            findings.append(Finding(Light.RED, Check.GEOMETRY, text))
             continue
         apart_mm = grids[0].farthest_corner_mm(grid)
         if apart_mm > _ROUNDING_MM:
             light = Light.AMBER if grid.is_same_place(grids[0]) else Light.RED
             text = f"phase {k} lies up to {apart_mm:.3g} mm from phase 0 (other affine)"
-            found.append(Finding(light, Check.GEOMETRY, text))
-    return tuple(found)
+            findings.append(Finding(light, Check.GEOMETRY, text))
+    return tuple(findings)
 
 
 def check_phases(case: Case) -> tuple[Finding, ...]:
@@ -99,7 +99,7 @@ def check_phases(case: Case) -> tuple[Finding, ...]:
     Red: a phase that is all one value, or the same as another, voxel for voxel. Amber: values that
     are not finite or below 0, with their number.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     prints: list[tuple[float, ...]] = []
     total = len(case.phases)
     for k, volume in enumerate(case.signal):
@@ -108,16 +108,19 @@ def check_phases(case: Case) -> tuple[Finding, ...]:
             finite = np.isfinite(plane)
             unknown += int(plane.size - np.count_nonzero(finite))
             negative += int(np.count_nonzero(plane < 0))
-            known = plane[finite]
-            if known.size:
-                low, high = min(low, float(known.min())), max(high, float(known.max()))
-            sums.append(float(known.sum(dtype=np.float64)))
+            finite_values = plane[finite]
+            if finite_values.size:
+                low, high = (
+                    min(low, float(finite_values.min())),
+                    max(high, float(finite_values.max())),
+                )
+            sums.append(float(finite_values.sum(dtype=np.float64)))
             report_progress(k, total, f"Checking phase {k}")
         prints.append(tuple(sums))
-        found += _of_values(k, volume.size, negative, unknown, low >= high)
-    found += _duplicates(case, prints)
+        findings += _of_values(k, volume.size, negative, unknown, low >= high)
+    findings += _find_duplicates(case, prints)
     report_progress(total, total, "Checked")
-    return tuple(found)
+    return tuple(findings)
 
 
 def check_mask(
@@ -139,13 +142,13 @@ def check_mask(
     if box.is_empty:
         return (Finding(Light.RED, Check.EMPTY, "the mask is empty"),)
     inside = mask[box.slices]
-    found = [*_border(box, grid), *_islands(inside, grid)]
+    findings = [*_check_border(box, grid), *_check_islands(inside, grid)]
     count = int(np.count_nonzero(inside))
-    outside = count - int(np.count_nonzero(inside & _body(before_contrast, grid, box)))
+    outside = count - int(np.count_nonzero(inside & _find_body(before_contrast, grid, box)))
     if outside > _OUTSIDE_SHARE * count:
         text = f"{100 * outside / count:.0f} % of the mask lies outside the body"
-        found.append(Finding(Light.RED, Check.OUTSIDE_BODY, text))
-    return tuple(found)
+        findings.append(Finding(Light.RED, Check.OUTSIDE_BODY, text))
+    return tuple(findings)
 
 
 def _of_values(k: int, size: int, negative: int, unknown: int, flat: bool) -> Iterator[Finding]:
@@ -159,21 +162,23 @@ def _of_values(k: int, size: int, negative: int, unknown: int, flat: bool) -> It
         yield Finding(Light.AMBER, Check.VALUES, text)
 
 
-def _duplicates(case: Case, prints: list[tuple[float, ...]]) -> Iterator[Finding]:
+def _find_duplicates(case: Case, prints: list[tuple[float, ...]]) -> Iterator[Finding]:
     for a, b in combinations(range(len(prints)), 2):
+        # Sums of planes differ for all but true copies: volumes are compared only where these
+        # agree.
         same = prints[a] == prints[b]
         if same and np.array_equal(case.signal[a], case.signal[b], equal_nan=True):
             text = f"phases {a} and {b} are the same, voxel for voxel"
             yield Finding(Light.RED, Check.DUPLICATES, text)
 
 
-def _border(box: Box, grid: Grid) -> Iterator[Finding]:
+def _check_border(box: Box, grid: Grid) -> Iterator[Finding]:
     sides = zip(box.start, box.stop, grid.shape, strict=True)
     if any(n > 1 and (start == 0 or stop == n) for start, stop, n in sides):
         yield Finding(Light.AMBER, Check.BORDER, "the mask touches the border of the volume")
 
 
-def _islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
+def _check_islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
     parts, count = ndimage.label(inside, _TOUCHING)
     if count < 2:
         return
@@ -184,7 +189,7 @@ def _islands(inside: NDArray[np.bool_], grid: Grid) -> Iterator[Finding]:
         yield Finding(Light.AMBER, Check.ISLANDS, text)
 
 
-def _body(volume: NDArray[Any], grid: Grid, box: Box) -> NDArray[np.bool_]:
+def _find_body(volume: NDArray[Any], grid: Grid, box: Box) -> NDArray[np.bool_]:
     """Return the body inside `box`; everything where no threshold can be found."""
     steps = [max(1, round(_BODY_GRID_MM / mm)) for mm in grid.spacing_mm]
     coarse = volume[:: steps[0], :: steps[1], :: steps[2]].astype(np.float32)
@@ -193,6 +198,7 @@ def _body(volume: NDArray[Any], grid: Grid, box: Box) -> NDArray[np.bool_]:
         return np.ones(box.shape, np.bool_)
     otsu: Any = threshold_otsu
     bright: NDArray[np.bool_] = coarse > otsu(coarse.ravel())  # flat: 4 wide is no colour
+    # Closing takes away what touches the border unless there is room around it.
     bright |= ndimage.binary_closing(np.pad(bright, 1), _TOUCHING)[1:-1, 1:-1, 1:-1]
     parts, count = ndimage.label(bright)
     if count:

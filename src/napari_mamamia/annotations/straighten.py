@@ -38,6 +38,7 @@ def straight_grid(grid: Grid) -> Grid:
     corners = np.array(np.meshgrid(*sides, indexing="ij")).reshape(3, -1)
     along = directions.T @ (grid.affine[:3, :3] @ corners + grid.affine[:3, 3:])
     low, high = along.min(axis=1), along.max(axis=1)
+    # Rounding must not add a slice.
     counts = np.maximum(1, np.ceil((high - low) / spacing - 1e-6)).astype(int)
     if math.prod(map(int, counts)) > _MOST_TIMES * math.prod(grid.shape):
         raise CaseError(
@@ -50,6 +51,7 @@ def straight_grid(grid: Grid) -> Grid:
     affine[:3, :3] = directions * spacing
     affine[:3, 3] = directions @ first
     x, y, z = (int(n) for n in counts)
+    # As NIfTI stores it, so that what is written and read back lies on this very grid.
     return Grid((z, y, x), affine.astype(np.float32).astype(np.float64))
 
 
@@ -61,9 +63,9 @@ def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str
     """
     least = float(volume.min())
     out = np.empty(target.shape, volume.dtype)
-    for start, stop in _slabs(target.shape):
+    for start, stop in _list_slabs(target.shape):
         report_progress(start, len(out), text)
-        values = _moved(volume, grid, target, (start, stop), order=1, outside=least)
+        values = _resample_slab(volume, grid, target, (start, stop), order=1, outside=least)
         out[start:stop] = np.rint(values) if volume.dtype.kind in "iu" else values
     return out
 
@@ -71,12 +73,12 @@ def straightened_phase(volume: NDArray[Any], grid: Grid, target: Grid, text: str
 def straightened_labels(labels: NDArray[Any], grid: Grid, target: Grid) -> NDArray[Any]:
     """Return labels ``(z, y, x)`` on `target`: each voxel that of the nearest, 0 outside."""
     out = np.zeros(target.shape, labels.dtype)
-    for start, stop in _slabs(target.shape):
-        out[start:stop] = _moved(labels, grid, target, (start, stop), order=0, outside=0)
+    for start, stop in _list_slabs(target.shape):
+        out[start:stop] = _resample_slab(labels, grid, target, (start, stop), order=0, outside=0)
     return out
 
 
-def _moved(
+def _resample_slab(
     volume: NDArray[Any],
     grid: Grid,
     target: Grid,
@@ -101,6 +103,6 @@ def _moved(
     return moved
 
 
-def _slabs(shape: tuple[int, int, int]) -> list[tuple[int, int]]:
+def _list_slabs(shape: tuple[int, int, int]) -> list[tuple[int, int]]:
     thick = max(1, _SLAB_VOXELS // math.prod(shape[1:]))
     return [(start, min(start + thick, shape[0])) for start in range(0, shape[0], thick)]

@@ -5,7 +5,6 @@ import shlex
 import signal
 import sys
 import warnings
-from enum import StrEnum
 from functools import partial
 from importlib.util import find_spec
 from io import TextIOWrapper
@@ -54,6 +53,7 @@ from napari_mamamia.cli.printing import (
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
 from napari_mamamia.core.child_environment import child_environment, leave_out_current_folder
 from napari_mamamia.core.child_process import become, python_command
+from napari_mamamia.core.choices import IsolationChoice, IsolationKind, Task
 from napari_mamamia.core.errors import MamamiaError, MissingExtraError, refusal_text
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.provenance import software_version
@@ -71,24 +71,6 @@ _GIGABYTE = 10**9
 
 
 _CASES: Final = Quantity("a number of cases", 0, 100_000, "", "give 3, or 0 for none first", True)
-
-
-class TaskName(StrEnum):
-    """Names of `segmentation.submission.external.Task`."""
-
-    SEGMENTATION = "segmentation"
-    CLASSIFICATION = "classification"
-    BOTH = "both"
-
-
-class IsolationName(StrEnum):
-    """Names of `segmentation.submission.isolation.IsolationKind`, and the choice of the best."""
-
-    AUTO = "auto"
-    BUBBLEWRAP = "bubblewrap"
-    DOCKER = "docker"
-    PODMAN = "podman"
-    NONE = "none"
 
 
 def run_submission(
@@ -117,14 +99,14 @@ def run_submission(
             "--memory-limit", metavar="GB", parser=GIGABYTES, help="Memory (default: 3/4 of all)."
         ),
     ] = None,
-    task: Annotated[TaskName, typer.Option("--task", help="What is asked for.")] = TaskName.BOTH,
+    task: Annotated[Task, typer.Option("--task", help="What is asked for.")] = Task.BOTH,
     case: CaseOption = None,
     together: Annotated[
         bool, typer.Option("--together", help="All cases in one process, as the challenge.")
     ] = False,
     isolation: Annotated[
-        IsolationName, typer.Option("--isolation", help="What keeps it in.")
-    ] = IsolationName.AUTO,
+        IsolationChoice, typer.Option("--isolation", help="What keeps it in.")
+    ] = IsolationChoice.AUTO,
     consent: Annotated[
         bool,
         typer.Option(
@@ -150,18 +132,17 @@ def run_submission(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv."""
-    from napari_mamamia.segmentation.submission.external import Task
-    from napari_mamamia.segmentation.submission.isolation import CHALLENGE_IMAGE, IsolationKind
+    from napari_mamamia.segmentation.submission.isolation import CHALLENGE_IMAGE
     from napari_mamamia.services.submission import run_submission as service
     from napari_mamamia.services.submission.settings import SubmissionSettings
 
     settings = SubmissionSettings(
-        task=Task(task.value),
+        task=task,
         express=express,
         express_seconds=express_limit,
-        limits=_limits(time_limit, memory_limit),
+        limits=_make_limits(time_limit, memory_limit),
         together=together,
-        isolation=None if isolation is IsolationName.AUTO else IsolationKind(isolation.value),
+        isolation=None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value),
         consent=consent,
         image=image or CHALLENGE_IMAGE,
         python=python,
@@ -171,19 +152,20 @@ def run_submission(
     existing = existing_policy(resume, overwrite)
     opened = open_at(data_set, columns)
     job = partial(service.run_submission, opened, folder, out, settings, case or (), existing)
-    _print(run(job), out, settings)
+    _print_submission(run(job), out, settings)
 
 
-def _limits(seconds: float, gigabytes: float | None) -> "RunLimits":
+def _make_limits(seconds: float, gigabytes: float | None) -> "RunLimits":
     from napari_mamamia.segmentation.submission.limits import RunLimits
 
     try:
+        # 0 would be taken for the default, and less is refused.
         return RunLimits(seconds, 0 if gigabytes is None else int(gigabytes * _GIGABYTE) or -1)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 
 
-def _print(done: "SubmissionSummary", out: Path, settings: "SubmissionSettings") -> None:
+def _print_submission(done: "SubmissionSummary", out: Path, settings: "SubmissionSettings") -> None:
     submission = done.submission
     size = f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB"
     print(f"submission  {submission.name} ({size})\nsha256      {submission.sha256}")
@@ -250,7 +232,7 @@ app = Program(
 _SHOWN = "napari_mamamia.shown"
 
 
-def _shown(error: UnicodeError) -> tuple[str | bytes, int]:
+def _replace_characters(error: UnicodeError) -> tuple[str | bytes, int]:
     """Return what stands for signs that a terminal cannot show: U+FFFD for bytes of a file name."""
     if isinstance(error, UnicodeEncodeError) and error.encoding.replace("-", "") == "utf8":
         return readable_name(error.object[error.start : error.end]).encode(), error.end
@@ -260,7 +242,7 @@ def _shown(error: UnicodeError) -> tuple[str | bytes, int]:
 def main() -> None:
     """Run the command line; errors that the user can mend are one line, not a traceback."""
     leave_out_current_folder()
-    codecs.register_error(_SHOWN, _shown)
+    codecs.register_error(_SHOWN, _replace_characters)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=_SHOWN)
@@ -271,9 +253,9 @@ def main() -> None:
     try:
         app()
     except MamamiaError as error:
-        _fail(f"error: {error}", 1)
+        _exit_with_message(f"error: {error}", 1)
     except OSError as error:
-        _fail(f"error: {refusal_text(error)}", 1)
+        _exit_with_message(f"error: {refusal_text(error)}", 1)
 
 
 def _stop_at(name: str) -> None:
@@ -281,18 +263,19 @@ def _stop_at(name: str) -> None:
 
     One that is ignored, as below nohup, stays so.
     """
+    # Windows has no SIGHUP.
     number = getattr(signal, name, None)
     if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-        signal.signal(number, _stop)
+        signal.signal(number, _stop_on_signal)
 
 
-def _stop(number: int, _: FrameType | None) -> NoReturn:
+def _stop_on_signal(number: int, _: FrameType | None) -> NoReturn:
     signal.signal(number, signal.SIG_DFL)
     raise KeyboardInterrupt
 
 
 @app.callback(invoke_without_command=True)
-def _root(
+def _print_version(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     if version:
@@ -312,14 +295,18 @@ def demo(
     """Make 12 phantom cases with known truth, then predict, score and export them."""
     from napari_mamamia.phantom import PhantomMix
     from napari_mamamia.services.demo import make_demo
+    from napari_mamamia.services.score.report import REPORT
+    from napari_mamamia.services.score.text import cohort_lines
 
     mix = PhantomMix.ONE_BREAST if one_breast else PhantomMix.MIXED
     summary = run(partial(make_demo, out, existing_policy(resume, overwrite), mix))
-    print_scores(summary.rows)
+    print_scores(summary.scored.rows)
+    print("\n".join(cohort_lines(summary.scored.model)))
     for warning in summary.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     print("Phantoms are made by this software: their scores say nothing about patients.")
-    print(f"Scores:  {summary.workspace / 'scores'}\nExport:  {summary.export}")
+    print(f"Scores:  {summary.scored.table}\nReport:  {summary.scored.folder / REPORT}")
+    print(f"Export:  {summary.export}")
     print(f"To see it in the window:  mamamia view {shlex.quote(str(summary.data_set))}")
     finish(summary.failures)
 
@@ -374,14 +361,15 @@ def view(
 
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
-    found = find_data_set(data_set)
-    asked = {"MAMAMIA_DATA_SET": str(found.root.resolve())}
+    layout = find_data_set(data_set)
+    # The window starts in the home folder: nothing of the current one may steer it.
+    asked = {"MAMAMIA_DATA_SET": str(layout.root.resolve())}
     if case is not None:
-        asked["MAMAMIA_CASE"] = found.case(case).case_id
+        asked["MAMAMIA_CASE"] = layout.case(case).case_id
     command = python_command("napari", "-w", "napari-mamamia", "Cases")
     become(command, child_environment(**asked), Path.home())
 
 
-def _fail(message: str, code: int) -> NoReturn:
+def _exit_with_message(message: str, code: int) -> NoReturn:
     print(message, file=sys.stderr)
     sys.exit(code)

@@ -71,10 +71,10 @@ def convert(
         limits=limits,
         as_root=as_root,
     )
-    done = run(job)
-    for file in done.files:
+    conversion = run(job)
+    for file in conversion.files:
         print(f"{file.name}  {file.tensors} tensors  {file.n_bytes / 10**6:.1f} MB")
         print(f"    from sha256 {file.source_sha256}")
-    if done.isolation:
-        print(f"opened      {done.isolation}")
+    if conversion.isolation:
+        print(f"opened      {conversion.isolation}")
     print(f"saved in    {out}")

@@ -1,6 +1,5 @@
 """`mamamia export` and `mamamia verify`."""
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -20,6 +19,13 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.core.choices import (
+    ExportFormat,
+    FuseRule,
+    OrientationProfile,
+    SegmentMaker,
+    TieRule,
+)
 from napari_mamamia.core.errors import CaseError
 
 if TYPE_CHECKING:
@@ -33,50 +39,6 @@ _DATA_SET_NUMBER: Final = Quantity(
 )
 
 
-class FormatName(StrEnum):
-    """Names of `services.export.plan.ExportFormat`."""
-
-    NIFTI = "nifti"
-    DICOM_SEG = "dicom-seg"
-    CHALLENGE = "challenge"
-    NNUNET = "nnunet"
-    BIDS = "bids"
-
-
-class HarmoniseName(StrEnum):
-    """Names of `annotations.harmonise.OrientationProfile`."""
-
-    AS_IS = "as-is"
-    LAS_PSR = "las-psr"
-    RAS = "ras"
-    LPS = "lps"
-
-
-class FuseName(StrEnum):
-    """Names of `services.export.plan.FuseRule`."""
-
-    NONE = "none"
-    MAJORITY = "majority"
-    STAPLE = "staple"
-
-
-class TieName(StrEnum):
-    """Names of `annotations.fuse.TieRule`."""
-
-    BACKGROUND = "background"
-    FOREGROUND = "foreground"
-    FIRST = "first"
-
-
-class MadeBy(StrEnum):
-    """Names of `services.export.plan.SegmentMaker`."""
-
-    FROM_PROVENANCE = "from-provenance"
-    MANUAL = "manual"
-    SEMIAUTOMATIC = "semiautomatic"
-    AUTOMATIC = "automatic"
-
-
 MasksOption = Annotated[
     list[str],
     typer.Option(
@@ -84,10 +46,10 @@ MasksOption = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    list[FormatName] | None, typer.Option("--format", help="What to write; repeatable.")
+    list[ExportFormat] | None, typer.Option("--format", help="What to write; repeatable.")
 ]
 HarmoniseOption = Annotated[
-    HarmoniseName,
+    OrientationProfile,
     typer.Option("--harmonise", help="Orientation to write too (flips and permutations only)."),
 ]
 LabelMapOption = Annotated[
@@ -103,7 +65,7 @@ StudyOption = Annotated[
 ]
 
 
-def _writes(name: FormatName) -> Where:
+def _build_condition(name: ExportFormat) -> Where:
     return Where(
         f"with --format {name.value}",
         lambda given: name in (given["formats"] or ()),
@@ -113,7 +75,7 @@ def _writes(name: FormatName) -> Where:
 
 _FUSED: Final = Where(
     "with --fuse majority, where votes can be equal",
-    lambda given: given["fuse"] is FuseName.MAJORITY,
+    lambda given: given["fuse"] is FuseRule.MAJORITY,
     lambda given: f"with --fuse {given['fuse'].value}",
 )
 OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
@@ -124,10 +86,10 @@ OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
     ALWAYS,
 ) | {
     "tie": _FUSED,
-    "made_by": _writes(FormatName.DICOM_SEG),
-    "identified_seg": _writes(FormatName.DICOM_SEG),
-    "channels": _writes(FormatName.NNUNET),
-    "dataset_number": _writes(FormatName.NNUNET),
+    "made_by": _build_condition(ExportFormat.DICOM_SEG),
+    "identified_seg": _build_condition(ExportFormat.DICOM_SEG),
+    "channels": _build_condition(ExportFormat.NNUNET),
+    "dataset_number": _build_condition(ExportFormat.NNUNET),
 }
 """Where each parameter of `export` means something: a new one must say so."""
 
@@ -137,7 +99,7 @@ def export(
     data_set: DataSetArgument,
     masks: MasksOption,
     out: OutOption,
-    harmonise: HarmoniseOption = HarmoniseName.AS_IS,
+    harmonise: HarmoniseOption = OrientationProfile.AS_IS,
     formats: FormatOption = None,
     label_map: LabelMapOption = None,
     label: LabelOption = None,
@@ -146,15 +108,15 @@ def export(
         bool, typer.Option("--with-images", help="Write the phases too.")
     ] = False,
     fuse: Annotated[
-        FuseName, typer.Option("--fuse", help="One more mask from several readers'.")
-    ] = FuseName.NONE,
+        FuseRule, typer.Option("--fuse", help="One more mask from several readers'.")
+    ] = FuseRule.NONE,
     tie: Annotated[
-        TieName, typer.Option("--tie", help="What a tie becomes (majority).")
-    ] = TieName.BACKGROUND,
+        TieRule, typer.Option("--tie", help="What a tie becomes (majority).")
+    ] = TieRule.BACKGROUND,
     study: StudyOption = None,
     made_by: Annotated[
-        MadeBy, typer.Option("--made-by", help="How the masks were drawn, for DICOM SEG.")
-    ] = MadeBy.FROM_PROVENANCE,
+        SegmentMaker, typer.Option("--made-by", help="How the masks were drawn, for DICOM SEG.")
+    ] = SegmentMaker.FROM_PROVENANCE,
     identified_seg: Annotated[
         bool,
         typer.Option(
@@ -184,16 +146,9 @@ def export(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Write masks as a bundle: exact geometry, provenance, checksums, quality; verified."""
-    from napari_mamamia.annotations.fuse import TieRule
-    from napari_mamamia.annotations.harmonise import OrientationProfile
     from napari_mamamia.io.data_set.label_map import read_label_rules
     from napari_mamamia.services.export.export import export_bundle
-    from napari_mamamia.services.export.plan import (
-        ExportFormat,
-        ExportSettings,
-        FuseRule,
-        SegmentMaker,
-    )
+    from napari_mamamia.services.export.plan import ExportSettings
     from napari_mamamia.services.export.privacy import require_source
 
     refuse_idle(context, OPTIONS)
@@ -201,17 +156,17 @@ def export(
         require_source(study)
     settings = ExportSettings(
         masks=tuple(map(_mask_folder, masks)),
-        formats=tuple(ExportFormat(name.value) for name in formats or [FormatName.NIFTI]),
-        profile=OrientationProfile(harmonise.value),
+        formats=tuple(formats or [ExportFormat.NIFTI]),
+        profile=harmonise,
         label=label,
         rules=() if label_map is None else read_label_rules(label_map),
         case_ids=tuple(case or ()),
         with_images=with_images,
         with_quality=quality,
-        fuse=FuseRule(fuse.value),
-        tie=TieRule(tie.value),
+        fuse=fuse,
+        tie=tie,
         study=study,
-        segment_maker=SegmentMaker(made_by.value),
+        segment_maker=made_by,
         dataset_number=dataset_number,
         n_channels=channels,
         identified_seg=identified_seg,
@@ -241,16 +196,16 @@ def verify(
 
     if study is not None:
         require_source(study)
-    found = run(partial(verify_bundle, bundle, images, () if study is None else (study,)))
-    for note in found.notes:
+    check = run(partial(verify_bundle, bundle, images, () if study is None else (study,)))
+    for note in check.notes:
         print(f"note: {note}")
-    for problem in found.problems:
+    for problem in check.problems:
         print(f"wrong: {problem}")
-    if found.problems:
-        print(f"{len(found.problems)} thing(s) wrong in {bundle}")
+    if check.problems:
+        print(f"{len(check.problems)} thing(s) wrong in {bundle}")
         raise typer.Exit(NOT_EVERY_CASE)
-    print(f"{found.n_files} file(s), {found.n_masks} of them masks: all as the manifest says")
-    _print_search(found.search)
+    print(f"{check.n_files} file(s), {check.n_masks} of them masks: all as the manifest says")
+    _print_search(check.search)
 
 
 def _mask_folder(text: str) -> "MaskFolder":

@@ -20,12 +20,12 @@ def count_from(
     from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
 
     summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
-    _print(summary.rows)
+    _print_volumes(summary.rows)
     print(f"Table: {summary.table}")
     finish(summary.failures)
 
 
-def _print(rows: "Sequence[FtvFromRow]") -> None:
+def _print_volumes(rows: "Sequence[FtvFromRow]") -> None:
     heads = ("case", "SEG", "measure", "ours voxels", "ours cc", "UCSF voxels", "UCSF cc")
     cells = (
         (

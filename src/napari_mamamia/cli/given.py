@@ -54,6 +54,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse what is empty, then read as usual."""
+        # The parser empties the list that it is given.
         typed, _, _ = self.make_parser(ctx).parse_args(args=list(args))
         for param in self.get_params(ctx):
             value = typed.get(param.name)

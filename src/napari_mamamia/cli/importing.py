@@ -1,7 +1,6 @@
 """`mamamia import`: DICOM studies become cases of a data set."""
 
 import sys
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -19,6 +18,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text
+from napari_mamamia.core.choices import Clock, Dates, Sides
 
 if TYPE_CHECKING:
     from napari_mamamia.services.dicom.dicom import ImportedCase, ImportSummary
@@ -26,34 +26,6 @@ if TYPE_CHECKING:
 
 
 _SERIES: Final = Quantity("a series' number", 0, 2**31 - 1, "", "see --dry-run", is_whole=True)
-
-
-class ClockName(StrEnum):
-    """Names of `io.dicom.slices.Clock`."""
-
-    TEMPORAL_POSITION = "TemporalPositionIdentifier"
-    ACQUISITION_TIME = "AcquisitionTime"
-    CONTENT_TIME = "ContentTime"
-    TRIGGER_TIME = "TriggerTime"
-    ACQUIRED = "AcquisitionTime+TriggerTime"
-    ACQUISITION_NUMBER = "AcquisitionNumber"
-    INSTANCE_NUMBER = "InstanceNumber"
-    SERIES = "SeriesNumber"
-
-
-class SidesName(StrEnum):
-    """Names of `io.exam.sides.Sides`."""
-
-    ASK = "ask"
-    JOIN = "join"
-    TWO = "two"
-
-
-class DatesName(StrEnum):
-    """Names of `io.dicom.facts.Dates`."""
-
-    DROP = "drop"
-    SHIFT = "shift"
 
 
 _WRITES: Final = Where("where something is written", lambda p: not p["dry_run"],
@@ -79,7 +51,7 @@ def import_(
         str, typer.Option("--case", metavar="ID", help="Case id; of many studies their prefix.")
     ] = "",
     clock: Annotated[
-        ClockName | None,
+        Clock | None,
         typer.Option("--clock", help="Element that orders the phases (default: chosen)."),
     ] = None,
     phases: Annotated[
@@ -106,14 +78,14 @@ def import_(
         bool, typer.Option("--allow-thin", help="Take exams of one or two slices.")
     ] = False,
     sides: Annotated[
-        SidesName,
+        Sides,
         typer.Option(
             "--sides", help="Two breasts in two sagittal stacks: one case, or ID_left, ID_right."
         ),
-    ] = SidesName.ASK,
+    ] = Sides.ASK,
     dates: Annotated[
-        DatesName, typer.Option("--dates", help="Drop the exam's date, or keep it shifted.")
-    ] = DatesName.DROP,
+        Dates, typer.Option("--dates", help="Drop the exam's date, or keep it shifted.")
+    ] = Dates.DROP,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what is in it; write nothing.")
     ] = False,
@@ -126,36 +98,33 @@ def import_(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Turn DICOM into cases: OUT/images/ID/ID_000k.nii.gz, patient info, a clinical row."""
-    from napari_mamamia.io.dicom.facts import Dates
-    from napari_mamamia.io.dicom.slices import Clock
     from napari_mamamia.io.exam.selectors import named_series, read_selectors
-    from napari_mamamia.io.exam.sides import Sides
     from napari_mamamia.services.dicom.dicom import import_dicom
     from napari_mamamia.services.dicom.finding import ImportSettings, look_into
     from napari_mamamia.services.dicom.record import write_looked
 
     refuse_idle(context, OPTIONS)
     settings = ImportSettings(
-        None if clock is None else Clock(clock.value),
-        _numbers(phases, INDEX),
-        (*named_series(_numbers(series, _SERIES)), *read_selectors(use or ())),
+        clock,
+        _parse_numbers(phases, INDEX),
+        (*named_series(_parse_numbers(series, _SERIES)), *read_selectors(use or ())),
         read_selectors(leave_out or ()),
-        Dates(dates.value),
+        dates,
         existing_policy(resume, overwrite),
         allow_thin,
-        Sides(sides.value),
+        sides,
         column_choice(columns),
     )
     if dry_run:
-        found = run(partial(look_into, source, case, settings))
+        contents = run(partial(look_into, source, case, settings))
         if json_file is not None:
-            write_looked(found, json_file)
-        _dry_run(found, settings)
+            write_looked(contents, json_file)
+        _dry_run(contents, settings)
     else:
-        _finish(run(partial(import_dicom, source, out, case, settings)), out)
+        _finish_import(run(partial(import_dicom, source, out, case, settings)), out)
 
 
-def _numbers(text: str, quantity: Quantity) -> tuple[int, ...]:
+def _parse_numbers(text: str, quantity: Quantity) -> tuple[int, ...]:
     return tuple(int(number) for number in numbers_of_text(text, quantity, "0,1,2") or ())
 
 
@@ -209,17 +178,17 @@ def _print_exam(study: "FoundStudy", settings: "ImportSettings") -> None:
     print(f"    ordered by {exam.choice.chosen.text}")
     for verdict in exam.choice.verdicts:
         print(f"        {verdict.clock}: {verdict.reason}")
-    known = exam.times_s or ()
-    times = [f"{time} s" for time in known] or ["time unknown"] * len(exam.stacks)
-    kept = settings.phases or tuple(range(len(exam.stacks)))
+    seconds = exam.times_s or ()
+    times = [f"{time} s" for time in seconds] or ["time unknown"] * len(exam.stacks)
+    phases = settings.phases or tuple(range(len(exam.stacks)))
     for index, (stack, time) in enumerate(zip(exam.stacks, times, strict=True)):
-        fate = "" if index in kept else ", left out (--phases)"
+        fate = "" if index in phases else ", left out (--phases)"
         print(f"    phase {index}: {time}, {len(stack)} slices, {stack[0].series_name}{fate}")
     for warning in exam.warnings:
         print(f"    warning: {warning}")
 
 
-def _finish(summary: "ImportSummary", out: Path) -> None:
+def _finish_import(summary: "ImportSummary", out: Path) -> None:
     for case in summary.imported:
         _print_case(case)
     if summary.skipped:
@@ -237,7 +206,7 @@ def _print_case(case: "ImportedCase") -> None:
     print(f"    times {times}")
     if case.scaling:
         print(f"    values scaled by {case.scaling}, written as float32")
-    kept = ", ".join(f"{name}={value}" for name, value in case.kept)
-    print(f"    kept of the headers, besides the times: {kept}")
+    facts = ", ".join(f"{name}={value}" for name, value in case.kept)
+    print(f"    kept of the headers, besides the times: {facts}")
     for warning in case.warnings:
         print(f"    warning: {warning}")

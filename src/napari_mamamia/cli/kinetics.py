@@ -188,7 +188,9 @@ def kinetics(
         existing=existing,
     )
     summary = run(job)
-    _print(summary.rows, is_ultrafast=is_given(context, "vessels") or is_given(context, "pe_at"))
+    _print_kinetics(
+        summary.rows, is_ultrafast=is_given(context, "vessels") or is_given(context, "pe_at")
+    )
     finish_rows(summary, [f"Table:   {summary.table}", f"Figures: {out / 'figures'}"])
 
 
@@ -242,13 +244,13 @@ def rule_of(timing: str, injection: str, phases: str, *, is_other: bool = False)
         if named is not None:
             return TimingRule(Timing.MANUAL, phases=(int(named[0]), int(named[1])))
         if injection:
-            return TimingRule(Timing.INJECTION, _seconds(injection))
+            return TimingRule(Timing.INJECTION, _parse_seconds(injection))
         return TimingRule(Timing(timing or Timing.UCSF_FTV) if implied is None else Timing.UCSF_FTV)
     except CaseError as error:
         raise typer.BadParameter(str(error)) from error
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     try:
         return _INJECTION(text)
     except typer.BadParameter as error:
@@ -269,7 +271,7 @@ def ftv_of(variant: str) -> "FtvSettings":
     return FtvSettings.of(FtvVariant(variant))
 
 
-def _print(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
+def _print_kinetics(rows: "tuple[KineticRow, ...]", *, is_ultrafast: bool) -> None:
     from napari_mamamia.services.kinetics.phase_text import phases_of_row
     from napari_mamamia.services.kinetics.ultrafast_columns import ultrafast_text
 

@@ -78,10 +78,10 @@ def verify(model: NameArgument, registry: RegistryOption = None) -> None:
     """Compare every file of weights with its checksum at the time of adding."""
     from napari_mamamia.segmentation.run.registry import default_registry, find_model, verify_model
 
-    found = run(partial(verify_model, find_model(model, registry or default_registry())))
-    for name, problem in found.files:
+    verification = run(partial(verify_model, find_model(model, registry or default_registry())))
+    for name, problem in verification.files:
         print(f"{name}  {problem or 'unchanged'}")
-    if not found.is_whole:
+    if not verification.is_whole:
         raise typer.Exit(NOT_EVERY_CASE)
 
 
@@ -98,13 +98,13 @@ def _in_a_line(card: "ModelCard") -> str:
 
 
 def _print_entry(entry: "ModelEntry") -> None:
-    rows = list(_facts(entry))
+    rows = list(_list_facts(entry))
     width = max(len(label) for label, _ in rows)
     for label, value in rows:
         print(f"{label:<{width}}  {value}")
 
 
-def _facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
+def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
     """Yield what is known of a model; what its kind does not have is left out."""
     card = entry.card
     yield from (("name", entry.name), ("kind", card.kind.value), ("place", str(card.path)))
@@ -119,8 +119,10 @@ def _facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
         if value not in (None, False):
             yield fact.replace("_", " "), str(value)
     beside = "beside the model" if card.has_recipe else "none: channel k is phase k"
-    own = None if entry.recipe is None else f"your own ({entry.recipe.title or 'without a title'})"
-    yield "recipe", own or beside
+    own_recipe = (
+        None if entry.recipe is None else f"your own ({entry.recipe.title or 'without a title'})"
+    )
+    yield "recipe", own_recipe or beside
     licence = card.licence.strip().splitlines()
     yield "licence", licence[0] if licence else "unknown: ask its author"
     for weight in card.weights:

@@ -1,13 +1,13 @@
 """Arguments and options that several commands share."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from napari_mamamia.cli.quantities import LABEL, SECONDS, Quantity
+from napari_mamamia.core.choices import CompositeName, ProfileName
 
 if TYPE_CHECKING:
     from napari_mamamia.io.clinical.columns import ColumnChoice
@@ -117,26 +117,10 @@ RegistryOption = Annotated[
 ]
 
 
-class CompositeOptionName(StrEnum):
-    """Names of `scoring.cohort.composites.CompositeName`."""
-
-    WEIGHTED = "weighted"
-    GATED = "gated"
-    ADAPTIVE = "adaptive"
-
-
 CompositeOption = Annotated[
-    list[CompositeOptionName] | None,
+    list[CompositeName] | None,
     typer.Option("--composite", help="Variant of the ranking score to show beside it; repeatable."),
 ]
-
-
-class ProfileName(StrEnum):
-    """Names of `scoring.case.profiles.PROFILES`."""
-
-    OFFICIAL_CODE = "official-code"
-    PAPER = "paper"
-    CLINICAL = "clinical"
 
 
 ProfileOption = Annotated[

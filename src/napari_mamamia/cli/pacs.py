@@ -43,13 +43,14 @@ PaceOption = Annotated[
 ]
 
 
-def _limits(silence: float, pace: float, **others: float) -> "TransferLimits":
+def _make_limits(silence: float, pace: float, **others: float) -> "TransferLimits":
     """Return the limits of a transfer; a pace of 0 is any."""
     try:
         from napari_mamamia.io.pacs.limits import TransferLimits
     except ImportError as error:
         raise MissingExtraError("dicomweb-client", "dicom") from error
 
+    # The pace is a divisor there.
     return TransferLimits(idle_s=silence, bytes_per_s=pace or 1e-9, **others)  # type: ignore[arg-type]
 
 
@@ -73,13 +74,13 @@ def list_(
     """List the MR studies of a PACS: study UID, date, number of images, description."""
     from napari_mamamia.io.pacs.web import find_studies_on
 
-    limits = _limits(silence, least_pace, list_s=time, list_bytes=int(size * _MIB))
-    found = find_studies_on(url, patient_id=patient, date=date, limits=limits)
-    for study in found.studies:
+    limits = _make_limits(silence, least_pace, list_s=time, list_bytes=int(size * _MIB))
+    answer = find_studies_on(url, patient_id=patient, date=date, limits=limits)
+    for study in answer.studies:
         n_images = "?" if study.n_images is None else study.n_images
         print(f"{study.study_uid}  {study.date or '?':8}  {n_images} image(s)  {study.description}")
-    print(f"{len(found.studies)} study(ies)")
-    if found.has_more:
+    print(f"{len(answer.studies)} study(ies)")
+    if answer.has_more:
         print("note: the PACS may have more; narrow the list with --date or --patient")
 
 
@@ -105,16 +106,16 @@ def fetch(
     """Fetch a study to a folder; run it again to go on after a transfer that broke off."""
     from napari_mamamia.io.pacs.web import fetch_study
 
-    limits = _limits(
+    limits = _make_limits(
         silence,
         least_pace,
         image_s=time,
         image_bytes=int(image_size * _MIB),
         study_bytes=int(size * _MIB),
     )
-    done = run(partial(fetch_study, url, study, out, limits=limits))
-    kept = f", {done.n_kept} of them were there already" if done.n_kept else ""
-    print(f"{done.n_images} image(s) in {done.folder}{kept}")
+    transfer = run(partial(fetch_study, url, study, out, limits=limits))
+    note = f", {transfer.n_kept} of them were there already" if transfer.n_kept else ""
+    print(f"{transfer.n_images} image(s) in {transfer.folder}{note}")
     print("They are the originals, with the patient's name: mamamia import makes a case of them.")
 
 
@@ -132,7 +133,7 @@ def send(
     from napari_mamamia.io.dicom.persons import names_nobody
     from napari_mamamia.io.pacs.web import store_files
 
-    limits = _limits(silence, least_pace, image_s=time)
+    limits = _make_limits(silence, least_pace, image_s=time)
     if n_nameless := sum(map(names_nobody, files)):
         print(
             f"note: {n_nameless} file(s) carry a case id in place of the patient, whom the PACS "

@@ -1,6 +1,5 @@
 """The command that fits Ktrans, ve, vp and kep where a case's phases carry them."""
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -25,25 +24,11 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import Quantity, is_number, numbers_of_text, times_of_text
+from napari_mamamia.core.choices import InputName, TissueModel
 
 if TYPE_CHECKING:
     from napari_mamamia.services.perfusion.row import PerfusionRow
     from napari_mamamia.services.perfusion.settings import FlipAngles, PerfusionSettings
-
-
-class ModelName(StrEnum):
-    """Names of `kinetics.perfusion.tissue_model.TissueModel`."""
-
-    TOFTS = "tofts"
-    EXTENDED = "extended-tofts"
-
-
-class InputCurve(StrEnum):
-    """Names of `kinetics.perfusion.arterial_input.InputName`."""
-
-    PARKER = "parker"
-    GEORGIOU = "georgiou"
-    WEINMANN = "weinmann"
 
 
 RELAXIVITY: Final = Quantity("a relaxivity r1", 0.5, 50, "1/(s mM)", "type one such as 4.5")
@@ -59,12 +44,12 @@ ARRIVAL_S: Final = Quantity("an arrival", 0, 3600, "s", "type seconds after phas
 
 _WHOLE_BLOOD: Final = Where(
     "with --aif parker or georgiou, curves of whole blood",
-    lambda given: given["aif"] is not InputCurve.WEINMANN,
+    lambda given: given["aif"] is not InputName.WEINMANN,
     lambda given: f"with --aif {given['aif'].value}, of plasma",
 )
 _BY_DOSE: Final = Where(
     "with --aif weinmann, whose curve grows with the dose",
-    lambda given: given["aif"] is InputCurve.WEINMANN,
+    lambda given: given["aif"] is InputName.WEINMANN,
     lambda given: f"with --aif {given['aif'].value}, of the dose of its patients",
 )
 _FLIPS: Final = Where(
@@ -87,9 +72,9 @@ def perfusion(
     context: typer.Context,
     data_set: DataSetArgument,
     out: OutOption,
-    model: Annotated[ModelName, typer.Option("--model", help="Tissue model.")],
+    model: Annotated[TissueModel, typer.Option("--model", help="Tissue model.")],
     aif: Annotated[
-        InputCurve, typer.Option("--aif", help="Whose curve stands for the patient's artery.")
+        InputName, typer.Option("--aif", help="Whose curve stands for the patient's artery.")
     ],
     relaxivity: Annotated[
         float,
@@ -189,8 +174,7 @@ def perfusion(
     Refuses exams whose phases lie more than 15 s apart, all standard ones, and says why.
     """
     from napari_mamamia.core.errors import CaseError
-    from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, InputName
-    from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
+    from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
     from napari_mamamia.services.perfusion.fit_cases import perfusion_of_data_set
     from napari_mamamia.services.perfusion.settings import PerfusionSettings
 
@@ -204,8 +188,8 @@ def perfusion(
         )
     try:
         settings = PerfusionSettings(
-            TissueModel(model.value),
-            ArterialInput(InputName(aif.value), haematocrit, dose),
+            model,
+            ArterialInput(aif, haematocrit, dose),
             relaxivity,
             str(out.resolve()),
             t10_s=t10_s,
@@ -234,7 +218,7 @@ def perfusion(
         existing=existing,
     )
     summary = run(job)
-    _print(summary.rows, settings)
+    _print_perfusion(summary.rows, settings)
     finish_rows(summary, [f"Table: {summary.table}"])
 
 
@@ -270,7 +254,7 @@ def _flip_angles(folder: Path | None, angles: str, tr: float | None) -> "FlipAng
     return FlipAngles(str(folder.resolve()), degrees, tr)
 
 
-def _print(rows: "tuple[PerfusionRow, ...]", settings: "PerfusionSettings") -> None:
+def _print_perfusion(rows: "tuple[PerfusionRow, ...]", settings: "PerfusionSettings") -> None:
     heads = ("case", "arrival s", "fitted", "Ktrans 1/min", "ve", "vp", "kep 1/min")
     cells = (
         (

@@ -1,6 +1,5 @@
 """`mamamia predict`."""
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -23,6 +22,7 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish, run
 from napari_mamamia.cli.quantities import SECONDS, Quantity
+from napari_mamamia.core.choices import Backend, Device, FusionRule
 
 if TYPE_CHECKING:
     from napari_mamamia.segmentation.model.segmenter import Segmenter
@@ -35,31 +35,6 @@ _TRAINED = "Trained models only"
 _DEFAULT_MODEL = "kinetic"
 _THREADS: Final = Quantity("a number of threads", 1, 1024, "", "give one for each core", True)
 _STEP: Final = Quantity("a share of the patch", 0.01, 1, "", "give one such as 0.5")
-
-
-class DeviceName(StrEnum):
-    """Names of `segmentation.model.device.DEVICES`."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-    MPS = "mps"
-
-
-class BackendName(StrEnum):
-    """Names of `segmentation.model.engine_settings.BACKENDS`, and the choice between them."""
-
-    AUTO = "auto"
-    TORCH = "torch"
-    OPENVINO = "openvino"
-
-
-class FuseName(StrEnum):
-    """Names of `services.predict.fused_models.FusionRule`."""
-
-    MEAN = "mean"
-    MAJORITY = "majority"
-    STAPLE = "staple"
 
 
 def predict(
@@ -75,7 +50,7 @@ def predict(
         ),
     ] = None,
     fuse: Annotated[
-        FuseName | None,
+        FusionRule | None,
         typer.Option(
             "--fuse",
             help="How several models become one mask: mean of their probabilities, what more than "
@@ -97,16 +72,16 @@ def predict(
         typer.Option("--probability", help="Also write OUT/probability/ID.nii.gz (float32, 0..1)."),
     ] = False,
     device: Annotated[
-        DeviceName, typer.Option("--device", help="Where it runs.", rich_help_panel=_TRAINED)
-    ] = DeviceName.AUTO,
+        Device, typer.Option("--device", help="Where it runs.", rich_help_panel=_TRAINED)
+    ] = Device.AUTO,
     backend: Annotated[
-        BackendName,
+        Backend,
         typer.Option(
             "--backend",
             help="What runs it; auto is torch, and OpenVINO for --fast on a processor.",
             rich_help_panel=_TRAINED,
         ),
-    ] = BackendName.AUTO,
+    ] = Backend.AUTO,
     threads: Annotated[
         int | None,
         typer.Option(
@@ -189,14 +164,16 @@ def predict(
         raise typer.BadParameter(
             "expected a limit for --fit-time, got none: add --time-limit SECONDS"
         )
-    wanted = model or [_DEFAULT_MODEL]
-    _require_rule(wanted, fuse)
-    choices = _choices(device.value, backend.value, folds, step, time_limit, fit_time, fast, recipe)
-    choices = _with(choices, not no_mirroring, not no_postprocessing, probability)
-    choices = _on_threads(choices, threads, wanted, workers, scheduler)
-    segmenter = _segmenter(wanted, fuse, choices, registry)
+    models = model or [_DEFAULT_MODEL]
+    _require_rule(models, fuse)
+    choices = _make_choices(
+        device.value, backend.value, folds, step, time_limit, fit_time, fast, recipe
+    )
+    choices = _add_switches(choices, not no_mirroring, not no_postprocessing, probability)
+    choices = _on_threads(choices, threads, models, workers, scheduler)
+    segmenter = _open_segmenter(models, fuse, choices, registry)
     opened = open_at(data_set, columns)
-    place = _place(workers, scheduler, time_limit, segmenter)
+    place = _find_place(workers, scheduler, time_limit, segmenter)
     existing = existing_policy(resume, overwrite)
     job = partial(
         predict_data_set,
@@ -212,11 +189,11 @@ def predict(
     try:
         summary = run(job)
     finally:
-        _close(segmenter)
+        _close_segmenter(segmenter)
     _print_summary(summary, out, segmenter)
 
 
-def _choices(
+def _make_choices(
     device: str,
     backend: str,
     folds: str,
@@ -242,7 +219,7 @@ def _choices(
     )
 
 
-def _with(
+def _add_switches(
     choices: "RunChoices", mirroring: bool, postprocessing: bool, keep_probability: bool
 ) -> "RunChoices":
     from dataclasses import replace
@@ -272,7 +249,7 @@ def _on_threads(
     return replace(choices, threads=threads)
 
 
-def _require_rule(wanted: list[str], fuse: FuseName | None) -> None:
+def _require_rule(wanted: list[str], fuse: FusionRule | None) -> None:
     """Refuse several models without a rule, and a rule without several models."""
     if fuse is not None and len(wanted) < 2:
         raise typer.BadParameter(
@@ -287,19 +264,18 @@ def _require_rule(wanted: list[str], fuse: FuseName | None) -> None:
         )
 
 
-def _segmenter(
-    wanted: list[str], fuse: FuseName | None, choices: "RunChoices", registry: Path | None
+def _open_segmenter(
+    wanted: list[str], fuse: FusionRule | None, choices: "RunChoices", registry: Path | None
 ) -> "Segmenter":
     from napari_mamamia.segmentation.worker.client import Worker
-    from napari_mamamia.services.predict.fused_models import FusionRule
     from napari_mamamia.services.predict.model_choice import open_model, open_models
 
     if fuse is None:
         return open_model(wanted[0], choices, Worker(), registry)
-    return open_models(wanted, FusionRule(fuse.value), choices, Worker(), registry)
+    return open_models(wanted, fuse, choices, Worker(), registry)
 
 
-def _close(segmenter: "Segmenter") -> None:
+def _close_segmenter(segmenter: "Segmenter") -> None:
     from napari_mamamia.segmentation.run.planned import PlannedSegmenter
     from napari_mamamia.services.predict.fused_models import FusedSegmenter
 
@@ -307,21 +283,23 @@ def _close(segmenter: "Segmenter") -> None:
         segmenter.close()
 
 
-def _place(workers: int, scheduler: str, limit_s: float | None, segmenter: "Segmenter") -> "Place":
+def _find_place(
+    workers: int, scheduler: str, limit_s: float | None, segmenter: "Segmenter"
+) -> "Place":
     """Return where to work; in this process a trained model ends its own process at the limit."""
     from napari_mamamia.segmentation.run.planned import PlannedSegmenter
     from napari_mamamia.services.predict.fused_models import FusedSegmenter
 
     keeps_time = isinstance(segmenter, PlannedSegmenter | FusedSegmenter)
-    own = keeps_time and not workers and not scheduler
-    return place_of(workers, scheduler, None if own else limit_s)
+    has_own_limit = keeps_time and not workers and not scheduler
+    return place_of(workers, scheduler, None if has_own_limit else limit_s)
 
 
 def _print_summary(summary: "PredictSummary", out: Path, segmenter: "Segmenter") -> None:
     for saved in summary.saved:
         print(f"{saved.case_id}  {saved.volume_mm3 / 1000:.2f} ml  {saved.seconds:.1f} s")
-        for said in saved.notes:
-            print(f"    {said}")
+        for note in saved.notes:
+            print(f"    {note}")
     if summary.skipped:
         print(f"{len(summary.skipped)} case(s) were there already")
     print(f"{len(summary.saved)} prediction(s) saved in {out} ({segmenter.note})")

@@ -101,18 +101,16 @@ def finish(failures: "tuple[CaseFailure, ...]") -> None:
 
 def print_scores(rows: "tuple[CaseScore, ...]") -> None:
     """Print the table of cases, and below it why some are not ok."""
+    from napari_mamamia.metrics.registry import Place, metrics_at
+
     profile = rows[0].profile if rows else "clinical"
-    measures = ("Dice", "HD95 mm", "NormHD", "NSD 1 mm", "reference ml", "prediction ml")
+    columns = [(spec.name, spec.heading, spec.in_tables) for spec in metrics_at(Place.CASES)]
+    measures = [f"{heading} {way.unit}".strip() for _, heading, way in columns]
     cells = (
         (
             row.case_id,
             row.status.value,
-            shown(row.dsc, 3),
-            shown(row.hausdorff95_mm, 1),
-            shown(row.norm_hd, 3),
-            shown(row.nsd_1mm, 3),
-            shown(row.volume_reference_mm3 / 1000, 2),
-            shown(row.volume_prediction_mm3 / 1000, 2),
+            *(shown(getattr(row, name) / way.divisor, way.decimals) for name, _, way in columns),
         )
         for row in rows
     )

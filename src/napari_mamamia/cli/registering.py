@@ -1,6 +1,5 @@
 """The command that registers phases: motion between them is taken out, where that helps."""
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,23 +22,10 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX
+from napari_mamamia.core.choices import Interpolation, TransformKind
 
 if TYPE_CHECKING:
     from napari_mamamia.services.register.registration_row import RegistrationRow
-
-
-class TransformName(StrEnum):
-    """Names of `kinetics.registration.settings.TransformKind`."""
-
-    RIGID = "rigid"
-    BSPLINE = "bspline"
-
-
-class InterpolationName(StrEnum):
-    """Names of `kinetics.registration.settings.Interpolation`."""
-
-    LINEAR = "linear"
-    BSPLINE = "bspline"
 
 
 def register(
@@ -47,8 +33,8 @@ def register(
     out: OutOption,
     case: CaseOption = None,
     transform: Annotated[
-        TransformName, typer.Option("--transform", help="Rigid alone, or rigid and then B-spline.")
-    ] = TransformName.BSPLINE,
+        TransformKind, typer.Option("--transform", help="Rigid alone, or rigid and then B-spline.")
+    ] = TransformKind.BSPLINE,
     to: Annotated[
         int,
         typer.Option(
@@ -56,9 +42,9 @@ def register(
         ),
     ] = 1,
     interpolation: Annotated[
-        InterpolationName,
+        Interpolation,
         typer.Option("--interpolation", help="Between voxels: cubic B-spline, or linear."),
-    ] = InterpolationName.BSPLINE,
+    ] = Interpolation.BSPLINE,
     masks: Annotated[
         Path | None,
         typer.Option("--masks", metavar="DIR", help="Tumour masks (default: the references)."),
@@ -71,15 +57,10 @@ def register(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Register phases: writes a new data set OUT and OUT/registration.csv; masks stay valid."""
-    from napari_mamamia.kinetics.registration.settings import (
-        Interpolation,
-        RegistrationSettings,
-        TransformKind,
-    )
+    from napari_mamamia.kinetics.registration.settings import RegistrationSettings
     from napari_mamamia.services.register.phases import register_data_set
 
-    reading = Interpolation(interpolation.value)
-    method = RegistrationSettings(TransformKind(transform.value), to, interpolation=reading)
+    method = RegistrationSettings(transform, to, interpolation=interpolation)
     existing = existing_policy(resume, overwrite)
     place = place_of(workers, scheduler, time_limit)
     opened = open_at(data_set, columns)
@@ -94,11 +75,11 @@ def register(
         existing=existing,
     )
     summary = run(job)
-    _print(summary.rows)
+    _print_registration(summary.rows)
     finish_rows(summary, [f"Data set: {summary.folder}", f"Table:    {summary.table}"])
 
 
-def _print(rows: "tuple[RegistrationRow, ...]") -> None:
+def _print_registration(rows: "tuple[RegistrationRow, ...]") -> None:
     residual = ("residual % before", "after")
     cells = (
         (
@@ -115,6 +96,6 @@ def _print(rows: "tuple[RegistrationRow, ...]") -> None:
     )
     heads = ("case", "phase", *residual, "moved p95 mm", "verdict", "applied")
     print_table("Registration (residual where nothing enhances)", heads, cells)
-    told = dict.fromkeys((row.case_id, row.warning) for row in rows if row.warning)
-    for case_id, warning in told:
+    warnings = dict.fromkeys((row.case_id, row.warning) for row in rows if row.warning)
+    for case_id, warning in warnings:
         print(f"{case_id}: {warning}")

@@ -29,9 +29,9 @@ def replay(
     from napari_mamamia.services.refine.replay import replay_journal
 
     images = None if case is None else _case_of(journal, case)
-    done = run(partial(replay_journal, journal, out, images))
-    _print(done)
-    if not done.is_whole:
+    outcome = run(partial(replay_journal, journal, out, images))
+    _print_replay(outcome)
+    if not outcome.is_whole:
         raise typer.Exit(NOT_EVERY_CASE)
 
 
@@ -45,7 +45,7 @@ def _case_of(journal: Path, folder: Path) -> "Case":
     return run(partial(load_case, data_set.case(case_of_journal(journal))))
 
 
-def _print(done: "Replay") -> None:
+def _print_replay(done: "Replay") -> None:
     summary = done.summary
     print(f"case      {done.case_id}\nreader    {done.reader}")
     for sitting in done.sittings:

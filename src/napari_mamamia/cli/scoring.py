@@ -15,13 +15,11 @@ from napari_mamamia.cli.options import (
     ClinicalOption,
     ColumnsOption,
     CompositeOption,
-    CompositeOptionName,
     GateOption,
     ImagesOption,
     LabelOption,
     OutOption,
     OverwriteOption,
-    ProfileName,
     ProfileOption,
     ResumeOption,
     SchedulerOption,
@@ -34,6 +32,7 @@ from napari_mamamia.cli.options import (
     place_of,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
+from napari_mamamia.core.choices import CompositeName, ProfileName
 
 if TYPE_CHECKING:
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
@@ -75,7 +74,7 @@ def score(
     from napari_mamamia.services.score.text import comparison_lines
 
     existing, place = existing_policy(resume, overwrite), place_of(workers, scheduler, time_limit)
-    choice = _composites(composite, gate, baseline)
+    choice = _choose_composites(composite, gate, baseline)
     plain = _score_settings(profile, clinical, columns, label, bootstrap, seed)
     settings = replace(plain, composites=choice, images=images, workspace=workspace)
     folders = [prediction_folder(text) for text in prediction]
@@ -125,7 +124,7 @@ def score_table(
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, clinical, columns, None, bootstrap, seed)
-    settings = replace(plain, composites=_composites(composite, gate), workspace=workspace)
+    settings = replace(plain, composites=_choose_composites(composite, gate), workspace=workspace)
     job = partial(service.score_table, table, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
@@ -150,7 +149,7 @@ def score_pcr(
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed)
-    settings = replace(plain, composites=_composites(composite, gate))
+    settings = replace(plain, composites=_choose_composites(composite, gate))
     job = partial(service.score_pcr, predictions, clinical, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
@@ -173,17 +172,17 @@ def _score_settings(
     return replace(plain, columns=column_choice(columns))
 
 
-def _composites(
-    names: list[CompositeOptionName] | None, gate: float | None, baseline: str = ""
+def _choose_composites(
+    names: list[CompositeName] | None, gate: float | None, baseline: str = ""
 ) -> "CompositeChoice":
     """Return the variants asked for; a gate alone asks for the gated one."""
-    from napari_mamamia.scoring.cohort.composites import CompositeChoice, CompositeName
+    from napari_mamamia.scoring.cohort.composites import CompositeChoice
 
-    wanted = tuple(CompositeName(name.value) for name in names or ())
-    if gate is not None and not wanted:
-        wanted = (CompositeName.GATED,)
+    variants = tuple(names or ())
+    if gate is not None and not variants:
+        variants = (CompositeName.GATED,)
     try:
-        return CompositeChoice(wanted, gate, baseline)
+        return CompositeChoice(variants, gate, baseline)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -28,14 +28,14 @@ def straighten(
 
     opened = open_at(data_set, columns)
     existing = existing_policy(False, overwrite)
-    done = run(partial(straighten_data_set, opened, out, case_ids=case or (), existing=existing))
-    for one in done.cases:
+    summary = run(partial(straighten_data_set, opened, out, case_ids=case or (), existing=existing))
+    for one in summary.cases:
         before, after = (" x ".join(map(str, shape)) for shape in (one.shape, one.new_shape))
         print(f"{one.case_id}: {one.lean_degrees:.2f} degrees off; {before} voxels -> {after}")
         for name, old, new in one.masks_mm3:
             print(f"    mask {name}: {old / 1000:.3f} -> {new / 1000:.3f} cc")
-    if done.n_straight:
-        typer.echo(f"note: {done.n_straight} case(s) at right angles were not copied")
-    print(f"Data set: {done.folder}")
+    if summary.n_straight:
+        typer.echo(f"note: {summary.n_straight} case(s) at right angles were not copied")
+    print(f"Data set: {summary.folder}")
     print("Voxels are resampled (phases trilinear, masks nearest): straightened/ID.json says how.")
-    finish(done.failures)
+    finish(summary.failures)

@@ -31,7 +31,7 @@ def wrap(
     """
     from napari_mamamia.services.predict.wrap_bundle import wrap_bundle
 
-    made = wrap_bundle(bundle, out, phase, label)
-    print(f"{made.files} file(s), {made.n_bytes / 10**6:.1f} MB, saved in {out}")
+    submission = wrap_bundle(bundle, out, phase, label)
+    print(f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB, saved in {out}")
     place = shlex.quote(str(out))
     print(f"run it:  mamamia run-submission {place} DATASET --task segmentation --out DIR")

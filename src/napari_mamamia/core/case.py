@@ -147,6 +147,7 @@ class Mask:
             raise GridMismatchError(
                 f"the mask has shape {self.array.shape}, its grid has {self.grid.shape} (z, y, x)"
             )
+        # A view is locked and not the array itself, which its owner may go on writing to.
         view = self.array.view()
         view.setflags(write=False)
         object.__setattr__(self, "array", view)
@@ -181,12 +182,31 @@ class LabelMap:
     def __post_init__(self) -> None:
         if self.crop.shape != self.box.shape:
             raise ValueError(f"crop {self.crop.shape} and box {self.box.shape} differ")
+        if any(stop > n for stop, n in zip(self.box.stop, self.grid.shape, strict=True)):
+            raise ValueError(f"the box up to {self.box.stop} leaves the grid {self.grid.shape}")
+
+    @classmethod
+    def of(cls, values: NDArray[Any], grid: Grid) -> "LabelMap":
+        """Return the values of an array ``(z, y, x)`` on `grid`, as they are now: a copy.
+
+        Raises
+        ------
+        GridMismatchError
+            If the array has another shape than the grid.
+        """
+        if values.shape != grid.shape:
+            raise GridMismatchError(
+                f"expected an array of shape {grid.shape} (z, y, x), as the grid has, got "
+                f"{values.shape}: pass the grid that the array lies on"
+            )
+        box = Box.around(values)
+        return cls(grid, box, values[box.slices].copy())
 
     @property
     def values(self) -> tuple[float, ...]:
         """The distinct non-zero values, ascending."""
-        found = np.unique(self.crop)
-        return tuple(float(v) for v in found if v != 0)
+        labels = np.unique(self.crop)
+        return tuple(float(v) for v in labels if v != 0)
 
     def cut(self, box: Box) -> NDArray[Any]:
         """Return the values inside any `box` of the grid, as a new array of the box's shape."""

@@ -55,7 +55,7 @@ def child_environment(**more: str) -> dict[str, str]:
     """
     passed = {name: value for name, value in os.environ.items() if _PASSED_ON.fullmatch(name)}
     for name in _FOLDER_LISTS:
-        if folders := _listed(name):
+        if folders := _list_folders(name):
             passed[name] = os.pathsep.join(folders)
     passed["PYTHONPATH"] = os.pathsep.join(module_folders())
     passed["PYTHONSAFEPATH"] = "1"
@@ -67,7 +67,7 @@ def module_folders() -> tuple[str, ...]:
 
     It stays if this software or Python itself lies there.
     """
-    return _safe(sys.path, (_PACKAGE_PARENT, sys.prefix, sys.base_prefix))
+    return _filter_entries(sys.path, (_PACKAGE_PARENT, sys.prefix, sys.base_prefix))
 
 
 def find_program(name: str) -> str | None:
@@ -75,7 +75,7 @@ def find_program(name: str) -> str | None:
 
     Empty and relative entries of ``PATH`` mean the current folder and are left out.
     """
-    for folder in _listed("PATH") or os.defpath.split(os.pathsep):
+    for folder in _list_folders("PATH") or os.defpath.split(os.pathsep):
         for ending in PROGRAM_ENDINGS:
             path = Path(folder, f"{name}{ending}")
             if path.is_absolute() and path.is_file() and os.access(path, os.X_OK):
@@ -91,26 +91,26 @@ def leave_out_current_folder() -> None:
     sys.path[:] = module_folders()
     for name in _FOLDER_LISTS:
         if name in os.environ:
-            os.environ[name] = os.pathsep.join(_listed(name))
+            os.environ[name] = os.pathsep.join(_list_folders(name))
     os.environ["PYTHONSAFEPATH"] = "1"
 
 
-def _listed(name: str) -> tuple[str, ...]:
+def _list_folders(name: str) -> tuple[str, ...]:
     """Return the folders of a list in the environment; the current one only if the system's own."""
     entries = os.environ.get(name, "").split(os.pathsep)
-    return _safe(entries, (*_SYSTEM_FOLDERS, sys.prefix, sys.base_prefix))
+    return _filter_entries(entries, (*_SYSTEM_FOLDERS, sys.prefix, sys.base_prefix))
 
 
-def _safe(entries: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+def _filter_entries(entries: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
     """Return the absolute paths; that of the current folder only if it is below a known one."""
     try:
         current = Path.cwd().resolve()
     except OSError:  # it was removed
         current = Path()
-    found = []
+    safe_entries = []
     for entry in dict.fromkeys(entries):
         path = Path(entry)
         is_known = any(path.is_relative_to(folder) for folder in known)
         if path.is_absolute() and (is_known or path.resolve() != current):
-            found.append(entry)
-    return tuple(found)
+            safe_entries.append(entry)
+    return tuple(safe_entries)

@@ -84,7 +84,7 @@ def start(
         If it cannot be started.
     """
     return subprocess.Popen(  # noqa: S603 - a list from an absolute path on, no shell
-        _absolute(command),
+        _require_absolute(command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors.value,
@@ -102,12 +102,12 @@ def answer_of(command: Sequence[str], seconds: float, kept_files: Sequence[int] 
     except OSError as error:
         return Answer(-1, problem=str(error.strerror or error))
     try:
-        said, errors = process.communicate(timeout=seconds)
+        output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         return Answer(-1, problem=f"no answer within {seconds:g} s")
     finally:
         end_group(process)
-    texts = (stream.decode("utf-8", errors="replace") for stream in (said, errors))
+    texts = (stream.decode("utf-8", errors="replace") for stream in (output, errors))
     return Answer(process.returncode, *texts)
 
 
@@ -116,14 +116,15 @@ def become(command: Sequence[str], environment: Mapping[str, str], folder: Path)
 
     So a signal, the terminal's end or a kill reach it, and its exit code is this one's.
     """
-    program = _absolute(command)
+    program = _require_absolute(command)
+    # What Python still holds back would be gone with this program.
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     if not CAN_BECOME:
-        done = subprocess.run(  # noqa: S603 - as in `start`
+        child = subprocess.run(  # noqa: S603 - as in `start`
             program, env=environment, cwd=folder, check=False
         )
-        raise SystemExit(done.returncode)
+        raise SystemExit(child.returncode)
     os.chdir(folder)
     os.execve(program[0], program, environment)  # noqa: S606 - no shell is wanted
 
@@ -137,11 +138,24 @@ def wait_for(process: Process, seconds: float) -> bool:
     return True
 
 
-def _absolute(command: Sequence[str]) -> list[str]:
+def _require_absolute(command: Sequence[str]) -> list[str]:
     """Return the command; a program without a path would be looked for by the system's rules."""
     if not Path(command[0]).is_absolute():
         raise ValueError(f"expected the absolute path of a program, got {command[0]}")
     return list(command)
+
+
+def end_silent(process: Process, patience_s: float = _DRAIN_S) -> int | None:
+    """End a process that closed its pipe; return its own exit code, None if it had none by then.
+
+    It gets a moment to end by itself: ended at once, it would seem to have been killed by the
+    system, as where memory is short.
+    """
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(patience_s)
+    code = process.poll()
+    end_group(process)
+    return code
 
 
 def end_group(process: Process, readers: Sequence[Thread] = ()) -> None:

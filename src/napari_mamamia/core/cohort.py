@@ -112,9 +112,9 @@ def coverage_text(n_cases: int, coverage: Mapping[str, int]) -> str:
     >>> coverage_text(1506, {"age": 1503, "pcr": 0})
     'clinical table: 1,506 cases; age 1,503 of 1,506, pcr 0 of 1,506'
     """
-    known = ", ".join(
+    fields = ", ".join(
         f"{name.removesuffix('_s').replace('_', ' ')} {n:,} of {n_cases:,}"
         for name, n in coverage.items()
     )
     cases = "case" if n_cases == 1 else "cases"
-    return f"clinical table: {n_cases:,} {cases}; {known}"
+    return f"clinical table: {n_cases:,} {cases}; {fields}"

@@ -49,10 +49,10 @@ class BitChange:
         size = values.dtype.itemsize
         columns = values.astype(values.dtype.newbyteorder("<")).view(np.uint8).reshape(-1, size)
         return cls(
-            _moved(tight, box.start),
+            _move_box(tight, box.start),
             len(values),
             zlib.compress(np.packbits(inside).tobytes(), _LEVEL),
-            tuple(_pack(np.ascontiguousarray(columns[:, k])) for k in range(size)),
+            tuple(_pack_plane(np.ascontiguousarray(columns[:, k])) for k in range(size)),
         )
 
     @property
@@ -63,32 +63,32 @@ class BitChange:
     def flip(self, array: NDArray[Any]) -> None:
         """Flip the bits in `array` ``(z, y, x)``, unsigned, as many bytes an element as planes."""
         region = array[self.box.slices]
-        where = self._where()
+        where = self._unpack_mask()
         if len(self.planes) == 1 and self.planes[0][:1] == _ONE:
-            value = _unpack(self.planes[0], 1)
+            value = _unpack_plane(self.planes[0], 1)
             region ^= where.view(np.uint8) * np.uint8(value[0])
         else:
-            region[where] ^= self._values(array.dtype)
+            region[where] ^= self._unpack_values(array.dtype)
 
     def same_bits(self, other: "BitChange") -> bool:
         """Whether both flip the same bits of the same voxels, however they are compressed."""
         if (self.box, self.count, len(self.planes)) != (other.box, other.count, len(other.planes)):
             return False
-        if not np.array_equal(self._where(), other._where()):
+        if not np.array_equal(self._unpack_mask(), other._unpack_mask()):
             return False
         pairs = zip(self.planes, other.planes, strict=True)
-        return all(_unpack(a, self.count) == _unpack(b, self.count) for a, b in pairs)
+        return all(_unpack_plane(a, self.count) == _unpack_plane(b, self.count) for a, b in pairs)
 
-    def _where(self) -> NDArray[np.bool_]:
+    def _unpack_mask(self) -> NDArray[np.bool_]:
         size = int(np.prod(self.box.shape))
-        packed = np.frombuffer(_inflate(self.where, (size + 7) // 8), np.uint8)
+        packed = np.frombuffer(_inflate_bytes(self.where, (size + 7) // 8), np.uint8)
         bits: NDArray[np.bool_] = np.unpackbits(packed, count=size).view(np.bool_)
         return bits.reshape(self.box.shape)
 
-    def _values(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def _unpack_values(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         columns = np.empty((self.count, len(self.planes)), np.uint8)
         for k, plane in enumerate(self.planes):
-            columns[:, k] = np.frombuffer(_unpack(plane, self.count), np.uint8)
+            columns[:, k] = np.frombuffer(_unpack_plane(plane, self.count), np.uint8)
         return columns.reshape(-1).view(dtype.newbyteorder("<"))
 
 
@@ -157,21 +157,21 @@ class Difference:
         """Whether both flip the same bits of the same voxels."""
         return (
             self.label == other.label
-            and _same(self.labels, other.labels)
-            and _same(self.membership, other.membership)
+            and _is_same_change(self.labels, other.labels)
+            and _is_same_change(self.membership, other.membership)
         )
 
 
-def _same(a: tuple[BitChange, ...], b: tuple[BitChange, ...]) -> bool:
+def _is_same_change(a: tuple[BitChange, ...], b: tuple[BitChange, ...]) -> bool:
     return len(a) == len(b) and all(x.same_bits(y) for x, y in zip(a, b, strict=True))
 
 
-def _moved(box: Box, by: tuple[int, int, int]) -> Box:
+def _move_box(box: Box, by: tuple[int, int, int]) -> Box:
     (z, y, x), (z0, y0, x0), (z1, y1, x1) = by, box.start, box.stop
     return Box((z0 + z, y0 + y, x0 + x), (z1 + z, y1 + y, x1 + x))
 
 
-def _pack(values: NDArray[np.uint8]) -> bytes:
+def _pack_plane(values: NDArray[np.uint8]) -> bytes:
     if (values == values[0]).all():
         return _ONE + bytes(values[:1])
     content = values.tobytes()
@@ -181,7 +181,7 @@ def _pack(values: NDArray[np.uint8]) -> bytes:
     return _RAW + content
 
 
-def _unpack(plane: bytes, count: int) -> bytes:
+def _unpack_plane(plane: bytes, count: int) -> bytes:
     """Return the bytes of a plane.
 
     Raises
@@ -193,13 +193,13 @@ def _unpack(plane: bytes, count: int) -> bytes:
     if kind == _ONE and len(rest) == 1:
         return rest * count
     if kind == _PACKED:
-        return _inflate(rest, count)
+        return _inflate_bytes(rest, count)
     if kind == _RAW and len(rest) == count:
         return rest
     raise ValueError(f"expected a plane of {count} bytes, got {len(rest)} of kind {kind!r}")
 
 
-def _inflate(packed: bytes, size: int) -> bytes:
+def _inflate_bytes(packed: bytes, size: int) -> bytes:
     try:
         values = zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error as error:

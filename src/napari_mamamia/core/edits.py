@@ -82,6 +82,7 @@ class Brush:
     label: int = 1
 
     def __post_init__(self) -> None:
+        # Not `<= 0`, which lets nan pass.
         if not (self.radius_mm > 0 and self.tolerance > 0):
             raise ValueError(
                 f"a brush needs a radius and a tolerance above 0, got {self.radius_mm} mm and "

@@ -54,6 +54,7 @@ class MissingExtraError(MamamiaError, ImportError):
         self.package = package
         self.extra = extra
 
+    # Pickle calls an error's class with its text alone; this one takes two, and crosses processes.
     def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
         return type(self), (self.package, self.extra)
 

@@ -14,6 +14,7 @@ from typing import Final
 _IS_SET_ASIDE = threading.Event()
 _ORDINARY: list[int] = []
 """Python's thresholds as they were before `set_aside`."""
+# The largest that `gc.set_threshold` takes: a C int.
 _NEVER: Final = 2**31 - 1
 _DUE: Final = 3
 """Middle collections after which a full one is due: sooner than Python's 10, for shorter ones."""
@@ -25,6 +26,7 @@ def set_aside() -> None:
     Full collections no longer come by themselves: call `collect_if_due` when nobody waits.
     """
     gc.freeze()
+    # Called again, the thresholds are ours already, and Python's own would be forgotten.
     if not _IS_SET_ASIDE.is_set():
         _ORDINARY[:] = gc.get_threshold()
         gc.set_threshold(_ORDINARY[0], _ORDINARY[1], _NEVER)

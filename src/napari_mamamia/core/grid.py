@@ -53,14 +53,14 @@ class DisplayFrame:
         """Return the view of ``(..., z, y, x)`` as ``(..., slice, row, column)``."""
         lead = array.ndim - 3
         moved = array.transpose(*range(lead), *(lead + axis for axis in self.order))
-        shown: NDArray[Any] = moved[self._steps()]
+        shown: NDArray[Any] = moved[self._make_slices()]
         return shown
 
     def from_display(self, shown: NDArray[Any]) -> NDArray[Any]:
         """Return the view of ``(..., slice, row, column)`` as ``(..., z, y, x)``."""
         lead = shown.ndim - 3
         back = np.argsort(self.order)
-        shown = shown[self._steps()]
+        shown = shown[self._make_slices()]
         return shown.transpose(*range(lead), *(lead + int(a) for a in back))
 
     def point_to_display(
@@ -106,7 +106,7 @@ class DisplayFrame:
         a, b, d = against
         return (s, r, c), (a, b, d)
 
-    def _steps(self) -> Any:
+    def _make_slices(self) -> Any:
         return (..., *(slice(None, None, -1 if flip else 1) for flip in self.flips))
 
 
@@ -185,7 +185,8 @@ class Grid:
         return self.shape == other.shape and bool(np.array_equal(self.affine, other.affine))
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.affine.tobytes()))
+        # Of the numbers, not of their bytes: 0.0 and -0.0 are equal.
+        return hash((self.shape, tuple(self.affine.ravel().tolist())))
 
     @property
     def matrix_mm(self) -> NDArray[np.float64]:

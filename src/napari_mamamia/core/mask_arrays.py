@@ -69,9 +69,9 @@ def label_array(given: MaskLike, name: str, grid: Grid | None = None) -> NDArray
         if grid is not None:
             require_same_grid(record.grid, grid, name, "the grid given")
         return record.array
-    values = _array(given, name)
+    values = _require_array(given, name)
     _require_shape(values, name, grid)
-    return values if values.dtype == np.bool_ else _whole(values, name)
+    return values if values.dtype == np.bool_ else _require_whole_labels(values, name)
 
 
 def grid_of(grid: Grid | None, *masks: MaskLike) -> Grid | None:
@@ -97,7 +97,7 @@ def mask_in(given: object) -> Mask | None:
     return mask if isinstance(mask, Mask) else None
 
 
-def _array(given: object, name: str) -> NDArray[Any]:
+def _require_array(given: object, name: str) -> NDArray[Any]:
     if hasattr(given, "get_fdata"):
         raise ArgumentError(
             f"expected an array (z, y, x) or a Mask for {name}, got {type(given).__name__}, whose "
@@ -136,7 +136,7 @@ def _require_shape(values: NDArray[Any], name: str, grid: Grid | None) -> None:
     )
 
 
-def _whole(values: NDArray[Any], name: str) -> NDArray[Any]:
+def _require_whole_labels(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Return labels of whole numbers, raise `ArgumentError` where they are none."""
     if values.dtype.kind == "f":
         bad = values.size - int(np.count_nonzero(np.isfinite(values)))
@@ -148,7 +148,7 @@ def _whole(values: NDArray[Any], name: str) -> NDArray[Any]:
         if np.any(values != np.floor(values)):
             raise ArgumentError(
                 f"expected a mask of whole numbers in {name}, got values such as "
-                f"{_broken(values):.4g} (from {values.min():.4g} to {values.max():.4g}): of "
+                f"{_find_fraction(values):.4g} (from {values.min():.4g} to {values.max():.4g}): of "
                 "probabilities choose the threshold yourself, such as  probability >= 0.5"
             )
     if values.size and values.min() < 0:
@@ -165,6 +165,6 @@ def _whole(values: NDArray[Any], name: str) -> NDArray[Any]:
     return values
 
 
-def _broken(values: NDArray[Any]) -> float:
+def _find_fraction(values: NDArray[Any]) -> float:
     """Return the first value that is not whole."""
     return float(values[values != np.floor(values)][0])

@@ -55,8 +55,8 @@ def this_process() -> Owner:
 
 def owner_named(text: str) -> Owner | None:
     """Return the owner that a text as of `Owner` begins with, None where it begins with none."""
-    found = _PATTERN.match(text)
-    return None if found is None else Owner(found["host"], int(found["pid"]), found["start"])
+    match = _PATTERN.match(text)
+    return None if match is None else Owner(match["host"], int(match["pid"]), match["start"])
 
 
 @functools.cache
@@ -65,24 +65,26 @@ def _this_host() -> str:
     room = ""
     with suppress(OSError):
         room = str((_PROC / "self/ns/pid").readlink())
-    return _code(platform.node(), _text(Path("/etc/machine-id")), room)
+    return _hash_parts(platform.node(), _read_text(Path("/etc/machine-id")), room)
 
 
 def _start_of(pid: int) -> str:
     """Return a code for the start of a process of this computer; "" of one that has ended."""
-    fields = _text(_PROC / str(pid) / "stat").rpartition(")")[2].split()
+    # The name before stands in brackets and may itself hold blanks and brackets.
+    fields = _read_text(_PROC / str(pid) / "stat").rpartition(")")[2].split()
     if len(fields) <= _START_TICKS:
         return "" if (_PROC / "self" / "stat").exists() else _UNKNOWN
     if fields[_STATE] in "ZX":  # ended, and nobody asked yet how
         return ""
-    return _code(_text(_PROC / "sys/kernel/random/boot_id"), fields[_START_TICKS])
+    # Ticks count from the boot: after the next one a process may have the same number and ticks.
+    return _hash_parts(_read_text(_PROC / "sys/kernel/random/boot_id"), fields[_START_TICKS])
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     with suppress(OSError, UnicodeDecodeError):
         return path.read_text(encoding="utf-8").strip()
     return ""
 
 
-def _code(*parts: str) -> str:
+def _hash_parts(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]

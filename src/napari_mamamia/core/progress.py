@@ -2,23 +2,28 @@
 
 Whoever works calls `report_progress` every 0.2 s at least; whoever waits listens (`listening`) and
 stops the work by raising `Cancelled` there. Where nobody listens a report is nothing. A thread that
-the work starts has no listener of its own.
+the work starts has no listener of its own; `do_abreast` has one for each.
 """
 
 import gc
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final, TypeAlias, TypeVar
 
 from napari_mamamia.core.garbage import is_set_aside
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 PACE_S: Final = 0.1
 """Time between two signs of life, half of what long work is allowed."""
+_ABREAST_S: Final = 0.02
+"""The same where threads are waited for: whoever cancels them to go on waits so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,27 +150,76 @@ def part(start: int, stop: int, total: int, before: str = "") -> Iterator[None]:
     """
 
     def as_stretch(inner: Progress) -> Progress:
-        done = start + int((stop - start) * inner.fraction)
-        return Progress(min(done, total), total, before + inner.text)
+        step = start + int((stop - start) * inner.fraction)
+        return Progress(min(step, total), total, before + inner.text)
 
     with changing(as_stretch):
         yield
 
 
-def paced(items: Iterable[T]) -> Iterator[T | None]:
-    """Pass items on, with a None in between whenever it is time for a sign of life.
+def paced(items: Iterable[T], text: str | Callable[[int], str], total: int = 0) -> Iterator[T]:
+    """Pass items on, and report how many of `total` are done whenever a sign of life is due.
+
+    Without a total only the text is told; it may be a function of how many are done. Raises as
+    `report_progress`.
 
     Examples
     --------
-    >>> list(paced("ab"))
+    >>> list(paced("ab", "Reading", 2))
     ['a', 'b']
     """
-    spoken = time.monotonic()
-    for item in items:
+    reported_at = time.monotonic()
+    for n_done, item in enumerate(items, start=1):
         yield item
-        if time.monotonic() - spoken > PACE_S:
-            spoken = time.monotonic()
-            yield None
+        if time.monotonic() - reported_at > PACE_S:
+            words = text if isinstance(text, str) else text(n_done)
+            report_progress(min(n_done, total), max(total, 1), words)
+            reported_at = time.monotonic()
+
+
+def do_abreast(work: Callable[[A], T], items: Sequence[A], threads: int, text: str = "") -> list[T]:
+    """Return what `work` returns for each item, in their order; so many are worked on at a time.
+
+    Their progress, each a like part of the whole, is reported where they are waited for, under
+    `text`. Once that is cancelled, or one has failed, the others end at their next report; no
+    thread is left when this returns or raises. Of several failures the first in order is raised,
+    as if they were done one after the other.
+
+    Examples
+    --------
+    >>> do_abreast(abs, [-1, -2, -3], 2)
+    [1, 2, 3]
+    """
+    from concurrent.futures import ThreadPoolExecutor, wait  # 5 ms of every command's start
+
+    stop = threading.Event()
+    fractions = dict.fromkeys(range(len(items)), 0.0)
+
+    def do(index: int) -> T:
+        def note(progress: Progress) -> None:
+            if stop.is_set():
+                raise Cancelled
+            fractions[index] = progress.fraction
+
+        with listening(note):
+            # What waited for a free thread while the others were stopped does not begin any more.
+            note(Progress(0, 1))
+            return work(items[index])
+
+    results: list[T] = []
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            # A bare map would submit each item only after the one before it has been waited for.
+            for future in tuple(map(pool.submit, repeat(do), fractions)):
+                while not wait([future], _ABREAST_S).done:
+                    report_progress(int(100 * sum(fractions.values())), 100 * len(items), text)
+                results.append(future.result())
+                fractions[len(results) - 1] = 1.0
+                report_progress(int(100 * sum(fractions.values())), 100 * len(items), text)
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+    return results
 
 
 @contextmanager

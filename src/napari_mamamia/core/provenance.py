@@ -47,6 +47,7 @@ class Provenance:
     seconds: float | None = None
     started_from: str = ""
     note: str = ""
+    # By a lambda because these functions stand below, and are not there yet when the class is made.
     created: str = field(default_factory=lambda: now_utc())
     software: str = field(default_factory=lambda: software_version())
     device: str = ""

@@ -41,14 +41,14 @@ class Reorientation:
         """Return a ``(..., z, y, x)`` array of the source on the target, as a view."""
         ahead = tuple(range(array.ndim - 3))
         turned = array.transpose(*ahead, *(array.ndim - 3 + axis for axis in self.order))
-        out: NDArray[Any] = turned[self._steps()]
+        out: NDArray[Any] = turned[self._make_slices()]
         return out
 
     def array_back(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return a ``(..., z, y, x)`` array of the target on the source, as a view."""
         ahead = tuple(range(array.ndim - 3))
         back = tuple(array.ndim - 3 + int(axis) for axis in np.argsort(self.order))
-        out: NDArray[Any] = array[self._steps()].transpose(*ahead, *back)
+        out: NDArray[Any] = array[self._make_slices()].transpose(*ahead, *back)
         return out
 
     def point(self, voxel: Sequence[float]) -> tuple[float, float, float]:
@@ -69,7 +69,7 @@ class Reorientation:
             start[k], stop[k] = (end - b, end - a) if self.flips[k] else (a, b)
         return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
 
-    def _steps(self) -> Any:
+    def _make_slices(self) -> Any:
         return (..., *(slice(None, None, -1 if flip else 1) for flip in self.flips))
 
 
@@ -95,26 +95,31 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
     ((False, False, True), 'RAS')
     """
     code = orientation.upper()
-    if len(code) != 3 or sorted(_world(letter) for letter in code) != [0, 1, 2]:
+    if len(code) != 3 or sorted(_find_world_axis(letter) for letter in code) != [0, 1, 2]:
         raise ValueError(
             f"an orientation names R or L, A or P, and S or I once each, got {orientation!r}: "
             "write it like 'RAS' or 'LPS'"
         )
-    own = grid.orientation[::-1]
+    grid_letters = grid.orientation[::-1]
     order, flips = [], []
     for letter in code[::-1]:
-        axis = next(k for k, mine in enumerate(own) if _world(mine) == _world(letter))
+        axis = next(
+            k
+            for k, mine in enumerate(grid_letters)
+            if _find_world_axis(mine) == _find_world_axis(letter)
+        )
         order.append(axis)
-        flips.append(own[axis] != letter)
+        flips.append(grid_letters[axis] != letter)
     turned = (order[0], order[1], order[2])
     flipped = (flips[0], flips[1], flips[2])
-    return Reorientation(grid, _turned(grid, turned, flipped), turned, flipped)
+    return Reorientation(grid, _turn_grid(grid, turned, flipped), turned, flipped)
 
 
-def _turned(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool, bool]) -> Grid:
+def _turn_grid(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool, bool]) -> Grid:
     if order == (0, 1, 2) and not any(flips):
         return grid
     z, y, x = (grid.shape[axis] for axis in order)
+    # Indexing by a tuple copies: turning the steps below leaves the source's matrix alone.
     steps = grid.matrix_mm[:, order]
     origin = grid.affine[:3, 3].copy()
     for k, flip in enumerate(flips):
@@ -127,6 +132,6 @@ def _turned(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool, bo
     return Grid((z, y, x), affine)
 
 
-def _world(letter: str) -> int:
+def _find_world_axis(letter: str) -> int:
     """Return 0, 1, 2 for R/L, A/P, S/I, and -1 for any other letter."""
     return _AXES.find(letter) // 2 if letter in _AXES else -1

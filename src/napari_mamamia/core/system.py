@@ -79,6 +79,7 @@ def claim(handle: int, at: int = 0) -> bool:
     """
     try:
         if sys.platform == "win32":
+            # `msvcrt` locks from where the file stands.
             os.lseek(handle, at, os.SEEK_SET)
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         else:
@@ -156,6 +157,7 @@ def process_lives(pid: int) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return False
+        # EPERM: it is another user's and lives. A number too large for any process tells nothing.
         except (OSError, OverflowError):
             return True
         return True
@@ -171,6 +173,8 @@ def _lives_on_windows(pid: int) -> bool:
         reason: int = ctypes.get_last_error()  # type: ignore[attr-defined,unused-ignore]
         return reason != _NO_SUCH_PROCESS
     try:
+        # What stands if the system does not fill it in: a process that is not told counts as
+        # running.
         code = ctypes.c_ulong(_STILL_ACTIVE)
         kernel.GetExitCodeProcess(handle, ctypes.byref(code))
         return code.value == _STILL_ACTIVE

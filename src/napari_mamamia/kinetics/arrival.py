@@ -38,7 +38,7 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     """
     if len(signal) < 2:
         return Arrival()
-    blocks = [_blocks(phase) for phase in signal]
+    blocks = [_average_blocks(phase) for phase in signal]
     rises = [enhancement(blocks[0], phase) for phase in blocks[1:]]
     seen = [contrast_between(blocks[0], phase) for phase in blocks[1:]]
     came = next((k for k, one in enumerate(seen) if one is Contrast.CAME), None)
@@ -64,7 +64,7 @@ def find_arrival(signal: NDArray[Any]) -> Arrival:
     )
 
 
-def _blocks(volume: NDArray[Any]) -> NDArray[np.float32]:
+def _average_blocks(volume: NDArray[Any]) -> NDArray[np.float32]:
     """Return means over 4 x 4 voxels of a few planes; values that are not finite count as 0."""
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(volume) - 1) + 0.5).astype(int)
     return np.nan_to_num(block_means(volume[places]), posinf=0, neginf=0)

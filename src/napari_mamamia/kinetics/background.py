@@ -92,6 +92,7 @@ def bright_from(values: NDArray[np.float32]) -> float:
     above = below[-1] - below
     with np.errstate(invalid="ignore", divide="ignore"):
         apart = below * above * (total / below - (total[-1] - total) / above) ** 2
+    # Nothing lies above the last level, which makes it 0/0.
     return float(edges[1 + int(np.nanargmax(apart[:-1]))])
 
 

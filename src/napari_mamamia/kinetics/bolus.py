@@ -44,6 +44,7 @@ def bolus_arrival_s(times_s: Sequence[float | None], signal: Sequence[float]) ->
     values = np.asarray(signal, np.float64)
     rise = steepest_rise(times, values[:, None])
     baseline, phase, gap = float(rise.baseline[0]), int(rise.phase[0]), float(rise.gap_s[0])
+    # Not `>`, which would let nan pass.
     if not gap <= MOST_GAP_S:
         raise CaseError(
             f"expected phases at most {MOST_GAP_S:g} s apart where the vessel rises, got {gap:g} "

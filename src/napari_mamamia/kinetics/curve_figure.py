@@ -25,7 +25,7 @@ def curve_figure(plot: CurvePlot) -> Figure:
         axes.set_ylabel(plot.y_label)
         axes.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
         for place, line in enumerate(plot.lines):
-            _draw(axes, plot, line, _MARKERS[place % len(_MARKERS)])
+            _draw_line(axes, plot, line, _MARKERS[place % len(_MARKERS)])
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(color="#EEEEEE", zorder=0)
         _set_ticks(axes, plot)
@@ -38,7 +38,7 @@ def curve_figure(plot: CurvePlot) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, plot: CurvePlot, line: CurveLine, marker: str) -> None:
+def _draw_line(axes: Axes, plot: CurvePlot, line: CurveLine, marker: str) -> None:
     if not _is_drawn(line):
         return
     x = [plot.x_of(phase) for phase in range(len(line.percent))]

@@ -113,26 +113,26 @@ def lesion_kinetics(
     part = signal[:, *box.slices]
     count = int(np.count_nonzero(inside))
     if count == 0:
-        return _undefined(choice, signal.shape[0])
+        return _make_undefined(choice, signal.shape[0])
     rise = percent_enhancement(part, choice.early)
     curve = region_curve(part, inside)
     with np.errstate(invalid="ignore"):
         angio = inside & (rise >= ANGIO_FROM_PERCENT)
-    courses = _courses(part, choice, thresholds)
+    courses = _find_courses(part, choice, thresholds)
     volumes = [np.count_nonzero(angio & (courses == kind)) * voxel_volume_mm3 for kind in _COURSES]
     defined = choice.late is not None
     return LesionKinetics(
         choice=choice,
         n_voxels=count,
         curve=tuple(float(value) for value in curve),
-        peak_enhancement=_largest(peak_enhancement(part)[inside]),
-        initial=_initial(curve, choice, thresholds),
+        peak_enhancement=_find_largest(peak_enhancement(part)[inside]),
+        initial=_find_initial_rise(curve, choice, thresholds),
         angio_volume_mm3=int(np.count_nonzero(angio)) * voxel_volume_mm3,
         persistent_mm3=float(volumes[0]) if defined else math.nan,
         plateau_mm3=float(volumes[1]) if defined else math.nan,
         washout_mm3=float(volumes[2]) if defined else math.nan,
-        predominant=_predominant(volumes),
-        worst=_worst(angio, courses),
+        predominant=_find_predominant(volumes),
+        worst=_find_worst(angio, courses),
         hottest=hottest_patch(part, inside, rise, slice_axis, box.start),
         reason=choice.reason,
     )
@@ -155,6 +155,7 @@ def hottest_patch(
     whole = ndimage.binary_erosion(usable, np.ones(size, np.bool_), border_value=0)
     if not whole.any():
         return None
+    # The filter sums along rows: a nan would spread over all that follow it.
     filled = np.where(usable, rise, 0).astype(np.float64)
     mean = ndimage.uniform_filter(filled, size=size, mode="constant")
     mean[~whole] = -np.inf
@@ -168,7 +169,7 @@ def hottest_patch(
     return HottestPatch(centre, tuple(float(value) for value in values))
 
 
-def _courses(
+def _find_courses(
     part: NDArray[Any], choice: PhaseChoice, thresholds: CurveThresholds | None
 ) -> NDArray[np.uint8]:
     if choice.late is None:
@@ -176,7 +177,7 @@ def _courses(
     return delayed_course(delayed_change(part[choice.early], part[choice.late]), thresholds)
 
 
-def _initial(
+def _find_initial_rise(
     curve: NDArray[np.float64], choice: PhaseChoice, thresholds: CurveThresholds | None
 ) -> InitialRise:
     if not curve[0] > 0:
@@ -185,13 +186,13 @@ def _initial(
     return InitialRise(int(initial_rise(np.array([rise]), thresholds)[0]))
 
 
-def _predominant(volumes: list[Any]) -> DelayedCourse:
+def _find_predominant(volumes: list[Any]) -> DelayedCourse:
     if not any(volumes):
         return DelayedCourse.UNDEFINED
     return max(_COURSES, key=lambda kind: (volumes[kind - 1], kind))
 
 
-def _worst(angio: NDArray[np.bool_], courses: NDArray[np.uint8]) -> DelayedCourse:
+def _find_worst(angio: NDArray[np.bool_], courses: NDArray[np.uint8]) -> DelayedCourse:
     for kind in reversed(_COURSES):
         parts, count = ndimage.label(angio & (courses == kind), _TOUCHING)
         if count and int(np.bincount(parts.ravel())[1:].max()) >= LEAST_CLUSTER:
@@ -199,12 +200,12 @@ def _worst(angio: NDArray[np.bool_], courses: NDArray[np.uint8]) -> DelayedCours
     return DelayedCourse.UNDEFINED
 
 
-def _largest(values: NDArray[np.float32]) -> float:
+def _find_largest(values: NDArray[np.float32]) -> float:
     finite = values[np.isfinite(values)]
     return float(finite.max()) if finite.size else math.nan
 
 
-def _undefined(choice: PhaseChoice, n_phases: int) -> LesionKinetics:
+def _make_undefined(choice: PhaseChoice, n_phases: int) -> LesionKinetics:
     nothing = math.nan
     return LesionKinetics(
         choice=choice,

@@ -46,13 +46,13 @@ class MapRecipe:
                 f"this map needs phases {sorted(set(self.needed))} of a (phase, ...) array, got "
                 f"shape {signal.shape}: choose phases that the case has"
             )
-        return self._fill(signal, out)
+        return self._fill_map(signal, out)
 
-    def _fill(self, signal: NDArray[Any], given: NDArray[Any] | None) -> NDArray[Any]:
+    def _fill_map(self, signal: NDArray[Any], given: NDArray[Any] | None) -> NDArray[Any]:
         out = np.empty(signal.shape[1:], self.dtype) if given is None else given
         total, waiting = signal.shape[1], 0
         report_progress(0, total, self.text)
-        for planes, rows, ends in _blocks(signal.shape[1:]):
+        for planes, rows, ends in _iterate_blocks(signal.shape[1:]):
             block = signal[:, planes, rows] if signal.ndim > 2 else signal[:, planes]
             target = out[planes, rows] if signal.ndim > 2 else out[planes]
             with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
@@ -64,7 +64,7 @@ class MapRecipe:
         return out
 
 
-def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool]]:
+def _iterate_blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, slice, bool]]:
     """Yield planes, rows of them, and whether the last row is among them."""
     n_rows = shape[1] if len(shape) > 1 else 1
     per_row = max(int(np.prod(shape[2:])), 1)

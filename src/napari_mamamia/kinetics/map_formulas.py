@@ -27,8 +27,8 @@ def difference(later: int, earlier: int) -> Formula:
     """Return S_later - S_earlier, signed, in the signal's unit."""
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
-        _load(block[later], out)
-        out -= _float(block[earlier])
+        _copy_values(block[later], out)
+        out -= _make_float(block[earlier])
 
     return fill
 
@@ -37,9 +37,9 @@ def percent(phase: int, eps: float) -> Formula:
     """Return 100 (S - S0) / S0 in percent, undefined where S0 <= eps."""
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
-        _load(block[phase], out)
-        _relative(out, _baseline(block, eps))
-        _clean(out, block)
+        _copy_values(block[phase], out)
+        _relate_to_baseline(out, _make_baseline(block, eps))
+        _blank_overflow(out, block)
 
     return fill
 
@@ -48,14 +48,14 @@ def ratio(early: int, late: int, eps: float) -> Formula:
     """Return (S_early - S0) / (S_late - S0), undefined where S0 or S_late - S0 <= eps."""
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
-        pre = _baseline(block, eps)
-        fall = _float(block[late])
+        pre = _make_baseline(block, eps)
+        fall = _make_float(block[late])
         fall -= pre
-        _keep(fall, fall > eps)
-        _load(block[early], out)
+        _keep_voxels(fall, fall > eps)
+        _copy_values(block[early], out)
         out -= pre
         out /= fall
-        _clean(out, block)
+        _blank_overflow(out, block)
 
     return fill
 
@@ -64,9 +64,9 @@ def peak(eps: float) -> Formula:
     """Return the largest PE of the post-contrast phases, in percent."""
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
-        np.copyto(out, _highest(block), casting="unsafe")
-        _relative(out, _baseline(block, eps))
-        _clean(out, block)
+        np.copyto(out, _find_highest(block), casting="unsafe")
+        _relate_to_baseline(out, _make_baseline(block, eps))
+        _blank_overflow(out, block)
 
     return fill
 
@@ -81,9 +81,9 @@ def wash_in_slope(times_s: tuple[float, ...], eps: float) -> Formula:
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         highest, factor = _highest_and(block, per_second)
         np.copyto(out, highest, casting="unsafe")
-        _relative(out, _baseline(block, eps))
+        _relate_to_baseline(out, _make_baseline(block, eps))
         out *= factor
-        _clean(out, block)
+        _blank_overflow(out, block)
 
     return fill
 
@@ -102,11 +102,11 @@ def wash_out_slope(times_s: tuple[float, ...], eps: float) -> Formula:
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         highest, factor = _highest_and(block, factors)
         np.copyto(out, highest, casting="unsafe")
-        out -= _float(block[last])
-        out /= _baseline(block, eps)
+        out -= _make_float(block[last])
+        out /= _make_baseline(block, eps)
         out *= _PERCENT
         out *= factor
-        _clean(out, block)
+        _blank_overflow(out, block)
 
     return fill
 
@@ -115,12 +115,13 @@ def curve_type(initial: int, delayed: int, limits: CurveThresholds, eps: float) 
     """Return 1, 2, 3 (`DelayedCourse`) where the initial PE is at least 50 %, else 0."""
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
-        rise, start = _float(block[initial]), _float(block[initial])
-        _relative(rise, _baseline(block, eps))
-        change = _float(block[delayed])
+        rise, start = _make_float(block[initial]), _make_float(block[initial])
+        _relate_to_baseline(rise, _make_baseline(block, eps))
+        change = _make_float(block[delayed])
         np.putmask(start, start <= eps, np.nan)
-        _relative(change, start)
+        _relate_to_baseline(change, start)
         out[...] = 2
+        # Arithmetic on all voxels, for assigning to the chosen ones is several times slower.
         out -= change > limits.change
         out += change < -limits.change
         out *= rise >= ANGIO_FROM_PERCENT
@@ -134,49 +135,50 @@ def _may_be_undefined(block: NDArray[Any]) -> bool:
     return bool(np.issubdtype(block.dtype, np.floating))
 
 
-def _load(values: NDArray[Any], out: NDArray[Any]) -> None:
+def _copy_values(values: NDArray[Any], out: NDArray[Any]) -> None:
     """Copy as float32; what is not finite becomes NaN, which whole numbers always are."""
     np.copyto(out, values, casting="unsafe")
     if _may_be_undefined(values):
         np.putmask(out, ~np.isfinite(out), np.nan)
 
 
-def _float(values: NDArray[Any]) -> Block:
+def _make_float(values: NDArray[Any]) -> Block:
     out = np.empty(values.shape, np.float32)
-    _load(values, out)
+    _copy_values(values, out)
     return out
 
 
-def _baseline(block: NDArray[Any], eps: float) -> Block:
+def _make_baseline(block: NDArray[Any], eps: float) -> Block:
     """Return S0 with NaN where it is not above `eps`, so that all that follows is NaN there."""
-    pre = _float(block[0])
+    pre = _make_float(block[0])
     np.putmask(pre, pre <= eps, np.nan)
     return pre
 
 
-def _relative(out: NDArray[Any], under: Block) -> None:
+def _relate_to_baseline(out: NDArray[Any], under: Block) -> None:
     out -= under
     out /= under
     out *= _PERCENT
 
 
-def _keep(values: Block, kept: NDArray[np.bool_]) -> None:
+def _keep_voxels(values: Block, kept: NDArray[np.bool_]) -> None:
     """Let `values` be NaN elsewhere; 0 / 0 is five times quicker than a scattered assignment."""
     factor = kept.astype(np.float32)
     factor /= factor
     values *= factor
 
 
-def _clean(out: NDArray[Any], block: NDArray[Any]) -> None:
+def _blank_overflow(out: NDArray[Any], block: NDArray[Any]) -> None:
     """Let what overflowed be undefined."""
     if _may_be_undefined(block):
         np.putmask(out, ~np.isfinite(out), np.nan)
 
 
-def _highest(block: NDArray[Any]) -> NDArray[Any]:
+def _find_highest(block: NDArray[Any]) -> NDArray[Any]:
     """Return the largest post-contrast value, in the signal's own type where it is whole."""
     later = block[1:]
     if _may_be_undefined(block):
+        # The maximum passes nan on, but would take an infinity for the highest value.
         later = np.where(np.isfinite(later), later, np.nan)
     out: NDArray[Any] = later[0].copy()
     for phase in later[1:]:
@@ -192,8 +194,10 @@ def _highest_and(block: NDArray[Any], by_phase: list[Any]) -> tuple[NDArray[Any]
     out: NDArray[Any] = later[0].copy()
     phase_of = np.ones(out.shape, np.uint8)
     for number, phase in enumerate(later[1:], start=2):
+        # Numbers ascend, so the maximum keeps the latest phase that beat all before it.
         np.maximum(phase_of, (phase > out) * np.uint8(number), out=phase_of)
         np.maximum(out, phase, out=out)
+    # All numbers are in range: "clip" only spares the check of each.
     return out, np.array(by_phase, np.float32).take(phase_of, mode="clip")
 
 
@@ -208,7 +212,7 @@ def where_enhancing(
 
     def fill(block: NDArray[Any], out: NDArray[Any]) -> None:
         formula(block, out)
-        rise, pre = _float(block[initial]), _baseline(block, 0.0)
+        rise, pre = _make_float(block[initial]), _make_baseline(block, 0.0)
         rise -= pre
         enough = rise >= least_rise
         rise /= pre
@@ -217,6 +221,6 @@ def where_enhancing(
         if out.dtype == np.uint8:
             out *= enough
         else:
-            _keep(out, enough)
+            _keep_voxels(out, enough)
 
     return fill

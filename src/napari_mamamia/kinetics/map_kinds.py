@@ -1,16 +1,19 @@
 """The maps that can be laid over an image: one table of how each is computed, coloured and told.
 
-A new map is a formula and an entry in `MAPS`: list, colours, ranges and texts of the window follow.
+A new map is a formula and an entry in `MAPS`: the window's list, colours, ranges and texts,
+`mm.kinetics.maps` and the table in docs/methods/kinetics.md follow.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.kinetics import map_formulas
 from napari_mamamia.kinetics.map_blocks import MapRecipe
+from napari_mamamia.kinetics.map_formulas import Formula
 from napari_mamamia.kinetics.time_axis import TimingRule
 from napari_mamamia.kinetics.timing import PhaseChoice
 from napari_mamamia.kinetics.ultrafast import (
@@ -19,7 +22,7 @@ from napari_mamamia.kinetics.ultrafast import (
     ultrafast_formula,
     ultrafast_times,
 )
-from napari_mamamia.kinetics.voxel_maps import KineticMap, map_recipe
+from napari_mamamia.kinetics.voxel_maps import ratio_recipe, required_times, type_recipe
 
 
 class MapKind(StrEnum):
@@ -74,6 +77,8 @@ class MapSpec:
         How it is computed; raises `CaseError` with the reason where it cannot be.
     basis
         Which phases or clock it rests on, in words.
+    formula, source
+        How it is computed in words and where that comes from, for docs/methods/kinetics.md.
     ranges
         What its colours may stand for, the usual one first; none for classes. The same colours mean
         the same in every case.
@@ -83,22 +88,33 @@ class MapSpec:
 
     recipe: Callable[[MapNeeds], MapRecipe]
     basis: Callable[[MapNeeds], str]
+    formula: str
+    source: str
     ranges: tuple[MapRange, ...] = ()
     unit: str = ""
     colours: Colours = Colours.HEAT
     of_curve: bool = False
 
 
+_ULTRAFAST: Final = "see [ultrafast measures](ultrafast.md)"
 _AUTO: Final = MapRange("auto, 1–99 %", None)
 _PERCENT: Final = tuple(MapRange(f"0–{top} %", (0.0, float(top))) for top in (300, 100, 200, 400))
 
 
-def _ranges(*own: MapRange) -> tuple[MapRange, ...]:
+def _list_ranges(*own: MapRange) -> tuple[MapRange, ...]:
     return (*own, _AUTO)
 
 
-def _of_phases(kind: KineticMap, needs: MapNeeds) -> MapRecipe:
-    return map_recipe(kind, needs.choice, times_s=needs.times_s)
+def _of_early(needs: MapNeeds) -> MapRecipe:
+    early = needs.choice.early
+    return MapRecipe(map_formulas.percent(early, 0.0), (0, early))
+
+
+def _of_slope(
+    formula: Callable[[tuple[float, ...], float], Formula], name: str, needs: MapNeeds
+) -> MapRecipe:
+    times = required_times(needs.times_s, name)
+    return MapRecipe(formula(times, 0.0), tuple(range(len(times))))
 
 
 def _of_close_phases(measure: UltrafastMeasure, needs: MapNeeds) -> MapRecipe:
@@ -111,7 +127,7 @@ def _of_close_phases(measure: UltrafastMeasure, needs: MapNeeds) -> MapRecipe:
             "injection"
         )
     formula = ultrafast_formula(measure, times, counted_from_s=arrival_s)
-    return MapRecipe(formula, tuple(range(len(times))), f"Computing {measure}")
+    return MapRecipe(formula, tuple(range(len(times))))
 
 
 def _told_early(needs: MapNeeds) -> str:
@@ -140,59 +156,97 @@ def _told_tte(needs: MapNeeds) -> str:
 
 MAPS: Final = {
     MapKind.PE: MapSpec(
-        partial(_of_phases, KineticMap.PERCENT_ENHANCEMENT), _told_early, _ranges(*_PERCENT), "%"
+        _of_early,
+        _told_early,
+        "100 (S_early - S0) / S0",
+        "UCSF FTV code (SeQ)",
+        _list_ranges(*_PERCENT),
+        "%",
     ),
     MapKind.SER: MapSpec(
-        partial(_of_phases, KineticMap.SIGNAL_ENHANCEMENT_RATIO),
+        lambda needs: ratio_recipe(needs.choice),
         _told_ser,
-        _ranges(MapRange("0–2", (0.0, 2.0))),
+        "(S_early - S0) / (S_late - S0)",
+        "Arasu, Hylton et al. 2011, figure 1; UCSF FTV code",
+        _list_ranges(MapRange("0–2", (0.0, 2.0))),
         colours=Colours.DIVERGING,
     ),
     MapKind.WASH_IN: MapSpec(
-        partial(_of_phases, KineticMap.WASH_IN_SLOPE),
+        partial(_of_slope, map_formulas.wash_in_slope, "wash-in slope"),
         lambda _: "PE at the peak over its time since phase 0",
-        _ranges(MapRange("0–3 %/s", (0.0, 3.0))),
+        "PE_max / (t_max - t_0)",
+        "OSIPI CAPLEX Q.CD1.011",
+        _list_ranges(MapRange("0–3 %/s", (0.0, 3.0))),
         "%/s",
     ),
     MapKind.WASH_OUT: MapSpec(
-        partial(_of_phases, KineticMap.WASH_OUT_SLOPE),
+        partial(_of_slope, map_formulas.wash_out_slope, "wash-out slope"),
         lambda _: "fall from the peak to the last phase",
-        _ranges(MapRange("−20–0 %/min", (-20.0, 0.0))),
+        "(PE_max - PE_last) / (t_max - t_last)",
+        "OSIPI CAPLEX Q.CD1.012",
+        _list_ranges(MapRange("−20–0 %/min", (-20.0, 0.0))),
         "%/min",
         Colours.FALLING,
     ),
     MapKind.PEAK: MapSpec(
-        partial(_of_phases, KineticMap.PEAK_ENHANCEMENT),
+        lambda _: MapRecipe(map_formulas.peak(0.0), (0, 1)),
         lambda _: "largest of all phases after contrast",
-        _ranges(*_PERCENT),
+        "largest PE after contrast",
+        "as PE",
+        _list_ranges(*_PERCENT),
         "%",
     ),
-    MapKind.TYPE: MapSpec(partial(_of_phases, KineticMap.CURVE_TYPE), _told_type, of_curve=True),
+    MapKind.TYPE: MapSpec(
+        lambda needs: type_recipe(needs.choice),
+        _told_type,
+        "delayed course where the initial PE >= 50 %: 1 persistent, 2 plateau, 3 washout",
+        "Partridge et al. 2014, figure 2",
+        of_curve=True,
+    ),
     MapKind.MAXIMUM_SLOPE: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.MAXIMUM_SLOPE),
         lambda _: "largest rise of PE between two phases",
-        _ranges(MapRange("0–20 %/s", (0.0, 20.0)), MapRange("0–40 %/s", (0.0, 40.0))),
+        "largest 100 (S_(k+1) - S_k) / (t_(k+1) - t_k) / Sb",
+        _ULTRAFAST,
+        _list_ranges(MapRange("0–20 %/s", (0.0, 20.0)), MapRange("0–40 %/s", (0.0, 40.0))),
         "%/s",
     ),
     MapKind.ARRIVAL: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.ARRIVAL),
         lambda _: "tangent of the steepest rise cut with the baseline, after phase 0 started",
-        _ranges(MapRange("0–60 s", (0.0, 60.0)), MapRange("0–120 s", (0.0, 120.0))),
+        "t_k - (S_k - Sb) / slope",
+        _ULTRAFAST,
+        _list_ranges(MapRange("0–60 s", (0.0, 60.0)), MapRange("0–120 s", (0.0, 120.0))),
         "s",
         Colours.COOLING,
     ),
     MapKind.TIME_TO_ENHANCEMENT: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.TIME_TO_ENHANCEMENT),
         _told_tte,
-        _ranges(MapRange("0–20 s", (0.0, 20.0))),
+        "bolus arrival less the time that the clock holds as injection",
+        _ULTRAFAST,
+        _list_ranges(MapRange("0–20 s", (0.0, 20.0))),
         "s",
         Colours.COOLING,
     ),
     MapKind.PE_AT: MapSpec(
         partial(_of_close_phases, UltrafastMeasure.ENHANCEMENT_AT),
         _told_from,
-        _ranges(*_PERCENT),
+        "100 (S - Sb) / Sb 20 s after the injection, else after the voxel's own arrival",
+        _ULTRAFAST,
+        _list_ranges(*_PERCENT),
         "%",
     ),
 }
 """Every map but FTV, which the page counts itself. Ranges are our choice; SER's is centred on 1."""
+
+
+def map_recipe(kind: MapKind, needs: MapNeeds) -> MapRecipe:
+    """Return how a map is computed, for a whole volume or any part of it; float32, types uint8.
+
+    Raises
+    ------
+    CaseError
+        If a phase or time that the map needs is undefined, with the reason.
+    """
+    return replace(MAPS[kind].recipe(needs), text=f"Computing {kind}")

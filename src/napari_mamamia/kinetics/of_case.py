@@ -21,7 +21,7 @@ from napari_mamamia.kinetics.contrast_curve import (
     patch_curve,
     region_contrast_curve,
 )
-from napari_mamamia.kinetics.map_kinds import MAPS, MapNeeds
+from napari_mamamia.kinetics.map_kinds import MAPS, MapNeeds, map_recipe
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre, with_pre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule, rule_of
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
@@ -103,9 +103,10 @@ def maps(
         ``data_set["ID"]``, with two phases or more.
     kinds
         "pe" (percent enhancement of the early phase), "ser" (signal enhancement ratio), "wash_in",
-        "wash_out", "peak" (largest PE), "type" (0 none, 1 persistent, 2 plateau, 3 washout); of
-        ultrafast phases also "maximum_slope", "arrival", "time_to_enhancement", "pe_at". Without
-        it the first six, of which those that the case cannot give are told in ``.missing``.
+        "wash_out", "peak" (largest PE), "type" (0 none, 1 persistent, 2 plateau, 3 washout), and
+        every other of the table of maps in docs/methods/kinetics.md, such as "arrival" of ultrafast
+        phases. Without it the first six, of which those that the case cannot give are told in
+        ``.missing``.
     timing
         The clock that early (150 s) and late (450 s) are chosen by.
     injection_s
@@ -135,9 +136,11 @@ def maps(
     """
     names = _USUAL if kinds is None else (kinds,) if isinstance(kinds, str) else tuple(kinds)
     if unknown := [name for name in names if name not in _NAMES]:
-        known = ", ".join(f'"{name}"' for name in _NAMES)
-        raise ArgumentError(f"expected maps out of {known}, got {unknown[0]!r}: name one of these")
-    read = _prepared(case, repeated_pre)
+        choices = ", ".join(f'"{name}"' for name in _NAMES)
+        raise ArgumentError(
+            f"expected maps out of {choices}, got {unknown[0]!r}: name one of these"
+        )
+    read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
     arrays: dict[str, NDArray[Any]] = {}
     units: dict[str, str] = {}
@@ -148,7 +151,7 @@ def maps(
         try:
             choose = choose_curve_phases if spec.of_curve else choose_phases
             needs = MapNeeds(choose(read.times_s, rule), read.times_s, rule)
-            arrays[name] = spec.recipe(needs).compute(read.signal)
+            arrays[name] = map_recipe(_NAMES[name], needs).compute(read.signal)
         except CaseError as error:
             if kinds is not None:
                 raise
@@ -209,10 +212,10 @@ def ftv(
     >>> mm.kinetics.ftv(case).volume_cc  # doctest: +SKIP
     2.31
     """
-    chosen = settings or FtvSettings.of(_variant(variant))
-    read = _prepared(case, repeated_pre)
+    chosen = settings or FtvSettings.of(_require_variant(variant))
+    read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
-    region = _region(case, read, mask, box)
+    region = _find_region(case, read, mask, box)
     images = prepare_ftv(read.signal, choose_phases(read.times_s, rule), (region,))
     return functional_tumour_volume(images, read.grid.voxel_volume_mm3, chosen)
 
@@ -258,20 +261,22 @@ def curve(
     >>> mm.kinetics.curve(case).percent  # doctest: +SKIP
     (0.0, 152.7, 148.1, 131.0)
     """
-    read = _prepared(case, repeated_pre)
+    read = _prepare_case(case, repeated_pre)
     rule = rule_of(read, timing_rule(timing, injection_s, phases))
     if not isinstance(where, Mask) and np.shape(cast("NDArray[Any]", where)) == (3,):
         axis = read.grid.display_frame().order[0]
-        centre = _voxel(np.asarray(where), read)
+        centre = _require_voxel(np.asarray(where), read)
         times = read.times_s
-        return patch_curve(read.signal, centre, times, size=_odd(patch), slice_axis=axis, rule=rule)
-    mask = _mask(case, read, cast("MaskLike | None", where))
+        return patch_curve(
+            read.signal, centre, times, size=_require_odd(patch), slice_axis=axis, rule=rule
+        )
+    mask = _choose_mask(case, read, cast("MaskLike | None", where))
     if not mask.any():
         raise CaseError("a curve needs a mask with voxels, but this one is empty: pass another")
     return region_contrast_curve(read.signal, mask, read.times_s, rule)
 
 
-def _prepared(case: Case | OpensCase, repeated_pre: str) -> Case:
+def _prepare_case(case: Case | OpensCase, repeated_pre: str) -> Case:
     """Return a case with all phases, its scans before contrast treated as chosen."""
     if isinstance(case, Case):
         read = case
@@ -285,9 +290,9 @@ def _prepared(case: Case | OpensCase, repeated_pre: str) -> Case:
     try:
         return with_pre(read, RepeatedPre(repeated_pre))
     except ValueError as error:
-        known = ", ".join(f'"{one}"' for one in RepeatedPre)
+        choices = ", ".join(f'"{one}"' for one in RepeatedPre)
         raise ArgumentError(
-            f"expected one of {known} for repeated_pre, got {repeated_pre!r}: name one"
+            f"expected one of {choices} for repeated_pre, got {repeated_pre!r}: name one"
         ) from error
 
 
@@ -311,6 +316,7 @@ def timing_rule(
         if injection_s is not None:
             return TimingRule(Timing.INJECTION, float(injection_s))
     except (TypeError, ValueError) as error:
+        # A CaseError is a ValueError too, and says already what is wrong.
         if isinstance(error, CaseError):
             raise
         raise ArgumentError(
@@ -320,7 +326,7 @@ def timing_rule(
     return TimingRule(Timing(timing))
 
 
-def _variant(name: str) -> FtvVariant:
+def _require_variant(name: str) -> FtvVariant:
     if name not in (FtvVariant.EXTENSION, FtvVariant.ISPY1):
         raise ArgumentError(
             f'expected "{FtvVariant.EXTENSION}" or "{FtvVariant.ISPY1}" for variant, got {name!r}: '
@@ -329,7 +335,7 @@ def _variant(name: str) -> FtvVariant:
     return FtvVariant(name)
 
 
-def _mask(case: Case | OpensCase, read: Case, given: MaskLike | None) -> NDArray[np.bool_]:
+def _choose_mask(case: Case | OpensCase, read: Case, given: MaskLike | None) -> NDArray[np.bool_]:
     """Return the mask that was given, else the case's reference."""
     if given is None:
         given = None if isinstance(case, Case) else case.reference
@@ -341,7 +347,9 @@ def _mask(case: Case | OpensCase, read: Case, given: MaskLike | None) -> NDArray
     return mask_array(given, f"the mask of {read.case_id}", read.grid)
 
 
-def _region(case: Case | OpensCase, read: Case, mask: MaskLike | None, box: str | Corners) -> Box:
+def _find_region(
+    case: Case | OpensCase, read: Case, mask: MaskLike | None, box: str | Corners
+) -> Box:
     if box == "breast":
         if read.breast_box is None:
             raise CaseError(
@@ -353,7 +361,7 @@ def _region(case: Case | OpensCase, read: Case, mask: MaskLike | None, box: str 
             raise ArgumentError(
                 f'expected "mask", "breast" or two corners for box, got {box!r}: name one'
             )
-        region = box_around_mask(_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
+        region = box_around_mask(_choose_mask(case, read, mask), read.grid, FTV_MARGIN_MM)
         if region.is_empty:
             raise CaseError(
                 f"FTV needs a region, but the mask of {read.case_id} is empty: pass another "
@@ -363,7 +371,7 @@ def _region(case: Case | OpensCase, read: Case, mask: MaskLike | None, box: str 
     return box_of(box, read.grid.shape)
 
 
-def _voxel(given: NDArray[Any], read: Case) -> tuple[int, int, int]:
+def _require_voxel(given: NDArray[Any], read: Case) -> tuple[int, int, int]:
     shape = read.grid.shape
     if given.dtype.kind not in "iu" or not all(
         0 <= n < m for n, m in zip(given, shape, strict=True)
@@ -376,7 +384,7 @@ def _voxel(given: NDArray[Any], read: Case) -> tuple[int, int, int]:
     return z, y, x
 
 
-def _odd(size: int) -> int:
+def _require_odd(size: int) -> int:
     if size < 1 or size % 2 == 0:
         raise ArgumentError(f"expected an odd number of voxels for patch, got {size}: pass 1 or 3")
     return size

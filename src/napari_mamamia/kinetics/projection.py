@@ -63,19 +63,19 @@ def project_enhancement(
             f"shape {signal.shape}: choose phases that the case has"
         )
     volume = _positive_difference(signal, later, earlier)
-    found: list[NDArray[Any]] = []
+    projections: list[NDArray[Any]] = []
     for axis, n_slices in enumerate(slabs):
         if n_slices is None:
-            found.append(np.empty((0, 0, 0), volume.dtype))
+            projections.append(np.empty((0, 0, 0), volume.dtype))
         elif n_slices == 0:
             report_progress(axis, len(slabs), "Projecting")
             flat = volume.max(axis=axis, keepdims=True)
-            found.append(np.broadcast_to(flat, volume.shape))
+            projections.append(np.broadcast_to(flat, volume.shape))
         else:
-            slab = _slab(volume, axis, n_slices)
-            found.append(slab)
+            slab = _project_slabs(volume, axis, n_slices)
+            projections.append(slab)
     report_progress(len(slabs), len(slabs), "Projecting")
-    return tuple(found)
+    return tuple(projections)
 
 
 def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
@@ -98,7 +98,7 @@ def sliding_maximum(block: NDArray[Any], axis: int, n_slices: int) -> NDArray[An
     return np.moveaxis(joined[:length], 0, axis)
 
 
-def _slab(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
+def _project_slabs(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
     """Project slabs, in blocks across an axis that is not projected."""
     across = 0 if axis != 0 else 1
     out = np.empty_like(volume)
@@ -114,6 +114,8 @@ def _slab(volume: NDArray[Any], axis: int, n_slices: int) -> NDArray[Any]:
 
 def _positive_difference(signal: NDArray[Any], later: int, earlier: int) -> NDArray[Any]:
     is_short = signal.dtype.kind in "iub" and signal.dtype.itemsize <= 2
+    # A difference of 16-bit values needs 17 bits, but its positive part fits into 16 without a
+    # sign.
     working = np.int32 if is_short else np.float32
     out = np.empty(signal.shape[1:], np.uint16 if is_short else np.float32)
     total = signal.shape[1]

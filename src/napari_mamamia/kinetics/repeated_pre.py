@@ -33,9 +33,9 @@ def with_pre(case: Case, how: RepeatedPre) -> Case:
     if how is RepeatedPre.LEAVE_OUT:
         signal = case.signal.copy()
         signal[0] = signal[last]
-        told = f"S0 is phase {last}, the last of those before"
+        note = f"S0 is phase {last}, the last of those before"
     else:
         signal = case.signal.astype(np.float32)
         signal[0] = case.signal[: case.n_before].mean(axis=0, dtype=np.float64)
-        told = "S0 is the mean of those before"
-    return replace(case, signal=signal, contrast=f"{case.contrast}; {told}")
+        note = "S0 is the mean of those before"
+    return replace(case, signal=signal, contrast=f"{case.contrast}; {note}")

@@ -43,15 +43,18 @@ def unmeasured_voxels(signal: NDArray[Any], mask: NDArray[np.bool_], region: str
         )
         raise CaseError(
             f"expected a measured signal in every voxel of {region}, got "
-            f"{_told(absurd if absurd.any() else unknown, values, mask, what)}: export that phase "
+            f"{_describe_voxels(absurd if absurd.any() else unknown, values, mask, what)}: export "
+            "that phase "
             "again, or draw the mask without them"
         )
     if not unknown.any():
         return ""
-    return f"{_told(unknown, values, mask, 'not finite')} in {region}: left out"
+    return f"{_describe_voxels(unknown, values, mask, 'not finite')} in {region}: left out"
 
 
-def _told(odd: NDArray[np.bool_], values: NDArray[Any], mask: NDArray[np.bool_], what: str) -> str:
+def _describe_voxels(
+    odd: NDArray[np.bool_], values: NDArray[Any], mask: NDArray[np.bool_], what: str
+) -> str:
     phase, place = np.argwhere(odd)[0]
     voxel = ", ".join(str(index) for index in np.argwhere(mask)[place])
     return (

@@ -96,7 +96,7 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
     targets = (EARLY_TARGET_S, LATE_TARGET_S)
     times, why = known_times(times_s)
     if rule.phases is not None:
-        return _named(times, len(times_s), rule, rule.phases, targets)
+        return _choose_named(times, len(times_s), rule, rule.phases, targets)
     if times is None:
         return _by_order(len(times_s), rule.n_before, why)
     seconds = image_times(times, rule)
@@ -104,12 +104,12 @@ def choose_phases(times_s: Sequence[float | None], rule: TimingRule | None = Non
         early, late, remark = _as_ucsf(
             seconds, temporal_resolution_s(times, rule.resolution_s, rule.n_before), rule
         )
-        return _placed(seconds, early, late, targets, rule.timing, remark=remark)
+        return _make_choice(seconds, early, late, targets, rule.timing, remark=remark)
     posts = _after_contrast(times, rule)
-    early = _nearest(seconds, posts, EARLY_TARGET_S)
+    early = _find_nearest(seconds, posts, EARLY_TARGET_S)
     later = [k for k in posts if k > early]
-    late_phase = _nearest(seconds, later, LATE_TARGET_S) if later else None
-    return _placed(seconds, early, late_phase, targets, rule.timing)
+    late_phase = _find_nearest(seconds, later, LATE_TARGET_S) if later else None
+    return _make_choice(seconds, early, late_phase, targets, rule.timing)
 
 
 def choose_image_phases(case: Case) -> PhaseChoice:
@@ -155,7 +155,7 @@ def choose_curve_phases(
     if rule.phases is not None:
         seconds = () if times is None else image_times(times, rule)
         targets = (_in_window(seconds[rule.phases[0]]) if seconds else 0.0, WASHOUT_FROM_S)
-        return _named(times, len(times_s), rule, rule.phases, targets)
+        return _choose_named(times, len(times_s), rule, rule.phases, targets)
     if times is None:
         return _by_order(len(times_s), rule.n_before, why)
     seconds = image_times(times, rule)
@@ -172,7 +172,7 @@ def choose_curve_phases(
             f"{WASHOUT_FROM_S:.0f} s or later"
         )
     delayed = None if why else last
-    return _placed(seconds, initial, delayed, targets, rule.timing, why)
+    return _make_choice(seconds, initial, delayed, targets, rule.timing, why)
 
 
 def _as_ucsf(
@@ -187,13 +187,19 @@ def _as_ucsf(
     posts = range(first, len(seconds))
     if len(posts) <= 2:
         return first, (first + 1 if len(posts) == 2 else None), ""
-    early, late = _nearest(seconds, posts, EARLY_TARGET_S), _nearest(seconds, posts, LATE_TARGET_S)
+    early, late = (
+        _find_nearest(seconds, posts, EARLY_TARGET_S),
+        _find_nearest(seconds, posts, LATE_TARGET_S),
+    )
     if early not in (first, late):
         return early, late, ""
     count = min(rule.positions or len(posts), len(posts))
     even = (*(math.nan,) * first, *((n + 0.5) * resolution_s for n in range(count)))
     images = range(first, first + count)
-    again = (_nearest(even, images, EARLY_TARGET_S), _nearest(even, images, LATE_TARGET_S))
+    again = (
+        _find_nearest(even, images, EARLY_TARGET_S),
+        _find_nearest(even, images, LATE_TARGET_S),
+    )
     if rule.positions is not None:
         return *again, "chosen again by the number of images, as UCSF's program does"
     if again == (early, late):
@@ -211,6 +217,7 @@ def _after_contrast(times: Sequence[float], rule: TimingRule) -> Sequence[int]:
     if rule.injection_s is None:
         return posts
     seconds = image_times(times, rule)
+    # With one phase after contrast its middle is not known (nan): then its start decides.
     after = [k for k in posts if seconds[k] > 0 or times[k] >= rule.injection_s]
     if rule.injection_s <= 0 or not after:
         where = "before phase 0 was taken" if after else "after the last phase"
@@ -222,7 +229,7 @@ def _after_contrast(times: Sequence[float], rule: TimingRule) -> Sequence[int]:
     return after
 
 
-def _nearest(seconds: Sequence[float], phases: Iterable[int], target_s: float) -> int:
+def _find_nearest(seconds: Sequence[float], phases: Iterable[int], target_s: float) -> int:
     return min(phases, key=lambda k: abs(seconds[k] - target_s))
 
 
@@ -231,7 +238,7 @@ def _in_window(time_s: float) -> float:
     return min(max(time_s, low), high)
 
 
-def _placed(
+def _make_choice(
     seconds: Sequence[float],
     early: int,
     late: int | None,
@@ -249,23 +256,25 @@ def _placed(
         early=early,
         late=None if late == early else late,
         timing=timing,
-        early_s=_at(seconds, early),
-        late_s=_at(seconds, late),
-        early_gap_s=_at(seconds, early, targets[0]),
-        late_gap_s=_at(seconds, late, targets[1]),
+        early_s=_measure_distance(seconds, early),
+        late_s=_measure_distance(seconds, late),
+        early_gap_s=_measure_distance(seconds, early, targets[0]),
+        late_gap_s=_measure_distance(seconds, late, targets[1]),
         reason=reason,
         late_taken=late,
         remark=remark,
     )
 
 
-def _at(seconds: Sequence[float], phase: int | None, target_s: float = 0.0) -> float | None:
+def _measure_distance(
+    seconds: Sequence[float], phase: int | None, target_s: float = 0.0
+) -> float | None:
     if phase is None or not seconds or math.isnan(seconds[phase]):
         return None
     return seconds[phase] - target_s
 
 
-def _named(
+def _choose_named(
     times: tuple[float, ...] | None,
     n_phases: int,
     rule: TimingRule,
@@ -279,7 +288,7 @@ def _named(
             "name two phases after contrast, the early one first"
         )
     seconds = () if times is None else image_times(times, rule)
-    return _placed(seconds, early, late, targets, Timing.MANUAL)
+    return _make_choice(seconds, early, late, targets, Timing.MANUAL)
 
 
 def _by_order(n_phases: int, first: int, why: str) -> PhaseChoice:

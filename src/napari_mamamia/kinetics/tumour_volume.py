@@ -214,13 +214,13 @@ def prepare_ftv(
     """
     if choice.late is None:
         raise CaseError(f"FTV needs a late phase for SER, but {choice.reason}: FTV is unknown here")
-    box = _around(boxes)
+    box = _join_boxes(boxes)
     around = box.grown((1, 1, 1), signal.shape[1:])
     region = np.zeros(box.shape, np.bool_)
     for inside in boxes:
-        region[_within(inside, box)] = True
+        region[_locate_box(inside, box)] = True
     for outside in omitted:
-        region[_within(outside, box)] = False
+        region[_locate_box(outside, box)] = False
     if not region.any():
         raise CaseError(
             "FTV needs a box with voxels that are not omitted, got none: draw a box around the "
@@ -228,8 +228,8 @@ def prepare_ftv(
         )
     part = signal[:, *around.slices]
     pre = part[0].astype(np.float32)
-    inner = pre[_within(box, around)]
-    known = inner[region & np.isfinite(inner)]
+    inner = pre[_locate_box(box, around)]
+    finite_values = inner[region & np.isfinite(inner)]
     return FtvImages(
         box,
         around,
@@ -238,8 +238,8 @@ def prepare_ftv(
         percent_enhancement(part, choice.early),
         signal_enhancement_ratio(signal[:, *box.slices], choice.early, choice.late),
         region,
-        float(np.percentile(known, _PERCENTILE)) if known.size else math.nan,
-        bool(known.size) and not (known % 1).any(),
+        float(np.percentile(finite_values, _PERCENTILE)) if finite_values.size else math.nan,
+        bool(finite_values.size) and not (finite_values % 1).any(),
     )
 
 
@@ -259,11 +259,13 @@ def functional_tumour_volume(
     """
     limits = settings or FtvSettings()
     threshold = background_signal(images, limits)
-    inner = _within(images.box, images.around)
+    inner = _locate_box(images.box, images.around)
     with np.errstate(invalid="ignore"):
         enhancing = images.enhancement >= limits.enhancement
         passed = (images.pre >= threshold) & enhancing
-        together = images.region & (passed & (_neighbours(passed) >= limits.neighbours))[inner]
+        together = (
+            images.region & (passed & (_count_neighbours(passed) >= limits.neighbours))[inner]
+        )
         mask = together & (images.ser >= limits.ser)
         without = int(np.count_nonzero(together & np.isnan(images.ser)))
         ser = images.ser[mask]
@@ -278,7 +280,7 @@ def functional_tumour_volume(
         volume_cc=ser.size * cc,
         partial_cc=int(np.count_nonzero(ser >= _PARTIAL_FROM)) * cc,
         washout_cc=int(np.count_nonzero(ser > _WASHOUT_ABOVE)) * cc,
-        bins=_bins(ser, cc),
+        bins=_count_bins(ser, cc),
         without_ser=without,
         too_dark=int(np.count_nonzero(images.region & (enhancing & ~passed)[inner])),
     )
@@ -292,7 +294,7 @@ def background_signal(images: FtvImages, limits: FtvSettings) -> float:
     return float(round(threshold)) if images.is_whole else threshold
 
 
-def _neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def _count_neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Return how many of each voxel's 26 neighbours passed; none lie outside the array.
 
     Three sums of three along the axes, which is exact in uint8 (27 at most) and some twenty times
@@ -310,7 +312,7 @@ def _neighbours(passed: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return counts
 
 
-def _bins(ser: NDArray[np.float32], cc: float) -> tuple[SerBin, ...]:
+def _count_bins(ser: NDArray[np.float32], cc: float) -> tuple[SerBin, ...]:
     counts = [
         (colour, int(np.count_nonzero((ser > low) & (ser <= high))))
         for colour, low, high in SER_BINS
@@ -320,14 +322,14 @@ def _bins(ser: NDArray[np.float32], cc: float) -> tuple[SerBin, ...]:
     return tuple(SerBin(colour, count, count * cc, count * share) for colour, count in counts)
 
 
-def _around(boxes: Sequence[Box]) -> Box:
+def _join_boxes(boxes: Sequence[Box]) -> Box:
     whole = Box.empty()
     for box in boxes:
         whole = whole.union(box)
     return whole
 
 
-def _within(box: Box, frame: Box) -> tuple[slice, ...]:
+def _locate_box(box: Box, frame: Box) -> tuple[slice, ...]:
     """Return where `box` lies in an array of `frame`; nowhere if they do not meet."""
     pairs = zip(box.start, box.stop, frame.start, frame.shape, strict=True)
     return tuple(slice(min(max(a - o, 0), n), min(max(b - o, 0), n)) for a, b, o, n in pairs)

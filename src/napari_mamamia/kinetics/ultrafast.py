@@ -124,14 +124,15 @@ def steepest_rise(times: Sequence[float], signal: NDArray[Any]) -> Rise:
         before = after
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         slope = np.where(slope > 0, slope, np.float32(np.nan))
-        baseline, arrival = _foot(times, signal, slope, start, phase)
+        baseline, arrival = _find_foot(times, signal, slope, start, phase)
     gaps = np.array([late - early for early, late in pairwise(times)] or [np.nan], np.float32)
     at = np.searchsorted(np.asarray(times, np.float32), arrival, side="right") - 1
+    # An arrival of nan is sorted behind the last phase, one before phase 0 at -1.
     around = gaps[np.clip(at, 0, phase)]
     return Rise(slope, baseline, arrival, np.maximum(gaps[phase], around), phase)
 
 
-def _foot(
+def _find_foot(
     times: Sequence[float], signal: NDArray[Any], slope: Values, start: Values, phase: NDArray[Any]
 ) -> tuple[Values, Values]:
     """Return the baseline and the arrival, each of which follows from the other."""

@@ -7,7 +7,6 @@ value is NaN, never 0.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,6 @@ from napari_mamamia.kinetics.curve_types import CurveThresholds
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.time_axis import known_times
 from napari_mamamia.kinetics.timing import PhaseChoice
-
-
-class KineticMap(StrEnum):
-    """The maps that `compute_map` computes over a whole volume, named as users read them."""
-
-    SUBTRACTION = "subtraction"
-    PERCENT_ENHANCEMENT = "percent enhancement"
-    SIGNAL_ENHANCEMENT_RATIO = "signal enhancement ratio"
-    PEAK_ENHANCEMENT = "peak enhancement"
-    WASH_IN_SLOPE = "wash-in slope"
-    WASH_OUT_SLOPE = "wash-out slope"
-    CURVE_TYPE = "curve type"
 
 
 def subtraction(signal: NDArray[Any], later: int, earlier: int = 0) -> NDArray[np.float32]:
@@ -144,7 +131,7 @@ def wash_in_slope(
     >>> wash_in_slope(np.array([[100], [150], [180]]), (0.0, 60.0, 120.0)).round(3)
     array([0.667], dtype=float32)
     """
-    formula = map_formulas.wash_in_slope(_required(times_s, "wash-in slope"), eps)
+    formula = map_formulas.wash_in_slope(required_times(times_s, "wash-in slope"), eps)
     return MapRecipe(formula, tuple(range(len(times_s)))).compute(signal)
 
 
@@ -169,7 +156,7 @@ def wash_out_slope(
     >>> rate.round(3)
     array([-30.,  nan], dtype=float32)
     """
-    formula = map_formulas.wash_out_slope(_required(times_s, "wash-out slope"), eps)
+    formula = map_formulas.wash_out_slope(required_times(times_s, "wash-out slope"), eps)
     return MapRecipe(formula, tuple(range(len(times_s)))).compute(signal)
 
 
@@ -190,82 +177,39 @@ def curve_types(
     return MapRecipe(formula, (0, initial, delayed), dtype=np.uint8).compute(signal)
 
 
-def compute_map(
-    signal: NDArray[Any],
-    kind: KineticMap,
-    choice: PhaseChoice,
-    *,
-    times_s: Sequence[float | None] = (),
-    eps: float = 0.0,
-) -> NDArray[Any]:
-    """Compute one map of a whole volume; progress counts planes.
-
-    Parameters
-    ----------
-    signal
-        ``(phase, z, y, x)``, any real type.
-    kind, choice, times_s, eps
-        As in `map_recipe`.
+def ratio_recipe(choice: PhaseChoice) -> MapRecipe:
+    """Return how SER is computed for the phases of a choice.
 
     Raises
     ------
     CaseError
-        As `map_recipe`.
+        If there is no late phase, with the reason.
     """
-    return map_recipe(kind, choice, times_s=times_s, eps=eps).fill(signal)
+    early, late = choice.early, _require_late(choice, "SER")
+    return MapRecipe(map_formulas.ratio(early, late, 0.0), (0, early, late), "Computing SER")
 
 
-def map_recipe(
-    kind: KineticMap,
-    choice: PhaseChoice,
-    *,
-    times_s: Sequence[float | None] = (),
-    thresholds: CurveThresholds | None = None,
-    eps: float = 0.0,
-) -> MapRecipe:
-    """Return how a map is computed, for a whole volume or any part of it.
-
-    Parameters
-    ----------
-    kind
-        Which map. The subtraction is early minus phase 0. The curve type is uint8, the rest is
-        float32.
-    choice
-        The early and late phases, see `choose_phases`; for the curve type the initial and delayed
-        ones, see `choose_curve_phases`.
-    times_s
-        One time for each phase; the slopes need them.
-    eps
-        As in `percent_enhancement`.
+def type_recipe(choice: PhaseChoice, thresholds: CurveThresholds | None = None) -> MapRecipe:
+    """Return how curve types are computed, uint8, for the phases of `choose_curve_phases`.
 
     Raises
     ------
     CaseError
-        If the map needs a phase or times that are undefined, with the reason.
+        If there is no delayed phase, with the reason.
     """
-    text, early, late = f"Computing {kind}", choice.early, choice.late
-    if kind is KineticMap.SUBTRACTION:
-        return MapRecipe(map_formulas.difference(early, 0), (0, early), text)
-    if kind is KineticMap.PERCENT_ENHANCEMENT:
-        return MapRecipe(map_formulas.percent(early, eps), (0, early), text)
-    if kind is KineticMap.PEAK_ENHANCEMENT:
-        return MapRecipe(map_formulas.peak(eps), (0, 1), text)
-    if kind in (KineticMap.WASH_IN_SLOPE, KineticMap.WASH_OUT_SLOPE):
-        times = _required(times_s, kind)
-        is_in = kind is KineticMap.WASH_IN_SLOPE
-        slope = map_formulas.wash_in_slope if is_in else map_formulas.wash_out_slope
-        return MapRecipe(slope(times, eps), tuple(range(len(times))), text)
-    name = "SER" if kind is KineticMap.SIGNAL_ENHANCEMENT_RATIO else "The curve type"
-    if late is None:
+    early, late = choice.early, _require_late(choice, "The curve type")
+    formula = map_formulas.curve_type(early, late, thresholds or CurveThresholds(), 0.0)
+    return MapRecipe(formula, (0, early, late), dtype=np.uint8)
+
+
+def _require_late(choice: PhaseChoice, name: str) -> int:
+    if choice.late is None:
         raise CaseError(f"{name} needs a late phase, but {choice.reason}: choose another map")
-    if kind is KineticMap.SIGNAL_ENHANCEMENT_RATIO:
-        return MapRecipe(map_formulas.ratio(early, late, eps), (0, early, late), text)
-    limits = thresholds or CurveThresholds()
-    formula = map_formulas.curve_type(early, late, limits, eps)
-    return MapRecipe(formula, (0, early, late), text, np.uint8)
+    return choice.late
 
 
-def _required(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
+def required_times(times_s: Sequence[float | None], name: str) -> tuple[float, ...]:
+    """Return the phases' seconds since phase 0; `CaseError` says why a map named so lacks them."""
     times, why = known_times(times_s)
     if times is None or len(times) < 2:
         why = why or "there is no post-contrast phase"

@@ -12,7 +12,8 @@ Shape::
 
 Flow: a function checks what it was given (`arguments`), asks the same service as the window and
 the command line, and `progress.drive`, the one place that runs long work, shows how far it is. The
-record that comes back holds what the service found and makes pandas tables of it when asked.
+record that comes back holds what the service found and makes pandas tables of it when asked. What a
+service advises in options is said as arguments (`argument_words`).
 
 What is public is the list in ``napari_mamamia/__init__.py`` (each name is imported when it is asked
 for) and, of the sciences, the doors of `metrics` and `kinetics`, which need no service. Nothing

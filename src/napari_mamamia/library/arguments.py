@@ -1,11 +1,14 @@
 """What callers pass, checked once: paths, names out of a list, folders that exist already."""
 
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
 
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.io.clinical.columns import BY_NAME, COLUMNS, ColumnChoice, read_columns
@@ -26,7 +29,7 @@ def path_of(given: object, what: str) -> Path:
     """Return a path, ``~`` resolved; raise `ArgumentError` where `given` is none."""
     if not isinstance(given, str | os.PathLike) or not os.fspath(given):
         raise ArgumentError(
-            f"expected a path for {what}, got {_short(given)}: pass it as text or pathlib.Path"
+            f"expected a path for {what}, got {_cut_value(given)}: pass it as text or pathlib.Path"
         )
     path = os.fspath(given)
     if isinstance(path, bytes) or "\0" in path:
@@ -39,9 +42,9 @@ def named(kind: type[E], given: str, what: str) -> E:
     try:
         return kind(given)
     except ValueError:
-        known = ", ".join(f'"{member.value}"' for member in kind)
+        values = ", ".join(f'"{member.value}"' for member in kind)
         raise ArgumentError(
-            f"expected one of {known} for {what}, got {given!r}: name one"
+            f"expected one of {values} for {what}, got {given!r}: name one"
         ) from None
 
 
@@ -49,8 +52,8 @@ def existing_of(given: str, *, can_resume: bool = True) -> Existing:
     """Return what to do with an output folder that holds something already."""
     allowed = (Existing.REFUSE, *([Existing.RESUME] if can_resume else []), Existing.OVERWRITE)
     if given not in allowed:
-        known = ", ".join(f'"{one.value}"' for one in allowed)
-        raise ArgumentError(f"expected one of {known} for existing, got {given!r}: name one")
+        choices = ", ".join(f'"{one.value}"' for one in allowed)
+        raise ArgumentError(f"expected one of {choices} for existing, got {given!r}: name one")
     return Existing(given)
 
 
@@ -94,10 +97,10 @@ def columns_of(given: PathLike | Mapping[str, str | None] | None) -> ColumnChoic
     unknown = sorted(str(field) for field in given if field not in COLUMNS)
     wrong = [name for name in given.values() if not (name is None or isinstance(name, str))]
     if unknown or wrong:
-        said = f"the field {unknown[0]!r}" if unknown else f"the column {wrong[0]!r}"
+        culprit = f"the field {unknown[0]!r}" if unknown else f"the column {wrong[0]!r}"
         raise ArgumentError(
             f"expected fields ({', '.join(COLUMNS)}), each with its column's name or None, for "
-            f"columns, got {said}: correct it"
+            f"columns, got {culprit}: correct it"
         )
     return ColumnChoice(tuple(given.items()))
 
@@ -106,7 +109,7 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """Return the ids of the cases that are meant, empty for all."""
     if given is None:
         return ()
-    ids = (given,) if isinstance(given, str) else tuple(given)
+    ids = texts_of(given, "case_ids")
     if wrong := [one for one in ids if not isinstance(one, str)]:
         raise ArgumentError(f"expected ids of cases as text, got {wrong[0]!r}: pass strings")
     if not ids:
@@ -116,6 +119,46 @@ def case_ids_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
     return ids
 
 
-def _short(given: object) -> str:
+def texts_of(given: str | Iterable[str], what: str) -> tuple[str, ...]:
+    """Return one text or several as a tuple; raise `ArgumentError` where they are none."""
+    if isinstance(given, str):
+        return (given,)
+    try:
+        return tuple(given)
+    except TypeError:
+        raise ArgumentError(
+            f"expected a text or a list of texts for {what}, got {_cut_value(given)}: pass such"
+        ) from None
+
+
+def label_of(given: Any) -> float | None:
+    """Return the value of a mask that is meant, None for any; `ArgumentError` for no number.
+
+    A text or nan would equal no voxel: the tumour would be missing without a word.
+    """
+    if given is None:
+        return None
+    is_number = isinstance(given, int | float | np.integer | np.floating)
+    if isinstance(given, bool) or not is_number or not math.isfinite(given):
+        raise ArgumentError(
+            f"expected a number for label, got {_cut_value(given)}: pass the value that the tumour "
+            "has in the file, such as 1"
+        )
+    return float(given)
+
+
+def seconds_of(given: Any, what: str) -> float | None:
+    """Return a time in seconds, None for no limit; `ArgumentError` for no positive number."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+        raise ArgumentError(
+            f"expected a number of seconds above 0 for {what}, got {_cut_value(given)}: pass such "
+            "as 60"
+        )
+    return float(given)
+
+
+def _cut_value(given: object) -> str:
     text = repr(given)
     return text if len(text) <= 60 and "\n" not in text else type(given).__name__

@@ -108,10 +108,10 @@ class Case:
         FormatError
             If a file is damaged.
         """
-        return self._read
+        return self._loaded_case
 
     @cached_property
-    def _read(self) -> ReadCase:
+    def _loaded_case(self) -> ReadCase:
         return drive(partial(load_case, self.files, self.record))
 
     @property
@@ -145,12 +145,12 @@ class Case:
         FormatError, GridMismatchError, CaseError
             If its file is damaged, lies elsewhere, or is an image.
         """
-        return self._mask(self.files.reference)
+        return self._read_mask(self.files.reference)
 
     @property
     def automatic(self) -> Mask | None:
         """The data set's own automatic mask, None without; errors as `reference`."""
-        return self._mask(self.files.automatic)
+        return self._read_mask(self.files.automatic)
 
     @property
     def predictions(self) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ class Case:
     def _own_mask(self, role: str, name: str, known: tuple[str, ...]) -> Mask:
         for mask in self._context.workspace.masks_of(self.case_id):
             if (mask.role, mask.name) == (role, name):
-                own_mask = self._mask(mask.path)
+                own_mask = self._read_mask(mask.path)
                 if own_mask is not None:
                     return own_mask
         there = ", ".join(known) or "none"
@@ -196,7 +196,7 @@ class Case:
             f"{there}: name one of these, or make it first"
         )
 
-    def _mask(self, path: Path | None) -> Mask | None:
+    def _read_mask(self, path: Path | None) -> Mask | None:
         if path is None:
             return None
         labels = read_labels(path)

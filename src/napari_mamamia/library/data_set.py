@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, columns_of, path_of
 from napari_mamamia.library.case import Case
 from napari_mamamia.library.page import html_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _CLINICAL = ("age", "menopausal_status", "breast_density", "tumour_subtype", "pcr", "dataset")
 
 
+@advising_arguments
 def open_data_set(
     path: PathLike,
     *,
@@ -140,7 +142,7 @@ class DataSet:
         """
         import pandas as pd
 
-        rows = [_row(row) for row in case_rows(self._opened)]
+        rows = [_make_row(row) for row in case_rows(self._opened)]
         index = pd.Index(self.case_ids, name="case_id", dtype=object)
         columns = ("phases", "reference", "predictions", "refined", "status", "problems")
         return pd.DataFrame(rows, index=index, columns=[*columns, *_CLINICAL])
@@ -163,7 +165,7 @@ class DataSet:
             If there is none; the message names some that are there.
         """
         if isinstance(case_id, str):
-            return Case(CaseContext(self._opened, self._spelled(case_id)))
+            return Case(CaseContext(self._opened, self._find_spelling(case_id)))
         if isinstance(case_id, bool) or not hasattr(case_id, "__index__"):
             raise ArgumentError(
                 f"expected a case id or a place from 0 on, got {case_id!r}: pass one such as "
@@ -176,15 +178,15 @@ class DataSet:
             )
         return self[self.case_ids[case_id]]
 
-    def _spelled(self, case_id: str) -> str:
+    def _find_spelling(self, case_id: str) -> str:
         """Return an id as the data set spells it; letter case does not part cases."""
         if case_id in self.case_ids:
             return case_id
-        spelled = {case_key(known): known for known in self.case_ids}
+        spelled = {case_key(name): name for name in self.case_ids}
         return spelled.get(case_key(case_id), case_id)
 
 
-def _row(row: CaseRow) -> dict[str, Any]:
+def _make_row(row: CaseRow) -> dict[str, Any]:
     record = row.record
     clinical = {name: getattr(record, name) for name in _CLINICAL} if record else {}
     status = clinical.get("menopausal_status")

@@ -6,12 +6,11 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
+from napari_mamamia.core.choices import Clock, Dates, Sides
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.io.dicom.facts import Dates
-from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.selectors import read_selectors
-from napari_mamamia.io.exam.sides import Sides
+from napari_mamamia.library.argument_words import advise_failures, advising_arguments, say_arguments
 from napari_mamamia.library.arguments import (
     ExistingName,
     PathLike,
@@ -70,7 +69,7 @@ class Imported:
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
         """The studies that were refused, each with its reason."""
-        return self._summary.failures
+        return advise_failures(self._summary.failures, import_dicom)
 
     @property
     def data_set(self) -> DataSet:
@@ -105,6 +104,7 @@ class Imported:
         return pd.DataFrame(rows, index=ids, columns=columns)
 
 
+@advising_arguments
 def import_dicom(
     source: PathLike,
     out: PathLike,
@@ -173,13 +173,16 @@ def import_dicom(
     >>> mm.import_dicom("study", "my data", "P001").data_set["P001"].times_s  # doctest: +SKIP
     (0.0, 92.5, 185.0)
     """
-    settings = _settings(phases, use, leave_out, clock, sides, dates, allow_thin, columns, existing)
+    settings = _make_settings(
+        phases, use, leave_out, clock, sides, dates, allow_thin, columns, existing
+    )
     place, target = path_of(source, "the DICOM source"), path_of(out, "out")
     return Imported(
-        drive(partial(importing, place, target, _id(case_id), settings), progress), target
+        drive(partial(importing, place, target, _require_id(case_id), settings), progress), target
     )
 
 
+@advising_arguments
 def look_into_dicom(
     source: PathLike,
     *,
@@ -215,13 +218,13 @@ def look_into_dicom(
     """
     import pandas as pd
 
-    settings = _settings((), use, leave_out, clock, sides, "drop", allow_thin, None, "refuse")
+    settings = _make_settings((), use, leave_out, clock, sides, "drop", allow_thin, None, "refuse")
     studies = drive(partial(look_into, path_of(source, "the DICOM source"), "", settings), progress)
     rows = [
         {
             "study": study.case_id,
             **{name: getattr(row, name) for name in _SHOWN},
-            "problem": study.problem,
+            "problem": say_arguments(study.problem, import_dicom),
         }
         for study in studies
         for row in study.rows
@@ -229,7 +232,7 @@ def look_into_dicom(
     return pd.DataFrame(rows, columns=["study", *_SHOWN, "problem"])
 
 
-def _settings(
+def _make_settings(
     phases: Sequence[int],
     use: str | Iterable[str],
     leave_out: str | Iterable[str],
@@ -261,7 +264,7 @@ def _is_index(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _id(case_id: str) -> str:
+def _require_id(case_id: str) -> str:
     if not isinstance(case_id, str):
         raise ArgumentError(f"expected a case id as text, got {case_id!r}: pass a string")
     return case_id

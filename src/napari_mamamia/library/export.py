@@ -4,29 +4,27 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.choices import ExportFormat, FormatName, FuseRule, OrientationProfile
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.label_map import read_label_rules
+from napari_mamamia.library.argument_words import advise_failures, advising_arguments
 from napari_mamamia.library.arguments import (
     PathLike,
     case_ids_of,
     existing_of,
+    label_of,
     named,
     path_of,
+    texts_of,
 )
 from napari_mamamia.library.data_set import DataSet
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.services.export.export import ExportSummary, export_bundle
-from napari_mamamia.services.export.plan import (
-    ExportFormat,
-    ExportSettings,
-    FuseRule,
-    MaskFolder,
-)
+from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
 from napari_mamamia.services.export.privacy import require_source
 from napari_mamamia.services.export.verify import Verification, verify_bundle
 
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST: Final = 999
-
-FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids"]
 
 
 class Exported:
@@ -55,8 +51,8 @@ class Exported:
 
     def _repr_html_(self) -> str:
         wrong = [*self.problems, *(f"{f.case_id}: {f.reason}" for f in self.failures)]
-        said = [*(f"⚠ {text}" for text in wrong), *self.notes]
-        notes = "".join(f"<p>{escape(text)}</p>" for text in said)
+        lines = [*(f"⚠ {text}" for text in wrong), *self.notes]
+        notes = "".join(f"<p>{escape(text)}</p>" for text in lines)
         table = html_of(self.cases)
         return f"<p><b>{escape(repr(self))}</b></p>{notes}{table}"
 
@@ -68,7 +64,7 @@ class Exported:
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
         """The cases that could not be written, each with its reason."""
-        return self._summary.failures
+        return advise_failures(self._summary.failures, export)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -99,6 +95,7 @@ class Exported:
         return pd.DataFrame(rows, index=ids, columns=["volume_ml", "quality", "files"])
 
 
+@advising_arguments
 def export(
     data_set: DataSet,
     masks: PathLike | Mapping[str, PathLike],
@@ -129,7 +126,7 @@ def export(
     out
         The folder of the bundle.
     formats
-        "nifti", "dicom-seg", "challenge", "nnunet", "bids"; one or several.
+        What to write, one format or several; the guide "Export and verify" says who takes which.
     harmonise
         The orientation to write too, by flips and permutations alone.
     label, label_map
@@ -179,19 +176,19 @@ def export(
     if source is not None:
         require_source(source)
     for what, number, most in (
-        ("channels", channels, 999),
-        ("dataset_number", dataset_number, 999),
+        ("channels", channels, _MOST),
+        ("dataset_number", dataset_number, _MOST),
     ):
         if number is not None and not (isinstance(number, int) and 1 <= number <= most):
             raise ArgumentError(
                 f"expected a whole number from 1 to {most} for {what}, got {number!r}: correct it"
             )
-    chosen = (formats,) if isinstance(formats, str) else tuple(formats)
+    chosen = texts_of(formats, "formats")
     settings = ExportSettings(
-        masks=_folders(masks),
+        masks=_list_folders(masks),
         formats=tuple(named(ExportFormat, one, "formats") for one in chosen),
         profile=named(OrientationProfile, harmonise, "harmonise"),
-        label=label,
+        label=label_of(label),
         rules=() if label_map is None else read_label_rules(path_of(label_map, "label_map")),
         case_ids=case_ids_of(case_ids),
         with_images=with_images,
@@ -206,6 +203,7 @@ def export(
     return Exported(drive(job, progress))
 
 
+@advising_arguments
 def verify(
     bundle: PathLike,
     *,
@@ -251,7 +249,7 @@ def verify(
     return drive(partial(verify_bundle, path_of(bundle, "a bundle"), place, studies), progress)
 
 
-def _folders(masks: PathLike | Mapping[str, PathLike]) -> tuple[MaskFolder, ...]:
+def _list_folders(masks: PathLike | Mapping[str, PathLike]) -> tuple[MaskFolder, ...]:
     if isinstance(masks, Mapping):
         return tuple(
             MaskFolder(path_of(folder, f"the masks {name}"), name) for name, folder in masks.items()

@@ -13,6 +13,7 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.mask_arrays import MaskLike, mask_array
+from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.case import Case
 from napari_mamamia.library.predict import voxel_of
 from napari_mamamia.library.progress import drive
@@ -32,6 +33,7 @@ class Growth:
     notes: tuple[str, ...] = ()
 
 
+@advising_arguments
 def grow(
     case: Case,
     *,
@@ -92,15 +94,15 @@ def grow(
             "one"
         )
     grid = case.grid
-    start = _checked(case, asked[0], given[asked[0]])
+    start = _convert_start(case, asked[0], given[asked[0]])
     images = drive(partial(measure_features, case.read()), progress)
-    grown = drive(partial(_job, asked[0], start, images, grid), progress)
+    grown = drive(partial(_run_growth, asked[0], start, images, grid), progress)
     array = np.zeros(grid.shape, np.bool_)
     array[grown.box.slices] = grown.mask
     return Growth(Mask(grid, array), grown.notes)
 
 
-def _checked(case: Case, kind: str, value: Any) -> Any:
+def _convert_start(case: Case, kind: str, value: Any) -> Any:
     """Return the start of the growth as the service takes it."""
     if kind == "click":
         return voxel_of(value, case)
@@ -119,15 +121,15 @@ def _checked(case: Case, kind: str, value: Any) -> Any:
         raise ArgumentError(
             f"expected an outline, got {value!r}: pass  Outline(axis, index, inside)  or several"
         )
-    return tuple(Outline(one.axis, one.index, _plane(one)) for one in outlines)
+    return tuple(Outline(one.axis, one.index, _convert_outline(one)) for one in outlines)
 
 
-def _plane(outline: Outline) -> NDArray[np.bool_]:
+def _convert_outline(outline: Outline) -> NDArray[np.bool_]:
     plane: NDArray[np.bool_] = mask_array(np.asarray(outline.mask)[np.newaxis], "the outline")[0]
     return plane
 
 
-def _job(kind: str, start: Any, images: FeatureImages, grid: Grid) -> Grown:
+def _run_growth(kind: str, start: Any, images: FeatureImages, grid: Grid) -> Grown:
     if kind == "click":
         return grow_from_click(images, grid, start)
     if kind == "box":

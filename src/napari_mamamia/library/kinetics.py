@@ -12,6 +12,7 @@ from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.kinetics.of_case import timing_rule
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.tumour_volume import FtvSettings, FtvVariant
+from napari_mamamia.library.argument_words import advise_failures, advising_arguments
 from napari_mamamia.library.arguments import (
     ExistingName,
     PathLike,
@@ -58,7 +59,7 @@ class Measurements:
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
         """The cases that could not be measured, each with its reason."""
-        return self._summary.failures
+        return advise_failures(self._summary.failures, measure_kinetics)
 
     @property
     def cases(self) -> "pd.DataFrame":
@@ -69,6 +70,7 @@ class Measurements:
         return table.set_index("case_id") if len(table) else table
 
 
+@advising_arguments
 def measure_kinetics(
     data_set: DataSet,
     out: PathLike,
@@ -134,9 +136,9 @@ def measure_kinetics(
             f"expected a data set, got {type(data_set).__name__}: pass  open_data_set(path)"
         )
     settings = KineticSettings(
-        _times(times_s),
+        _parse_times(times_s),
         rule=timing_rule(timing, injection_s, phases),
-        ftv=FtvSettings.of(named(FtvVariant, variant, "variant")),
+        ftv=FtvSettings.of(_find_variant(variant)),
         ftv_box=named(FtvBox, box, "box"),
         repeated_pre=named(RepeatedPre, repeated_pre, "repeated_pre"),
     )
@@ -153,7 +155,20 @@ def measure_kinetics(
     return Measurements(drive(job, progress, starts_processes=workers > 0))
 
 
-def _times(given: Sequence[float] | None) -> tuple[float, ...] | None:
+def _find_variant(given: str) -> FtvVariant:
+    """Return the variant by its value; OWN needs thresholds, which only the window takes."""
+    if given == FtvVariant.OWN:
+        given = f"{given} (which is the window's)"
+    try:
+        return FtvVariant(given)
+    except ValueError:
+        raise ArgumentError(
+            f'expected one of "{FtvVariant.EXTENSION}", "{FtvVariant.ISPY1}" for variant, got '
+            f"{given!r}: name one"
+        ) from None
+
+
+def _parse_times(given: Sequence[float] | None) -> tuple[float, ...] | None:
     if given is None:
         return None
     try:

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.case import Mask
+from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array, mask_in
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.data_set.volumes import write_mask as write_volume_of
 from napari_mamamia.io.volumes.nifti_image import grid_and_voxels, nifti_image
-from napari_mamamia.library.arguments import PathLike, path_of
+from napari_mamamia.library.argument_words import advising_arguments
+from napari_mamamia.library.arguments import PathLike, label_of, path_of
 from napari_mamamia.library.case import Case
 from napari_mamamia.services.case.explained_mask import write_explained
 from napari_mamamia.services.case.open_case import require_few_values
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from napari_mamamia.io.volumes.nifti_image import Nifti1Image, SpatialImage
 
 
+@advising_arguments
 def read_mask(path: PathLike, label: float | None = None) -> Mask:
     """Return the mask in a file (``.nii.gz``, ``.nii``, ``.nrrd``) with its grid.
 
@@ -48,11 +50,13 @@ def read_mask(path: PathLike, label: float | None = None) -> Mask:
     >>> mm.read_mask("predictions/DUKE_001.nii.gz").volume_mm3  # doctest: +SKIP
     1843.2
     """
+    value = label_of(label)
     labels = read_labels(path_of(path, "a mask"))
     require_few_values(labels, volume_stem(path_of(path, "a mask")))
-    return labels.mask(label)
+    return labels.mask(value)
 
 
+@advising_arguments
 def write_mask(
     mask: MaskLike, path: PathLike, *, grid: Grid | None = None, overwrite: bool = False
 ) -> None:
@@ -90,7 +94,8 @@ def write_mask(
     if provenance is None:
         write_volume_of(Mask(place, voxels), target, overwrite=overwrite)
     else:
-        write_explained(voxels, place, provenance, target, overwrite=overwrite)
+        labels = LabelMap.of(voxels, place)
+        write_explained(labels, provenance, target, overwrite=overwrite)
 
 
 def to_nibabel(what: "Case | MaskLike", grid: Grid | None = None) -> "Nifti1Image":

@@ -8,6 +8,7 @@ from napari_mamamia.core.errors import ArgumentError, SaveConflictError
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.dicom.writer import write_study
 from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.library.argument_words import advising_arguments
 from napari_mamamia.library.arguments import PathLike, named, path_of
 from napari_mamamia.library.data_set import DataSet, open_data_set
 from napari_mamamia.library.progress import drive
@@ -15,6 +16,7 @@ from napari_mamamia.phantom import PhantomMix, write_data_set
 from napari_mamamia.services.case.open_case import load_case
 
 
+@advising_arguments
 def make_phantoms(
     folder: PathLike,
     n_cases: int = 12,
@@ -61,15 +63,16 @@ def make_phantoms(
     """
     root = path_of(folder, "the phantoms")
     _require_shape(shape)
-    for said, number in (("n_cases", n_cases), ("seed", seed)):
+    for option, number in (("n_cases", n_cases), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ArgumentError(
-                f"expected a whole number from 0 on for {said}, got {number!r}: pass such as 12"
+                f"expected a whole number from 0 on for {option}, got {number!r}: pass such as 12"
             )
     job = partial(write_data_set, root, n_cases, seed, shape, named(PhantomMix, mix, "mix"))
     return open_data_set(drive(job, progress), progress=progress)
 
 
+@advising_arguments
 def make_phantom_study(
     folder: PathLike,
     *,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from html import escape
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
@@ -12,6 +13,7 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.library.argument_words import advise_failures, advising_arguments
 from napari_mamamia.library.arguments import (
     ExistingName,
     PathLike,
@@ -19,12 +21,13 @@ from napari_mamamia.library.arguments import (
     existing_of,
     path_of,
     place_of,
+    seconds_of,
 )
 from napari_mamamia.library.case import Case
 from napari_mamamia.library.data_set import DataSet
 from napari_mamamia.library.page import html_of
 from napari_mamamia.library.progress import drive
-from napari_mamamia.segmentation.model.device import usual_threads
+from napari_mamamia.segmentation.model.device import DEVICES, usual_threads
 from napari_mamamia.segmentation.model.segmenter import (
     BoxPrompt,
     Click,
@@ -43,8 +46,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DeviceName: TypeAlias = Literal["auto", "cpu", "cuda", "mps"]
-
-_DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 @overload
@@ -83,6 +84,7 @@ def predict(
 ) -> "Predictions": ...
 
 
+@advising_arguments
 def predict(
     case: Case | DataSet,
     model: PathLike = "kinetic",
@@ -159,10 +161,10 @@ def predict(
     >>> predictions = mm.predict(data_set, out="kinetic")  # doctest: +SKIP
     >>> mm.score(data_set, predictions).cohort  # doctest: +SKIP
     """
-    if device not in _DEVICES:
-        known = ", ".join(f'"{name}"' for name in _DEVICES)
-        raise ArgumentError(f"expected one of {known} for device, got {device!r}: name one")
-    place_of(workers, time_limit_s)
+    if device not in DEVICES:
+        devices = ", ".join(f'"{name}"' for name in DEVICES)
+        raise ArgumentError(f"expected one of {devices} for device, got {device!r}: name one")
+    place_of(workers, seconds_of(time_limit_s, "time_limit_s"))
     choices = RunChoices(
         device=device,
         folds=tuple(str(fold) for fold in folds),
@@ -173,20 +175,20 @@ def predict(
         keep_probability=probability,
     )
     if isinstance(case, Case):
-        _refuse("of a data set", "a case", out=out, case_ids=case_ids, workers=workers)
-        return _predict_case(case, model, choices, _prompt(case, click, box), progress)
+        _refuse_arguments("of a data set", "a case", out=out, case_ids=case_ids, workers=workers)
+        return _predict_case(case, model, choices, _make_prompt(case, click, box), progress)
     if not isinstance(case, DataSet):
         raise ArgumentError(
             f"expected a case or a data set, got {type(case).__name__}: pass  data_set  or  "
             'data_set["ID"]'
         )
-    _refuse("of one case", "a data set", click=click, box=box)
+    _refuse_arguments("of one case", "a data set", click=click, box=box)
     if out is None:
         raise ArgumentError(
             f"expected a folder for the masks of {len(case)} cases, got none: pass out=FOLDER"
         )
     folder, how = path_of(out, "out"), existing_of(existing)
-    with _opened(model, choices) as segmenter:
+    with _open_segmenter(model, choices) as segmenter:
         job = partial(
             predict_data_set,
             case.opened,
@@ -235,7 +237,7 @@ class Predictions:
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
         """The cases that could not be predicted, each with its reason."""
-        return self._summary.failures
+        return advise_failures(self._summary.failures, predict)
 
     @property
     def cases(self) -> "pd.DataFrame":
@@ -264,13 +266,13 @@ class Predictions:
 def _predict_case(
     case: Case, model: PathLike, choices: RunChoices, prompt: Prompt | None, progress: bool
 ) -> Prediction:
-    with _opened(model, choices) as segmenter:
+    with _open_segmenter(model, choices) as segmenter:
         require_ready(segmenter)
         return drive(partial(predict_case, case.read(), segmenter, prompt), progress)
 
 
 @contextmanager
-def _opened(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]:
+def _open_segmenter(model: PathLike, choices: RunChoices) -> Iterator[Segmenter]:
     """Give the model; the process that runs a trained one ends with it."""
     segmenter = open_model(str(path_of(model, "model")), choices, Worker())
     try:
@@ -285,7 +287,9 @@ def _limit_of_place(segmenter: Segmenter, workers: int, limit_s: float | None) -
     return None if isinstance(segmenter, PlannedSegmenter) and not workers else limit_s
 
 
-def _prompt(case: Case, click: tuple[int, int, int] | None, box: Corners | None) -> Prompt | None:
+def _make_prompt(
+    case: Case, click: tuple[int, int, int] | None, box: Corners | None
+) -> Prompt | None:
     if click is not None and box is not None:
         raise ArgumentError("expected a click or a box, got both: keep one")
     if box is not None:
@@ -297,7 +301,7 @@ def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
     """Return a voxel ``(z, y, x)`` of a case; raise `ArgumentError` where it is none."""
     shape = case.grid.shape
     try:
-        z, y, x = (int(at) for at in given)
+        z, y, x = (index(at) for at in given)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"expected a voxel (z, y, x), got {given!r}: pass three whole numbers"
@@ -309,9 +313,13 @@ def voxel_of(given: tuple[int, int, int], case: Case) -> tuple[int, int, int]:
     return z, y, x
 
 
-def _refuse(whose: str, got: str, **given: Any) -> None:
+def _refuse_arguments(whose: str, got: str, **given: Any) -> None:
     """Refuse what would be passed over in silence."""
-    asked = [name for name, value in given.items() if value not in (None, 0)]
+    asked = [
+        name
+        for name, value in given.items()
+        if not (value is None or (isinstance(value, int) and value == 0))
+    ]
     if asked:
         raise ArgumentError(
             f"expected {asked[0]} only {whose}, got it with {got}: leave {asked[0]} out"

@@ -26,7 +26,7 @@ def drive(work: Callable[[], T], progress: bool = True, *, starts_processes: boo
     processes starts them without the caller's script, see `_script_unnamed`.
     """
     place = _script_unnamed() if starts_processes else nullcontext()
-    with _bar(progress) as report, place, listening(report):
+    with _show_bar(progress) as report, place, listening(report):
         return work()
 
 
@@ -49,7 +49,7 @@ def _script_unnamed() -> Iterator[None]:
 
 
 @contextmanager
-def _bar(wanted: bool) -> Iterator[Report | None]:
+def _show_bar(wanted: bool) -> Iterator[Report | None]:
     if not wanted or threading.current_thread() is not threading.main_thread():
         yield None
     elif _in_notebook():

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import ArgumentError, FormatError
 from napari_mamamia.core.grid import Grid
@@ -14,7 +13,15 @@ from napari_mamamia.io.data_set.layout import find_masks
 from napari_mamamia.io.data_set.score_files import read_score_table
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.library.arguments import PathLike, columns_of, path_of, place_of, table_file
+from napari_mamamia.library.argument_words import advising_arguments
+from napari_mamamia.library.arguments import (
+    PathLike,
+    columns_of,
+    label_of,
+    path_of,
+    place_of,
+    table_file,
+)
 from napari_mamamia.library.data_set import DataSet
 from napari_mamamia.library.progress import drive
 from napari_mamamia.library.scores import Scores, ScoreSource
@@ -36,6 +43,7 @@ Masks: TypeAlias = "MaskLike | PathLike | Mapping[str, MaskLike]"
 _TABLES: Final = (".csv", ".xlsx", ".ods", ".tsv", ".parquet")
 
 
+@advising_arguments
 def score(
     reference: "Masks | DataSet",
     prediction: Masks,
@@ -117,7 +125,7 @@ def score(
     [0.75, 1.0]
     """
     with table_file(clinical, "clinical") as table:
-        settings = _settings(table, columns, profile, label, bootstrap, seed, images)
+        settings = _make_settings(table, columns, profile, label, bootstrap, seed, images)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
     if _are_files(reference, prediction):
         pairs, folders = _file_pairs(reference, prediction)
@@ -135,6 +143,7 @@ def score(
     return Scores(drive(scoring, progress), settings, source)
 
 
+@advising_arguments
 def score_table(
     table: "PathLike | pd.DataFrame",
     *,
@@ -169,8 +178,8 @@ def score_table(
     --------
     >>> mm.score_table("theirs.csv", clinical="clinical.xlsx").cohort  # doctest: +SKIP
     """
-    with table_file(clinical, "clinical") as known, table_file(table, "scores") as given:
-        settings = _settings(known, columns, profile, None, bootstrap, seed, None)
+    with table_file(clinical, "clinical") as clinical_file, table_file(table, "scores") as given:
+        settings = _make_settings(clinical_file, columns, profile, None, bootstrap, seed, None)
         path = path_of(given, "a table of scores")
         read = drive(partial(read_score_table, path), progress)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
@@ -179,7 +188,7 @@ def score_table(
     return Scores(Scored(model), settings, source)
 
 
-def _settings(
+def _make_settings(
     clinical: "PathLike | DataSet | None",
     columns: PathLike | Mapping[str, str | None] | None,
     profile: str,
@@ -188,22 +197,28 @@ def _settings(
     seed: int,
     images: "PathLike | DataSet | None",
 ) -> ScoreSettings:
-    for said, number in (("bootstrap", bootstrap), ("seed", seed)):
+    for option, number in (("bootstrap", bootstrap), ("seed", seed)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise ArgumentError(
-                f"expected a whole number from 0 on for {said}, got {number!r}: give one such as "
+                f"expected a whole number from 0 on for {option}, got {number!r}: give one such as "
                 "1000"
             )
+    choice = columns_of(columns)
+    if columns is not None and clinical is None:
+        raise ArgumentError(
+            "expected columns only with a clinical table, got them without one: pass clinical too, "
+            "or leave columns out"
+        )
     root = images.root if isinstance(images, DataSet) else images
     try:
         return ScoreSettings(
             profile_named(profile),
             _clinical_table(clinical),
-            label,
+            label_of(label),
             bootstrap,
             seed,
             images=None if root is None else path_of(root, "images"),
-            columns=columns_of(columns),
+            columns=choice,
         )
     except ValueError as error:
         if isinstance(error, FormatError | ArgumentError):
@@ -235,10 +250,10 @@ def _is_path(given: object) -> bool:
 
 def _file_pairs(reference: Any, prediction: Any) -> tuple[Pairs, tuple[Path, Path]]:
     """Return the files of each case by id, and both places."""
-    there = _place(prediction, "the prediction")
+    there = _require_place(prediction, "the prediction")
     if isinstance(reference, DataSet):
         return _pairs_of_data_set(reference, there), (reference.root, there)
-    here = _place(reference, "the reference")
+    here = _require_place(reference, "the reference")
     if here.resolve() == there.resolve():
         raise ArgumentError(
             f"expected references and predictions in two places, got {here} for both, where every "
@@ -286,7 +301,7 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> Pairs:
     }
 
 
-def _place(given: Any, what: str) -> Path:
+def _require_place(given: Any, what: str) -> Path:
     path = path_of(given, what)
     if path.suffix.lower() in _TABLES and path.is_file():
         raise ArgumentError(
@@ -319,8 +334,8 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
         ids = sorted({*reference, *prediction})
         return {
             one: (
-                _labels(reference.get(one), f"the reference of {one}", grid),
-                _labels(prediction.get(one), f"the prediction of {one}", grid),
+                _convert_labels(reference.get(one), f"the reference of {one}", grid),
+                _convert_labels(prediction.get(one), f"the prediction of {one}", grid),
             )
             for one in ids
         }
@@ -331,8 +346,8 @@ def _mask_pairs(reference: Any, prediction: Any, grid: Grid | None, case_id: str
             "id, in which one may be missing"
         )
     both = (
-        _labels(reference, "the reference", common),
-        _labels(prediction, "the prediction", common),
+        _convert_labels(reference, "the reference", common),
+        _convert_labels(prediction, "the prediction", common),
     )
     return {case_id: both}
 
@@ -346,7 +361,7 @@ def _require_mapping(*given: object) -> None:
             )
 
 
-def _labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
+def _convert_labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
     """Return a mask as the labels of its foreground's block."""
     from napari_mamamia.library.case import Case
 
@@ -355,7 +370,7 @@ def _labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
     if isinstance(given, Case):
         return None if given.files.reference is None else read_labels(given.files.reference)
     if _is_path(given):
-        path = _place(given, name)
+        path = _require_place(given, name)
         if path.is_dir():
             raise ArgumentError(
                 f"expected one mask for {name}, got the folder {path}: pass folders on both sides, "
@@ -368,6 +383,4 @@ def _labels(given: Any, name: str, grid: Grid | None) -> LabelMap | None:
             f"expected a grid for {name}, since distances are in mm, got an array alone: pass  "
             "grid=case.grid  or  grid=Grid.of_spacing(array.shape, (z, y, x) in mm)"
         )
-    values = label_array(given, name, place)
-    box = Box.around(values)
-    return LabelMap(place, box, values[box.slices])
+    return LabelMap.of(label_array(given, name, place), place)

@@ -73,13 +73,13 @@ class Scores:
         return "\n".join(cohort_lines(self.model))
 
     def _repr_html_(self) -> str:
-        tables = [_html(self.cohort, "Cohort, with 95 % intervals")]
+        tables = [_format_table(self.cohort, "Cohort, with 95 % intervals")]
         groups, shown = self.groups, self.groups.query("in_fairness and n > 0")
         if len(shown):
             rest = len(set(groups["variable"]) - set(shown["variable"]))
             columns = ["variable", "group", "n", "mean_dsc", "mean_norm_hd", "is_small"]
             title = f"Groups that fairness counts; .groups has {rest} further variable(s)"
-            tables.append(_html(shown[columns].set_index(["variable", "group"]), title))
+            tables.append(_format_table(shown[columns].set_index(["variable", "group"]), title))
         head = cohort_lines(self.model)[0]
         notes = "".join(f"<p>⚠ {escape(text)}</p>" for text in self.notes)
         return f"<p><b>{escape(head)}</b></p>{notes}{''.join(tables)}"
@@ -262,7 +262,8 @@ class Comparison:
         return (
             f"<p><b>Profile {escape(self.profile)}, weight of fairness "
             f"{self._comparison.weight_of_fairness:g}</b></p>{notes}"
-            f"{_html(self.ranking, 'Models')}{_html(self.tests[list(_SHOWN_OF_TESTS)], _TESTS)}"
+            f"{_format_table(self.ranking, 'Models')}"
+            f"{_format_table(self.tests[list(_SHOWN_OF_TESTS)], _TESTS)}"
         )
 
     @property
@@ -325,8 +326,11 @@ class Comparison:
         models = ("predictions", ", ".join(one.name for one in self._models))
         claim_folder(out, first.command, (models, *given.items()), how, read)
         for one in self._models:
-            own = beside(one.model, self._comparison)
-            drive(partial(write_scores, own, out / own.name, overwrite=overwrite), progress)
+            model_scores = beside(one.model, self._comparison)
+            drive(
+                partial(write_scores, model_scores, out / model_scores.name, overwrite=overwrite),
+                progress,
+            )
         write_comparison(self._comparison, out, overwrite=overwrite)
         scored, settings = [one._scored for one in self._models], self._models[0]._settings
         drive(
@@ -378,8 +382,8 @@ def _group_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
     for variable, groups, counts in (*scored, *beside_them):
         for group in groups:
             values = asdict(group)
-            own = {"variable": variable, "group": values.pop("label")}
-            yield {**own, **values, "in_fairness": counts}
+            labels = {"variable": variable, "group": values.pop("label")}
+            yield {**labels, **values, "in_fairness": counts}
 
 
 def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float, str]]:
@@ -400,6 +404,6 @@ def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float,
         yield name, value, low, high, reason
 
 
-def _html(table: "pd.DataFrame", title: str) -> str:
+def _format_table(table: "pd.DataFrame", title: str) -> str:
     """Return a table with its title; undefined numbers are a dash, empty texts empty."""
     return f"<p>{escape(title)}</p>{html_of(table)}"

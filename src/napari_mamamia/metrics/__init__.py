@@ -1,7 +1,8 @@
 """Plain functions of two masks and a grid; nan where a value is undefined.
 
 ``mm.metrics.dice(reference, prediction, grid)`` and the others by name are in `of_masks`: this
-package's public door, imported when asked for. `registry` is the list of metrics as data.
+package's public door, imported when asked for. `registry` is the list of metrics as data, of which
+scores, tables, window, report and docs are made.
 `nearest` holds the exact distances, `crop` the joint block.
 """
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from napari_mamamia.metrics.of_masks import iou as iou
     from napari_mamamia.metrics.of_masks import lesion_counts as lesion_counts
     from napari_mamamia.metrics.of_masks import longest_diameter_mm as longest_diameter_mm
+    from napari_mamamia.metrics.of_masks import measure as measure
     from napari_mamamia.metrics.of_masks import nsd as nsd
     from napari_mamamia.metrics.of_masks import volume_mm3 as volume_mm3
 
@@ -29,6 +31,7 @@ __all__ = [
     "iou",
     "lesion_counts",
     "longest_diameter_mm",
+    "measure",
     "nsd",
     "volume_mm3",
 ]

@@ -4,7 +4,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, QhullError
 
 _FEW: Final = 400
 """Up to so many points every pair is looked at; above it the convex hull is quicker."""
@@ -41,12 +40,14 @@ def longest_diameter_mm(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64])
     """
     if not mask.any():
         return float("nan")
+    # A voxel between two others on one line is never one of the two farthest: each axis in turn
+    # drops such voxels.
     places = _first_and_last(mask)
     for axes in ((0, 2, 1), (1, 2, 0)):
         places = _row_ends(places, axes)
     places = places[_far_out(places @ matrix_mm.T)]
-    corners = _corners(places) if len(places) > _FEW else places
-    return _farthest(corners @ matrix_mm.T)
+    corners = _find_corners(places) if len(places) > _FEW else places
+    return _measure_farthest(corners @ matrix_mm.T)
 
 
 def _first_and_last(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -68,16 +69,18 @@ def _row_ends(places: NDArray[np.intp], axes: tuple[int, int, int]) -> NDArray[n
     starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     ends: NDArray[np.bool_] = np.roll(starts, -1)
     ends[-1] = True
-    kept: NDArray[np.intp] = ordered[starts | ends]
-    return kept
+    row_ends: NDArray[np.intp] = ordered[starts | ends]
+    return row_ends
 
 
-def _corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
+def _find_corners(places: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the corners of the convex hull; all places where they lie in one plane.
 
     The hull is that of whole voxel numbers, which no rounding moves: a linear map to mm keeps
     corners corners.
     """
+    from scipy.spatial import ConvexHull, QhullError  # as KDTree in `nearest`
+
     try:
         hull: Any = ConvexHull(places)
     except QhullError:
@@ -94,29 +97,32 @@ def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
     """
     middle = (points_mm.min(axis=0) + points_mm.max(axis=0)) / 2
     radius = np.sqrt(((points_mm - middle) ** 2).sum(axis=1))
-    far: NDArray[np.bool_] = radius + radius.max() >= _swept(points_mm) * (1 - _ROUNDING)
+    far: NDArray[np.bool_] = radius + radius.max() >= _sweep_points(points_mm) * (1 - _ROUNDING)
     return far
 
 
-def _farthest(points_mm: NDArray[np.float64]) -> float:
+def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
     """Return the largest distance between two of n points (n, 3)."""
+    # The products below lose digits far from the origin, where scanners put many a breast.
     apart = points_mm - points_mm.mean(axis=0)
     squares = (apart**2).sum(axis=1)
     step = max(1, _PAIRS // len(apart))
     longest = 0.0
     for first in range(0, len(apart), step):
-        own = slice(first, first + step)
-        squared = squares[own, None] + squares - 2 * (apart[own] @ apart.T)
+        block = slice(first, first + step)
+        squared = squares[block, None] + squares - 2 * (apart[block] @ apart.T)
         one, other = np.unravel_index(int(squared.argmax()), squared.shape)
+        # The products only choose the pair; its distance is taken from the difference, which rounds
+        # less.
         longest = max(longest, float(np.linalg.norm(apart[first + one] - apart[other])))
     return longest
 
 
-def _swept(points: NDArray[np.float64]) -> float:
+def _sweep_points(points: NDArray[np.float64]) -> float:
     """Return the distance of a pair that is far apart: from one point to the farthest, and on."""
-    place, known = 0, 0.0
+    place, longest = 0, 0.0
     for _ in range(_SWEEPS):
         squared = ((points - points[place]) ** 2).sum(axis=1)
         place = int(squared.argmax())
-        known = max(known, float(np.sqrt(squared[place])))
-    return known
+        longest = max(longest, float(np.sqrt(squared[place])))
+    return longest

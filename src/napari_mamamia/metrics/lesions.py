@@ -1,16 +1,13 @@
 """Counting lesions: which of the reference's were found, which of the prediction's are false."""
 
 from dataclasses import dataclass
-from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from napari_mamamia.metrics.crop import joint_crop
 
-_TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
-"""Voxels that share a face, an edge or a corner are one lesion (26 neighbours)."""
+Numbers = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +24,46 @@ class LesionCounts:
     false: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """The connected parts of a mask (z, y, x), numbered from 0 in array order of first voxels.
+
+    Voxels that share a face, an edge or a corner are one part (26 neighbours). A part is held as
+    runs: neighbours in one row along x. `starts` and `stops` (half-open) are their places in the
+    flat array of shape `padded`, the mask's with an empty row behind each plane and an empty voxel
+    behind each row, so that a row's end never touches the next row's start. `numbers` says which
+    part each run belongs to, `voxels` how many each part has.
+    """
+
+    starts: Numbers
+    stops: Numbers
+    numbers: Numbers
+    padded: tuple[int, int, int]
+    voxels: Numbers
+
+    @property
+    def n(self) -> int:
+        """How many parts there are."""
+        return self.voxels.size
+
+    def meetings(self, other: "Parts") -> tuple[Numbers, Numbers]:
+        """Return the pairs of an own part and one of `other` that share a voxel, each once.
+
+        Both masks have one shape. Pairs, not a table: two masks of noise have 10^10 of them.
+        """
+        # Runs are half-open: without the 1, runs that only touch would count as sharing a voxel.
+        one, two = _close_runs(self.starts, self.stops, other.starts + 1, other.stops - 1)
+        pairs = np.unique(self.numbers[one] * max(other.n, 1) + other.numbers[two])
+        own_parts, others = np.divmod(pairs, max(other.n, 1))
+        return own_parts, others
+
+    def at(self, places: Numbers) -> Numbers:
+        """Return the part of each of some foreground voxels (n, 3) along (z, y, x)."""
+        flat = np.ravel_multi_index(tuple(places.T), self.padded)
+        numbers: Numbers = self.numbers[np.searchsorted(self.starts, flat, side="right") - 1]
+        return numbers
+
+
 def lesion_counts(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> LesionCounts:
     """Return how many lesions were found, missed and falsely predicted; all 0 for empty masks.
 
@@ -40,15 +77,75 @@ def lesion_counts(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -
     >>> lesion_counts(reference, prediction)
     LesionCounts(found=1, missed=1, false=1)
     """
-    reference, prediction = joint_crop(reference, prediction)
-    found, n_lesions = _overlapped(reference, prediction)
-    true, n_parts = _overlapped(prediction, reference)
-    return LesionCounts(found, n_lesions - found, n_parts - true)
+    lesions, parts = (parts_of(mask) for mask in joint_crop(reference, prediction))
+    n_found, true = (np.unique(met_parts).size for met_parts in lesions.meetings(parts))
+    return LesionCounts(n_found, lesions.n - n_found, parts.n - true)
 
 
-def _overlapped(mask: NDArray[np.bool_], other: NDArray[np.bool_]) -> tuple[int, int]:
-    """Return how many parts of `mask` share a voxel with `other`, and how many there are."""
-    label: Any = ndimage.label  # type: ignore[attr-defined, unused-ignore]
-    parts, n_parts = label(mask, structure=_TOUCHING)
-    touched = np.unique(parts[mask & other])
-    return int(touched.size), int(n_parts)
+def parts_of(mask: NDArray[np.bool_]) -> Parts:
+    """Return the 26-connected parts of a mask (z, y, x).
+
+    Runs are joined instead of voxels: a twentieth of the time of `scipy.ndimage.label` with 26
+    neighbours for a lesion (benchmarks/scoring.py), three times as long for noise.
+    """
+    depth, height, width = mask.shape
+    padded = np.zeros((depth, height + 1, width + 1), dtype=np.bool_)
+    padded[:, :height, :width] = mask
+    flat = padded.ravel()
+    changes = np.flatnonzero(flat[1:] != flat[:-1]) + 1
+    if flat.size and flat[0]:
+        changes = np.concatenate([[0], changes])
+    starts, stops = changes[::2], changes[1::2]
+    numbers = _join_runs(*_pair_touching_runs(starts, stops, padded.shape), starts.size)
+    voxels = np.bincount(numbers, stops - starts).astype(np.intp)
+    return Parts(starts, stops, numbers, padded.shape, voxels)
+
+
+def _pair_touching_runs(
+    starts: Numbers, stops: Numbers, padded: tuple[int, int, int]
+) -> tuple[Numbers, Numbers]:
+    """Return pairs of runs that touch: the later one of each, and the earlier."""
+    _, height, width = padded
+    later, earlier = [], []
+    for rows in (1, height - 1, height, height + 1):  # (z, y - 1), (z - 1, y + 1), (z - 1, y), ...
+        back = rows * width
+        # Half-open runs that meet end to start lie at a corner, which joins parts too (26
+        # neighbours).
+        pairs = _close_runs(starts - back, stops - back, starts, stops)
+        later.append(pairs[0])
+        earlier.append(pairs[1])
+    return np.concatenate(later), np.concatenate(earlier)
+
+
+def _close_runs(
+    starts: Numbers, stops: Numbers, other_starts: Numbers, other_stops: Numbers
+) -> tuple[Numbers, Numbers]:
+    """Return the pairs of runs of which each starts at the other's stop or before.
+
+    Runs of either kind are in order. The first of a pair counts in `starts`, the second in
+    `other_starts`.
+    """
+    first = np.searchsorted(other_stops, starts)
+    n_close = np.searchsorted(other_starts, stops, side="right") - first
+    behind = np.cumsum(n_close)
+    n_pairs = int(behind[-1]) if behind.size else 0
+    other = np.arange(n_pairs) + np.repeat(first - (behind - n_close), n_close)
+    return np.repeat(np.arange(starts.size), n_close), other
+
+
+def _join_runs(one: Numbers, other: Numbers, n_runs: int) -> Numbers:
+    """Return the part of each run, from the pairs of runs that touch.
+
+    Each round hangs every part that touches an earlier one below the earliest, until none does.
+    """
+    root = np.arange(n_runs)
+    while one.size:
+        np.minimum.at(root, np.maximum(one, other), np.minimum(one, other))
+        while not np.array_equal(above := root[root], root):
+            root = above
+        one, other = root[one], root[other]
+        apart = one != other
+        one, other = one[apart], other[apart]
+    is_first = root == np.arange(n_runs)
+    numbers: Numbers = (np.cumsum(is_first) - 1)[root]
+    return numbers

@@ -13,7 +13,6 @@ from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import KDTree
 
 # Distances to the nearest voxel where it is near: the rows of the image around each voxel.
 #
@@ -59,6 +58,8 @@ class Metric:
         matrix = np.eye(3) if matrix_mm is None else matrix_mm
         weights = np.square(matrix).sum(axis=0)
         pads = (_REACH_ROWS * np.sqrt(weights[:2].min() / weights[:2])).astype(np.intp)
+        # The nearest row that is not looked at lies pads + 1 away: whatever is nearer than that is
+        # settled.
         limit = min(*((pads + 1) ** 2 * weights[:2]), (_NO_ROW - 1) ** 2 * weights[2])
         return cls(matrix, weights, pads, float(limit))
 
@@ -93,11 +94,11 @@ def squared_by_rows(
     if not square:
         return unsettled
     reach = np.max([metric.reach for metric in square], axis=0)
-    columns, of_others = _columns(points), _columns(others)
-    asked = _within(columns, of_others.min(axis=1) - reach, of_others.max(axis=1) + reach)
+    columns, of_others = _make_columns(points), _make_columns(others)
+    asked = _is_within(columns, of_others.min(axis=1) - reach, of_others.max(axis=1) + reach)
     if not asked.any():
         return unsettled
-    rows = _rows(columns[:, asked], of_others, reach)
+    rows = _make_rows(columns[:, asked], of_others, reach)
     if rows is not None:
         for squared, metric in zip(unsettled, metrics, strict=True):
             if metric.is_at_right_angles:
@@ -117,13 +118,13 @@ class _Rows:
         """Return the squared distances that the rows in reach settle, nan for the others."""
         costs, steps = _rows_around(metric, self.width)
         weight = float(metric.weights[2])
-        return _search(self.table, self.at, costs, steps, metric.limit, weight)
+        return _search_rows(self.table, self.at, costs, steps, metric.limit, weight)
 
 
-def _rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
+def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
     """Return the table around the points, None where it is too large for them to be worth it."""
     low, high = points.min(axis=1).astype(np.intp), points.max(axis=1).astype(np.intp)
-    others = others[:, _within(others, low - reach, high + reach)]
+    others = others[:, _is_within(others, low - reach, high + reach)]
     if others.size:
         low[2] = min(low[2], others[2].min())
         high[2] = max(high[2], others[2].max())
@@ -137,12 +138,12 @@ def _rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
     return _Rows(table, width, (x * depth + z) * width + y)
 
 
-def _columns(voxels: Voxels) -> Columns:
+def _make_columns(voxels: Voxels) -> Columns:
     """Return voxels (n, 3) as three rows (3, n) of small numbers, which are quick to compare."""
     return np.ascontiguousarray(voxels.T, dtype=np.int32)
 
 
-def _within(voxels: Columns, low: Voxels, high: Voxels) -> NDArray[np.bool_]:
+def _is_within(voxels: Columns, low: Voxels, high: Voxels) -> NDArray[np.bool_]:
     """Return which of the voxels (3, n) lie in the block from `low` to `high`, both included."""
     inside = np.ones(voxels.shape[1], dtype=np.bool_)
     for along, start, stop in zip(voxels, low, high, strict=True):
@@ -173,7 +174,7 @@ def _rows_around(metric: Metric, width: int) -> tuple[Floats, Voxels]:
     return costs[order], (dz * width + dy)[order]
 
 
-def _search(
+def _search_rows(
     table: Table, at: Voxels, costs: Floats, steps: Voxels, limit: float, weight: float
 ) -> Floats:
     """Return the least of row cost plus squared way along the row, nan where above `limit`.
@@ -194,19 +195,21 @@ def _search(
     squared = np.full(at.size, np.nan)
     open_ = np.arange(at.size)
     best = np.full(at.size, np.inf)
-    done = 0
-    while done < costs.size and open_.size:
-        stop = done + max(4, min(_AT_ONCE // open_.size, done + 4))
-        ways = table.take(at + steps[done:stop, None]).astype(np.float64)
+    start = 0
+    while start < costs.size and open_.size:
+        # Few rows first and then twice as many: contours of one lesion are close, most voxels end
+        # early.
+        stop = start + max(4, min(_AT_ONCE // open_.size, start + 4))
+        ways = table.take(at + steps[start:stop, None]).astype(np.float64)
         ways *= ways
         ways *= weight
-        ways += costs[done:stop, None]
+        ways += costs[start:stop, None]
         np.minimum(best, ways.min(axis=0), out=best)
-        done = stop
-        bound = costs[done] if done < costs.size else limit
+        start = stop
+        bound = costs[start] if start < costs.size else limit
         settled = best <= bound
         squared[open_[settled]] = best[settled]
-        open_, at, best = (kept[~settled] for kept in (open_, at, best))
+        open_, at, best = (values[~settled] for values in (open_, at, best))
     return squared
 
 
@@ -238,14 +241,14 @@ def nearest_in_units(
     metrics = [Metric.of(matrix) for matrix in matrices_mm]
     if len(points) < _FEWEST:
         return tuple(_by_tree(points, others, metric.matrix) for metric in metrics)
-    found = squared_by_rows(points, others, metrics)
+    squares = squared_by_rows(points, others, metrics)
     return tuple(
-        _completed(squared, points, others, metric.matrix)
-        for squared, metric in zip(found, metrics, strict=True)
+        _complete_distances(squared, points, others, metric.matrix)
+        for squared, metric in zip(squares, metrics, strict=True)
     )
 
 
-def _completed(squared: Floats, points: Voxels, others: Voxels, matrix: Floats) -> Floats:
+def _complete_distances(squared: Floats, points: Voxels, others: Voxels, matrix: Floats) -> Floats:
     """Return the roots of `squared`; where that is nan, what the tree finds."""
     left = np.isnan(squared)
     distances: Floats = np.sqrt(squared)
@@ -257,6 +260,8 @@ def _completed(squared: Floats, points: Voxels, others: Voxels, matrix: Floats) 
 def _by_tree(points: Voxels, others: Voxels, matrix: Floats) -> Floats:
     if not len(points):
         return np.zeros(0)
+    from scipy.spatial import KDTree  # 0.2 s to import, which the list of metrics must not cost
+
     asked = matrix @ points.T
     tree: Any = KDTree(  # type: ignore[no-untyped-call, unused-ignore]
         _in_question(asked, matrix @ others.T).T,

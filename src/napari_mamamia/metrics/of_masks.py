@@ -1,8 +1,9 @@
 """The metrics by name, of two masks on one grid: the public door of this room.
 
 Each takes the reference first, the prediction second; swapping them changes nothing but lesion
-counts. A mask is an array ``(z, y, x)`` or a `Mask`. Values are those of `CaseScore` under the
-profile `clinical`, to the last bit. NormHD belongs to a profile, so it is asked of `mm.score`.
+counts and what belongs to one mask. A mask is an array ``(z, y, x)`` or a `Mask`. Values are those
+of `CaseScore` under the profile `clinical`, to the last bit. NormHD belongs to a profile, so it is
+asked of `mm.score`.
 """
 
 import numpy as np
@@ -12,8 +13,33 @@ from napari_mamamia.core.errors import ArgumentError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, mask_array, mask_in
 from napari_mamamia.metrics import diameter, lesions, overlap, surface, volume
+from napari_mamamia.metrics.compared import compare_masks
+from napari_mamamia.metrics.crop import joint_crop
 from napari_mamamia.metrics.lesions import LesionCounts
+from napari_mamamia.metrics.registry import pair_values, prediction_values, reference_values
 from napari_mamamia.metrics.surface import ContourRule, SurfaceDistances, surface_distances
+
+
+def measure(
+    reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
+) -> dict[str, float]:
+    """Return every metric of two masks by its name, such as "dsc", from one measurement of both.
+
+    The names are the columns of ``mm.score(...).cases``, the table in docs/methods/case_metrics.md.
+    Arguments and errors are those of `hausdorff95_mm`; nan where a metric is undefined.
+
+    Examples
+    --------
+    >>> a = np.array([[[True, True, False]]])
+    >>> b = np.array([[[False, True, False]]])
+    >>> found = measure(a, b, Grid.of_spacing((1, 1, 3), (2.0, 0.5, 0.75)))
+    >>> found["iou"], found["hausdorff_mm"], found["volume_reference_mm3"]
+    (0.5, 0.75, 1.5)
+    """
+    matrix_mm = _require_grid(grid, reference, prediction).matrix_mm
+    one, other = joint_crop(*_convert_pair(reference, prediction, grid))
+    values = pair_values(compare_masks(one, other, matrix_mm))
+    return values | reference_values(one, matrix_mm) | prediction_values(other, matrix_mm)
 
 
 def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
@@ -41,7 +67,7 @@ def dice(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) ->
     >>> dice(a, b) == 2 / 3
     True
     """
-    return overlap.dice(*_pair(reference, prediction, grid))
+    return overlap.dice(*_convert_pair(reference, prediction, grid))
 
 
 def iou(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
@@ -49,7 +75,7 @@ def iou(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> 
 
     Arguments and errors are those of `dice`.
     """
-    return overlap.iou(*_pair(reference, prediction, grid))
+    return overlap.iou(*_convert_pair(reference, prediction, grid))
 
 
 def hausdorff95_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None = None) -> float:
@@ -87,7 +113,7 @@ def hausdorff95_voxels(
 
     Spacing is ignored, and the image's border is no contour. Arguments and errors as `dice`.
     """
-    pair = _pair(reference, prediction, grid)
+    pair = _convert_pair(reference, prediction, grid)
     return surface.hausdorff95(surface_distances(*pair, None, ContourRule.OPEN))
 
 
@@ -130,7 +156,7 @@ def volume_mm3(mask: MaskLike, grid: Grid | None = None) -> float:
 
     `grid` may be left out for a `Mask`. Errors as `dice`.
     """
-    matrix_mm = _needed(grid, mask).matrix_mm
+    matrix_mm = _require_grid(grid, mask).matrix_mm
     return volume.volume_mm3(mask_array(mask, "the mask", grid), matrix_mm)
 
 
@@ -139,7 +165,7 @@ def longest_diameter_mm(mask: MaskLike, grid: Grid | None = None) -> float:
 
     All its parts count together. `grid` may be left out for a `Mask`. Errors as `dice`.
     """
-    matrix_mm = _needed(grid, mask).matrix_mm
+    matrix_mm = _require_grid(grid, mask).matrix_mm
     return diameter.longest_diameter_mm(mask_array(mask, "the mask", grid), matrix_mm)
 
 
@@ -158,22 +184,22 @@ def lesion_counts(
     >>> lesion_counts(reference, prediction)
     LesionCounts(found=1, missed=1, false=1)
     """
-    return lesions.lesion_counts(*_pair(reference, prediction, grid))
+    return lesions.lesion_counts(*_convert_pair(reference, prediction, grid))
 
 
 def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) -> SurfaceDistances:
-    matrix_mm = _needed(grid, reference, prediction).matrix_mm
-    return surface_distances(*_pair(reference, prediction, grid), matrix_mm)
+    matrix_mm = _require_grid(grid, reference, prediction).matrix_mm
+    return surface_distances(*_convert_pair(reference, prediction, grid), matrix_mm)
 
 
-def _pair(
+def _convert_pair(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return both masks as bool arrays, on one grid as far as anybody says which."""
     common = grid_of(grid, reference, prediction)
-    own, other_own = mask_in(reference), mask_in(prediction)
-    if own is not None and other_own is not None:
-        require_same_grid(own.grid, other_own.grid, "the reference", "the prediction")
+    reference_mask, other_own = mask_in(reference), mask_in(prediction)
+    if reference_mask is not None and other_own is not None:
+        require_same_grid(reference_mask.grid, other_own.grid, "the reference", "the prediction")
     one = mask_array(reference, "the reference", common)
     other = mask_array(prediction, "the prediction", common)
     if one.shape != other.shape:
@@ -184,7 +210,7 @@ def _pair(
     return one, other
 
 
-def _needed(grid: Grid | None, *masks: MaskLike) -> Grid:
+def _require_grid(grid: Grid | None, *masks: MaskLike) -> Grid:
     place = grid_of(grid, *masks)
     if place is None:
         raise ArgumentError(

@@ -35,13 +35,13 @@ def dice_and_iou(
     reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
 ) -> tuple[float, float]:
     """Return `dice` and `iou` of equal crops, from one count of all their voxels."""
-    shared, together = _counts(reference, prediction)
+    shared, together = _count_voxels(reference, prediction)
     if not together:
         return float("nan"), float("nan")
     return 2 * shared / together, shared / (together - shared)
 
 
-def _counts(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> tuple[int, int]:
+def _count_voxels(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> tuple[int, int]:
     """Return the number of shared voxels and the sum of both masks' voxels."""
     if reference.dtype != np.bool_ or prediction.dtype != np.bool_:
         raise TypeError(f"masks are bool, got {reference.dtype} and {prediction.dtype}")

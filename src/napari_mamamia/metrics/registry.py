@@ -1,8 +1,28 @@
-"""The list of metrics as data: for tables, the window, reports and docs/methods/case_metrics.md."""
+"""The metrics as data: an entry here is computed, written, shown and explained everywhere.
 
+Scores and tables (CSV, spreadsheets, `mm.score`), `mm.metrics.measure`, the window, the terminal,
+the report and docs/methods/case_metrics.md are made of `METRICS`. A new one is a function in this
+package, an entry here and a field of `CaseScore`.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.metrics.compared import ComparedMasks
+from napari_mamamia.metrics.diameter import longest_diameter_mm
+from napari_mamamia.metrics.surface import assd, hausdorff, hausdorff95, nsd
+from napari_mamamia.metrics.volume import volume_mm3
+
+PairMeasure: TypeAlias = Callable[[ComparedMasks], float]
+MaskMeasure: TypeAlias = Callable[[NDArray[np.bool_], NDArray[np.float64]], float]
+"""Of one mask, bool (z, y, x) or a crop that holds its foreground, and the 3x3 `matrix_mm`."""
+
+_MM3_PER_ML: Final = 1000.0
 
 
 class Better(StrEnum):
@@ -13,32 +33,92 @@ class Better(StrEnum):
     NEITHER = "neither"
 
 
+class Place(StrEnum):
+    """Where a metric is shown; it stands in every table that is written."""
+
+    CASE = "case"
+    """Page Score, for the case that is open."""
+    CASES = "cases"
+    """The tables of cases: in the terminal and at the window's bottom."""
+    REPORT = "report"
+    """The report's table of cases, on the screen."""
+    PAPER = "paper"
+    """That table as it is printed, which has room for few."""
+
+
+_ON_SCREEN: Final = frozenset({Place.CASE, Place.CASES, Place.REPORT})
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a value is shown: divided by `divisor` it is in `unit`, with so many decimals."""
+
+    unit: str
+    divisor: float
+    decimals: int
+
+
 @dataclass(frozen=True, slots=True)
 class MetricSpec:
     """One number of a `CaseScore`.
 
-    `name` is the column, `label` what the user reads (without unit), `unit` "mm", "voxels", "mm3"
-    or "" for a share of 1, `definition` one sentence or two, `oracle` the program or source that
-    our number was compared with in the tests.
+    Parameters
+    ----------
+    name
+        The column.
+    label
+        What the user reads, without unit.
+    unit
+        "mm", "voxels", "mm3", or "" for a share of 1.
+    decimals
+        Shown in that unit.
+    meaning
+        What it is in plain words, for the window.
+    formula, source, oracle
+        For docs/methods/case_metrics.md: how it is computed (R and P are the contours of the masks
+        A and B), where that comes from, what our number was compared with in the tests.
+    of_pair
+        How it is computed of two masks; nan where it is undefined.
+    of_reference, of_prediction
+        Or of one of them alone, which is known where the other is missing.
+    both_empty_by_profile
+        Whether the profile says what it is where both masks are empty.
+    places
+        Where it is shown. What the window shows, the report shows.
+    short
+        The label where room is small, "" for `label`.
+
+    A metric without any of the three functions is made by the profile.
     """
 
     name: str
     label: str
     unit: str
     better: Better
-    definition: str
+    decimals: int
+    meaning: str
+    formula: str
+    source: str
     oracle: str
+    of_pair: PairMeasure | None = None
+    of_reference: MaskMeasure | None = None
+    of_prediction: MaskMeasure | None = None
+    both_empty_by_profile: bool = False
+    places: frozenset[Place] = _ON_SCREEN
+    short: str = ""
 
+    @property
+    def heading(self) -> str:
+        """The label of a column in a table."""
+        return self.short or self.label
 
-_CLOSED: Final = (
-    "Contour: foreground voxels with a background face neighbour, where beyond the image counts "
-    "as background; distances between voxel centres in mm, by the whole 3x3 affine."
-)
-_OPEN: Final = (
-    "Contour: foreground voxels with a differing face neighbour inside the image, so the image "
-    "border is no contour; distances in voxel index units, spacing ignored."
-)
-_DIRECTED: Final = "linearly interpolated, the larger of the two directions."
+    @property
+    def in_tables(self) -> Shown:
+        """How it is shown in a table of cases: volumes in ml."""
+        if self.unit == "mm3":
+            return Shown("ml", _MM3_PER_ML, 2)
+        return Shown(self.unit, 1.0, self.decimals)
+
 
 METRICS: Final[tuple[MetricSpec, ...]] = (
     MetricSpec(
@@ -46,105 +126,168 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "Dice",
         "",
         Better.HIGHER,
-        "Twice the shared voxels over the sum of both masks' voxels.",
+        3,
+        "twice the common volume over the sum of both; 1 is best",
+        "2·|A∩B| / (|A|+|B|)",
+        "Dice, Ecology 26 (1945) 297",
         "SimpleITK LabelOverlapMeasures",
+        of_pair=lambda pair: pair.dice_and_iou[0],
+        both_empty_by_profile=True,
+        places=frozenset(Place),
     ),
     MetricSpec(
         "iou",
         "IoU",
         "",
         Better.HIGHER,
-        "Shared voxels over the voxels of either mask.",
-        "SimpleITK LabelOverlapMeasures (Jaccard)",
+        3,
+        "the common volume over that of both together; 1 is best",
+        "|A∩B| / |A∪B|",
+        "Jaccard, New Phytologist 11 (1912) 37",
+        "SimpleITK LabelOverlapMeasures",
+        of_pair=lambda pair: pair.dice_and_iou[1],
+        both_empty_by_profile=True,
+        places=frozenset(),
     ),
     MetricSpec(
         "hausdorff95_mm",
         "HD95",
         "mm",
         Better.LOWER,
-        f"95th percentile of the distances to the other contour, {_DIRECTED} {_CLOSED}",
-        "MONAI compute_hausdorff_distance, percentile 95, with spacing",
-    ),
-    MetricSpec(
-        "hausdorff95_voxels",
-        "HD95",
-        "voxels",
-        Better.LOWER,
-        f"95th percentile of the distances to the other contour, {_DIRECTED} {_OPEN}",
-        "an independent slow implementation of what the challenge's published per-case function "
-        "computes (LidiaGarrucho/MAMA-MIA, commit bfc321a4), bit for bit; SimpleITK LabelContour",
-    ),
-    MetricSpec(
-        "hausdorff_mm",
-        "HD",
-        "mm",
-        Better.LOWER,
-        f"Largest distance from either contour to the other. {_CLOSED}",
-        "MONAI compute_hausdorff_distance, with spacing; SimpleITK HausdorffDistance where the "
-        "masks are filled sets that it defines alike",
-    ),
-    MetricSpec(
-        "assd_mm",
-        "ASSD",
-        "mm",
-        Better.LOWER,
-        f"Mean distance to the other contour over all contour voxels of both masks. {_CLOSED}",
-        "MONAI compute_average_surface_distance, symmetric, with spacing",
-    ),
-    MetricSpec(
-        "nsd_1mm",
-        "NSD 1 mm",
-        "",
-        Better.HIGHER,
-        "Share of all contour voxels of both masks that lie within 1 mm of the other contour, by "
-        f"voxel count. {_CLOSED}",
-        "MONAI compute_surface_dice, threshold 1 mm, with spacing, without subvoxels",
-    ),
-    MetricSpec(
-        "nsd_2mm",
-        "NSD 2 mm",
-        "",
-        Better.HIGHER,
-        "Share of all contour voxels of both masks that lie within 2 mm of the other contour, by "
-        f"voxel count. {_CLOSED}",
-        "MONAI compute_surface_dice, threshold 2 mm, with spacing, without subvoxels",
+        1,
+        "95th percentile of the distances between the two surfaces; 0 is best",
+        "max(P95 of d(r→P), P95 of d(p→R)), closed contour; percentiles interpolated linearly",
+        "Huttenlocher et al., IEEE TPAMI 15 (1993) 850",
+        "MONAI compute_hausdorff_distance(percentile=95, spacing)",
+        of_pair=lambda pair: hausdorff95(pair.mm),
+        places=frozenset(Place),
     ),
     MetricSpec(
         "norm_hd",
         "NormHD",
         "",
         Better.LOWER,
-        "Hausdorff distance divided by 150, as the profile defines it: which distance, which unit, "
-        "clipped to 1 or not, and what empty masks count.",
-        "official-code: an independent slow implementation, bit for bit",
+        3,
+        "distance of the profile over its divisor; 0 is best",
+        "Hausdorff distance / 150 as the profile has it (which distance, unit, clipping, empty "
+        "masks: table of the profiles below)",
+        "the challenge's paper and scripts",
+        "an independent slow implementation, bit for bit on 2,400 random pairs",
+        places=frozenset({Place.CASES, Place.REPORT, Place.PAPER}),
+    ),
+    MetricSpec(
+        "hausdorff95_voxels",
+        "HD95",
+        "voxels",
+        Better.LOWER,
+        1,
+        "95th percentile of the distances between the two surfaces in steps of the image; 0 is "
+        "best",
+        "as `hausdorff95_mm` in index steps, open contour",
+        "LidiaGarrucho/MAMA-MIA, commit bfc321a4 (behaviour, no code)",
+        "an independent slow implementation, bit for bit on 2,400 random pairs; SimpleITK "
+        "LabelContour with SciPy trees",
+        of_pair=lambda pair: hausdorff95(pair.voxels),
+        places=frozenset({Place.REPORT}),
+    ),
+    MetricSpec(
+        "hausdorff_mm",
+        "HD",
+        "mm",
+        Better.LOWER,
+        1,
+        "largest distance between the two surfaces; 0 is best",
+        "max of all d(r→P) and d(p→R), closed contour",
+        "as `hausdorff95_mm`",
+        "MONAI (percentile=None); SimpleITK HausdorffDistance on shifted boxes, where filled sets "
+        "and contours agree",
+        of_pair=lambda pair: hausdorff(pair.mm),
+        places=frozenset({Place.CASE, Place.REPORT}),
+    ),
+    MetricSpec(
+        "assd_mm",
+        "ASSD",
+        "mm",
+        Better.LOWER,
+        2,
+        "mean distance between the two surfaces; 0 is best",
+        "(Σ d(r→P) + Σ d(p→R)) / (|R|+|P|): pooled, the longer contour weighs more",
+        "Heimann et al., IEEE TMI 28 (2009) 1251",
+        "MONAI compute_average_surface_distance(symmetric=True)",
+        of_pair=lambda pair: assd(pair.mm),
+        places=frozenset({Place.CASE, Place.REPORT}),
+    ),
+    MetricSpec(
+        "nsd_1mm",
+        "NSD 1 mm",
+        "",
+        Better.HIGHER,
+        3,
+        "share of both surfaces within 1 mm of the other; 1 is best",
+        "share of the voxels of R and P with d ≤ 1 mm; voxels are counted, areas are not weighed",
+        "after Nikolov et al., J Med Internet Res 23 (2021) e26151",
+        "MONAI compute_surface_dice without subvoxels",
+        of_pair=lambda pair: nsd(pair.mm, 1.0),
+    ),
+    MetricSpec(
+        "nsd_2mm",
+        "NSD 2 mm",
+        "",
+        Better.HIGHER,
+        3,
+        "share of both surfaces within 2 mm of the other; 1 is best",
+        "as `nsd_1mm`, with d ≤ 2 mm",
+        "as `nsd_1mm`",
+        "MONAI compute_surface_dice without subvoxels",
+        of_pair=lambda pair: nsd(pair.mm, 2.0),
+        places=frozenset({Place.REPORT}),
     ),
     MetricSpec(
         "volume_reference_mm3",
         "Volume of the reference",
         "mm3",
         Better.NEITHER,
-        "Foreground voxels times |det| of the affine's 3x3 part.",
-        "PyRadiomics VoxelVolume",
+        0,
+        "volume of the reference mask",
+        "voxels · |det(affine 3×3)|",
+        "geometry",
+        "PyRadiomics VoxelVolume (132.4258 mm³ for its breast1 mask of 143 voxels)",
+        of_reference=volume_mm3,
+        places=frozenset({Place.CASES, Place.REPORT, Place.PAPER}),
+        short="reference",
     ),
     MetricSpec(
         "volume_prediction_mm3",
         "Volume of the prediction",
         "mm3",
         Better.NEITHER,
-        "Foreground voxels times |det| of the affine's 3x3 part.",
-        "PyRadiomics VoxelVolume",
+        0,
+        "volume of the prediction",
+        "as `volume_reference_mm3`",
+        "geometry",
+        "as `volume_reference_mm3`",
+        of_prediction=volume_mm3,
+        places=frozenset({Place.CASES, Place.REPORT, Place.PAPER}),
+        short="prediction",
     ),
     MetricSpec(
         "diameter_reference_mm",
         "Longest diameter of the reference",
         "mm",
         Better.NEITHER,
-        "Largest distance between the centres of two foreground voxels, by the whole 3x3 affine: "
-        "the largest Feret diameter of the 3-D convex hull; all parts of the mask count together.",
-        "SimpleITK LabelShapeStatistics, Feret diameter; a plain loop over all pairs",
+        1,
+        "largest distance between two voxels of the reference mask",
+        "largest distance between the centres of two foreground voxels of the reference, by the "
+        "whole affine (largest Feret diameter of the 3-D hull); all parts count together; 0 for "
+        "one voxel",
+        "Beare and Lehmann, The Insight Journal 2006 (ITK LabelShapeStatistics)",
+        "SimpleITK Feret diameter (1e-9), all pairs (1e-12)",
+        of_reference=longest_diameter_mm,
+        places=frozenset({Place.REPORT}),
+        short="longest diameter",
     ),
 )
-"""In the order of `CaseScore`'s columns."""
+"""In the order in which they are shown; files have that of `CaseScore`'s fields."""
 
 
 def metric(name: str) -> MetricSpec:
@@ -163,5 +306,25 @@ def metric(name: str) -> MetricSpec:
     for spec in METRICS:
         if spec.name == name:
             return spec
-    known = ", ".join(spec.name for spec in METRICS)
-    raise ValueError(f"there is no metric named {name!r}; the metrics are {known}")
+    names = ", ".join(spec.name for spec in METRICS)
+    raise ValueError(f"there is no metric named {name!r}; the metrics are {names}")
+
+
+def metrics_at(place: Place) -> tuple[MetricSpec, ...]:
+    """Return the metrics that are shown at a place, in order."""
+    return tuple(spec for spec in METRICS if place in spec.places)
+
+
+def pair_values(pair: ComparedMasks) -> dict[str, float]:
+    """Return every metric of two masks by its name; nan where it is undefined."""
+    return {spec.name: spec.of_pair(pair) for spec in METRICS if spec.of_pair}
+
+
+def reference_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
+    """Return every metric of the reference alone by its name."""
+    return {s.name: s.of_reference(mask, matrix_mm) for s in METRICS if s.of_reference}
+
+
+def prediction_values(mask: NDArray[np.bool_], matrix_mm: NDArray[np.float64]) -> dict[str, float]:
+    """Return every metric of the prediction alone by its name."""
+    return {s.name: s.of_prediction(mask, matrix_mm) for s in METRICS if s.of_prediction}

@@ -75,6 +75,8 @@ def contour(values: NDArray[Any], rule: ContourRule) -> NDArray[np.bool_]:
         _repeat_faces(padded)
     flat = padded.ravel()
     edge = np.zeros(flat.shape, dtype=np.bool_)
+    # A step over a row's end meets the next row's start: both are padding there, which is cut off
+    # below.
     for step in (padded.shape[1] * padded.shape[2], padded.shape[2], 1):
         differs = flat[step:] != flat[:-step]
         edge[step:] |= differs
@@ -123,14 +125,15 @@ def contour_pair(
     Both have one shape (z, y, x), and an edge that foreground touches is an edge of the image
     (`joint_crop` cuts such a block).
     """
+    # With a voxel of margin a mask touches an edge of its block only where the image itself ends.
     own_r, own_p = (Box.around(a).grown((1, 1, 1), a.shape) for a in (reference, prediction))
     values_r, values_p = reference[own_r.slices], prediction[own_p.slices]
     edge_r, edge_p = contour(values_r, rule), contour(values_p, rule)
     return ContourPair(
-        _places(edge_r, own_r),
-        _places(edge_p, own_p),
-        _apart(edge_r, own_r, edge_p, own_p),
-        _apart(edge_p, own_p, edge_r, own_r),
+        _list_places(edge_r, own_r),
+        _list_places(edge_p, own_p),
+        _find_apart(edge_r, own_r, edge_p, own_p),
+        _find_apart(edge_p, own_p, edge_r, own_r),
         _is_plain(values_r) and _is_plain(values_p),
     )
 
@@ -142,10 +145,10 @@ def distances_between(
 
     Each of `matrices_mm` is a `matrix_mm` of `surface_distances`, None for voxels.
     """
-    there = _distances(
+    there = _measure_distances(
         contours.reference, contours.reference_apart, contours.prediction, matrices_mm
     )
-    back = _distances(
+    back = _measure_distances(
         contours.prediction, contours.prediction_apart, contours.reference, matrices_mm
     )
     return tuple(SurfaceDistances(*both) for both in zip(there, back, strict=True))
@@ -197,6 +200,7 @@ def nsd(distances: SurfaceDistances, tolerance: float) -> float:
     ValueError
         If `tolerance` is negative or nan.
     """
+    # Not `tolerance < 0`, which lets nan pass.
     if not tolerance >= 0:
         raise ValueError(f"a tolerance must be at least 0, got {tolerance}")
     if not distances.is_defined:
@@ -224,36 +228,38 @@ def _is_plain(values: NDArray[Any]) -> bool:
     return bool(((values == 0) | (values == values.max())).all())
 
 
-def _places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
+def _list_places(edge: NDArray[np.bool_], box: Box) -> NDArray[np.intp]:
     """Return the voxel indices (n, 3) of a contour that was found in `box`."""
     along = np.unravel_index(np.flatnonzero(edge), edge.shape)
-    return np.stack([own + start for own, start in zip(along, box.start, strict=True)], axis=1)
+    return np.stack(
+        [indices + start for indices, start in zip(along, box.start, strict=True)], axis=1
+    )
 
 
-def _apart(
+def _find_apart(
     edge: NDArray[np.bool_], box: Box, other: NDArray[np.bool_], other_box: Box
 ) -> NDArray[np.bool_]:
     """Return, for each contour voxel in `box`, whether it is none of the other contour's."""
     start = np.maximum(box.start, other_box.start)
     stop = np.maximum(np.minimum(box.stop, other_box.stop), start)
     here, there = (
-        tuple(slice(a - o, b - o) for a, b, o in zip(start, stop, own.start, strict=True))
-        for own in (box, other_box)
+        tuple(slice(a - o, b - o) for a, b, o in zip(start, stop, frame.start, strict=True))
+        for frame in (box, other_box)
     )
     apart = np.ones(edge.shape, dtype=np.bool_)
     apart[here] = ~other[there]
     return apart[edge]
 
 
-def _distances(
+def _measure_distances(
     places: NDArray[np.intp],
     apart: NDArray[np.bool_],
     others: NDArray[np.intp],
     matrices_mm: Sequence[NDArray[np.float64] | None],
 ) -> list[NDArray[np.float64]]:
     """Return the distance of each place to the nearest of `others`; 0 where not `apart`."""
-    found = []
-    for own in nearest_in_units(places[apart], others, matrices_mm):
-        found.append(np.zeros(len(places)))
-        found[-1][apart] = own
-    return found
+    distances = []
+    for nearest in nearest_in_units(places[apart], others, matrices_mm):
+        distances.append(np.zeros(len(places)))
+        distances[-1][apart] = nearest
+    return distances

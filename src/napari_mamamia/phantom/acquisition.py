@@ -33,7 +33,7 @@ def field_of_view(spec: PhantomSpec, body: Body) -> Grid:
         step = spec.spacing_mm[2 - axis_xyz]
         matrix[world, axis_xyz] = step if letter in _POSITIVE else -step
         extent_mm[world] = step * spec.shape[2 - axis_xyz]
-    centre = spec.field_centre_mm or _framed(spec, body, extent_mm)
+    centre = spec.field_centre_mm or _find_frame_centre(spec, body, extent_mm)
     middle_xyz = (np.array(spec.shape[::-1]) - 1) / 2
     affine = np.eye(4)
     affine[:3, :3] = matrix
@@ -41,7 +41,9 @@ def field_of_view(spec: PhantomSpec, body: Body) -> Grid:
     return Grid(spec.shape, affine.astype(np.float32).astype(np.float64))
 
 
-def _framed(spec: PhantomSpec, body: Body, extent_mm: list[float]) -> tuple[float, float, float]:
+def _find_frame_centre(
+    spec: PhantomSpec, body: Body, extent_mm: list[float]
+) -> tuple[float, float, float]:
     front = max(breast.nipple_mm[1] for breast in body.breasts) + _BEFORE_NIPPLE_MM
     across = 0.0
     if extent_mm[0] < _ONE_BREAST_MM:

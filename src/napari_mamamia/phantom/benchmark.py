@@ -51,24 +51,25 @@ def benchmark_phantom(
         drawn = render_scene(coarse, anatomy, curves, coarse_grid)
     scene = Scene(
         np.empty((phases, *shape), np.int16),
-        _repeated(drawn.tissue, shape),
-        _repeated(drawn.lesions, shape),
-        _repeated(drawn.breast, shape),
+        _repeat_voxels(drawn.tissue, shape),
+        _repeat_voxels(drawn.lesions, shape),
+        _repeat_voxels(drawn.breast, shape),
         drawn.sigma,
     )
     _fill_with_noise(scene, drawn.signal, seed)
-    return phantom_of(spec, _refined(coarse_grid, shape), curves, scene)
+    return phantom_of(spec, _refine_grid(coarse_grid, shape), curves, scene)
 
 
-def _refined(coarse: Grid, shape: tuple[int, int, int]) -> Grid:
+def _refine_grid(coarse: Grid, shape: tuple[int, int, int]) -> Grid:
     """Return the grid of the repeated voxels: they divide the coarse ones exactly."""
     affine = coarse.affine.copy()
     affine[:3, :3] /= _REPEAT
+    # The first fine voxel lies beside the centre of the coarse one that it is a part of.
     affine[:3, 3] -= affine[:3, :3].sum(axis=1) * (_REPEAT - 1) / 2
     return Grid(shape, affine.astype(np.float32).astype(np.float64))
 
 
-def _repeated(array: NDArray[Any], shape: tuple[int, int, int]) -> NDArray[Any]:
+def _repeat_voxels(array: NDArray[Any], shape: tuple[int, int, int]) -> NDArray[Any]:
     for axis in range(3):
         array = np.repeat(array, _REPEAT, axis=axis)
     z, y, x = shape

@@ -55,7 +55,7 @@ _T4: Final = (0.0, 110.0, 235.0, 360.0)
 _T6: Final = (0.0, 95.0, 180.0, 265.0, 350.0, 435.0)
 
 
-def _shaky(reach_mm: float, phases: int) -> tuple[tuple[float, float, float], ...]:
+def _plan_movement(reach_mm: float, phases: int) -> tuple[tuple[float, float, float], ...]:
     """Return a patient who moves after phase 0 and again, the other way, after phase 1."""
     before = (-0.3 * reach_mm, -0.5 * reach_mm, 0.2 * reach_mm)
     after = (0.6 * reach_mm, 1.0 * reach_mm, -0.4 * reach_mm)
@@ -111,7 +111,7 @@ _MIX: Final = (
             breast_density="d",
             background_enhancement_percent=55.0,
             contrast_to_noise=4.0,
-            motion_mm=_shaky(1.5, 6),
+            motion_mm=_plan_movement(1.5, 6),
         ),
         Patient(35, _PRE, "triple_negative", True, "CENTRE_A", "SIEMENS"),
     ),
@@ -176,7 +176,7 @@ _MIX: Final = (
             background_enhancement_percent=35.0,
             fat_suppressed=False,
             contrast_to_noise=3.0,
-            motion_mm=_shaky(2.5, 4),
+            motion_mm=_plan_movement(2.5, 4),
         ),
         Patient(41, _PRE, "luminal_a", False, "CENTRE_C", "Philips"),
     ),
@@ -213,13 +213,14 @@ def plan_case(index: int, seed: int, attempt: int = 0) -> PlannedCase:
     planned = _MIX[index % len(_MIX)]
     rng = stream(seed, Part.CASE, index)
     if index >= len(_MIX):
-        planned = _varied(planned, rng)
+        planned = _vary_case(planned, rng)
+    # Far from the numbers of the streams above, which are those of the cases.
     own_seed = int(stream(seed, Part.CASE, 1_000_000 * (attempt + 1) + index).integers(2**31))
     spec = replace(planned.spec, case_id=f"PHANTOM_{index + 1:03d}", seed=own_seed)
     return replace(planned, spec=spec)
 
 
-def _varied(planned: PlannedCase, rng: np.random.Generator) -> PlannedCase:
+def _vary_case(planned: PlannedCase, rng: np.random.Generator) -> PlannedCase:
     """Return a relative of a recipe: sizes by up to 25 %, CNR by 15 %, age by 3 years."""
     scale, noise = float(rng.uniform(0.75, 1.25)), float(rng.uniform(0.85, 1.15))
     tumours = tuple(

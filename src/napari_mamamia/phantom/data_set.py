@@ -91,9 +91,9 @@ def plan_one_breast(index: int, seed: int, attempt: int = 0) -> PlannedCase:
 
     `attempt` gives another patient where the tumour of one does not fit or lies out of view.
     """
-    own = stream(seed, Part.CASE, 2_000_000 + 1_000_000 * attempt + index)
+    rng = stream(seed, Part.CASE, 2_000_000 + 1_000_000 * attempt + index)
     name = f"ONE_BREAST_{index + 1:03d}"
-    spec = replace(_MIX[index % len(_MIX)], case_id=name, seed=int(own.integers(2**31)))
+    spec = replace(_MIX[index % len(_MIX)], case_id=name, seed=int(rng.integers(2**31)))
     return PlannedCase(spec, _PATIENT)
 
 
@@ -123,10 +123,10 @@ def degraded_mask(phantom: Phantom) -> Mask:
     array[part] = distance_to_mask(primary[part], grid.spacing_mm) < error_mm
     if rng.random() < 0.5:
         _add_false_region(array, phantom, rng)
-    made = Provenance(
+    provenance = Provenance(
         phantom.case.case_id, Maker.MODEL, "automatic", note="degraded truth, made with the phantom"
     )
-    return Mask(grid, array, made)
+    return Mask(grid, array, provenance)
 
 
 def _add_false_region(array: NDArray[np.bool_], phantom: Phantom, rng: np.random.Generator) -> None:
@@ -218,9 +218,9 @@ def write_data_set(
         for index in range(n_cases):
             start = index * _STEPS_PER_CASE
             plan = partial(mix.plan, index, seed)
-            phantom, patient = _make(plan, shape, start, total)
+            phantom, patient = _make_case(plan, shape, start, total)
             _write_case(building, index, phantom, patient, start + _DRAWING, total)
-            records.append(_record(phantom, patient))
+            records.append(_make_record(phantom, patient))
         report_progress(total, total, "Writing the clinical table")
         write_clinical(Cohort(tuple(records)), building / "clinical_and_imaging_info.xlsx")
         _write_splits(building / "train_test_splits.csv", [record.case_id for record in records])
@@ -239,7 +239,7 @@ def _put_in_place(building: Path, root: Path) -> None:
         ) from error
 
 
-def _make(
+def _make_case(
     plan: Callable[[int], PlannedCase], shape: tuple[int, int, int] | None, start: int, total: int
 ) -> tuple[Phantom, Patient]:
     """Make one case; where the tumours do not fit into one patient's breast, try the next."""
@@ -280,8 +280,8 @@ def _write_case(
         report_progress(start + phase.index * step, total, text)
         name = f"{case.case_id}_{phase.index:04d}.nii.gz"
         path = root / "images" / case.case_id / name
-        done = start + phase.index * step
-        with part(done, done, total), saying(text):
+        phase_start = start + phase.index * step
+        with part(phase_start, phase_start, total), saying(text):
             write_volume_job(case.signal[phase.index], case.grid, path)
     report_progress(start + len(case.phases) * step, total, text)
     masks = root / "segmentations"
@@ -292,7 +292,7 @@ def _write_case(
     write_json(_patient_info(phantom, patient), info)
 
 
-def _record(phantom: Phantom, patient: Patient) -> CaseRecord:
+def _make_record(phantom: Phantom, patient: Patient) -> CaseRecord:
     """Return the case's row of the clinical table."""
     record, subtype = phantom.record, patient.tumour_subtype
     her2 = subtype.startswith("her2")
@@ -302,8 +302,8 @@ def _record(phantom: Phantom, patient: Patient) -> CaseRecord:
         "hr": int(hormonal),
         "her2": int(her2),
         "has_implant": 0,
-        "view": _view(phantom),
-        "bilateral_mri": int(_bilateral(phantom)),
+        "view": _find_view(phantom),
+        "bilateral_mri": int(_is_bilateral(phantom)),
         "site": patient.site,
         "manufacturer": patient.manufacturer,
         "scanner_model": "procedural phantom",
@@ -320,11 +320,11 @@ def _record(phantom: Phantom, patient: Patient) -> CaseRecord:
     )
 
 
-def _view(phantom: Phantom) -> str:
+def _find_view(phantom: Phantom) -> str:
     return phantom.case.grid.acquisition_plane
 
 
-def _bilateral(phantom: Phantom) -> bool:
+def _is_bilateral(phantom: Phantom) -> bool:
     """Whether both breasts are in the field of view."""
     x_mm = phantom.case.grid.to_world_mm(np.argwhere(phantom.breast))[:, 0]
     return bool(x_mm.min() < 0 < x_mm.max()) and phantom.spec.breasts == "both"
@@ -347,7 +347,7 @@ def _patient_info(phantom: Phantom, patient: Patient) -> dict[str, Any]:
             "breast_coordinates": coordinates,
         },
         "imaging_data": {
-            "bilateral": _bilateral(phantom),
+            "bilateral": _is_bilateral(phantom),
             "dataset": "PHANTOM",
             "site": patient.site,
             "scanner_manufacturer": patient.manufacturer,
@@ -365,9 +365,9 @@ def _primary_breast(phantom: Phantom) -> Box:
     grid = phantom.case.grid
     inside = np.argwhere(phantom.breast | (phantom.lesions == 1))
     right = grid.to_world_mm(inside)[:, 0] > 0
-    wanted = phantom.spec.tumours[0].side == "right"
+    is_right = phantom.spec.tumours[0].side == "right"
     of_side = np.zeros(grid.shape, np.bool_)
-    of_side[tuple(inside[right == wanted].T)] = True
+    of_side[tuple(inside[right == is_right].T)] = True
     return Box.around(of_side)
 
 

@@ -82,12 +82,13 @@ def early_phase(times_s: Sequence[float]) -> int:
     return 1 + gaps.index(min(gaps))
 
 
-def _uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
+def _compute_uptake(scan: Scan, kep_per_min: float) -> tuple[Curve, Curve]:
     """Return plasma contrast in mM, and its exponentially weighted past in mM min, per phase."""
     minutes = np.arange(0.0, scan.times_s[-1] + 2 * _STEP_S, _STEP_S) / 60
     plasma = arterial_blood_mm(minutes - scan.bolus_arrival_s / 60) / (1 - HAEMATOCRIT)
     taken = np.empty(len(scan.times_s))
     for phase, time_s in enumerate(scan.times_s):
+        # Rounding must not lose the sample at the phase's own time.
         past = minutes <= time_s / 60 + 1e-9
         weight = np.exp(-kep_per_min * (time_s / 60 - minutes[past]))
         taken[phase] = np.sum(plasma[past] * weight) * _STEP_S / 60
@@ -115,13 +116,13 @@ def curve_of(tissue: Tissue, scan: Scan, kinetics: Kinetics | None = None) -> Cu
     signal.
     """
     if tissue in (Tissue.VESSEL, Tissue.HEART_BLOOD):
-        plasma, _ = _uptake(scan, 0.0)
+        plasma, _ = _compute_uptake(scan, 0.0)
         return tissue_signal(plasma * (1 - HAEMATOCRIT), tissue, scan.field_strength_t)
-    found = KINETICS.get(tissue) if kinetics is None else kinetics
-    if found is None:
+    tissue_kinetics = KINETICS.get(tissue) if kinetics is None else kinetics
+    if tissue_kinetics is None:
         return tissue_signal(np.zeros(len(scan.times_s)), tissue, scan.field_strength_t)
-    plasma, taken = _uptake(scan, found.kep_per_min)
-    contrast = found.plasma_fraction * plasma + found.ktrans_per_min * taken
+    plasma, taken = _compute_uptake(scan, tissue_kinetics.kep_per_min)
+    contrast = tissue_kinetics.plasma_fraction * plasma + tissue_kinetics.ktrans_per_min * taken
     return tissue_signal(contrast, tissue, scan.field_strength_t)
 
 
@@ -144,13 +145,14 @@ def fit_kinetics(
         return fit_height(tissue, scan, early_percent, _KEP_WITHOUT_LATE_PHASE[curve])
     low, high = _KEP_RANGE
     for _ in range(30):
+        # The middle of the logarithms, as the range spans more than two powers of ten.
         kep = sqrt(low * high)
         kinetics, signal = fit_height(tissue, scan, early_percent, kep)
         if _delayed_percent(signal, early) > late_percent:
             low = kep
         else:
             high = kep
-    if not _is(curve, _delayed_percent(signal, early)):
+    if not _is_curve_type(curve, _delayed_percent(signal, early)):
         raise CaseError(
             f"a {curve} curve needs other times: with phases at {scan.times_s} s the signal of the "
             f"tumour changes by {_delayed_percent(signal, early):.1f} % from phase {early} to the "
@@ -163,7 +165,7 @@ def fit_height(
     tissue: Tissue, scan: Scan, early_percent: float, kep_per_min: float
 ) -> tuple[Kinetics, Curve]:
     """Return kinetics of a given `kep_per_min` that enhance by `early_percent`, and their curve."""
-    _, taken = _uptake(scan, kep_per_min)
+    _, taken = _compute_uptake(scan, kep_per_min)
     early = early_phase(scan.times_s)
     low, high = 0.0, 20.0
     for _ in range(40):
@@ -181,7 +183,7 @@ def _delayed_percent(signal: Curve, early: int) -> float:
     return float(100 * (signal[-1] - signal[early]) / signal[early])
 
 
-def _is(curve: CurveType, delayed_percent: float) -> bool:
+def _is_curve_type(curve: CurveType, delayed_percent: float) -> bool:
     if curve == CurveType.PLATEAU:
         return abs(delayed_percent) <= 10
     return delayed_percent > 10 if curve == CurveType.PERSISTENT else delayed_percent < -10

@@ -77,16 +77,19 @@ def one_lesion(
     depth = _depth_mm(rng, shape, spacing_mm, radius_mm)
     truth = depth > 0
     share = np.clip(depth / np.float32(_EDGE_MM) + np.float32(0.5), 0, 1)
+    # The surroundings enhance too: the CNR is that of the difference.
     full = np.float32(cnr * _NOISE / (1 - _BACKGROUND_ENHANCEMENT))
-    lesion = full * (1 + np.float32(_UNEVEN) * _field(rng, shape, spacing_mm, 3.0))
+    lesion = full * (1 + np.float32(_UNEVEN) * _make_random_field(rng, shape, spacing_mm, 3.0))
     if kind is LesionKind.RIM:
         lesion *= np.where(depth > _RIM_MM, np.float32(_CORE), np.float32(1))
-    before = _TISSUE + np.float32(_TEXTURE * _NOISE) * _field(rng, shape, spacing_mm, 3.0)
+    before = _TISSUE + np.float32(_TEXTURE * _NOISE) * _make_random_field(
+        rng, shape, spacing_mm, 3.0
+    )
     if bright_fat:
-        fat = _field(rng, shape, spacing_mm, 5.0) > 0.8
+        fat = _make_random_field(rng, shape, spacing_mm, 5.0) > 0.8
         before += np.float32(cnr * _NOISE) * fat * (1 - share)
     rise = share * lesion + (1 - share) * full * np.float32(_BACKGROUND_ENHANCEMENT)
-    bias = _field(rng, shape, spacing_mm, 20.0)
+    bias = _make_random_field(rng, shape, spacing_mm, 20.0)
     factor = 1 + bias_percent / 100 * bias / np.abs(bias).max()
     late = 1 - np.float32(_WASHOUT) * share
     phases = np.stack([before, before + rise, before + rise * late]) * factor
@@ -110,7 +113,7 @@ def coarse_outline(
     inside = distance_transform_edt(truth_plane, sampling=spacing_mm)
     outside = distance_transform_edt(~truth_plane, sampling=spacing_mm)
     rng = np.random.default_rng(seed)
-    error = error_mm * _field(rng, truth_plane.shape, spacing_mm, 4.0)
+    error = error_mm * _make_random_field(rng, truth_plane.shape, spacing_mm, 4.0)
     parts, _ = label(inside - outside + error > 0)
     sizes = np.bincount(parts.ravel())
     sizes[0] = 0
@@ -130,12 +133,12 @@ def _depth_mm(
         for n, m, s, r in zip(shape, middle, spacing_mm, radii, strict=True)
     )
     distance = np.sqrt(z[:, np.newaxis, np.newaxis] ** 2 + y[:, np.newaxis] ** 2 + x**2)
-    wave = 0.07 * _field(rng, shape, spacing_mm, 5.0)
+    wave = 0.07 * _make_random_field(rng, shape, spacing_mm, 5.0)
     depth: NDArray[np.float32] = (1 + wave - distance) * np.float32(radius_mm)
     return depth
 
 
-def _field(
+def _make_random_field(
     rng: np.random.Generator,
     shape: tuple[int, ...],
     spacing_mm: tuple[float, ...],

@@ -51,7 +51,7 @@ class PerfusionPhantom:
 
     def flip_volume(self, flip_degrees: float) -> NDArray[np.int16]:
         """Return the volume before contrast at another flip angle, without noise."""
-        return np.round(_signal(1 / self.t1_s, flip_degrees)).astype(np.int16)
+        return np.round(_compute_signal(1 / self.t1_s, flip_degrees)).astype(np.int16)
 
 
 def perfusion_phantom(
@@ -69,10 +69,12 @@ def perfusion_phantom(
     `noise` is the standard deviation of Gaussian noise as a share of the gland's signal. TR, flip
     angle and relaxivity are this module's; the artery is Parker's.
     """
-    kinds = _anatomy(shape)
+    kinds = _build_anatomy(shape)
     times = spacing_s * np.arange(n_phases, dtype=np.float64)
     parameters = np.array(list(_TISSUES.values()))
-    curves = np.stack([_curve(times, arrival_s, *own) for own in _TISSUES.values()], axis=1)
+    curves = np.stack(
+        [_compute_curve(times, arrival_s, *tissue) for tissue in _TISSUES.values()], axis=1
+    )
     signal = curves[:, kinds]
     rng = np.random.default_rng(seed)
     signal += noise * curves[0, 0] * rng.standard_normal(signal.shape)
@@ -92,7 +94,7 @@ def perfusion_phantom(
     )
 
 
-def _anatomy(shape: tuple[int, int, int]) -> NDArray[np.intp]:
+def _build_anatomy(shape: tuple[int, int, int]) -> NDArray[np.intp]:
     names = list(_TISSUES)
     z, y, x = np.indices(shape)
     middle = (shape[0] / 2, shape[1] / 2, shape[2] / 3)
@@ -105,7 +107,7 @@ def _anatomy(shape: tuple[int, int, int]) -> NDArray[np.intp]:
     return kinds
 
 
-def _curve(
+def _compute_curve(
     times_s: NDArray[np.float64],
     arrival_s: float,
     ktrans_per_min: float,
@@ -122,10 +124,10 @@ def _curve(
     since = (np.asarray(times_s) - arrival_s) / 60
     now = arterial_blood_mm(np.maximum(since, 0.0)) / (1 - HAEMATOCRIT)
     contrast = ktrans_per_min * np.interp(since, minutes, taken, left=0.0) + vp * now
-    return _signal(1 / t1_s + RELAXIVITY * np.where(since > 0, contrast, 0.0), FLIP_DEGREES)
+    return _compute_signal(1 / t1_s + RELAXIVITY * np.where(since > 0, contrast, 0.0), FLIP_DEGREES)
 
 
-def _signal(rate: NDArray[np.floating], flip_degrees: float) -> NDArray[np.float64]:
+def _compute_signal(rate: NDArray[np.floating], flip_degrees: float) -> NDArray[np.float64]:
     decay = np.exp(-REPETITION_S * np.asarray(rate, np.float64))
     angle = radians(flip_degrees)
     share: NDArray[np.float64] = np.sin(angle) * (1 - decay) / (1 - np.cos(angle) * decay)

@@ -85,6 +85,7 @@ def make_phantom_job(spec: PhantomSpec) -> Phantom:
     """
     report_progress(0, 1, f"Drawing {spec.case_id}")
     curves = draw_curves(spec)
+    # Asks once more whether the work is to stop: the curves take a while.
     report_progress(0, 1, f"Drawing {spec.case_id}")
     anatomy = draw_anatomy(spec)
     grid = field_of_view(spec, anatomy.body)
@@ -98,38 +99,38 @@ def phantom_of(spec: PhantomSpec, grid: Grid, curves: Curves, scene: Scene) -> P
     for array in (scene.tissue, scene.lesions, scene.breast):
         array.setflags(write=False)
     return Phantom(
-        case=_case(spec, grid, scene.signal),
-        reference=Mask(grid, scene.lesions > 0, _provenance(spec)),
+        case=_make_case(spec, grid, scene.signal),
+        reference=Mask(grid, scene.lesions > 0, _make_provenance(spec)),
         tissue=scene.tissue,
         lesions=scene.lesions,
         breast=scene.breast,
-        curves=_enhancements(curves),
-        record=_record(spec),
+        curves=_list_enhancements(curves),
+        record=_make_record(spec),
         sigma=scene.sigma,
         spec=spec,
     )
 
 
-def _case(spec: PhantomSpec, grid: Grid, signal: NDArray[Any]) -> Case:
+def _make_case(spec: PhantomSpec, grid: Grid, signal: NDArray[Any]) -> Case:
     phases = tuple(Phase(index, time_s) for index, time_s in enumerate(spec.times_s))
     return Case(spec.case_id, grid, signal, phases)
 
 
-def _enhancements(curves: Curves) -> tuple[TissueCurve, ...]:
+def _list_enhancements(curves: Curves) -> tuple[TissueCurve, ...]:
     rows = []
     for tissue, signal in curves.tissues.items():
         if tissue not in (Tissue.AIR, Tissue.TUMOUR):
-            rows.append(TissueCurve(tissue, _percent(signal)))
+            rows.append(TissueCurve(tissue, _compute_percent(signal)))
     for number, signal in enumerate(curves.tumours, start=1):
-        rows.append(TissueCurve(Tissue.TUMOUR, _percent(signal), number))
+        rows.append(TissueCurve(Tissue.TUMOUR, _compute_percent(signal), number))
     return tuple(rows)
 
 
-def _percent(signal: NDArray[np.float32]) -> tuple[float, ...]:
+def _compute_percent(signal: NDArray[np.float32]) -> tuple[float, ...]:
     return tuple(100 * (float(value) / float(signal[0]) - 1) for value in signal)
 
 
-def _provenance(spec: PhantomSpec) -> Provenance:
+def _make_provenance(spec: PhantomSpec) -> Provenance:
     return Provenance(
         spec.case_id,
         Maker.PHANTOM,
@@ -139,7 +140,7 @@ def _provenance(spec: PhantomSpec) -> Provenance:
     )
 
 
-def _record(spec: PhantomSpec) -> CaseRecord:
+def _make_record(spec: PhantomSpec) -> CaseRecord:
     """Return the technical columns under the names of the MAMA-MIA clinical table."""
     z, y, x = spec.shape
     sides = {tumour.side for tumour in spec.tumours}

@@ -126,21 +126,21 @@ def render_block(anatomy: Anatomy, curves: Curves, spec: PhantomSpec, points: Po
     voxel_mm = float(np.prod(spec.spacing_mm) ** (1 / 3))
     signal = np.empty((spec.n_phases, *points.shape), np.float32)
     truth = None
-    for shift_mm, phases in _groups(spec).items():
+    for shift_mm, phases in _group_phases(spec).items():
         moved = points.moved(shift_mm)
         fat_left = anatomy.suppression.fat_left(moved)
         canvas = Canvas.blank(moved, phases, curves.tissues, fat_left, voxel_mm)
         depths = _paint_all(canvas, anatomy, curves)
         signal[list(phases)] = canvas.signal
         if 1 in phases:
-            lesions = _lesions(anatomy, moved)
-            truth = Block(signal, canvas.tissue, _breasts(anatomy, moved, depths), lesions)
+            lesions = _label_lesions(anatomy, moved)
+            truth = Block(signal, canvas.tissue, _mask_breasts(anatomy, moved, depths), lesions)
     if truth is None:
         raise CaseError(f"{spec.case_id}: phase 1 is missing: it carries the truth")
     return truth
 
 
-def _groups(spec: PhantomSpec) -> dict[tuple[float, float, float], tuple[int, ...]]:
+def _group_phases(spec: PhantomSpec) -> dict[tuple[float, float, float], tuple[int, ...]]:
     """Return the phases that share one place of the anatomy."""
     groups: dict[tuple[float, float, float], tuple[int, ...]] = {}
     for phase in range(spec.n_phases):
@@ -193,6 +193,8 @@ def _paint_tube(canvas: Canvas, tube: Tube) -> None:
         if window is None:
             continue
         distance, radius_mm = piece.distance(canvas.points.block(window))
+        # A vessel thinner than a voxel fills but a part of it, which the distance alone does not
+        # tell.
         thin = min(1.0, 2 * radius_mm / canvas.voxel_mm)
         share = np.float32(thin) * filled(distance, canvas.voxel_mm)
         canvas.paint(Tissue.VESSEL, share, window)
@@ -218,7 +220,7 @@ def _paint_tumour(canvas: Canvas, tumour: Tumour, curve: NDArray[np.float32]) ->
         canvas.paint(Tissue.TUMOUR_CORE, core, window)
 
 
-def _lesions(anatomy: Anatomy, points: Points) -> NDArray[np.uint8]:
+def _label_lesions(anatomy: Anatomy, points: Points) -> NDArray[np.uint8]:
     lesions = np.zeros(points.shape, np.uint8)
     for number, tumour in enumerate(anatomy.tumours, start=1):
         window = points.window(tumour.bounds_mm)
@@ -227,7 +229,7 @@ def _lesions(anatomy: Anatomy, points: Points) -> NDArray[np.uint8]:
     return lesions
 
 
-def _breasts(anatomy: Anatomy, points: Points, depths: Depths) -> NDArray[np.bool_]:
+def _mask_breasts(anatomy: Anatomy, points: Points, depths: Depths) -> NDArray[np.bool_]:
     inside = np.zeros(points.shape, np.bool_)
     for breast in anatomy.body.breasts:
         inside |= anatomy.body.in_breast(breast, points, depths) < 0

@@ -99,7 +99,7 @@ class Scene:
     sigma: float = 0.0
 
 
-def _slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
+def _cut_slabs(spec: PhantomSpec, at_once: int) -> list[slice]:
     planes = max(1, at_once // (spec.shape[1] * spec.shape[2]))
     return [slice(z, min(z + planes, spec.shape[0])) for z in range(0, spec.shape[0], planes)]
 
@@ -114,10 +114,11 @@ def render_scene(spec: PhantomSpec, anatomy: Anatomy, curves: Curves, grid: Grid
     )
     uneven = coil_field(spec)
     places = len({spec.shift_mm(phase) for phase in range(spec.n_phases)})
-    slabs = _slabs(spec, _VOXELS_AT_ONCE // places)
+    # Every place of the patient is painted anew, so a slab takes as many times longer.
+    slabs = _cut_slabs(spec, _VOXELS_AT_ONCE // places)
     everywhere = Points.of(grid)
-    for done, slab in enumerate(slabs):
-        report_progress(_DRAWN * done // len(slabs), _TOTAL, f"Drawing {spec.case_id}")
+    for index, slab in enumerate(slabs):
+        report_progress(_DRAWN * index // len(slabs), _TOTAL, f"Drawing {spec.case_id}")
         points = everywhere.block((slab, slice(None), slice(None)))
         block = render_block(anatomy, curves, spec, points)
         weight = coil(spec, anatomy.body, uneven, points)
@@ -134,9 +135,9 @@ def add_noise(spec: PhantomSpec, scene: Scene) -> None:
         (stream(spec.seed, Part.NOISE, 2 * phase), stream(spec.seed, Part.NOISE, 2 * phase + 1))
         for phase in range(spec.n_phases)
     ]
-    slabs = _slabs(spec, _VOXELS_AT_ONCE)
-    for done, slab in enumerate(slabs):
-        share = _DRAWN + (_TOTAL - _DRAWN) * done // len(slabs)
+    slabs = _cut_slabs(spec, _VOXELS_AT_ONCE)
+    for index, slab in enumerate(slabs):
+        share = _DRAWN + (_TOTAL - _DRAWN) * index // len(slabs)
         report_progress(share, _TOTAL, f"Adding noise to {spec.case_id}")
         for phase, rngs in enumerate(channels):
             clean = scene.signal[phase, slab].astype(np.float32)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
@@ -220,7 +220,7 @@ def _check_times(spec: PhantomSpec) -> None:
     times = spec.times_s
     if not 3 <= len(times) <= 12:
         raise CaseError(f"times_s needs 3 to 12 phases, got {len(times)}: add or drop some")
-    if times[0] != 0 or any(b <= a for a, b in pairwise(times)) or not isfinite(times[-1]):
+    if times[0] != 0 or not all(a < b < inf for a, b in pairwise(times)):
         raise CaseError(f"times_s must ascend from 0, got {times}: sort them")
     if not 0 < spec.bolus_arrival_s < times[1]:
         raise CaseError(

@@ -5,19 +5,15 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.records import CaseFailure, CaseScore
-from napari_mamamia.io.clinical.columns import ColumnChoice
+from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.phantom import PhantomMix, write_data_set
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.export.export import export_masks
 from napari_mamamia.services.predict.cases import predict_data_set
 from napari_mamamia.services.predict.predict import segmenter_named
-from napari_mamamia.services.score.score import score_folders
+from napari_mamamia.services.score.score import ScoreSummary, score_folders
 from napari_mamamia.services.score.settings import ScoreSettings
-
-_NO_PATIENTS: Final = ColumnChoice((("age", None), ("menopausal_status", None)))
-"""Phantoms have a breast density, and neither age nor menopausal status."""
 
 _CASES: Final = {PhantomMix.MIXED: 12, PhantomMix.ONE_BREAST: 8}
 _SEED = 2026
@@ -31,7 +27,7 @@ class DemoSummary:
     data_set: Path
     workspace: Path
     export: Path
-    rows: tuple[CaseScore, ...]
+    scored: ScoreSummary
     failures: tuple[CaseFailure, ...]
     warnings: tuple[str, ...] = ()
 
@@ -60,7 +56,10 @@ def make_demo(
     opened = open_data_set(data_set, workspace)
     predictions = opened.workspace.predictions / _MODEL
     predicted = predict_data_set(
-        opened, segmenter_named(_MODEL), predictions, existing=_again(predictions, existing)
+        opened,
+        segmenter_named(_MODEL),
+        predictions,
+        existing=_choose_existing(predictions, existing),
     )
     reference = data_set / "segmentations" / "expert"
     scores = opened.workspace.scores / _MODEL
@@ -68,12 +67,12 @@ def make_demo(
         reference,
         predictions,
         scores,
-        ScoreSettings(clinical=opened.data_set.clinical, columns=_NO_PATIENTS),
+        ScoreSettings(clinical=opened.data_set.clinical),
         name=_MODEL,
-        existing=_again(scores, Existing.OVERWRITE),
+        existing=_choose_existing(scores, Existing.OVERWRITE),
     )
     exported = export_masks(
-        opened.data_set, predictions, export, existing=_again(export, Existing.OVERWRITE)
+        opened.data_set, predictions, export, existing=_choose_existing(export, Existing.OVERWRITE)
     )
     report_progress(1, 1, "Finished")
     failures = (*predicted.failures, *exported.failures)
@@ -83,9 +82,9 @@ def make_demo(
         if mask.light == "red"
     )
     warnings = (*scored.warnings, *red)
-    return DemoSummary(data_set, workspace, export, scored.rows, failures, warnings)
+    return DemoSummary(data_set, workspace, export, scored, failures, warnings)
 
 
-def _again(folder: Path, existing: Existing) -> Existing:
+def _choose_existing(folder: Path, existing: Existing) -> Existing:
     """Return how to treat a part's folder: a new one is simply taken."""
     return existing if folder.exists() else Existing.REFUSE

@@ -52,18 +52,18 @@ def run_tool(text: str, tool: Callable[[], Change]) -> Change:
 
 def keep_largest(mask: Bools, grid: Grid) -> Change:
     """Keep the part with most voxels; of equal ones, the first in the array."""
-    box, crop = _crop(mask, grid)
-    parts, sizes = _parts(crop)
+    box, crop = _crop_mask(mask, grid)
+    parts, sizes = _label_parts(crop)
     if len(sizes) < 3:
-        return _nothing()
+        return _make_empty_change()
     return change_between(box, crop, parts == int(sizes[1:].argmax()) + 1)
 
 
 def remove_small(mask: Bools, grid: Grid, least_mm3: float) -> Change:
     """Remove the parts of less than `least_mm3`, which is 0 or more."""
-    _require(least_mm3 >= 0, f"a least volume must be 0 mm3 or more, got {least_mm3:g} mm3")
-    box, crop = _crop(mask, grid)
-    parts, sizes = _parts(crop)
+    _require_value(least_mm3 >= 0, f"a least volume must be 0 mm3 or more, got {least_mm3:g} mm3")
+    box, crop = _crop_mask(mask, grid)
+    parts, sizes = _label_parts(crop)
     stays = sizes * grid.voxel_volume_mm3 >= least_mm3 * (1 - _ROUNDING)
     stays[0] = False
     return change_between(box, crop, stays[parts])
@@ -81,9 +81,9 @@ def fill_holes(mask: Bools, grid: Grid, plane_axis: int | None = None) -> Change
         closed off in a plane across it, such as the core of a rim that is open above. Background is
         connected through faces.
     """
-    box, crop = _crop(mask, grid)
+    box, crop = _crop_mask(mask, grid)
     if plane_axis is None:
-        return change_between(box, crop, _enclosed(crop))
+        return change_between(box, crop, _fill_enclosed(crop))
     full = crop.copy()
     for plane in full.swapaxes(0, plane_axis):
         plane |= binary_fill_holes(plane)
@@ -97,11 +97,13 @@ def margin(mask: Bools, grid: Grid, margin_mm: float) -> Change:
     away if it is at most that far from a voxel outside. A margin below the slice spacing leaves
     the neighbouring slices alone.
     """
-    _require(bool(np.isfinite(margin_mm)), f"a margin must be a number of mm, got {margin_mm}")
+    _require_value(
+        bool(np.isfinite(margin_mm)), f"a margin must be a number of mm, got {margin_mm}"
+    )
     reach = [ceil(abs(margin_mm) / step) + 1 for step in grid.spacing_mm]
     tight = Box.around(mask)
     if tight.is_empty or margin_mm == 0:
-        return _nothing()
+        return _make_empty_change()
     box = tight.grown(reach if margin_mm > 0 else (1, 1, 1), grid.shape)
     crop = np.asarray(mask[box.slices], dtype=np.bool_)
     away = _distance_to(crop if margin_mm > 0 else ~crop, grid)
@@ -119,12 +121,12 @@ def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
     Source: Gaussian smoothing with a level that keeps the volume, our choice of the level; at 0.5
     a ball of 5 mm radius would lose a tenth of its volume at 1.5 mm.
     """
-    _require(smooth_mm > 0, f"smoothing must be above 0 mm, got {smooth_mm:g} mm")
+    _require_value(smooth_mm > 0, f"smoothing must be above 0 mm, got {smooth_mm:g} mm")
     sigma = [smooth_mm / step for step in grid.spacing_mm]
     reach = [ceil(_TRUNCATE * s) + 1 for s in sigma]
     tight = Box.around(mask)
     if tight.is_empty:
-        return _nothing()
+        return _make_empty_change()
     box = tight.grown(reach, grid.shape)
     crop = np.asarray(mask[box.slices], dtype=np.bool_)
     parts, _ = label(crop, structure=_ALL_NEIGHBOURS)
@@ -133,7 +135,7 @@ def smooth(mask: Bools, grid: Grid, smooth_mm: float) -> Change:
         around = Box(tuple(s.start for s in place), tuple(s.stop for s in place)).grown(
             reach, crop.shape
         )
-        out[around.slices] |= _smoothed(parts[around.slices] == number, sigma)
+        out[around.slices] |= _smooth_part(parts[around.slices] == number, sigma)
     return change_between(box, crop, out)
 
 
@@ -141,21 +143,21 @@ def change_between(box: Box, before: Bools, after: Bools) -> Change:
     """Return the change from one mask to another in `box`, both of its shape."""
     tight = Box.around(before != after)
     if tight.is_empty:
-        return _nothing()
+        return _make_empty_change()
     (z, y, x), (a, b, c), (d, e, f) = box.start, tight.start, tight.stop
     return Box((z + a, y + b, x + c), (z + d, y + e, x + f)), after[tight.slices].copy()
 
 
-def _nothing() -> Change:
+def _make_empty_change() -> Change:
     return Box.empty(), np.zeros((0, 0, 0), dtype=np.bool_)
 
 
-def _require(holds: bool, message: str) -> None:
+def _require_value(holds: bool, message: str) -> None:
     if not holds:
         raise CaseError(f"{message}: type another value")
 
 
-def _crop(mask: Bools, grid: Grid) -> Change:
+def _crop_mask(mask: Bools, grid: Grid) -> Change:
     """Return the box of the mask and the mask in it."""
     if mask.shape != grid.shape:
         raise CaseError(
@@ -166,14 +168,15 @@ def _crop(mask: Bools, grid: Grid) -> Change:
     return box, np.asarray(mask[box.slices], dtype=np.bool_)
 
 
-def _parts(crop: Bools) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+def _label_parts(crop: Bools) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
     """Return the number of each voxel's part (0: none), and the parts' voxels by number."""
     parts, count = label(crop, structure=_ALL_NEIGHBOURS)
     return parts, np.bincount(parts.ravel(), minlength=count + 1)
 
 
-def _enclosed(crop: Bools) -> Bools:
+def _fill_enclosed(crop: Bools) -> Bools:
     """Return the mask with what it encloses; one labelling, where SciPy dilates many times."""
+    # The padding joins all that is not enclosed to the part of the corner.
     outside = np.pad(~crop, 1, constant_values=True)
     parts, _ = label(outside)
     return np.ascontiguousarray((parts != parts[0, 0, 0])[1:-1, 1:-1, 1:-1])
@@ -187,7 +190,7 @@ def _distance_to(what: Bools, grid: Grid) -> NDArray[np.float64]:
     return distance
 
 
-def _smoothed(part: Bools, sigma: list[float]) -> Bools:
+def _smooth_part(part: Bools, sigma: list[float]) -> Bools:
     """Return the part blurred and cut at the level that keeps its number of voxels best."""
     count = int(np.count_nonzero(part))
     blurred = gaussian_filter(part.astype(np.float32), sigma, mode="nearest", truncate=_TRUNCATE)

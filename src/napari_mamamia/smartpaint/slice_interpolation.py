@@ -69,25 +69,26 @@ def interpolate_slices(
     for low, high in pairwise(keys.tolist()):
         if high - low > 1:
             ends = (crop.swapaxes(0, axis)[low], crop.swapaxes(0, axis)[high])
-            _fill(planes[low + 1 : high], ends, spacing[::-1] if flip else spacing)
+            _fill_planes(planes[low + 1 : high], ends, spacing[::-1] if flip else spacing)
     return change_between(box, crop, after)
 
 
-def _fill(planes: Bools, ends: tuple[Bools, Bools], spacing_mm: list[float]) -> None:
+def _fill_planes(planes: Bools, ends: tuple[Bools, Bools], spacing_mm: list[float]) -> None:
     """Add to `planes` what lies between two outlines."""
     before, after = (_signed_distance(end, spacing_mm) for end in ends)
     way = np.zeros(2)
     if not (ends[0] & ends[1]).any():
-        way = _centre(ends[1]) - _centre(ends[0])
+        way = _find_centre(ends[1]) - _find_centre(ends[0])
     for number, plane in enumerate(planes, start=1):
         part = number / (len(planes) + 1)
-        signed = (1 - part) * _moved(before, part * way)
-        signed += part * _moved(after, (part - 1) * way)
+        signed = (1 - part) * _shift_distance(before, part * way)
+        signed += part * _shift_distance(after, (part - 1) * way)
         plane |= signed > _ROUNDING_MM
 
 
 def _signed_distance(mask: Bools, spacing_mm: list[float]) -> Floats:
     """Return the distance in mm to the nearest voxel of the other kind, negative outside."""
+    # The crop ends where the outlines end, and an outline that fills it needs an outside.
     wide = np.pad(mask, 1)
     inside = distance_transform_edt(wide, sampling=spacing_mm)
     outside = distance_transform_edt(~wide, sampling=spacing_mm)
@@ -95,12 +96,12 @@ def _signed_distance(mask: Bools, spacing_mm: list[float]) -> Floats:
     return signed
 
 
-def _centre(mask: Bools) -> Floats:
+def _find_centre(mask: Bools) -> Floats:
     centre: Floats = np.argwhere(mask).mean(axis=0)
     return centre
 
 
-def _moved(distance: Floats, way: Floats) -> Floats:
+def _shift_distance(distance: Floats, way: Floats) -> Floats:
     """Return `distance` moved by `way` voxels; beyond its edge the nearest value goes on."""
     if not way.any():
         return distance

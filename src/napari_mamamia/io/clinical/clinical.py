@@ -8,7 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort, RefusedRow
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import paced, report_progress
+from napari_mamamia.core.progress import paced
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
     COLUMNS,
@@ -21,7 +21,8 @@ from napari_mamamia.io.clinical.columns import (
 from napari_mamamia.io.clinical.rows import read_row
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, paced_sheets, write_sheet
+from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, write_sheet
+from napari_mamamia.io.tables.workbook_writer import Cell
 
 _SHEET: Final = "dataset_info"
 _SHORT_S, _LONG_S = 20.0, 2 * 3600.0
@@ -72,22 +73,19 @@ def cohort_of_sheet(
     refused: list[RefusedRow] = []
     first_row: dict[str, tuple[int, str]] = {}
     number = header.row + 1
-    for cells in paced(sheet.rows[number:]):
-        if cells is None:
-            report_progress(number, len(sheet.rows), text)
-            continue
+    for cells in paced(sheet.rows[number:], text, len(sheet.rows)):
         number += 1
         if all(cell is None or cell == "" for cell in cells) and number - 1 not in sheet.gaps:
             continue
-        found = read_row(header, sheet, number - 1)
-        if isinstance(found, CaseRecord):
-            found = _unless_known(found, number, first_row)
-        if isinstance(found, RefusedRow):
-            refused.append(found)
+        row = read_row(header, sheet, number - 1)
+        if isinstance(row, CaseRecord):
+            row = _unless_known(row, number, first_row)
+        if isinstance(row, RefusedRow):
+            refused.append(row)
         else:
-            first_row[case_key(found.case_id)] = (number, found.case_id)
-            records.append(found)
-    return Cohort(tuple(records), tuple(refused), _notes(header, sheet, choice, records))
+            first_row[case_key(row.case_id)] = (number, row.case_id)
+            records.append(row)
+    return Cohort(tuple(records), tuple(refused), _list_notes(header, sheet, choice, records))
 
 
 def write_clinical(
@@ -98,7 +96,7 @@ def write_clinical(
     Columns that the user fixed keep their names; of a field that has none, a column is written only
     where a record knows it now. Columns of `CaseRecord.other` follow the known ones. Reading the
     file again gives equal records, as far as texts have no blanks around them and none stands for a
-    missing value; .xlsx keeps 16 digits of a number.
+    missing value.
 
     Raises
     ------
@@ -110,17 +108,17 @@ def write_clinical(
         If the system refuses to write.
     """
     others = list(dict.fromkeys(name for record in cohort.records for name in record.other))
-    known = [_cells(record) for record in cohort.records]
-    kept = [
+    cell_rows = [_list_cells(record) for record in cohort.records]
+    columns = [
         at
         for at, field in enumerate(COLUMNS)
-        if field not in choice.absent or any(cells[at] is not None for cells in known)
+        if field not in choice.absent or any(cells[at] is not None for cells in cell_rows)
     ]
     fields = list(COLUMNS)
-    names = [choice.column(fields[at]) or _written_name(fields[at], others) for at in kept]
+    names = [choice.column(fields[at]) or _written_name(fields[at], others) for at in columns]
     rows = [
-        [*(cells[at] for at in kept), *(record.other.get(name) for name in others)]
-        for cells, record in zip(known, cohort.records, strict=True)
+        [*(cells[at] for at in columns), *(record.other.get(name) for name in others)]
+        for cells, record in zip(cell_rows, cohort.records, strict=True)
     ]
     write_sheet([[*names, *others], *rows], path, name=_SHEET, overwrite=overwrite)
 
@@ -129,10 +127,10 @@ def _unless_known(
     record: CaseRecord, number: int, first_row: Mapping[str, tuple[int, str]]
 ) -> CaseRecord | RefusedRow:
     """Return a record, or why it is refused where its id was there already."""
-    known = first_row.get(case_key(record.case_id))
-    if known is None:
+    earlier_row = first_row.get(case_key(record.case_id))
+    if earlier_row is None:
         return record
-    row, case_id = known
+    row, case_id = earlier_row
     if case_id == record.case_id:
         return RefusedRow(number, f"case {case_id} is in row {row} already")
     return RefusedRow(
@@ -142,7 +140,7 @@ def _unless_known(
     )
 
 
-def _notes(
+def _list_notes(
     header: Header, sheet: Sheet, choice: ColumnChoice, records: Sequence[CaseRecord]
 ) -> tuple[str, ...]:
     fixed = f"columns as {choice.source} says: {choice}" if choice.source else ""
@@ -172,32 +170,26 @@ def _odd_times(records: Sequence[CaseRecord]) -> str:
 
 def _sheet_of_cases(path: Path, text: str, choice: ColumnChoice) -> tuple[Header, Sheet]:
     """Return the first sheet that has a column of ids."""
-    found = []
-    sheets = paced_sheets(path)
+    tables = []
+    sheets = read_sheets(path, text)
     for sheet in sheets:
-        if sheet is None:
-            report_progress(0, 1, text)
-            continue
         header = find_header(sheet.rows, choice)
         if header is not None:
-            others = other_sheets(sheets, sheet, choice, text)
+            others = other_sheets(sheets, sheet, choice)
             return header, replace(sheet, note=others) if others else sheet
         names = sheet.rows[0] if sheet.rows else ()
-        found.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
-    wanted = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
+        tables.append(f"{sheet.name} ({', '.join(map(str, names[:5])) or 'empty'})")
+    column = dict(choice.names).get("case_id") or " or ".join(COLUMNS["case_id"])
     raise FormatError(
-        f"expected a column {wanted} in {path}, found {'; '.join(dict.fromkeys(found))}: name the "
+        f"expected a column {column} in {path}, found {'; '.join(dict.fromkeys(tables))}: name the "
         f"column of case ids so, or in a columns file; mamamia clinical {path.name} proposes one"
     )
 
 
-def other_sheets(rest: Iterator[Sheet | None], read: Sheet, choice: ColumnChoice, text: str) -> str:
+def other_sheets(rest: Iterator[Sheet], read: Sheet, choice: ColumnChoice) -> str:
     """Return a note on those sheets after the one that is `read` that hold cases too."""
     names: list[str] = []
     for sheet in rest if not read.all_text else ():
-        if sheet is None:
-            report_progress(0, 1, text)
-            continue
         with suppress(FormatError):  # the fixed columns are of the sheet that is read
             names += [sheet.name] if find_header(sheet.rows, choice) is not None else []
     listed = " and ".join(map(repr, names))
@@ -215,20 +207,20 @@ def _written_name(field: str, others: Sequence[str]) -> str:
     )
 
 
-def _cells(record: CaseRecord) -> list[Cell]:
+def _list_cells(record: CaseRecord) -> list[Cell]:
     """Return the known fields in the order of `COLUMNS`, as the MAMA-MIA table spells them."""
     times = record.acquisition_times_s
     return [
         record.case_id,
         record.dataset,
-        None if record.age is None else _short(record.age),
+        None if record.age is None else _shorten_number(record.age),
         record.menopausal_status and str(record.menopausal_status),
         record.breast_density,
         record.tumour_subtype,
         None if record.pcr is None else int(record.pcr),
-        None if times is None else f"[{', '.join(str(_short(time)) for time in times)}]",
+        None if times is None else f"[{', '.join(str(_shorten_number(time)) for time in times)}]",
     ]
 
 
-def _short(number: float) -> float:
+def _shorten_number(number: float) -> float:
     return int(number) if float(number).is_integer() else number

@@ -140,11 +140,11 @@ def find_header(rows: Sequence[Sequence[object]], choice: ColumnChoice = BY_NAME
         If there is a header, but not every column that was fixed.
     """
     for place, names in enumerate(rows[: MOST_TITLES + 1]):
-        header = _header(place, names, choice)
+        header = _read_header(place, names, choice)
         if header is None:
             continue
         fixed = [name for _, name in choice.names if name is not None]
-        missing = [name for name in fixed if not _places(header.names, [name])]
+        missing = [name for name in fixed if not _find_columns(header.names, [name])]
         if place and (missing if fixed else len(header.fields) == 1):
             continue
         if missing:
@@ -169,39 +169,44 @@ def spelled(name: object) -> str:
     )
 
 
-def _header(row: int, cells: Sequence[object], choice: ColumnChoice) -> Header | None:
+def _read_header(row: int, cells: Sequence[object], choice: ColumnChoice) -> Header | None:
     """Return where the columns are, None where there is no column of ids."""
-    names = {at: text for at, cell in enumerate(cells) if (text := _text(cell))}
+    names = {at: text for at, cell in enumerate(cells) if (text := _strip_cell(cell))}
     fixed = dict(choice.names)
     fields: dict[str, tuple[int, ...]] = {}
     for field, aliases in COLUMNS.items():
-        wanted: Sequence[str | None] = [fixed[field]] if field in fixed else aliases
+        spellings: Sequence[str | None] = [fixed[field]] if field in fixed else aliases
         if field == "case_id" and field not in fixed:
-            wanted = [next((one for one in reversed(aliases) if _places(names, [one])), None)]
-        places = _places(names, [name for name in wanted if name is not None])
+            spellings = [
+                next((one for one in reversed(aliases) if _find_columns(names, [one])), None)
+            ]
+        places = _find_columns(names, [name for name in spellings if name is not None])
         if places:
             fields[field] = places
     if "case_id" not in fields:
         return None
     taken = {at for places in fields.values() for at in places}
-    return Header(row, names, fields, _further(names, taken))
+    return Header(row, names, fields, _list_other_columns(names, taken))
 
 
-def _text(cell: object) -> str:
+def _strip_cell(cell: object) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def _places(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int, ...]:
+def _find_columns(names: Mapping[int, str], wanted: Iterable[str]) -> tuple[int, ...]:
     """Return every column with one of the names."""
     keys = {spelled(name) for name in wanted}
     return tuple(at for at, name in names.items() if spelled(name) in keys)
 
 
-def _further(names: Mapping[int, str], taken: set[int]) -> dict[str, int]:
+def _list_other_columns(names: Mapping[int, str], taken: set[int]) -> dict[str, int]:
     """Return the other columns by name; of two with one name the second gets " (2)"."""
     places: dict[str, int] = {}
     for at, text in names.items():
         if at not in taken:
-            number = 1 + sum(known == text or known.startswith(f"{text} (") for known in places)
-            places[text if number == 1 else f"{text} ({number})"] = at
+            name, number = text, 1
+            while name in places:
+                number += 1
+                name = f"{text} ({number})"
+            places[name] = at
     return places

@@ -9,7 +9,6 @@ from typing import Final
 
 from napari_mamamia.core.cohort import FIELDS, Cohort
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.clinical.clinical import cohort_of_sheet, other_sheets
 from napari_mamamia.io.clinical.columns import (
     BY_NAME,
@@ -24,7 +23,7 @@ from napari_mamamia.io.clinical.rows import PARSERS
 from napari_mamamia.io.clinical.rules import is_missing
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.privacy.identifiers import folded
-from napari_mamamia.io.tables.spreadsheets import Sheet, paced_sheets
+from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets
 
 # Which column of somebody's table may be which field: a proposal to confirm, never used by itself.
 #
@@ -95,38 +94,40 @@ def propose_columns(
         The fields to look for, of `io.clinical.columns.COLUMNS`.
     """
     free = dict(names)
-    found = []
+    proposals = []
     fields = set(wanted)
     for field in (field for field in COLUMNS if field in fields):
         fitting = {
-            at: why for at, name in free.items() if (why := _why(field, name, _column(rows, at)))
+            at: why
+            for at, name in free.items()
+            if (why := _explain_match(field, name, _read_column(rows, at)))
         }
         if fitting:
             at = next(iter(fitting))
             others = ", ".join(free[other] for other in fitting if other != at)
             also = f" (so may be: {others})" if others else ""
-            found.append(ColumnProposal(field, free.pop(at), fitting[at] + also))
-    return tuple(found)
+            proposals.append(ColumnProposal(field, free.pop(at), fitting[at] + also))
+    return tuple(proposals)
 
 
-def _column(rows: Sequence[Sequence[object]], at: int) -> list[object]:
+def _read_column(rows: Sequence[Sequence[object]], at: int) -> list[object]:
     return [row[at] for row in rows if at < len(row) and not is_missing(row[at])]
 
 
-def _why(field: str, name: str, values: Sequence[object]) -> str:
+def _explain_match(field: str, name: str, values: Sequence[object]) -> str:
     """Return why a column may be a field, "" where it is not."""
     plain = " ".join(re.sub(r"[\W_]+", " ", folded(name)).split())
     other_unit = _OTHER_UNITS.get(field)
     if not _NAMES[field].fullmatch(plain) or (other_unit and other_unit.search(plain)):
         return ""
-    read = [value for cell in values if (value := _value(field, cell)) is not None]
-    if not values or len(read) < _SHARE_READ * len(values) or not _fits(field, read):
+    read = [value for cell in values if (value := _parse_value(field, cell)) is not None]
+    if not values or len(read) < _SHARE_READ * len(values) or not _is_likely_field(field, read):
         return ""
     unit = _UNITS.search(plain)
-    return f"its name{f', its unit {unit[0]}' if unit else ''}, and {_told(read)}"
+    return f"its name{f', its unit {unit[0]}' if unit else ''}, and {_describe_values(read)}"
 
 
-def _value(field: str, cell: object) -> object:
+def _parse_value(field: str, cell: object) -> object:
     try:
         parse: Callable[[object], object] = PARSERS[field]
         return parse(cell)
@@ -134,7 +135,7 @@ def _value(field: str, cell: object) -> object:
         return None
 
 
-def _fits(field: str, values: Sequence[object]) -> bool:
+def _is_likely_field(field: str, values: Sequence[object]) -> bool:
     """Whether values that can be read as a field also look like it."""
     if field == "case_id":
         return len(set(values)) == len(values)
@@ -144,7 +145,7 @@ def _fits(field: str, values: Sequence[object]) -> bool:
     return True
 
 
-def _told(values: Sequence[object]) -> str:
+def _describe_values(values: Sequence[object]) -> str:
     numbers = [value for value in values if isinstance(value, float)]
     if len(numbers) == len(values):
         return f"{len(values):,} values from {min(numbers):g} to {max(numbers):g}"
@@ -188,17 +189,14 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
     text = f"Reading {path.name}"
     choice = columns_for(path, choice)
     best: tuple[int, Sheet] | None = None
-    sheets = paced_sheets(path)
+    sheets = read_sheets(path, text)
     for sheet in sheets:
-        if sheet is None:
-            report_progress(0, 1, text)
-            continue
         header = find_header(sheet.rows, choice)
         if header is not None:
-            others = other_sheets(sheets, sheet, choice, text)
+            others = other_sheets(sheets, sheet, choice)
             sheet = replace(sheet, note=others) if others else sheet
             cohort = cohort_of_sheet(header, sheet, text, choice)
-            return _overview(header, sheet, cohort, choice)
+            return _build_overview(header, sheet, cohort, choice)
         row = _likely_header(sheet.rows)
         if best is None or _n_names(sheet, row) > _n_names(best[1], best[0]):
             best = (row, sheet)
@@ -206,15 +204,15 @@ def overview_job(path: Path, choice: ColumnChoice = BY_NAME) -> TableOverview:
         raise FormatError(f"expected a table in {path}, but it has no cell: choose another file")
     row, sheet = best
     names = {at: str(cell).strip() for at, cell in enumerate(sheet.rows[row]) if _is_name(cell)}
-    return _overview(Header(row, names, {}, {}), sheet, None, choice)
+    return _build_overview(Header(row, names, {}, {}), sheet, None, choice)
 
 
-def _overview(
+def _build_overview(
     header: Header, sheet: Sheet, cohort: Cohort | None, choice: ColumnChoice
 ) -> TableOverview:
-    known = {field for field, n in cohort.coverage().items() if n} if cohort else set()
-    known |= {*dict(choice.names), *(["case_id"] if cohort else [])}
-    wanted = [field for field in ("case_id", *FIELDS) if field not in known]
+    filled_fields = {field for field, n in cohort.coverage().items() if n} if cohort else set()
+    filled_fields |= {*dict(choice.names), *(["case_id"] if cohort else [])}
+    missing_fields = [field for field in ("case_id", *FIELDS) if field not in filled_fields]
     used = {at for field in header.fields for at in header.fields[field]}
     free = {at: name for at, name in header.names.items() if at not in used}
     return TableOverview(
@@ -224,7 +222,7 @@ def _overview(
             for field, places in header.fields.items()
         },
         cohort,
-        propose_columns(free, sheet.rows[header.row + 1 :], wanted),
+        propose_columns(free, sheet.rows[header.row + 1 :], missing_fields),
     )
 
 

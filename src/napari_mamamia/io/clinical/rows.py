@@ -17,7 +17,8 @@ from napari_mamamia.io.clinical.rules import (
     parse_times,
 )
 from napari_mamamia.io.tables.sheet_gaps import cell_name
-from napari_mamamia.io.tables.spreadsheets import Cell, Sheet, as_written, wrong_length
+from napari_mamamia.io.tables.spreadsheets import Sheet, as_written, wrong_length
+from napari_mamamia.io.tables.workbook_writer import Cell
 
 PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
     {
@@ -40,28 +41,31 @@ def read_row(header: Header, sheet: Sheet, place: int) -> CaseRecord | RefusedRo
     wrong = wrong_length(sheet, cells, len(sheet.rows[header.row]))
     if wrong:
         return RefusedRow(place + 1, wrong)
-    rejected = _gaps(header, sheet, place)
+    rejected = _find_gaps(header, sheet, place)
     values: dict[str, Any] = {}
     for field, columns in header.fields.items():
         read, refused = _read_field(field, header, cells, place)
         rejected += refused
-        known = set(read.values()) - {None}
-        if len(known) > 1:
-            rejected += _disagreeing(header, cells, place, columns, known)
-        values[field] = known.pop() if len(known) == 1 else None
+        distinct_values = set(read.values()) - {None}
+        if len(distinct_values) > 1:
+            rejected += _reject_disagreement(header, cells, place, columns, distinct_values)
+        values[field] = distinct_values.pop() if len(distinct_values) == 1 else None
     if rejected:
         reasons = dict.fromkeys(cell.reason for cell in rejected)
         return RefusedRow(place + 1, "; ".join(reasons), tuple(rejected))
-    other = {name: _plain(_cell(cells, at), sheet.all_text) for name, at in header.other.items()}
+    other = {
+        name: _convert_cell(_read_cell(cells, at), sheet.all_text)
+        for name, at in header.other.items()
+    }
     return CaseRecord(**values, other=MappingProxyType(other))
 
 
-def _gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
+def _find_gaps(header: Header, sheet: Sheet, place: int) -> list[RejectedCell]:
     """Return the cells below a named column that only look empty."""
-    found = sheet.gaps.get(place, {})
+    gaps = sheet.gaps.get(place, {})
     return [
-        RejectedCell(name, header.names[at], "", f"{name} ({header.names[at]}) is {found[at]}")
-        for at in sorted(found)
+        RejectedCell(name, header.names[at], "", f"{name} ({header.names[at]}) is {gaps[at]}")
+        for at in sorted(gaps)
         if at in header.names and (name := cell_name(place, at))
     ]
 
@@ -73,7 +77,7 @@ def _read_field(
     values: dict[int, Any] = {}
     rejected: list[RejectedCell] = []
     for at in header.fields[field]:
-        cell = _cell(cells, at)
+        cell = _read_cell(cells, at)
         try:
             values[at] = PARSERS[field](cell)
         except ValueError as reason:
@@ -82,7 +86,7 @@ def _read_field(
     return values, rejected
 
 
-def _disagreeing(
+def _reject_disagreement(
     header: Header,
     cells: Sequence[object],
     place: int,
@@ -94,16 +98,16 @@ def _disagreeing(
         names = [f"{header.names[at]} ({cell_name(place, at)})" for at in columns]
     reason = f"the columns {' and '.join(names)} disagree: {' and '.join(sorted(map(str, known)))}"
     return [
-        RejectedCell(cell_name(place, at), header.names[at], str(_cell(cells, at)), reason)
+        RejectedCell(cell_name(place, at), header.names[at], str(_read_cell(cells, at)), reason)
         for at in columns
     ]
 
 
-def _cell(cells: Sequence[object], index: int) -> object:
+def _read_cell(cells: Sequence[object], index: int) -> object:
     return cells[index] if index < len(cells) else None
 
 
-def _plain(value: object, all_text: bool) -> Cell:
+def _convert_cell(value: object, all_text: bool) -> Cell:
     """Return a cell of a further column as text or number, None where it is empty."""
     if value is None or isinstance(value, bool | int):
         return value

@@ -28,15 +28,15 @@ class MenopauseRule:
     status: MenopausalStatus | None
 
 
-def _word(start: str) -> re.Pattern[str]:
+def _match_word(start: str) -> re.Pattern[str]:
     """Match a word, alone or with "menopausal", and whatever remark follows it."""
     return re.compile(rf"{start}([\s-]*menopaus(al|e))?(?![a-z])")
 
 
 MENOPAUSE_RULES: Final = (
-    MenopauseRule("pre", _word("pre"), MenopausalStatus.PRE),
-    MenopauseRule("peri", _word("peri"), MenopausalStatus.PERI),
-    MenopauseRule("post", _word("post"), MenopausalStatus.POST),
+    MenopauseRule("pre", _match_word("pre"), MenopausalStatus.PRE),
+    MenopauseRule("peri", _match_word("peri"), MenopausalStatus.PERI),
+    MenopauseRule("post", _match_word("post"), MenopausalStatus.POST),
     MenopauseRule("undecided", re.compile(r"(indeterminate|undetermined|uncertain)\b"), None),
 )
 """The real MAMA-MIA table has, besides empty cells, "post", "pre" with and without "(<6 months
@@ -77,7 +77,7 @@ def is_missing(value: object) -> bool:
     """Whether a cell is empty, not a number, or one of `MISSING`."""
     if isinstance(value, float) and math.isnan(value):
         return True
-    return value is None or (isinstance(value, str) and _lower(value) in MISSING)
+    return value is None or (isinstance(value, str) and _lower_text(value) in MISSING)
 
 
 def parse_id(value: object) -> str:
@@ -118,7 +118,7 @@ def parse_age(value: object) -> float | None:
     """Return years, 0 to 120; a decimal comma is understood."""
     if is_missing(value):
         return None
-    age = _number(value, "age")
+    age = _parse_number(value, "age")
     if not 0 <= age <= _OLDEST:
         raise ValueError(f"age {value} is outside 0 to {_OLDEST} years")
     return age
@@ -134,7 +134,7 @@ def parse_menopausal_status(value: object) -> MenopausalStatus | None:
     """
     if is_missing(value):
         return None
-    text = _lower(str(value))
+    text = _lower_text(str(value))
     for rule in MENOPAUSE_RULES:
         if rule.pattern.match(text):
             if rule.status and len(set(_STATUS_WORD.findall(text))) > 1:
@@ -148,7 +148,7 @@ def parse_breast_density(value: object) -> str | None:
     if is_missing(value):
         return None
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    letter = _DENSITY_OF.get(_DENSITY_PREFIX.sub("", _lower(text)))
+    letter = _DENSITY_OF.get(_DENSITY_PREFIX.sub("", _lower_text(text)))
     if letter is None:
         raise ValueError(f"breast density {value!r} is none of a, b, c, d (or 1 to 4)")
     return letter
@@ -159,9 +159,9 @@ def parse_pcr(value: object) -> bool | None:
     if is_missing(value):
         return None
     text = str(int(value)) if isinstance(value, int | float) and value in (0, 1) else str(value)
-    if _lower(text) in _YES:
+    if _lower_text(text) in _YES:
         return True
-    if _lower(text) in _NO:
+    if _lower_text(text) in _NO:
         return False
     raise ValueError(f"pcr {value!r} is neither 0 nor 1")
 
@@ -182,7 +182,7 @@ def parse_times(value: object) -> tuple[float, ...] | None:
     if is_missing(value) or (text := str(value).strip().strip("[]()").strip()) == "":
         return None
     parts = _parts_of(text)
-    times = [_number(part, "acquisition time") for part in parts]
+    times = [_parse_number(part, "acquisition time") for part in parts]
     if not all(a < b for a, b in pairwise(times)):
         raise ValueError(f"acquisition times {value} do not ascend")
     if len(parts) > 1 and all(map(_CLOCK.fullmatch, parts)):
@@ -210,7 +210,7 @@ def _parts_of(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _number(value: object, what: str) -> float:
+def _parse_number(value: object, what: str) -> float:
     text = str(value).strip()
     if _THOUSANDS.fullmatch(text):
         raise ValueError(f"{what} {value!r} may have a decimal comma or one of thousands")
@@ -221,5 +221,5 @@ def _number(value: object, what: str) -> float:
     return number
 
 
-def _lower(text: str) -> str:
+def _lower_text(text: str) -> str:
     return " ".join(text.casefold().split())

@@ -1,7 +1,7 @@
 """The manifest of an export: every file with its SHA-256, and what each mask must be."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +13,12 @@ from napari_mamamia.core.progress import listening
 from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.files.foreign import explained, reads
 from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import Form, Layout, NotFinite, RecordCodec
 from napari_mamamia.io.tables.tables import write_json
 
 MANIFEST_NAME: Final = "manifest.json"
 FORMAT_VERSION: Final = 1
+_REMEDY: Final = "get the bundle again, or export again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +135,12 @@ def bundle_names(root: Path) -> tuple[str, ...]:
         If the folder cannot be read.
     """
     try:
-        found = [path for path in root.rglob("*") if not path.is_dir() or path.is_symlink()]
+        paths = [path for path in root.rglob("*") if not path.is_dir() or path.is_symlink()]
     except OSError as error:
         raise FormatError(
             f"expected a readable folder at {root}, but {error.strerror}: check the path"
         ) from error
-    names = (path.relative_to(root).as_posix() for path in found)
+    names = (path.relative_to(root).as_posix() for path in paths)
     return tuple(sorted(name for name in names if name != MANIFEST_NAME))
 
 
@@ -150,13 +152,11 @@ def write_manifest(manifest: Manifest, root: Path) -> None:
     SaveError
         If the system refuses to write.
     """
-    content = asdict(manifest)
-    content["manifest_version"] = FORMAT_VERSION
-    content["labels"] = [{"value": v, "name": name} for v, name in manifest.labels]
+    content = {**_CODEC.plain(manifest), "manifest_version": FORMAT_VERSION}
     write_json(content, root / MANIFEST_NAME, overwrite=True)
 
 
-@reads("the manifest of an export", "get the bundle again, or export again")
+@reads("the manifest of an export", _REMEDY)
 def read_manifest(root: Path) -> Manifest:
     """Return what `write_manifest` wrote.
 
@@ -171,50 +171,29 @@ def read_manifest(root: Path) -> Manifest:
             f"expected {MANIFEST_NAME} in {root}, but it is missing: this is no bundle, or the "
             "export did not finish; export again"
         )
-    with explained(path, "the manifest of an export", "get the bundle again, or export again"):
-        return _manifest(read_json(path))
+    with explained(path, "the manifest of an export", _REMEDY):
+        content = read_json(path)
+        version = content.pop("manifest_version")
+        if version != FORMAT_VERSION:
+            raise ValueError(f"manifest_version is {version}, this software knows {FORMAT_VERSION}")
+        manifest = _CODEC.record(content, path)
+        for file in manifest.all_files():
+            if file.place is not None:
+                file.place.grid()  # refuses what is no place
+        return manifest
 
 
-def _manifest(content: dict[str, Any]) -> Manifest:
-    version = content["manifest_version"]
-    if version != FORMAT_VERSION:
-        raise ValueError(f"manifest_version is {version}, this software knows {FORMAT_VERSION}")
-    return Manifest(
-        software=str(content["software"]),
-        created=str(content["created"]),
-        data_set=str(content["data_set"]),
-        profile=str(content["profile"]),
-        formats=tuple(map(str, content["formats"])),
-        masks=tuple(map(str, content["masks"])),
-        labels=tuple((int(item["value"]), str(item["name"])) for item in content["labels"]),
-        cases=tuple(_case(item) for item in content["cases"]),
-        files=tuple(_file(item) for item in content["files"]),
-        notes=tuple(map(str, content["notes"])),
-    )
+def _plain_labels(labels: tuple[tuple[int, str], ...]) -> list[dict[str, Any]]:
+    return [{"value": value, "name": name} for value, name in labels]
 
 
-def _case(content: dict[str, Any]) -> CaseEntry:
-    volume = content["volume_mm3"]
-    files = tuple(_file(item) for item in content["files"])
-    return CaseEntry(str(content["case_id"]), float(volume), str(content["quality"]), files)
+def _parse_labels(content: list[dict[str, Any]]) -> tuple[tuple[int, str], ...]:
+    return tuple((int(item["value"]), str(item["name"])) for item in content)
 
 
-def _file(content: dict[str, Any]) -> BundleFile:
-    place = content["place"]
-    return BundleFile(
-        name=str(content["name"]),
-        kind=str(content["kind"]),
-        sha256=str(content["sha256"]),
-        n_bytes=int(content["n_bytes"]),
-        case_id=str(content["case_id"]),
-        masks=str(content["masks"]),
-        place=None if place is None else _place(place),
-    )
-
-
-def _place(content: dict[str, Any]) -> Place:
-    z, y, x = (int(n) for n in content["shape"])
-    rows = tuple(tuple(float(v) for v in row) for row in content["affine"])
-    place = Place((z, y, x), rows, str(content["orientation"]))
-    place.grid()  # refuses what is no place
-    return place
+_CODEC: Final = RecordCodec(
+    Manifest,
+    _REMEDY,
+    [Layout(Manifest, {"labels": Form(_plain_labels, _parse_labels)})],
+    not_finite=NotFinite.AS_IT_IS,
+)

@@ -34,13 +34,13 @@ class Beside:
 
 def case_of_folder(case_id: str, folder: Path, beside: Beside) -> CaseFiles:
     """Return the case whose phases lie in `folder`; files of another case in it are a problem."""
-    own: list[PhaseName] = []
+    own_phases: list[PhaseName] = []
     foreign: list[PhaseName] = []
     for name in list_names(folder):
         phase = parse_phase_name(name)
         if phase is not None:
-            (own if case_key(phase.case_id) == case_key(case_id) else foreign).append(phase)
-    case = _with_beside(_from_names(case_id, folder, own), beside)
+            (own_phases if case_key(phase.case_id) == case_key(case_id) else foreign).append(phase)
+    case = _with_beside(_from_names(case_id, folder, own_phases), beside)
     if not foreign:
         return case
     strangers = ", ".join(sorted(phase.name for phase in foreign)[:3])
@@ -79,29 +79,29 @@ def case_of_file(path: Path) -> CaseFiles:
 
 def by_stem(folder: Path) -> dict[str, list[Path]]:
     """Return the volume files of a folder by name without suffix."""
-    found: dict[str, list[Path]] = {}
+    files_by_stem: dict[str, list[Path]] = {}
     for name in list_names(folder):
         stem = file_stem(name)
         if stem:
-            found.setdefault(stem, []).append(folder / name)
-    return found
+            files_by_stem.setdefault(stem, []).append(folder / name)
+    return files_by_stem
 
 
 def masks_by_key(folder: Path) -> dict[str, list[Path]]:
     """Return the volume files of a folder by case key; empty where there is no such folder."""
-    found: dict[str, list[Path]] = {}
+    files_by_key: dict[str, list[Path]] = {}
     for stem, files in (by_stem(folder) if folder.is_dir() else {}).items():
-        found.setdefault(case_key(stem), []).extend(files)
-    return found
+        files_by_key.setdefault(case_key(stem), []).extend(files)
+    return files_by_key
 
 
 def infos_by_key(folder: Path) -> dict[str, list[Path]]:
     """Return the JSON files of a folder by case key; empty where there is no such folder."""
-    found: dict[str, list[Path]] = {}
+    files_by_key: dict[str, list[Path]] = {}
     for name in list_names(folder) if folder.is_dir() else []:
         if name.lower().endswith(_JSON):
-            found.setdefault(case_key(name[: -len(_JSON)]), []).append(folder / name)
-    return found
+            files_by_key.setdefault(case_key(name[: -len(_JSON)]), []).append(folder / name)
+    return files_by_key
 
 
 def times_by_key(root: Path) -> dict[str, tuple[float, ...]]:
@@ -140,16 +140,19 @@ def _checked_for_4d(case: CaseFiles) -> CaseFiles:
 
 def _with_beside(case: CaseFiles, beside: Beside) -> CaseFiles:
     key = case_key(case.case_id)
+    # False sorts first: a file in the case's own letter case goes before its twins.
     infos = sorted(beside.infos.get(key, []), key=lambda file: file.stem != case.case_id)
     case = replace(case, info=infos[0] if infos else None)
-    reference, doubled = _only(case, "reference", beside.references.get(key, []))
-    automatic, also = _only(case, "automatic", beside.automatic.get(key, []))
+    reference, doubled = _pick_only_mask(case, "reference", beside.references.get(key, []))
+    automatic, also = _pick_only_mask(case, "automatic", beside.automatic.get(key, []))
     problems = (*case.problems, *doubled, *also)
     case = replace(case, reference=reference, automatic=automatic, problems=problems)
     return _with_times(case, beside.times_s.get(key))
 
 
-def _only(case: CaseFiles, role: str, files: Iterable[Path]) -> tuple[Path | None, tuple[str, ...]]:
+def _pick_only_mask(
+    case: CaseFiles, role: str, files: Iterable[Path]
+) -> tuple[Path | None, tuple[str, ...]]:
     """Return the one mask of a role; of several none, and the problem."""
     names = sorted(files)
     if len(names) < 2:

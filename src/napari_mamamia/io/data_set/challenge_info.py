@@ -47,15 +47,18 @@ def challenge_facts(path: Path, case_id: str) -> str:
             f"expected a JSON object in {path}, got {type(content).__name__}: "
             "export the patient info again"
         )
-    lesion, imaging = _table(content, "primary_lesion"), _table(content, "imaging_data")
+    lesion, imaging = (
+        _read_section(content, "primary_lesion"),
+        _read_section(content, "imaging_data"),
+    )
     facts: dict[str, object] = {"patient_id": case_id}
     if _LESION in lesion:
-        box = _table(lesion, _LESION)
+        box = _read_section(lesion, _LESION)
         facts["primary_lesion"] = {_LESION: {key: box[key] for key in _BOX if key in box}}
     facts["imaging_data"] = {key: imaging[key] for key in _IMAGING if key in imaging}
     return json.dumps(facts)
 
 
-def _table(content: dict[str, object], key: str) -> dict[str, object]:
+def _read_section(content: dict[str, object], key: str) -> dict[str, object]:
     value = content.get(key)
     return value if isinstance(value, dict) else {}

@@ -14,6 +14,7 @@ from napari_mamamia.io.tables.tables import write_json
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip can hold: with one time for all, equal content gives equal bytes."""
+# A zip keeps Unix permissions in the upper half of its external attributes.
 _MODE: Final = 0o644 << 16
 _UNIX: Final = 3
 _BIDS_VERSION: Final = "1.10.0"
@@ -45,7 +46,7 @@ def nnunet_folder(number: int, name: str) -> str:
     """
     if not 1 <= number <= 999:
         raise CaseError(f"nnU-Net numbers its data sets 1 to 999, got {number}: choose another")
-    return f"Dataset{number:03d}_{_alphanumeric(name) or 'Export'}"
+    return f"Dataset{number:03d}_{_keep_alphanumeric(name) or 'Export'}"
 
 
 def write_nnunet_description(
@@ -88,7 +89,7 @@ def bids_subject(case_id: str) -> str:
     >>> bids_subject("DUKE_001")
     'DUKE001'
     """
-    label = _alphanumeric(case_id)
+    label = _keep_alphanumeric(case_id)
     if not label:
         raise CaseError(
             f"BIDS names a subject by letters a-z and digits, but case {case_id!r} has none: "
@@ -109,7 +110,7 @@ def bids_stem(case_id: str, masks: str) -> str:
     'sub-DUKE001/anat/sub-DUKE001_space-orig_desc-AnaLpez_dseg'
     """
     subject = f"sub-{bids_subject(case_id)}"
-    described = _alphanumeric(masks) or "mask"
+    described = _keep_alphanumeric(masks) or "mask"
     return f"{subject}/anat/{subject}_space-orig_desc-{described}_dseg"
 
 
@@ -180,6 +181,8 @@ def write_zip(files: Sequence[tuple[str, Path]], target: Path, *, overwrite: boo
             for name, path in sorted(files):
                 entry = zipfile.ZipInfo(name, _EPOCH)
                 entry.external_attr = _MODE
+                # Otherwise the zip would say on which system it was made, and its bytes would
+                # differ.
                 entry.create_system = _UNIX
                 entry.compress_type = zipfile.ZIP_STORED
                 out.writestr(entry, path.read_bytes())
@@ -204,5 +207,5 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _alphanumeric(text: str) -> str:
+def _keep_alphanumeric(text: str) -> str:
     return _NOT_ALPHANUMERIC.sub("", text)

@@ -79,16 +79,18 @@ def placing(data_set: Path, case_id: str, *, overwrite: bool = False) -> Iterato
     """
     target = existing_case(data_set, case_id) or case_folder(data_set, case_id)
     if target.exists() and not overwrite:
-        raise _conflict(target)
+        raise _make_conflict_error(target)
     is_new = not data_set.exists()
     try:
         with own_folder(target.parent) as temporary:
             yield temporary
+            # Another import may have made the case while the block ran.
             if target.exists() and not overwrite:
-                raise _conflict(target)
+                raise _make_conflict_error(target)
             earlier = target if target.exists() else None
             place_folder(temporary, case_folder(data_set, case_id), earlier)
     except OSError as error:
+        # These are OSErrors too, and say already what to do.
         if isinstance(error, SaveConflictError | SaveError):
             raise
         raise SaveError(
@@ -162,8 +164,8 @@ def add_clinical_row(data_set: Path, record: CaseRecord, columns: ColumnChoice =
         If the system refuses to write.
     """
     with wait_for_turn(data_set / _TABLE) as turn:
-        told = _with_row(data_set, record, columns)
-    return ". ".join(filter(None, (told, "" if turn.is_alone else _NO_LOCKS)))
+        message = _with_row(data_set, record, columns)
+    return ". ".join(filter(None, (message, "" if turn.is_alone else _NO_LOCKS)))
 
 
 def _with_row(data_set: Path, record: CaseRecord, columns: ColumnChoice) -> str:
@@ -178,7 +180,9 @@ def _with_row(data_set: Path, record: CaseRecord, columns: ColumnChoice) -> str:
     if old is None:
         records: Sequence[CaseRecord] = (*cohort.records, record)
     else:
-        records = tuple(_completed(old, record) if row is old else row for row in cohort.records)
+        records = tuple(
+            _complete_record(old, record) if row is old else row for row in cohort.records
+        )
     if tuple(records) == cohort.records:
         return ""
     write_clinical(Cohort(tuple(records)), path, columns, overwrite=True)
@@ -209,7 +213,7 @@ def _whole_table(path: Path, columns: ColumnChoice) -> Cohort:
     return cohort
 
 
-def _completed(old: CaseRecord, new: CaseRecord) -> CaseRecord:
+def _complete_record(old: CaseRecord, new: CaseRecord) -> CaseRecord:
     other = {**new.other, **{name: v for name, v in old.other.items() if v is not None}}
     times = old.acquisition_times_s or new.acquisition_times_s
     return CaseRecord(
@@ -225,7 +229,7 @@ def _completed(old: CaseRecord, new: CaseRecord) -> CaseRecord:
     )
 
 
-def _conflict(target: Path) -> SaveConflictError:
+def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
         f"expected no case at {target}, but there is one already: nothing was written; give "
         "another id with --case, pass over finished cases with --resume, or replace it with "

@@ -26,17 +26,17 @@ def read_label_rules(path: Path) -> tuple[LabelRule, ...]:
         If the file cannot be read, a rule lacks a key, has an unknown one or a value of another
         kind, one target has two names, or a value of a mask two rules; names file and rule.
     """
-    content = _read(path)
+    content = _read_rules(path)
     entries = content.get("rules") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries:
         raise FormatError(f"expected {_FORM} in {path}, got {str(content)[:80]}: correct the file")
-    rules = tuple(_rule(path, number, entry) for number, entry in enumerate(entries, start=1))
+    rules = tuple(_parse_rule(path, number, entry) for number, entry in enumerate(entries, start=1))
     _require_one_name(path, rules)
     _require_one_rule(path, rules)
     return rules
 
 
-def _read(path: Path) -> Any:
+def _read_rules(path: Path) -> Any:
     try:
         return read_json(path)
     except (OSError, ValueError, RecursionError) as error:
@@ -46,15 +46,15 @@ def _read(path: Path) -> Any:
         ) from error
 
 
-def _rule(path: Path, number: int, entry: Any) -> LabelRule:
+def _parse_rule(path: Path, number: int, entry: Any) -> LabelRule:
     where = f"rule {number} of {path}"
     if not isinstance(entry, dict):
         raise FormatError(f"expected an object as {where}, got {entry!r}: write it like {_FORM}")
     unknown = sorted(set(entry) - _KEYS)
     if unknown:
-        known = ", ".join(sorted(_KEYS))
+        keys = ", ".join(sorted(_KEYS))
         raise FormatError(
-            f"expected the keys {known} in {where}, got {unknown[0]!r} too: correct its spelling"
+            f"expected the keys {keys} in {where}, got {unknown[0]!r} too: correct its spelling"
         )
     source: Any = entry.get("source")
     target: Any = entry.get("target")
@@ -81,10 +81,10 @@ def _is_number(value: object) -> bool:
 def _require_one_name(path: Path, rules: tuple[LabelRule, ...]) -> None:
     names: dict[int, str] = {}
     for rule in rules:
-        known = names.setdefault(rule.target, rule.name)
-        if rule.target and known != rule.name:
+        first_name = names.setdefault(rule.target, rule.name)
+        if rule.target and first_name != rule.name:
             raise FormatError(
-                f"expected one name for label {rule.target} in {path}, got {known!r} and "
+                f"expected one name for label {rule.target} in {path}, got {first_name!r} and "
                 f"{rule.name!r}: give both rules the same name, or two targets"
             )
 

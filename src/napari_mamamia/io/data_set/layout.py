@@ -34,7 +34,7 @@ from napari_mamamia.io.data_set.case_listing import (
     with_problem,
 )
 from napari_mamamia.io.data_set.phase_files import parse_phase_name
-from napari_mamamia.io.exam.phases import find_phases, looks_like_dicom
+from napari_mamamia.io.dicom.probe import looks_like_dicom
 from napari_mamamia.io.files.file_names import case_key, file_stem
 from napari_mamamia.io.files.folders import list_names, natural_key
 from napari_mamamia.io.files.foreign import reads
@@ -63,7 +63,7 @@ def recognise(path: Path) -> LayoutKind | None:
     Never raises and reads no volume, so that it may be asked about any path.
     """
     try:
-        return _recognise(path)
+        return _recognise_layout(path)
     except (OSError, ValueError):
         return None
 
@@ -93,6 +93,8 @@ def find_data_set(path: Path) -> DataSet:
     if kind is LayoutKind.SINGLE_FILE:
         return DataSet(path, kind, (_with_readable_id(case_of_file(path)),))
     if kind is LayoutKind.DICOM:
+        from napari_mamamia.io.exam.phases import find_phases  # 30 modules that few data sets need
+
         return _data_set(path, kind, (find_phases(path),))
     if kind is LayoutKind.NNUNET_RAW:
         return _nnunet_raw(path, _HALVES)
@@ -113,7 +115,7 @@ def find_masks(folder: Path) -> Mapping[str, Path]:
     FormatError
         If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
     """
-    found: dict[str, Path] = {}
+    masks: dict[str, Path] = {}
     stems: dict[str, str] = {}
     for stem, files in sorted(by_stem(folder).items(), key=lambda item: natural_key(item[0])):
         if stem != readable_name(stem):
@@ -129,14 +131,14 @@ def find_masks(folder: Path) -> Mapping[str, Path]:
         if files[0].is_file():
             if (other := stems.setdefault(case_key(stem), stem)) != stem:
                 raise FormatError(
-                    f"expected one mask of each case in {folder}, got {found[other].name} and "
+                    f"expected one mask of each case in {folder}, got {masks[other].name} and "
                     f"{files[0].name} (letter case does not count): rename one of them"
                 )
-            found[stem] = files[0]
-    return MappingProxyType(found)
+            masks[stem] = files[0]
+    return MappingProxyType(masks)
 
 
-def _recognise(path: Path) -> LayoutKind | None:
+def _recognise_layout(path: Path) -> LayoutKind | None:
     if path.is_file():
         return LayoutKind.SINGLE_FILE if file_stem(path.name) else None
     if not path.is_dir():

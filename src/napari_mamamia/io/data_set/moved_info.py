@@ -38,17 +38,17 @@ def write_moved_info(
         raise FormatError(
             f"expected JSON in {source}, but it cannot be read ({error}): replace or remove it"
         ) from error
-    moved, n_boxes = _moved(content, turn, source)
+    moved, n_boxes = _move_value(content, turn, source)
     write_json({} if moved is None else moved, path, overwrite=overwrite)
     return n_boxes
 
 
-def _moved(value: Any, turn: Reorientation, source: Path) -> tuple[Any, int]:
+def _move_value(value: Any, turn: Reorientation, source: Path) -> tuple[Any, int]:
     """Return what is kept of `value` (None for nothing), and the number of boxes in it."""
     if isinstance(value, list):
-        parts = [_moved(item, turn, source) for item in value]
-        kept = [part for part, _ in parts if part is not None]
-        return (kept or None), sum(n for _, n in parts)
+        parts = [_move_value(item, turn, source) for item in value]
+        entries = [part for part, _ in parts if part is not None]
+        return (entries or None), sum(n for _, n in parts)
     if not isinstance(value, dict):
         return None, 0
     if all(isinstance(value.get(side), int | float) for side in _SIDES):
@@ -56,7 +56,7 @@ def _moved(value: Any, turn: Reorientation, source: Path) -> tuple[Any, int]:
     out: dict[str, Any] = {}
     count = 0
     for key, item in value.items():
-        part, n = (item, 0) if key in _KEPT else _moved(item, turn, source)
+        part, n = (item, 0) if key in _KEPT else _move_value(item, turn, source)
         if part is not None:
             out[key] = part
         count += n

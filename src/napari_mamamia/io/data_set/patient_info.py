@@ -63,25 +63,25 @@ def read_patient_info(path: Path) -> PatientInfo:
             f"expected a JSON object in {path}, got {type(content).__name__}: "
             "export the patient info again"
         )
-    said_times = _below(content, "imaging_data").get("acquisition_times")
-    said_box = _below(content, "primary_lesion").get("breast_coordinates")
-    times = _times(said_times)
-    box = _box(said_box) if isinstance(said_box, dict) else None
-    imported = _below(content, "import")
+    said_times = _read_section(content, "imaging_data").get("acquisition_times")
+    said_box = _read_section(content, "primary_lesion").get("breast_coordinates")
+    times = _parse_times(said_times)
+    box = _parse_box(said_box) if isinstance(said_box, dict) else None
+    imported = _read_section(content, "import")
     return PatientInfo(
         times,
         box,
         str(imported.get("study_uid_remapped") or ""),
-        _series(imported.get("series")),
-        _scan(_below(imported, "timing")),
-        _said(said_box) if box is None else "",
-        _said(said_times) if times is None else "",
-        _parts(imported.get("series")),
-        _joined(_below(imported, "joined").get("sides")),
+        _list_series(imported.get("series")),
+        _read_scan_timing(_read_section(imported, "timing")),
+        _shorten_value(said_box) if box is None else "",
+        _shorten_value(said_times) if times is None else "",
+        _list_parts(imported.get("series")),
+        _list_breasts(_read_section(imported, "joined").get("sides")),
     )
 
 
-def _scan(said: dict[str, Any]) -> ScanTiming:
+def _read_scan_timing(said: dict[str, Any]) -> ScanTiming:
     """Return what an import noted of the time axis; what is no number above 0 counts as unsaid."""
     resolution, positions, injection = (
         _above_zero(said.get(name)) for name in ("resolution_s", "positions", "injection_s")
@@ -93,7 +93,7 @@ def _above_zero(value: object) -> float | None:
     return float(str(value)) if _is_number(value) and float(str(value)) > 0 else None
 
 
-def _said(value: object) -> str:
+def _shorten_value(value: object) -> str:
     """Return what stands in a file, shortened; "" where it is empty or holds nothing but null."""
     inner = value.values() if isinstance(value, dict) else value
     parts = inner if isinstance(inner, Iterable) and not isinstance(inner, str) else (inner,)
@@ -114,19 +114,19 @@ def read_times_file(path: Path) -> Mapping[str, tuple[float, ...]]:
     """
     content = _read_json(path)
     entries = content if isinstance(content, list) else [content]
-    found: dict[str, tuple[float, ...]] = {}
+    times_by_case: dict[str, tuple[float, ...]] = {}
     for entry in entries:
         if not isinstance(entry, dict) or "times_s" not in entry:
             continue
-        times = _times(entry["times_s"])
+        times = _parse_times(entry["times_s"])
         case_id = entry.get("case_id")
         if times is None or not isinstance(case_id, str):
             raise FormatError(
                 f'expected {{"case_id": "...", "times_s": [0, 90, ...]}} with ascending seconds in '
                 f"{path}, got {str(entry)[:80]}: correct the entry or remove the file"
             )
-        found[case_id] = times
-    return found
+        times_by_case[case_id] = times
+    return times_by_case
 
 
 def _read_json(path: Path) -> Any:
@@ -138,12 +138,12 @@ def _read_json(path: Path) -> Any:
         ) from error
 
 
-def _below(content: dict[str, Any], key: str) -> dict[str, Any]:
+def _read_section(content: dict[str, Any], key: str) -> dict[str, Any]:
     value = content.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _times(value: object) -> tuple[float, ...] | None:
+def _parse_times(value: object) -> tuple[float, ...] | None:
     """Return ascending seconds, shifted so that the first is 0."""
     if isinstance(value, str):
         try:
@@ -157,36 +157,36 @@ def _times(value: object) -> tuple[float, ...] | None:
     return times if ascending else None
 
 
-def _parts(rows: object) -> tuple[str, ...]:
+def _list_parts(rows: object) -> tuple[str, ...]:
     """Return the selectors of an import record's parts that became phases."""
-    known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    used = [row for row in known if row.get("use") == "used"]
-    told = [str(row.get("selector") or "") for row in used]
-    return tuple(dict.fromkeys(told)) if all(told) else ()
+    entries = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    used = [row for row in entries if row.get("use") == "used"]
+    selectors = [str(row.get("selector") or "") for row in used]
+    return tuple(dict.fromkeys(selectors)) if all(selectors) else ()
 
 
-def _joined(sides: object) -> tuple[tuple[str, int, int], ...]:
+def _list_breasts(sides: object) -> tuple[tuple[str, int, int], ...]:
     """Return the breasts of a joined case, none where the record does not tell their slices."""
-    known = [row for row in sides if isinstance(row, dict)] if isinstance(sides, list) else []
-    told = [(row.get("side"), row.get("first"), row.get("last")) for row in known]
+    entries = [row for row in sides if isinstance(row, dict)] if isinstance(sides, list) else []
+    spans = [(row.get("side"), row.get("first"), row.get("last")) for row in entries]
     return tuple(
         (side, first, last)
-        for side, first, last in told
+        for side, first, last in spans
         if side in ("left", "right") and isinstance(first, int) and isinstance(last, int)
     )
 
 
-def _series(rows: object) -> tuple[int, ...]:
+def _list_series(rows: object) -> tuple[int, ...]:
     """Return the numbers of an import record's series that became phases."""
-    known = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    entries = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return tuple(
         row["number"]
-        for row in known
+        for row in entries
         if isinstance(row.get("number"), int) and str(row.get("fate", "")).startswith("phase")
     )
 
 
-def _box(coordinates: dict[str, Any]) -> Box | None:
+def _parse_box(coordinates: dict[str, Any]) -> Box | None:
     low = [coordinates.get(f"{axis}_min") for axis in "xyz"]
     high = [coordinates.get(f"{axis}_max") for axis in "xyz"]
     if not all(_is_number(v) for v in (*low, *high)):

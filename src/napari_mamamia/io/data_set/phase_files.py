@@ -9,6 +9,7 @@ from typing import Final
 from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.sources import PhaseSource
 
+# A file name may hold a line break, which a dot does not match by itself.
 _PHASE: Final = re.compile(r"(?P<case_id>.+)_(?P<phase>\d{4})", re.DOTALL)
 
 
@@ -64,11 +65,11 @@ def find_problems(case_id: str, folder: Path, names: Iterable[PhaseName]) -> tup
     ]
     missing = [index for index in range(max(by_index)) if index not in by_index]
     if missing:
-        problems.append(_missing(case_id, folder, missing, sorted(by_index)))
+        problems.append(_describe_missing(case_id, folder, missing, sorted(by_index)))
     return tuple(problems)
 
 
-def _missing(case_id: str, folder: Path, missing: list[int], found: list[int]) -> str:
+def _describe_missing(case_id: str, folder: Path, missing: list[int], found: list[int]) -> str:
     listed = _in_words(missing)
     which = f"phase {listed} is missing" if len(missing) == 1 else f"phases {listed} are missing"
     files = _in_words([f"{case_id}_{index:04d}.nii.gz" for index in missing])

@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Final, Generic, TypeVar
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import paced, report_progress
+from napari_mamamia.core.progress import paced
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.clinical.rules import is_missing, parse_id, parse_pcr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.tables.sheet_gaps import cell_name
-from napari_mamamia.io.tables.spreadsheets import Sheet, paced_sheets, wrong_length
+from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, wrong_length
 
 _ID_NAMES: Final = ("case_id", "patient_id")
 
@@ -75,13 +75,13 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     """
 
     def row(case_id: str, cells: Mapping[str, object]) -> ScoreRow:
-        dsc = _number("dsc", cells["dsc"], 1.0)
-        norm_hd = _number("norm_hd", cells["norm_hd"], math.inf)
+        dsc = _parse_number("dsc", cells["dsc"], 1.0)
+        norm_hd = _parse_number("norm_hd", cells["norm_hd"], math.inf)
         if math.isnan(dsc) and math.isnan(norm_hd):
             raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
         return ScoreRow(case_id, dsc, norm_hd)
 
-    return _read(path, ("dsc", "norm_hd"), (), row)
+    return _read_rows(path, ("dsc", "norm_hd"), (), row)
 
 
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
@@ -103,12 +103,12 @@ def read_response_table(path: Path) -> ReadRows[ResponseRow]:
         pcr = parse_pcr(cells["pcr"])
         if pcr is None:
             raise ValueError("pcr is empty: each case needs a predicted 0 or 1")
-        return ResponseRow(case_id, pcr, _number("score", cells["score"], 1.0))
+        return ResponseRow(case_id, pcr, _parse_number("score", cells["score"], 1.0))
 
-    return _read(path, ("pcr",), ("score",), row)
+    return _read_rows(path, ("pcr",), ("score",), row)
 
 
-def _read(
+def _read_rows(
     path: Path,
     required: Sequence[str],
     optional: Sequence[str],
@@ -116,15 +116,12 @@ def _read(
 ) -> ReadRows[T]:
     text = f"Reading {path.name}"
     sheet = _first_sheet(path, text)
-    places = _places(sheet.rows[0] if sheet.rows else (), required, optional, path)
+    places = _find_columns(sheet.rows[0] if sheet.rows else (), required, optional, path)
     rows: list[T] = []
     failures: list[CaseFailure] = []
     first_row: dict[str, int] = {}
     number = 1
-    for line in paced(sheet.rows[1:]):
-        if line is None:
-            report_progress(number, len(sheet.rows), text)
-            continue
+    for line in paced(sheet.rows[1:], text, len(sheet.rows)):
         number += 1
         if all(cell is None or cell == "" for cell in line) and number - 1 not in sheet.gaps:
             continue
@@ -162,39 +159,37 @@ def _check_whole(
 
 
 def _first_sheet(path: Path, text: str) -> Sheet:
-    for sheet in paced_sheets(path):
-        if sheet is None:
-            report_progress(0, 1, text)
-        elif sheet.note:
-            raise FormatError(
-                f"expected a score table in UTF-8 at {path}, but {sheet.note}: save it again as "
-                "CSV UTF-8 or as .xlsx"
-            )
-        else:
-            return sheet
+    sheet = next(read_sheets(path, text), None)
+    if sheet is not None and sheet.note:
+        raise FormatError(
+            f"expected a score table in UTF-8 at {path}, but {sheet.note}: save it again as "
+            "CSV UTF-8 or as .xlsx"
+        )
+    if sheet is not None:
+        return sheet
     raise FormatError(f"expected a table in {path}, but it has no sheet: choose another file")
 
 
-def _places(
+def _find_columns(
     header: Sequence[object], required: Sequence[str], optional: Sequence[str], path: Path
 ) -> dict[str, int]:
     """Return where the columns are; two with one name that is read are refused."""
-    known: dict[str, list[int]] = {}
+    places: dict[str, list[int]] = {}
     for at, name in enumerate(header):
         plain = "_".join(str(name or "").casefold().replace("_", " ").split())
-        known.setdefault(plain, []).append(at)
+        places.setdefault(plain, []).append(at)
     names = {"case_id": _ID_NAMES, **{name: _NAMES[name] for name in (*required, *optional)}}
     found_at = {
-        column: known[next(name for name in spellings if name in known)]
+        column: places[next(name for name in spellings if name in places)]
         for column, spellings in names.items()
-        if any(name in known for name in spellings)
+        if any(name in places for name in spellings)
     }
     missing = [name for name in ("case_id", *required) if name not in found_at]
     if missing:
-        found = ", ".join(str(name) for name in header if name) or "no header"
+        header_names = ", ".join(str(name) for name in header if name) or "no header"
         raise FormatError(
             f"expected the columns case_id (or patient_id), {', '.join((*required, *optional))} in "
-            f"{path}, found {found}: {', '.join(missing)} is missing; name the columns so"
+            f"{path}, found {header_names}: {', '.join(missing)} is missing; name the columns so"
         )
     for column, ats in found_at.items():
         if len(ats) > 1:
@@ -205,7 +200,7 @@ def _places(
     return {column: ats[0] for column, ats in found_at.items()}
 
 
-def _number(name: str, cell: object, highest: float) -> float:
+def _parse_number(name: str, cell: object, highest: float) -> float:
     """Return a number from 0 to `highest`, nan for a missing one."""
     if is_missing(cell):
         return math.nan

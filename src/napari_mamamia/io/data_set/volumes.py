@@ -2,7 +2,7 @@
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,7 @@ from napari_mamamia.io.volumes.nifti import open_nifti, write_nifti
 from napari_mamamia.io.volumes.nrrd import open_nrrd, write_nrrd
 from napari_mamamia.io.volumes.planes import fill_planes, read_block
 from napari_mamamia.io.volumes.streams import VoxelStream, refusal
-from napari_mamamia.io.volumes.voxel_writer import Planes, report_steps
-
-_YIELD_SECONDS: Final = 0.05
+from napari_mamamia.io.volumes.voxel_writer import LabelPlanes, Planes, report_steps
 
 
 def volume_stem(path: Path) -> str:
@@ -33,7 +31,7 @@ def volume_stem(path: Path) -> str:
     >>> volume_stem(Path("masks/DUKE_001.nii.gz"))
     'DUKE_001'
     """
-    return path.name[: len(path.name) - len(_suffix(path))]
+    return path.name[: len(path.name) - len(_find_suffix(path))]
 
 
 @reads("a readable volume", "copy or download it again")
@@ -45,7 +43,7 @@ def read_header(path: Path) -> VolumeHeader:
     FormatError
         If the file is missing, damaged, of another format, or no 3-D or 4-D volume.
     """
-    with _opened(path) as (header, _):
+    with _open_volume(path) as (header, _):
         return header
 
 
@@ -101,11 +99,12 @@ def read_phase_into(source: PhaseSource, header: VolumeHeader, out: NDArray[Any]
     _require_room(header, out, header.grid.shape)
     text = f"Reading {header.path.name}"
     report_progress(0, len(out), text)
-    with _opened(header.path) as (now, stream):
+    with _open_volume(header.path) as (now, stream):
         _require_unchanged(header, now)
         volume_bytes = out.size * now.stored.itemsize
         report_steps((0 for _ in stream.skip(source.volume * volume_bytes)), len(out), text)
         report_steps(fill_planes(stream, now, out), len(out), text)
+        # The checksum stands at the file's end, which only the last volume reaches.
         if source.volume == now.n_volumes - 1:
             stream.finish()
     report_progress(len(out), len(out), text)
@@ -139,12 +138,12 @@ def read_series_into(path: Path, header: VolumeHeader, out: NDArray[Any]) -> Non
     total = n_wanted * n_planes
     text = f"Reading {path.name}"
     report_progress(0, total, text)
-    with _opened(path) as (now, stream):
+    with _open_volume(path) as (now, stream):
         _require_unchanged(header, now)
         for volume, values in enumerate(out):
-            done = volume * n_planes
+            n_before = volume * n_planes
             steps = fill_planes(stream, now, values)
-            report_steps((done + n for n in steps), total, text)
+            report_steps((n_before + n for n in steps), total, text)
         report_steps((total for _ in stream.rest()), total, text)
     report_progress(total, total, text)
 
@@ -206,7 +205,16 @@ def write_mask(mask: Mask, path: Path, *, overwrite: bool = False) -> None:
     SaveError
         If writing fails or the file does not read back equal; an existing file is unchanged.
     """
-    write_volume(mask.array, mask.grid, path, overwrite=overwrite)
+    write_labels(LabelMap.of(mask.array, mask.grid), path, overwrite=overwrite)
+
+
+def write_labels(labels: LabelMap, path: Path, *, overwrite: bool = False) -> None:
+    """Write labels in their own type, 0 outside their box; else as `write_mask`.
+
+    The bytes are those of the whole array, but only the block that is not zero is looked at.
+    """
+    with listening(None):
+        write_volume_job(LabelPlanes(labels), labels.grid, path, overwrite=overwrite)
 
 
 def write_volume(array: NDArray[Any], grid: Grid, path: Path, *, overwrite: bool = False) -> None:
@@ -224,7 +232,7 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
     The bytes are the same. Closed before its end it leaves an older file as it was, and no other.
     """
-    suffix = _suffix(path)
+    suffix = _find_suffix(path)
     if not suffix:
         raise _unknown_suffix(path)
     write = write_nrrd if suffix == ".nrrd" else write_nifti
@@ -232,7 +240,7 @@ def write_volume_job(array: Planes, grid: Grid, path: Path, *, overwrite: bool =
 
 
 def _read_labels(path: Path) -> tuple[VolumeHeader, LabelMap]:
-    with _opened(path, Content.MASK) as (header, stream):
+    with _open_volume(path, Content.MASK) as (header, stream):
         if header.n_volumes != 1:
             came = f"it has {header.n_volumes} volumes"
             raise refusal(path, "a mask of one volume", came, "save each mask as its own file")
@@ -241,22 +249,22 @@ def _read_labels(path: Path) -> tuple[VolumeHeader, LabelMap]:
     return header, LabelMap(header.grid, box, crop, path)
 
 
-def _opened(
+def _open_volume(
     path: Path, content: Content = Content.IMAGE
 ) -> AbstractContextManager[tuple[VolumeHeader, VoxelStream]]:
-    suffix = _suffix(path)
+    suffix = _find_suffix(path)
     if not suffix:
         raise _unknown_suffix(path)
     return open_nrrd(path, content) if suffix == ".nrrd" else open_nifti(path, content)
 
 
-def _suffix(path: Path) -> str:
+def _find_suffix(path: Path) -> str:
     name = path.name.lower()
     return next((suffix for suffix in VOLUME_SUFFIXES if name.endswith(suffix)), "")
 
 
 def _is_dicom(source: PhaseSource) -> bool:
-    return len(source.files) > 1 or not _suffix(source.files[0])
+    return len(source.files) > 1 or not _find_suffix(source.files[0])
 
 
 def _require_room(header: VolumeHeader, out: NDArray[Any], shape: tuple[int, ...]) -> None:

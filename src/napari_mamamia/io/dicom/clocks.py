@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, OFFSET_TIME, RESOLUTION, Clock, Slice
+from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, OFFSET_TIME, RESOLUTION, Slice
 from napari_mamamia.io.dicom.trust import (
     earliest,
     least_making_s,
@@ -87,7 +88,9 @@ class Choice:
     @property
     def other_orders(self) -> list[str]:
         """The clocks that would give another order of the phases."""
-        return [v.clock.value for v in self.verdicts if v.works and not _agree(v, self.chosen)]
+        return [
+            v.clock.value for v in self.verdicts if v.works and not _is_same_order(v, self.chosen)
+        ]
 
 
 def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | None = None) -> Choice:
@@ -117,7 +120,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
         only = Verdict(Clock.SERIES, np.arange(len(rows))[None, :], "one phase", (0.0,), "")
         return Choice(only, (only,))
     slices = [piece for row in rows for piece in row]
-    slices, verdicts, doubts = _judged(slices, n_times, wanted)
+    slices, verdicts, doubts = _judge_clocks(slices, n_times, wanted)
     working = sorted((v for v in verdicts if v.works), key=lambda v: not v.is_plausible)
     if wanted is not None:
         chosen = next(verdict for verdict in verdicts if verdict.clock is wanted)
@@ -128,7 +131,7 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
                    if working else "no other clock does, so convert the exam to NIfTI with the "
                    "phases in the right order")
             )  # fmt: skip
-        return Choice(chosen, verdicts, (*doubts, *_oddities(chosen, working)))
+        return Choice(chosen, verdicts, (*doubts, *_list_oddities(chosen, working)))
     if not working:
         reasons = "; ".join(f"{verdict.clock}: {verdict.reason}" for verdict in verdicts)
         raise CaseError(
@@ -136,10 +139,10 @@ def choose_clock(rows: Sequence[Sequence[Slice]], name: str, wanted: Clock | Non
             "convert the exam to NIfTI with the phases in the right order"
         )
     _require_agreement(working, slices, name)
-    return Choice(working[0], verdicts, (*doubts, *_oddities(working[0], working)))
+    return Choice(working[0], verdicts, (*doubts, *_list_oddities(working[0], working)))
 
 
-def _judged(
+def _judge_clocks(
     slices: list[Slice], n_times: int, wanted: Clock | None
 ) -> tuple[list[Slice], tuple[Verdict, ...], list[str]]:
     """Return the planes, what each clock says of them, and what was not believed.
@@ -154,13 +157,13 @@ def _judged(
     verdicts = tuple(judge(clock, slices, n_times) for clock in Clock)
     if not late:
         return slices, verdicts, []
-    told = f"{Clock.ACQUISITION_TIME} is {late}"
+    message = f"{Clock.ACQUISITION_TIME} is {late}"
     return (
         slices,
         tuple(
             replace(v, reason=late) if v.clock is Clock.ACQUISITION_TIME else v for v in verdicts
         ),
-        [told],
+        [message],
     )
 
 
@@ -171,34 +174,34 @@ def judge(clock: Clock, slices: Sequence[Slice], n_times: int) -> Verdict:
     first, second, ... plane of all places follow one another without overlap. An instance number
     may instead run through all times of a place, then through those of the next.
     """
-    values = _values(clock, slices, n_times)
+    values = _read_values(clock, slices, n_times)
     if isinstance(values, str):
         return Verdict(clock, _NONE, values)
     order = np.argsort(values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)
     if np.any(np.diff(ranked, axis=1) == 0):
-        return _tied(clock, ranked, order, slices)
+        return _judge_tie(clock, ranked, order, slices)
     follow = bool(np.all(ranked[:, :-1].max(axis=0) < ranked[:, 1:].min(axis=0)))
     if not follow and not (clock is Clock.INSTANCE_NUMBER and _place_by_place(ranked)):
         return Verdict(clock, _NONE, "its stacks overlap in time")
     stacks = (order + np.arange(len(order))[:, None] * n_times).T
-    times_s, timed_by = _times(clock, slices, stacks)
+    times_s, timed_by = _find_times(clock, slices, stacks)
     text = f"{n_times} equal stacks, one after the other" if follow else "times place by place"
     return Verdict(clock, stacks, text, times_s, timed_by)
 
 
-def _values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
+def _read_values(clock: Clock, slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
     """Return the clock's values (place, time), or why it has none."""
     if clock is Clock.SERIES:
         return _series_values(slices, n_times)
     values = [piece.clocks.get(clock) for piece in slices]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        n_missing = len(values) - len(known)
-        return "missing" if not known else f"missing in {n_missing} of {len(values)} images"
-    if len(set(known)) == 1:
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values):
+        n_missing = len(values) - len(numbers)
+        return "missing" if not numbers else f"missing in {n_missing} of {len(values)} images"
+    if len(set(numbers)) == 1:
         return "the same in all"
-    return np.array(known).reshape(-1, n_times)
+    return np.array(numbers).reshape(-1, n_times)
 
 
 def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
@@ -209,27 +212,28 @@ def _series_values(slices: Sequence[Slice], n_times: int) -> NDArray[Any] | str:
     if len(by_series) == 1:
         return "all phases are in one series"
     values = np.empty(len(slices))
-    starts = _starts([[slices[index] for index in own] for own in by_series.values()])
+    starts = _rank_series([[slices[index] for index in group] for group in by_series.values()])
     for at, members in enumerate(by_series.values()):
-        own = [slices[index] for index in members]
-        number = own[0].header.series_number if starts is None else starts[at]
+        group = [slices[index] for index in members]
+        number = group[0].header.series_number if starts is None else starts[at]
         if number is None:
             return "missing"
-        inner = len(own) * n_times // len(slices)
-        verdict = order_inside(own, inner)
+        inner = len(group) * n_times // len(slices)
+        verdict = order_inside(group, inner)
         if verdict is None:
-            return f"nothing orders the {inner} phases inside {own[0].series_name}"
+            return f"nothing orders the {inner} phases inside {group[0].series_name}"
         for time, stack in enumerate(verdict):
+            # Fractions below 1, so that the last phase of a series stays before the next series.
             values[np.array(members)[stack]] = number + time / (inner + 1)
     return values.reshape(-1, n_times)
 
 
-def _starts(series: Sequence[Sequence[Slice]]) -> list[int] | None:
+def _rank_series(series: Sequence[Sequence[Slice]]) -> list[int] | None:
     """Return the ranks of series by AcquisitionTime, None where it does not tell them apart."""
-    told = [[piece.clocks.get(Clock.ACQUISITION_TIME) for piece in own] for own in series]
-    if any(time is None for own in told for time in own):
+    times = [[piece.clocks.get(Clock.ACQUISITION_TIME) for piece in group] for group in series]
+    if any(time is None for group in times for time in group):
         return None
-    firsts = [min(time for time in own if time is not None) for own in told]
+    firsts = [min(time for time in group if time is not None) for group in times]
     if len(set(firsts)) < len(firsts):
         return None
     return [sorted(firsts).index(first) for first in firsts]
@@ -243,7 +247,7 @@ def order_inside(own: Sequence[Slice], n_times: int) -> NDArray[np.intp] | None:
     return next((verdict.stacks for verdict in verdicts if verdict.works), None)
 
 
-def _tied(
+def _judge_tie(
     clock: Clock, ranked: NDArray[Any], order: NDArray[np.intp], slices: Sequence[Slice]
 ) -> Verdict:
     """Return the verdict on a clock that shows one value twice at one place."""
@@ -260,24 +264,24 @@ def _place_by_place(ranked: NDArray[Any]) -> bool:
     return bool(np.all(by_place[:-1, -1] < by_place[1:, 0]))
 
 
-def _times(
+def _find_times(
     clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
 ) -> tuple[tuple[float, ...] | None, str]:
     """Return seconds since phase 0, and the element that gives them."""
-    own = [clock.value] if clock in _IN_SECONDS else []
-    for name in dict.fromkeys((*own, *_TIMING)):
+    clock_names = [clock.value] if clock in _IN_SECONDS else []
+    for name in dict.fromkeys((*clock_names, *_TIMING)):
         starts = [earliest(name, slices, stack) for stack in stacks]
-        known = [start for start in starts if start is not None]
-        if len(known) < len(starts) or not all(a < b for a, b in pairwise(known)):
+        seconds = [start for start in starts if start is not None]
+        if len(seconds) < len(starts) or not all(a < b for a, b in pairwise(seconds)):
             continue
-        if name != Clock.CONTENT_TIME or float(np.median(np.diff(known))) >= least_making_s(
+        if name != Clock.CONTENT_TIME or float(np.median(np.diff(seconds))) >= least_making_s(
             slices, stacks.shape[1]
         ):
-            return tuple(round(start - known[0], 3) for start in known), name
-    return _counted(clock, slices, stacks)
+            return tuple(round(start - seconds[0], 3) for start in seconds), name
+    return _count_times(clock, slices, stacks)
 
 
-def _counted(
+def _count_times(
     clock: Clock, slices: Sequence[Slice], stacks: NDArray[np.intp]
 ) -> tuple[tuple[float, ...] | None, str]:
     """Return positions in time times TemporalResolution, where both are told."""
@@ -295,38 +299,38 @@ def _require_agreement(working: Sequence[Verdict], slices: Sequence[Slice], name
     for other in working[1:]:
         if other.clock is Clock.SERIES and first.is_plausible:
             continue  # series are numbered as they are stored, not as they are taken
-        if (is_odd or other.clock in _MUST_AGREE) and not _agree(first, other):
+        if (is_odd or other.clock in _MUST_AGREE) and not _is_same_order(first, other):
             raise CaseError(
                 f"the order of the phases in {name} is in doubt: by {first.clock} "
-                f"{_told(first, slices)}, by {other.clock} {_told(other, slices)}; "
+                f"{_name_order(first, slices)}, by {other.clock} {_name_order(other, slices)}; "
                 f"name the clock that counts (--clock {first.clock}, or --clock {other.clock})"
             )
 
 
-def _agree(a: Verdict, b: Verdict) -> bool:
+def _is_same_order(a: Verdict, b: Verdict) -> bool:
     return bool(np.array_equal(a.stacks, b.stacks))
 
 
-def _told(verdict: Verdict, slices: Sequence[Slice]) -> str:
+def _name_order(verdict: Verdict, slices: Sequence[Slice]) -> str:
     firsts = [slices[stack[0]] for stack in verdict.stacks]
     if len({piece.header.series_uid for piece in firsts}) == len(firsts):
         return f"the series are {', '.join(str(p.header.series_number) for p in firsts)}"
     return f"phase 0 starts with {firsts[0].file.name}, phase 1 with {firsts[1].file.name}"
 
 
-def _oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
+def _list_oddities(chosen: Verdict, working: Sequence[Verdict]) -> list[str]:
     """Return what is unusual about the choice, in plain sentences."""
-    told = [
+    notes = [
         f"{other.clock} would give another order of the phases than {chosen.clock}, which counts"
         for other in working
-        if other is not chosen and not _agree(chosen, other)
+        if other is not chosen and not _is_same_order(chosen, other)
     ]
     if chosen.times_s is None:
-        told.append("the times of the phases are not told by any element: only their order is")
+        notes.append("the times of the phases are not told by any element: only their order is")
     elif not chosen.is_plausible:
         gaps = [f"{b - a:g}" for a, b in pairwise(chosen.times_s)]
-        told.append(
+        notes.append(
             f"the gaps between phases are {', '.join(gaps[:6])} s, outside the "
             f"{LEAST_GAP_S:g} to {MOST_GAP_S:g} s that are usual for DCE-MRI: check the times"
         )
-    return told
+    return notes

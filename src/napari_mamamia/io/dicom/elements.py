@@ -126,6 +126,7 @@ def _require_modest(stream: IO[bytes]) -> None:
             return
         if head[132:136] != _GROUP_LENGTH:
             raise ValueError("its meta information, of a deflated file, has no length")
+        # The length counts from behind itself: 132 bytes up to the mark, and 12 of its own element.
         stream.seek(start + 144 + int.from_bytes(head[140:144], "little"))
         inflate, n_packed, n_bytes = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0
         while not inflate.eof and (packed := stream.read(_PIECE_BYTES)):
@@ -163,12 +164,12 @@ def numbers(path: Path, header: Any, name: str, count: int) -> tuple[float, ...]
     """Return an element of `count` finite numbers, or raise `FormatError`."""
     value = needed(path, header, name)
     is_list = isinstance(value, Sequence) and not isinstance(value, str)
-    found = tuple(float(v) for v in value) if is_list else (float(value),)
-    if len(found) != count or not all(map(math.isfinite, found)):
+    values = tuple(float(v) for v in value) if is_list else (float(value),)
+    if len(values) != count or not all(map(math.isfinite, values)):
         raise FormatError(
-            f"expected {count} numbers as {name} of {path}, got {found}: export the series again"
+            f"expected {count} numbers as {name} of {path}, got {values}: export the series again"
         )
-    return found
+    return values
 
 
 def optional_number(header: Any, name: Any) -> float | None:

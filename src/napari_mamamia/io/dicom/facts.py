@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
-from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from napari_mamamia.core.choices import Dates
 from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
 from napari_mamamia.core.system import open_own
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom, optional_number
@@ -66,13 +66,6 @@ _SECRET_FILE: Final = "deidentify.key"  # noqa: S105 - a file's name
 _SECRET_BYTES: Final = 32
 
 
-class Dates(StrEnum):
-    """What becomes of the date of the exam."""
-
-    DROP = "drop"
-    SHIFT = "shift"
-
-
 @dataclass(frozen=True, slots=True)
 class ScannerFacts:
     """What is kept of a study's headers.
@@ -109,7 +102,7 @@ def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dat
     values: dict[str, Fact] = {}
     for name, keyword in KEPT_TEXTS.items():
         text = str(header.get(keyword) or "").strip()[:_MOST_TEXT]
-        if text and not _holds(text, persons):
+        if text and not _has_person_word(text, persons):
             values[name] = text
     for name, keyword in KEPT_NUMBERS.items():
         number = next((n for part in joined if (n := optional_number(part, keyword))), None)
@@ -134,15 +127,17 @@ def names_a_person(files: Iterable[Path], text: str) -> bool:
     PatientIdentityRemoved = YES, as all of TCIA do, names nobody. Of files that say the same of the
     patient the first is read to its depth.
     """
-    told: set[tuple[str, ...]] = set()
+    patients: set[tuple[str, ...]] = set()
     for file in files:
         brief = open_dicom(file, file, stop_before_pixels=True, specific_tags=list(_WHO))
         key = tuple(str(brief.get(name)) for name in _WHO)
-        if key in told or is_identity_removed(brief):
+        if key in patients or is_identity_removed(brief):
             continue
-        told.add(key)
+        patients.add(key)
         persons = tuple(_person_words(open_dicom(file, file, stop_before_pixels=True)))
-        if _holds(text, persons) or _holds("".join(filter(str.isalnum, text)), persons):
+        if _has_person_word(text, persons) or _has_person_word(
+            "".join(filter(str.isalnum, text)), persons
+        ):
             return True
     return False
 
@@ -219,15 +214,15 @@ def _with_groups(header: Any) -> list[Any]:
 
 def _person_words(header: Any) -> Iterator[str]:
     """Yield the words of all elements that say who the patient is, in lower case."""
-    for element in _elements(header):
+    for element in _iterate_elements(header):
         is_named = element.VR in _PERSON_VRS or element.keyword in _PERSON_KEYWORDS
         is_patient = element.tag.group == _PERSON_GROUP and element.VR not in {"SQ", "CS", "DS"}
         if is_named or is_patient:
             for value in str(element.value).replace("\\", "^").split("^"):
-                yield from _words(value)
+                yield from _split_words(value)
 
 
-def _elements(header: Any) -> Iterator[Any]:
+def _iterate_elements(header: Any) -> Iterator[Any]:
     """Yield the elements of a data set; one that cannot be read may be a name, and is refused."""
     for tag in list(header.keys()):
         try:
@@ -240,11 +235,11 @@ def _elements(header: Any) -> Iterator[Any]:
         yield element
 
 
-def _words(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     cleaned = "".join(c if c.isalnum() else " " for c in folded(text))
     yield from (word for word in cleaned.split() if len(word) >= _LEAST_LETTERS)
 
 
-def _holds(text: str, persons: Sequence[str]) -> bool:
+def _has_person_word(text: str, persons: Sequence[str]) -> bool:
     plain = folded(text)
     return any(word in plain for word in persons)

@@ -57,7 +57,7 @@ class Study:
     def headers(self) -> Iterator[Header]:
         """Headers of the images that have one."""
         for image in self.images:
-            header = _header(image)
+            header = _find_header(image)
             if header is not None:
                 yield header
 
@@ -105,12 +105,8 @@ def read_studies(folder: Path) -> tuple[Study, ...]:
     if not files:
         raise FormatError(damaged[0].reason if damaged else _no_image(folder, n_foreign, archives))
     images: list[tuple[Path, Image | Damaged]] = [(one.path, one) for one in damaged]
-    with closing(_headers(files)) as read:
-        for item in paced(read):
-            if item is None:
-                report_progress(len(images) - len(damaged), len(files), "Reading DICOM headers")
-            else:
-                images.append(item)
+    with closing(_read_headers(files)) as read:
+        images += paced(read, "Reading DICOM headers", len(files))
     return _by_study(folder, images, n_foreign, archives)
 
 
@@ -134,22 +130,19 @@ def _sorted_files(folder: Path) -> tuple[list[Path], list[Damaged], int, tuple[P
     damaged: list[Damaged] = []
     archives: list[Path] = []
     n_seen = 0
-    for found in paced(_looked(folder)):
-        if found is None:
-            report_progress(0, 1, f"Looking for DICOM files: {n_seen:,} files so far")
-            continue
+    for look in paced(_walk_files(folder), "Looking for DICOM files: {:,} files so far".format):
         n_seen += 1
-        if isinstance(found, Damaged):
-            damaged.append(found)
-        elif found[1]:
-            files.append(found[0])
-        elif found[0].suffix.lower() == ".zip":
-            archives.append(found[0])
+        if isinstance(look, Damaged):
+            damaged.append(look)
+        elif look[1]:
+            files.append(look[0])
+        elif look[0].suffix.lower() == ".zip":
+            archives.append(look[0])
     n_foreign = n_seen - len(files) - len(damaged)
     return files, damaged, n_foreign, tuple(archives)
 
 
-def _looked(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
+def _walk_files(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
     """Yield the files below a folder in order of path, and whether each has the DICOM mark.
 
     Hidden files and folders, links to folders and ``DICOMDIR`` are passed over.
@@ -167,14 +160,15 @@ def _looked(folder: Path) -> Iterator[tuple[Path, bool] | Damaged]:
         lost.append(Damaged(place, reason))
 
     for parent, folders, names in os.walk(folder, onerror=remember):
+        # In place: `os.walk` goes into the folders that are left in this list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith(".") and name != _INDEX:
-                yield _look(Path(parent, name))
+                yield _inspect_file(Path(parent, name))
     yield from lost
 
 
-def _look(path: Path) -> tuple[Path, bool] | Damaged:
+def _inspect_file(path: Path) -> tuple[Path, bool] | Damaged:
     """Return whether a file is DICOM by its begin, or why one that should be is not."""
     suffix = path.suffix.lower()
     try:
@@ -183,22 +177,22 @@ def _look(path: Path) -> tuple[Path, bool] | Damaged:
     except OSError as error:
         if not may_be_dicom(path.name):
             return path, False
-        return _damaged(path, f"it cannot be read ({error.strerror or error})")
+        return _describe_damage(path, f"it cannot be read ({error.strerror or error})")
     if head[_MARK] == b"DICM":
         return path, True
     if not may_be_dicom(path.name):
         return path, False
     if not any(head):
-        return _damaged(path, "it is empty" if not head else "it begins with zeros only")
+        return _describe_damage(path, "it is empty" if not head else "it begins with zeros only")
     if begins_bare(head):
         return path, True
     is_named = suffix in _SUFFIXES
     if is_named or head[:2] in _FIRST_GROUPS:
-        return _damaged(path, "it has no DICOM mark at its begin")
+        return _describe_damage(path, "it has no DICOM mark at its begin")
     return path, False
 
 
-def _damaged(path: Path, why: str) -> Damaged:
+def _describe_damage(path: Path, why: str) -> Damaged:
     return Damaged(
         path,
         f"expected a readable DICOM file at {path}, but {why}, as when a copy breaks off: copy or "
@@ -206,15 +200,15 @@ def _damaged(path: Path, why: str) -> Damaged:
     )
 
 
-def _headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | Damaged], None, None]:
+def _read_headers(files: Sequence[Path]) -> Generator[tuple[Path, Image | Damaged], None, None]:
     """Yield what each file is, in order; the reason where it is damaged."""
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in range(0, len(files), _AHEAD):
             part = files[start : start + _AHEAD]
-            yield from zip(part, threads.map(_read, part), strict=True)
+            yield from zip(part, threads.map(_read_image, part), strict=True)
 
 
-def _read(path: Path) -> Image | Damaged:
+def _read_image(path: Path) -> Image | Damaged:
     try:
         return read_slices(path)
     except FormatError as error:
@@ -235,7 +229,7 @@ def _by_study(
     loose: list[tuple[Path, Image | Damaged]] = []
     study_of: dict[Path, str] = {}
     for path, image in images:
-        header = None if isinstance(image, Damaged) else _header(image)
+        header = None if isinstance(image, Damaged) else _find_header(image)
         if header is None or isinstance(image, Damaged):
             loose.append((path, image))
             continue
@@ -247,7 +241,7 @@ def _by_study(
     }
     damaged: dict[str, list[Damaged]] = {}
     for path, image in loose:
-        uid = study_of.get(path.parent) or _nearest(path, places)
+        uid = study_of.get(path.parent) or _find_nearest_study(path, places)
         if isinstance(image, Damaged):
             damaged.setdefault(uid, []).append(image)
         else:
@@ -267,7 +261,7 @@ def _by_study(
     )
 
 
-def _nearest(path: Path, places: Mapping[str, Path]) -> str:
+def _find_nearest_study(path: Path, places: Mapping[str, Path]) -> str:
     """Return the study in whose folder a file lies: the only one, or the deepest; "" for none."""
     if len(places) == 1:
         return next(iter(places))
@@ -283,7 +277,7 @@ def _common_folder(root: Path, files: Sequence[Path]) -> Path:
     return Path(os.path.commonpath([str(path.parent) for path in files]))
 
 
-def _header(image: Image) -> Header | None:
+def _find_header(image: Image) -> Header | None:
     if isinstance(image, OtherImage | BadImage):
         return image.header
     return image[0].header if image else None

@@ -6,12 +6,12 @@ from sys import intern
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import (
     DAMAGED,
     OVERLAY_TAGS,
     PHILIPS_TAGS,
-    begins_bare,
     date_time_s,
     has_bit_overlays,
     needed,
@@ -35,7 +35,6 @@ from napari_mamamia.io.dicom.slices import (
     OFFSET_TIME,
     REFERENCE_TIME,
     BadImage,
-    Clock,
     Header,
     OtherImage,
     Slice,
@@ -69,14 +68,18 @@ class _Groups:
 
     def philips(self, content: Any) -> Any:
         """Return where Philips' private elements of the frame lie: its own item, or the file."""
-        return self._private(_PHILIPS_FRAME) or content
+        return self._find_private_group(_PHILIPS_FRAME) or content
 
     def private_elements(self, content: Any) -> dict[Any, Any]:
         """Return the private elements that tell kinds, the frame's own before the file's."""
-        places = (self._private(_PHILIPS_FRAME), self._private(_SIEMENS_FRAME), content)
-        return {tag: _first(places, tag) for tag in KIND_TAGS}
+        places = (
+            self._find_private_group(_PHILIPS_FRAME),
+            self._find_private_group(_SIEMENS_FRAME),
+            content,
+        )
+        return {tag: _find_first(places, tag) for tag in KIND_TAGS}
 
-    def _private(self, tag: tuple[int, int]) -> Any:
+    def _find_private_group(self, tag: tuple[int, int]) -> Any:
         items = getattr(self._own.get(tag), "value", None)
         return items[0] if items else _EMPTY
 
@@ -105,12 +108,12 @@ def frames_of(header: Header, content: Any) -> tuple[Slice, ...]:
     n_bytes = n_frames * shape[0] * shape[1] * stored.itemsize
     require_room(path, n_bytes, packed=header.plain_at is None)
     return tuple(
-        _frame(header, content, _Groups(first, own), index, (shape, stored, of_file))
-        for index, own in enumerate(per_frame)
+        _read_frame(header, content, _Groups(first, frame), index, (shape, stored, of_file))
+        for index, frame in enumerate(per_frame)
     )
 
 
-def _frame(
+def _read_frame(
     header: Header, content: Any, groups: _Groups, index: int, common: tuple[Any, Any, Any]
 ) -> Slice:
     path = header.file
@@ -134,7 +137,7 @@ def _frame(
         or optional_number(measures, "SpacingBetweenSlices")
         or optional_number(measures, "SliceThickness"),
         frame=index,
-        clocks=MappingProxyType(_clocks(groups.group("FrameContentSequence"), of_file, index)),
+        clocks=MappingProxyType(_read_clocks(groups.group("FrameContentSequence"), of_file, index)),
     )
 
 
@@ -168,7 +171,7 @@ def _kind_and_sequence(content: Any, groups: _Groups) -> tuple[Kind, SequenceKey
     return kind, sequence_of(joined, kind)
 
 
-def _first(places: tuple[Any, ...], tag: Any) -> Any:
+def _find_first(places: tuple[Any, ...], tag: Any) -> Any:
     """Return an element of the first place that has it, None where none does."""
     return next((place.get(tag) for place in places if place.get(tag) is not None), None)
 
@@ -185,28 +188,30 @@ def _has_transfer(modifier: Any) -> bool:
 
 def _fat_options(modifier: Any) -> str:
     """Return "FAT" where fat is suppressed."""
-    told = str(modifier.get("SpectrallySelectedSuppression") or "").upper()
-    return "FAT" if "FAT" in told else ""
+    suppression = str(modifier.get("SpectrallySelectedSuppression") or "").upper()
+    return "FAT" if "FAT" in suppression else ""
 
 
-def _clocks(frame: Any, of_file: dict[str, float], index: int) -> dict[str, float]:
+def _read_clocks(frame: Any, of_file: dict[str, float], index: int) -> dict[str, float]:
     """Return the frame's clocks; what only the file says counts for all its frames."""
     acquired = date_time_s(frame.get("FrameAcquisitionDateTime"))
-    own = {
+    frame_clocks = {
         Clock.TEMPORAL_POSITION: optional_number(frame, "TemporalPositionIndex"),
         Clock.ACQUISITION_TIME: acquired,
-        Clock.TRIGGER_TIME: _seconds(optional_number(frame, "NominalCardiacTriggerDelayTime")),
+        Clock.TRIGGER_TIME: _convert_milliseconds(
+            optional_number(frame, "NominalCardiacTriggerDelayTime")
+        ),
         Clock.ACQUISITION_NUMBER: optional_number(frame, "FrameAcquisitionNumber"),
         OFFSET_TIME: optional_number(frame, "TemporalPositionTimeOffset"),
         REFERENCE_TIME: date_time_s(frame.get("FrameReferenceDateTime")),
-        DURATION: _seconds(optional_number(frame, "FrameAcquisitionDuration")),
+        DURATION: _convert_milliseconds(optional_number(frame, "FrameAcquisitionDuration")),
         Clock.INSTANCE_NUMBER: of_file.get(Clock.INSTANCE_NUMBER, 0.0) * FRAMES + index,
     }
-    known = {str(name): value for name, value in own.items() if value is not None}
-    return {**of_file, **known}
+    clocks = {str(name): value for name, value in frame_clocks.items() if value is not None}
+    return {**of_file, **clocks}
 
 
-def _seconds(milliseconds: float | None) -> float | None:
+def _convert_milliseconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000.0
 
 
@@ -241,21 +246,6 @@ _NATIVE: Final = {_IMPLICIT: ("<", 8), _EXPLICIT: ("<", 12), _BIG: (">", 12)}
 syntax: implicit and explicit little-endian, explicit big-endian. Source: DICOM PS3.5, 7.1."""
 
 
-def is_dicom_file(path: Path) -> bool:
-    """Whether a file has the DICOM mark, 128 bytes from its start, or begins as one without it.
-
-    Never raises, and never waits on a pipe or device.
-    """
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as stream:
-            head = stream.read(132)
-            return head[128:] == b"DICM" or begins_bare(head)
-    except OSError:
-        return False
-
-
 @reads("a readable DICOM file", "export the series again")
 def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
     """Return the planes of one DICOM file, or what it is instead.
@@ -277,7 +267,7 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
                 content = open_dicom(stream, path, stop_before_pixels=True, specific_tags=_TAGS)
                 at = stream.tell()
     except OSError as error:
-        raise _damaged(path, error) from error
+        raise _make_damage_error(path, error) from error
     sop_class = needed(path, content, "SOPClassUID")
     if sop_class != _MR and sop_class not in _ENHANCED_MR:
         name = getattr(sop_class, "name", "unknown kind")
@@ -285,15 +275,16 @@ def read_slices(path: Path) -> tuple[Slice, ...] | OtherImage | BadImage:
             needed(path, content, "StudyInstanceUID")
         return OtherImage(path, name)
     try:
-        header = _header(path, content, at)
+        header = _read_header(path, content, at)
+    # A FormatError is a ValueError, so one of DAMAGED too, and says more.
     except FormatError:
         raise
     except DAMAGED as error:
-        raise _damaged(path, error) from error
-    return _planes(header, content, sop_class in _ENHANCED_MR)
+        raise _make_damage_error(path, error) from error
+    return _read_planes(header, content, sop_class in _ENHANCED_MR)
 
 
-def _planes(
+def _read_planes(
     header: Header, content: Any, is_enhanced: bool
 ) -> tuple[Slice, ...] | OtherImage | BadImage:
     if int(optional_number(content, "SamplesPerPixel") or 1) != 1:
@@ -301,15 +292,15 @@ def _planes(
     try:
         if is_enhanced:
             return frames_of(header, content)
-        picture = _slice(header, content)
+        picture = _read_slice(header, content)
         return tiles_of(picture) if is_mosaic(content) else (picture,)
     except FormatError as error:
-        return _bad(header, content, str(error))
+        return _describe_bad_image(header, content, str(error))
     except DAMAGED as error:
-        return _bad(header, content, str(_damaged(header.file, error)))
+        return _describe_bad_image(header, content, str(_make_damage_error(header.file, error)))
 
 
-def _bad(header: Header, content: Any, reason: str) -> BadImage:
+def _describe_bad_image(header: Header, content: Any, reason: str) -> BadImage:
     try:
         kind = kind_of(content)
         return BadImage(header, reason, kind, sequence_of(content, kind))
@@ -317,7 +308,7 @@ def _bad(header: Header, content: Any, reason: str) -> BadImage:
         return BadImage(header, reason)
 
 
-def _header(path: Path, content: Any, at: int) -> Header:
+def _read_header(path: Path, content: Any, at: int) -> Header:
     syntax = str(content.file_meta.get("TransferSyntaxUID", "")) or _guessed_syntax(content)
     byte_order, ahead = _NATIVE.get(syntax, ("<", 0))
     if byte_order == ">" and optional_number(content, "BitsAllocated") == _BYTE:
@@ -336,7 +327,9 @@ def _header(path: Path, content: Any, at: int) -> Header:
         byte_order=byte_order,
         unused_bits=unused_bits(content),
         has_bit_overlays=has_bit_overlays(content),
-        patient=_one(tuple(_plain(content.get(n)) for n in ("PatientID", "PatientBirthDate"))),
+        patient=_intern_value(
+            tuple(_simplify_text(content.get(n)) for n in ("PatientID", "PatientBirthDate"))
+        ),
         contrast_start=intern(str(content.get("ContrastBolusStartTime") or "")),
         frame_of_reference=intern(str(content.get("FrameOfReferenceUID") or "")),
         positions=int(optional_number(content, "NumberOfTemporalPositions") or 0),
@@ -350,7 +343,7 @@ def _guessed_syntax(content: Any) -> str:
     return _IMPLICIT if is_implicit else _EXPLICIT if is_little else _BIG
 
 
-def _slice(header: Header, content: Any) -> Slice:
+def _read_slice(header: Header, content: Any) -> Slice:
     path = header.file
     if int(content.get("NumberOfFrames") or 1) > 1:
         raise FormatError(
@@ -360,17 +353,17 @@ def _slice(header: Header, content: Any) -> Slice:
     shape, stored = shape_of(path, content), stored_type(path, content)
     n_bytes = shape[0] * shape[1] * stored.itemsize
     require_room(path, n_bytes, packed=header.plain_at is None, at=header.plain_at or 0)
-    kind = _one(kind_of(content))
+    kind = _intern_value(kind_of(content))
     echo = optional_number(content, "EchoNumbers")
     return Slice(
         header=header,
         shape=shape,
-        spacing_mm=_one(spacing_of(path, content)),
-        orientation=_one(numbers(path, content, "ImageOrientationPatient", 6)),
+        spacing_mm=_intern_value(spacing_of(path, content)),
+        orientation=_intern_value(numbers(path, content, "ImageOrientationPatient", 6)),
         position_mm=numbers(path, content, "ImagePositionPatient", 3),
         stored=stored,
-        scaling=_one(scaling_of(content)),
-        sequence=_one(sequence_of(content, kind)),
+        scaling=_intern_value(scaling_of(content)),
+        sequence=_intern_value(sequence_of(content, kind)),
         kind=kind,
         echo=None if echo is None else int(echo),
         thickness_mm=optional_number(content, "SpacingBetweenSlices")
@@ -379,18 +372,18 @@ def _slice(header: Header, content: Any) -> Slice:
     )
 
 
-def _plain(value: Any) -> str:
+def _simplify_text(value: Any) -> str:
     """Return the plain letters and digits of a text, in lower case."""
     return intern("".join(c for c in str(value or "").casefold() if c.isascii() and c.isalnum()))
 
 
 @lru_cache(maxsize=1024)
-def _one(value: T) -> T:
+def _intern_value(value: T) -> T:
     """Return the first of equal values, so that a million headers keep one of each."""
     return value
 
 
-def _damaged(path: Path, error: Exception) -> FormatError:
+def _make_damage_error(path: Path, error: Exception) -> FormatError:
     return FormatError(
         f"expected a readable DICOM file at {path}, but {error}: export the series again"
     )

@@ -82,7 +82,7 @@ class SequenceKey:
 
     def is_same(self, other: "SequenceKey") -> bool:
         """Whether two images may be phases of one acquisition; unknown values do not differ."""
-        return self.is_same_but_angle(other) and _near(self.flip_degrees, other.flip_degrees)
+        return self.is_same_but_angle(other) and _is_near(self.flip_degrees, other.flip_degrees)
 
     def is_same_but_angle(self, other: "SequenceKey") -> bool:
         """Whether two images differ in nothing but the flip angle, as for a T1 map."""
@@ -90,15 +90,15 @@ class SequenceKey:
         return (
             words
             and (self.echo_number or other.echo_number) == (other.echo_number or self.echo_number)
-            and _close(self.echo_time_ms, other.echo_time_ms)
-            and _close(self.repetition_time_ms, other.repetition_time_ms)
+            and _is_close(self.echo_time_ms, other.echo_time_ms)
+            and _is_close(self.repetition_time_ms, other.repetition_time_ms)
             and self.b_value == other.b_value
-            and _close(self.inversion_time_ms, other.inversion_time_ms)
+            and _is_close(self.inversion_time_ms, other.inversion_time_ms)
         )
 
     def differences(self, other: "SequenceKey") -> list[tuple[str, str, str]]:
         """Return what differs: its name, and as the one has it and the other."""
-        told = [
+        rows = [
             (what, one or "none", two or "none")
             for what, one, two in (
                 ("sequence", " ".join(self.technique), " ".join(other.technique)),
@@ -107,18 +107,18 @@ class SequenceKey:
             if one != two
         ]
         for what, mine, theirs, unit, is_near in (
-            ("TE", self.echo_time_ms, other.echo_time_ms, " ms", _close),
-            ("TR", self.repetition_time_ms, other.repetition_time_ms, " ms", _close),
-            ("flip angle", self.flip_degrees, other.flip_degrees, " degrees", _near),
+            ("TE", self.echo_time_ms, other.echo_time_ms, " ms", _is_close),
+            ("TR", self.repetition_time_ms, other.repetition_time_ms, " ms", _is_close),
+            ("flip angle", self.flip_degrees, other.flip_degrees, " degrees", _is_near),
             ("b", self.b_value, other.b_value, "", lambda p, q: p == q),
-            ("TI", self.inversion_time_ms, other.inversion_time_ms, " ms", _close),
+            ("TI", self.inversion_time_ms, other.inversion_time_ms, " ms", _is_close),
         ):
             if not is_near(mine, theirs):
                 one, two = ("none" if v is None else f"{v:.4g}{unit}" for v in (mine, theirs))
-                told.append((what, one, two))
+                rows.append((what, one, two))
         if self.echo_number and other.echo_number and self.echo_number != other.echo_number:
-            told.append(("echo", f"{self.echo_number}", f"{other.echo_number}"))
-        return told
+            rows.append(("echo", f"{self.echo_number}", f"{other.echo_number}"))
+        return rows
 
     @property
     def text(self) -> str:
@@ -143,7 +143,7 @@ def kind_of(header: Any) -> Kind:
 
     A word may say that an image is something else than a phase; that no word does proves nothing.
     """
-    words = (*_texts(header.get("ImageType")), *_siemens_words(header))
+    words = (*_list_texts(header.get("ImageType")), *_siemens_words(header))
     description = str(header.get("SeriesDescription") or "")
     coded = _coded_part(header)
     if coded is not None:
@@ -153,22 +153,25 @@ def kind_of(header: Any) -> Kind:
         _private_text(header, GE_SEQUENCE_CREATOR, "GEMS", GE_SEQUENCE).rpartition("/")[2],
     )
     physical = (
-        tuple(_texts(header.get("ScanningSequence"))),
+        tuple(_list_texts(header.get("ScanningSequence"))),
         _planar_evidence(header),
         optional_number(header, "EchoTrainLength"),
         optional_number(header, "EchoTime"),
         optional_number(header, "RepetitionTime"),
         b_value_of(header),
     )
-    return _kind(words, description, names, physical)
+    return _find_kind(words, description, names, physical)
 
 
 def sequence_of(header: Any, kind: Kind) -> SequenceKey:
     """Return what tells the image's sequence from others."""
-    technique = [*_texts(header.get("ScanningSequence")), *_texts(header.get("MRAcquisitionType"))]
-    if any("FS" in text or "FAT" in text for text in _texts(header.get("ScanOptions"))):
+    technique = [
+        *_list_texts(header.get("ScanningSequence")),
+        *_list_texts(header.get("MRAcquisitionType")),
+    ]
+    if any("FS" in text or "FAT" in text for text in _list_texts(header.get("ScanOptions"))):
         technique.append("FS")
-    if "MTC" in _texts(header.get("SequenceVariant")):
+    if "MTC" in _list_texts(header.get("SequenceVariant")):
         technique.append("MTC")
     return SequenceKey(
         tuple(technique),
@@ -188,7 +191,9 @@ def b_value_of(header: Any) -> float | None:
         return value
     if "SIEMENS" in _raw_text(header, GE_SEQUENCE_CREATOR):
         return optional_number(header, SIEMENS_B_VALUE)
-    if "GEMS" in _raw_text(header, GE_CREATOR) and "EP" in _texts(header.get("ScanningSequence")):
+    if "GEMS" in _raw_text(header, GE_CREATOR) and "EP" in _list_texts(
+        header.get("ScanningSequence")
+    ):
         value = optional_number(header, GE_B_VALUE)
         return value % _GE_LARGE_B if value else None
     if "Philips" in _raw_text(header, PHILIPS_CREATOR):
@@ -197,7 +202,7 @@ def b_value_of(header: Any) -> float | None:
 
 
 @lru_cache(maxsize=4096)
-def _kind(
+def _find_kind(
     words: tuple[str, ...],
     description: str,
     names: tuple[str, ...],
@@ -221,8 +226,8 @@ def _kind(
         return Kind(by_type[0], f"{by_type[1]} in ImageType", processing)
     if by_name is not None:
         return Kind(by_name[0], f"{by_name[1]!r} in SeriesDescription", processing)
-    told = " ".join(physical[0])
-    return Kind(Role.PHASE, f"{told} in ScanningSequence" if told else "", processing)
+    technique = " ".join(physical[0])
+    return Kind(Role.PHASE, f"{technique} in ScanningSequence" if technique else "", processing)
 
 
 def _by_physics(
@@ -233,10 +238,10 @@ def _by_physics(
     techniques, planar, train, echo_ms, repetition_ms, b_value = physical
     if b_value:
         return Role.DIFFUSION, f"b value {b_value:g}"
-    named = next((found for name in names if (found := role_by_sequence_name(name))), None)
-    told = None if named is None else (named[0], f"{named[1]!r} in the sequence's name")
-    if told is not None and told[0] is not Role.LOCALISER:
-        return told
+    named = next((match for name in names if (match := role_by_sequence_name(name))), None)
+    sequence_role = None if named is None else (named[0], f"{named[1]!r} in the sequence's name")
+    if sequence_role is not None and sequence_role[0] is not Role.LOCALISER:
+        return sequence_role
     is_train = bool(train and train > 1) and not {"GR", "GRADIENT"}.intersection(techniques)
     tests = (
         ("EP" in techniques, Role.EPI, "EP in ScanningSequence"),
@@ -248,7 +253,7 @@ def _by_physics(
          f"RepetitionTime {repetition_ms} ms"),
         (is_train, Role.ECHO_TRAIN, f"EchoTrainLength {train}"),
     )  # fmt: skip
-    return next(((role, evidence) for holds, role, evidence in tests if holds), told)
+    return next(((role, evidence) for holds, role, evidence in tests if holds), sequence_role)
 
 
 def _coded_part(header: Any) -> tuple[Role, str] | None:
@@ -261,9 +266,9 @@ def _coded_part(header: Any) -> tuple[Role, str] | None:
         if part in _GE_PARTS:
             return _GE_PARTS[part], f"(0043,102F) is {part}"
     if "Philips" in _raw_text(header, PHILIPS_MR_CREATOR):
-        told = _raw_text(header, PHILIPS_IMAGE_TYPE).upper()
-        if told in _PHILIPS_PARTS:
-            return _PHILIPS_PARTS[told], f"(2005,1011) is {told}"
+        image_type = _raw_text(header, PHILIPS_IMAGE_TYPE).upper()
+        if image_type in _PHILIPS_PARTS:
+            return _PHILIPS_PARTS[image_type], f"(2005,1011) is {image_type}"
     return None
 
 
@@ -282,7 +287,7 @@ def _siemens_words(header: Any) -> list[str]:
     if "SIEMENS" not in _raw_text(header, SIEMENS_TEXT_CREATOR):
         return []
     value = header.get(SIEMENS_TEXT)
-    return _texts(getattr(value, "value", value))
+    return _list_texts(getattr(value, "value", value))
 
 
 def _private_text(header: Any, creator: Any, word: str, tag: Any) -> str:
@@ -295,16 +300,16 @@ def _raw_text(header: Any, tag: Any) -> str:
     return "" if value is None or isinstance(value, bytes) else str(value).strip()
 
 
-def _texts(value: Any) -> list[str]:
+def _list_texts(value: Any) -> list[str]:
     if value is None or value == "" or isinstance(value, bytes):
         return []
     parts = [value] if isinstance(value, str) else list(value)
     return [str(part).upper() for part in parts if str(part).strip()]
 
 
-def _close(a: float | None, b: float | None) -> bool:
+def _is_close(a: float | None, b: float | None) -> bool:
     return a is None or b is None or abs(a - b) <= _SAME_SHARE * max(abs(a), abs(b))
 
 
-def _near(a: float | None, b: float | None) -> bool:
+def _is_near(a: float | None, b: float | None) -> bool:
     return a is None or b is None or abs(a - b) <= _SAME_DEGREES

@@ -69,7 +69,7 @@ def tiles_of(picture: Slice) -> tuple[Slice, ...]:
     n_tiles = _n_tiles(path, content, csa)
     side = isqrt(n_tiles - 1) + 1
     n_rows, n_columns = _tile_shape(picture, side)
-    first, step = _first_position(picture, (n_rows, n_columns)), _step(picture, content, csa)
+    first, step = _first_position(picture, (n_rows, n_columns)), _find_step(picture, content, csa)
     return tuple(
         replace(
             picture,
@@ -94,13 +94,15 @@ def _csa_of(path: Path, content: Any) -> Any:
 
 
 def _n_tiles(path: Path, content: Any, csa: Any) -> int:
-    told = [int(n) for n in (_private_number(content), _scalar(csa, "NumberOfImagesInMosaic")) if n]
-    if not told or min(told) < 1 or len(set(told)) > 1:
-        came = f"it says {told[0]} and {told[1]}" if len(told) > 1 else "it is missing"
+    counts = [
+        int(n) for n in (_private_number(content), _read_scalar(csa, "NumberOfImagesInMosaic")) if n
+    ]
+    if not counts or min(counts) < 1 or len(set(counts)) > 1:
+        came = f"it says {counts[0]} and {counts[1]}" if len(counts) > 1 else "it is missing"
         raise FormatError(
             f"expected one NumberOfImagesInMosaic in the mosaic {path}, but {came}: {_CONVERT}"
         )
-    return told[0]
+    return counts[0]
 
 
 def _private_number(content: Any) -> float | None:
@@ -111,7 +113,7 @@ def _private_number(content: Any) -> float | None:
     return optional_number({"n": block[_MR_NUMBER]}, "n") if _MR_NUMBER in block else None
 
 
-def _scalar(csa: Any, name: str) -> float | None:
+def _read_scalar(csa: Any, name: str) -> float | None:
     return optional_number({name: _READER.get_scalar(csa, name)}, name)
 
 
@@ -135,10 +137,12 @@ def _first_position(picture: Slice, shape: Sequence[int]) -> NDArray[np.float64]
     return position
 
 
-def _step(picture: Slice, content: Any, csa: Any) -> NDArray[np.float64]:
+def _find_step(picture: Slice, content: Any, csa: Any) -> NDArray[np.float64]:
     """Return the vector (LPS, mm) from one tile's slice to the next one's."""
     path = picture.file
-    gap = optional_number(content, "SpacingBetweenSlices") or _scalar(csa, "SpacingBetweenSlices")
+    gap = optional_number(content, "SpacingBetweenSlices") or _read_scalar(
+        csa, "SpacingBetweenSlices"
+    )
     if not gap or gap <= 0:
         raise FormatError(
             f"expected SpacingBetweenSlices above 0 mm in the mosaic {path}, got {gap}: {_CONVERT}"

@@ -12,10 +12,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import PHASES, Kind, Role
-from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, OtherImage, Slice
+from napari_mamamia.io.dicom.slices import BadImage, Header, OtherImage, Slice
 from napari_mamamia.io.dicom.stack import Places, find_places, require_one_orientation
 from napari_mamamia.io.dicom.ways import number_phases
 
@@ -100,8 +101,8 @@ def parts_of(slices: Sequence[Slice], *, allow_thin: bool = False) -> list[Part]
     by_series: dict[str, list[Slice]] = {}
     for piece in _turned_alike(slices):
         by_series.setdefault(piece.header.series_uid, []).append(piece)
-    return _numbered(
-        [part for own in by_series.values() for part in _parts_of_series(own, allow_thin)]
+    return _number_parts(
+        [part for pieces in by_series.values() for part in _parts_of_series(pieces, allow_thin)]
     )
 
 
@@ -111,8 +112,12 @@ def _turned_alike(slices: Sequence[Slice]) -> list[Slice]:
     if len(counts) < 2:
         return list(slices)
     usual = counts.most_common(1)[0][0]
-    back = {told: _reversed_axes(told, usual) for told in {p.orientation for p in slices}}
-    return [_turned(p, back[p.orientation]) if any(back[p.orientation]) else p for p in slices]
+    # Each orientation once: a study has thousands of images, but a handful of these.
+    back = {
+        orientation: _reversed_axes(orientation, usual)
+        for orientation in {p.orientation for p in slices}
+    }
+    return [_turn_slice(p, back[p.orientation]) if any(back[p.orientation]) else p for p in slices]
 
 
 def _reversed_axes(told: Sequence[float], usual: Sequence[float]) -> tuple[bool, bool]:
@@ -124,7 +129,7 @@ def _reversed_axes(told: Sequence[float], usual: Sequence[float]) -> tuple[bool,
     return (down < 0, along < 0) if along and down else (False, False)
 
 
-def _turned(piece: Slice, back: tuple[bool, bool]) -> Slice:
+def _turn_slice(piece: Slice, back: tuple[bool, bool]) -> Slice:
     """Return an image whose rows, or columns, are read from behind: the first voxel moves there."""
     axes = np.reshape(piece.orientation, (2, 3))
     position = np.array(piece.position_mm)
@@ -140,28 +145,29 @@ def _turned(piece: Slice, back: tuple[bool, bool]) -> Slice:
 
 def part_of(slices: Sequence[Slice], like: Part, *, allow_thin: bool = False) -> Part:
     """Return some of a part's images as a part of their own."""
-    return _placed(replace(like, slices=tuple(slices)), allow_thin)
+    return _place_part(replace(like, slices=tuple(slices)), allow_thin)
 
 
-def _numbered(parts: Sequence[Part]) -> list[Part]:
+def _number_parts(parts: Sequence[Part]) -> list[Part]:
     """Return the parts with the phases of their images, counted on where selectors are alike."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    for at, part in sorted(enumerate(parts), key=lambda both: _begin(both[1])):
+    # Phases count in order of time, whatever order the parts came in; they go back to that below.
+    for at, part in sorted(enumerate(parts), key=lambda both: _find_start(both[1])):
         key = (part.header.series_number, part.role, part.echo, part.side, part.turn, part.trigger)
         groups.setdefault(key, []).append(at)
-    found: dict[int, Part] = {}
-    for own in groups.values():
+    new_parts: dict[int, Part] = {}
+    for members in groups.values():
         reached = 0
-        for at in own:
+        for at in members:
             slices, places = number_phases(parts[at].slices, parts[at].places, reached)
-            found[at] = replace(parts[at], slices=slices, places=places)
+            new_parts[at] = replace(parts[at], slices=slices, places=places)
             reached = max(reached, *(piece.phase + 1 for piece in slices))
-        for at in own:
-            found[at] = replace(found[at], n_numbered=reached)
-    return [found[at] for at in range(len(parts))]
+        for at in members:
+            new_parts[at] = replace(new_parts[at], n_numbered=reached)
+    return [new_parts[at] for at in range(len(parts))]
 
 
-def _begin(part: Part) -> float:
+def _find_start(part: Part) -> float:
     return min(piece.clocks.get(Clock.ACQUISITION_TIME, 0.0) for piece in part.slices)
 
 
@@ -183,7 +189,7 @@ def _parts_of_series(own: Sequence[Slice], allow_thin: bool) -> list[Part]:
                 groups += [Part(tuple(g), None, "", turn=turn) for g in _by_echo(alike)]
     for group in _with_echoes(groups):
         for beat in _by_trigger(group):
-            parts += [_placed(half, allow_thin) for half in _sides(beat)]
+            parts += [_place_part(half, allow_thin) for half in _split_sides(beat)]
     return parts
 
 
@@ -223,20 +229,24 @@ def _by_trigger(group: Part) -> list[Part]:
     That is where each of several acquisition times is shown at each trigger time. Else TriggerTime
     may be what tells phases apart.
     """
-    told = [
+    moments = [
         (p.clocks.get(Clock.ACQUISITION_TIME), p.clocks.get(Clock.TRIGGER_TIME))
         for p in group.slices
     ]
-    times, triggers = {time for time, _ in told}, {trigger for _, trigger in told}
+    times, triggers = {time for time, _ in moments}, {trigger for _, trigger in moments}
     if None in times | triggers or min(len(times), len(triggers)) < 2:
         return [group]
-    if len(set(told)) < len(times) * len(triggers):
+    if len(set(moments)) < len(times) * len(triggers):
         return [group]
     ordered = sorted(trigger for trigger in triggers if trigger is not None)
     return [
         replace(
             group,
-            slices=tuple(p for p, (_, own) in zip(group.slices, told, strict=True) if own == one),
+            slices=tuple(
+                p
+                for p, (_, trigger_time) in zip(group.slices, moments, strict=True)
+                if trigger_time == one
+            ),
             trigger=number,
         )
         for number, one in enumerate(ordered, start=1)
@@ -249,12 +259,12 @@ def _by_sequence(pieces: Sequence[Slice]) -> list[list[Slice]]:
     for piece in pieces:
         exact.setdefault(piece.sequence, []).append(piece)
     groups: list[list[Slice]] = []
-    for sequence, own in exact.items():
+    for sequence, members in exact.items():
         group = next((g for g in groups if g[0].sequence.is_same(sequence)), None)
         if group is None:
-            groups.append(own)
+            groups.append(members)
         else:
-            group.extend(own)
+            group.extend(members)
     return groups
 
 
@@ -264,18 +274,22 @@ def _by_echo(pieces: Sequence[Slice]) -> list[list[Slice]]:
     That is where each echo shows a place more than once, or several show it at one time: else
     EchoNumbers may be what counts the phases.
     """
-    found: dict[int | None, list[Slice]] = {}
+    by_echo: dict[int | None, list[Slice]] = {}
     for piece in pieces:
-        found.setdefault(piece.echo, []).append(piece)
-    if pieces[0].sequence.echo_time_ms is not None or None in found or len(found) < 2:
+        by_echo.setdefault(piece.echo, []).append(piece)
+    if pieces[0].sequence.echo_time_ms is not None or None in by_echo or len(by_echo) < 2:
         return [list(pieces)]
-    is_repeated = all(len({p.position_mm for p in own}) < len(own) for own in found.values())
-    times = [{p.clocks.get(Clock.ACQUISITION_TIME) for p in own} for own in found.values()]
+    is_repeated = all(
+        len({p.position_mm for p in members}) < len(members) for members in by_echo.values()
+    )
+    times = [
+        {p.clocks.get(Clock.ACQUISITION_TIME) for p in members} for members in by_echo.values()
+    ]
     if not is_repeated and (times[0] != times[1] or None in times[0]):
         return [list(pieces)]
     return [
-        [replace(p, sequence=replace(p.sequence, echo_number=echo)) for p in own]
-        for echo, own in found.items()
+        [replace(p, sequence=replace(p.sequence, echo_number=echo)) for p in members]
+        for echo, members in by_echo.items()
     ]
 
 
@@ -288,18 +302,18 @@ def _with_echoes(groups: Sequence[Part]) -> list[Part]:
     ]
 
 
-def _sides(group: Part) -> list[Part]:
+def _split_sides(group: Part) -> list[Part]:
     """Return the images by breast, where a sagittal stack shows one, or two with a gap between."""
     first = group.slices[0]
     x = np.array([piece.position_mm[0] for piece in group.slices])
     normal = np.cross(first.orientation[:3], first.orientation[3:])
     if abs(normal[0]) < _SAGITTAL:
         return [group]
-    known = np.unique(np.round(x, 2))
-    if known[0] * known[-1] > 0 or len(known) < 2:
-        return [replace(group, side="left" if known[0] > 0 else "right")]
-    gaps = np.diff(known)
-    at = int(np.searchsorted(known, 0.0, side="right")) - 1
+    positions = np.unique(np.round(x, 2))
+    if positions[0] * positions[-1] > 0 or len(positions) < 2:
+        return [replace(group, side="left" if positions[0] > 0 else "right")]
+    gaps = np.diff(positions)
+    at = int(np.searchsorted(positions, 0.0, side="right")) - 1
     if gaps[at] < _BETWEEN_BREASTS * float(np.median(gaps)):
         return [group]
     left = tuple(p for p in group.slices if p.position_mm[0] > 0)
@@ -307,7 +321,7 @@ def _sides(group: Part) -> list[Part]:
     return [replace(group, slices=left, side="left"), replace(group, slices=right, side="right")]
 
 
-def _placed(part: Part, allow_thin: bool) -> Part:
+def _place_part(part: Part, allow_thin: bool) -> Part:
     """Return a part with its images by place, or why they make no stack."""
     try:
         places = find_places(part.slices, allow_thin=allow_thin)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
-from napari_mamamia.io.dicom.headers import is_dicom_file
+from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.privacy.identifiers import Identifier, folded, looks_personal, signs_of
 
@@ -138,11 +138,13 @@ def find_identifiers(files: Iterable[Path]) -> Persons:
         if is_dicom_file(path):
             asked.n_files += 1
             try:
-                _ask(path, asked)
+                _ask_file(path, asked)
             except FormatError:
                 asked.n_unread += 1
-    told = (one for one in asked.found if one.certain or folded(one.text) not in asked.pseudonyms)
-    return Persons(telling(told), asked.n_unread, asked.n_files, asked.n_removed)
+    identifiers = (
+        one for one in asked.found if one.certain or folded(one.text) not in asked.pseudonyms
+    )
+    return Persons(telling(identifiers), asked.n_unread, asked.n_files, asked.n_removed)
 
 
 @dataclass(slots=True)
@@ -159,14 +161,14 @@ class _Asked:
 
 
 @reads("a readable DICOM file", "export the series again")
-def _ask(path: Path, asked: _Asked) -> None:
+def _ask_file(path: Path, asked: _Asked) -> None:
     header = open_dicom(path, path, stop_before_pixels=True)
     is_removed = is_identity_removed(header)
     is_kept = bool(header.get("PatientIdentityRemoved"))
     asked.n_removed += is_removed
     context = (is_removed, is_kept)
     for part in (header, header.file_meta):
-        for one in _identifiers(path, part, asked.seen, context):
+        for one in _read_identifiers(path, part, asked.seen, context):
             if is_removed:
                 asked.pseudonyms.add(folded(one.text))
             elif one.kind != "uid" or one.text not in asked.uids:
@@ -174,7 +176,7 @@ def _ask(path: Path, asked: _Asked) -> None:
                 asked.uids.update([one.text] if one.kind == "uid" else ())
 
 
-def _identifiers(
+def _read_identifiers(
     path: Path, header: Any, seen: set[int], context: tuple[Any, ...]
 ) -> Iterator[Identifier]:
     """Yield what the elements tell that were not seen before in this `context`.
@@ -182,9 +184,10 @@ def _identifiers(
     The context is what the meaning of an element's bytes depends on: what the file says of the
     identity, and the character set, which items inherit.
     """
-    own = header.get("SpecificCharacterSet")
-    context = context if own is None else (*context[:2], str(own))
+    character_set = header.get("SpecificCharacterSet")
+    context = context if character_set is None else (*context[:2], str(character_set))
     for tag in list(header.keys()):
+        # Not `header[tag]`, which decodes: most elements have been seen in the file before.
         raw = header.get_item(tag)
         if raw.VR in _NO_TEXTS or (raw.VR == "OB" and not tag.is_private):
             continue
@@ -202,7 +205,7 @@ def _identifiers(
             ) from error
         if element.VR == "SQ":
             for item in element.value or ():
-                yield from _identifiers(path, item, seen, context)
+                yield from _read_identifiers(path, item, seen, context)
         else:
             yield from _told_by(element)
 
@@ -211,18 +214,18 @@ def _told_by(element: Any) -> Iterator[Identifier]:
     if element.VR in _BYTES:
         yield from _told_by_bytes(element)
         return
-    kind = _kind(element)
+    kind = _find_kind(element)
     if kind:
-        name = element.keyword or _unnamed(element)
-        for text in _texts(element.value):
+        name = element.keyword or _describe_element(element)
+        for text in _list_texts(element.value):
             if kind != "uid" or not text.startswith(_STANDARD):
                 yield Identifier(name, text[:_DIGITS] if element.VR == "DT" else text, kind)
     elif element.VR in _FREE:
-        for text in _texts(element.value):
+        for text in _list_texts(element.value):
             yield from _told_by_text(element, text)
 
 
-def _unnamed(element: Any) -> str:
+def _describe_element(element: Any) -> str:
     return f"private element {element.tag}" if element.tag.is_private else str(element.tag)
 
 
@@ -235,17 +238,19 @@ def _told_by_bytes(element: Any) -> Iterator[Identifier]:
         yield from _told_by_text(element, value.decode("utf-8", "replace").strip(" \0"))
         return
     for run in _PACKED_PERSON.findall(value):
-        yield Identifier(_unnamed(element), run.decode("utf-8", "replace"), "person", False)
+        yield Identifier(
+            _describe_element(element), run.decode("utf-8", "replace"), "person", False
+        )
 
 
 def _told_by_text(element: Any, text: str) -> Iterator[Identifier]:
     """Yield the names in a text whose meaning is not known; of private ones days and numbers."""
-    for one in looks_personal(element.keyword or _unnamed(element), text):
+    for one in looks_personal(element.keyword or _describe_element(element), text):
         if one.kind == "person" or element.tag.is_private:
             yield one
 
 
-def _kind(element: Any) -> str:
+def _find_kind(element: Any) -> str:
     kind = kind_of(element.keyword)
     if kind:
         return kind
@@ -272,22 +277,26 @@ def telling(found: Iterable[Identifier]) -> tuple[Identifier, ...]:
     Dropped are descriptions that hold no word of the others, and what only looks like a name
     and stands in a description ("Breast^Routine").
     """
-    told = tuple(found)
-    texts = [folded(one.text) for one in told if one.element in _DESCRIPTIONS]
+    identifiers = tuple(found)
+    texts = [folded(one.text) for one in identifiers if one.element in _DESCRIPTIONS]
     of_many = [
-        one for one in told if one.kind == "person" and any(folded(one.text) in t for t in texts)
+        one
+        for one in identifiers
+        if one.kind == "person" and any(folded(one.text) in t for t in texts)
     ]
-    persons = [one for one in told if one.element not in _DESCRIPTIONS and one not in of_many]
+    persons = [
+        one for one in identifiers if one.element not in _DESCRIPTIONS and one not in of_many
+    ]
     signs = signs_of(one for one in persons if one.kind != "uid")
     return tuple(
         one
-        for one in told
+        for one in identifiers
         if one not in of_many
         and (one.element not in _DESCRIPTIONS or any(s.is_in(folded(one.text)) for s in signs))
     )
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _list_texts(value: Any) -> Iterator[str]:
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     several = value if is_list else [value]
     yield from (text for one in several if (text := str(one or "").strip()))

@@ -55,20 +55,20 @@ def fill_planes(slices: Sequence[Slice], out: NDArray[Any]) -> None:
             )
 
     def fill(index: int) -> None:
-        _fill(slices[index], out[index])
+        _fill_plane(slices[index], out[index])
 
     with ThreadPoolExecutor(_THREADS) as threads:
         try:
             for start in range(0, len(slices), _AHEAD):
                 part = range(start, min(start + _AHEAD, len(slices)))
                 for index, _ in zip(part, threads.map(fill, part), strict=True):
-                    done = index + 1
-                    report_progress(done, len(slices), f"Reading slice {done} of {len(slices)}")
+                    n_read = index + 1
+                    report_progress(n_read, len(slices), f"Reading slice {n_read} of {len(slices)}")
         finally:
             threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _fill(piece: Slice, plane: NDArray[Any]) -> None:
+def _fill_plane(piece: Slice, plane: NDArray[Any]) -> None:
     if piece.is_padding:
         plane[...] = 0
     elif plane.dtype.kind == "f":
@@ -89,13 +89,13 @@ def read_plane(piece: Slice) -> NDArray[Any]:
     """
     rows, columns = (slice(None, None, -1 if back else 1) for back in piece.reversed_axes)
     if piece.header.plain_at is None:
-        return _decoded(piece)[rows, columns]
+        return _decode_plane(piece)[rows, columns]
     try:
-        return _plain(piece, piece.header.plain_at)[rows, columns]
+        return _read_uncompressed(piece, piece.header.plain_at)[rows, columns]
     except FormatError:
         raise
     except DAMAGED as error:
-        raise _unreadable(piece, str(error)) from error
+        raise _make_read_error(piece, str(error)) from error
 
 
 def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
@@ -110,10 +110,10 @@ def sample_planes(slices: Sequence[Slice]) -> list[bytes]:
         As `read_plane`.
     """
     n_planes = Counter(piece.file for piece in slices)
-    return [_sample(piece, is_alone=n_planes[piece.file] == 1) for piece in slices]
+    return [_read_sample(piece, is_alone=n_planes[piece.file] == 1) for piece in slices]
 
 
-def _sample(piece: Slice, *, is_alone: bool) -> bytes:
+def _read_sample(piece: Slice, *, is_alone: bool) -> bytes:
     at = piece.header.plain_at
     is_deflated = piece.header.transfer_syntax == _DEFLATED
     if piece.tile is not None or is_deflated or (at is None and not is_alone):
@@ -134,7 +134,7 @@ def _bytes_at(piece: Slice, start: int, wanted: int) -> bytes:
             stream.seek(start if start >= 0 else max(size + start, 0))
             return stream.read(wanted)
     except OSError as error:
-        raise _unreadable(piece, str(error)) from error
+        raise _make_read_error(piece, str(error)) from error
 
 
 def require_decoders(slices: Iterable[Slice]) -> None:
@@ -162,7 +162,7 @@ def _is_filled(piece: Slice, plane: NDArray[Any]) -> bool:
     except FormatError:
         raise
     except DAMAGED as error:
-        raise _unreadable(piece, str(error)) from error
+        raise _make_read_error(piece, str(error)) from error
     return True
 
 
@@ -170,14 +170,14 @@ def _in_file(piece: Slice) -> np.dtype[Any]:
     return piece.stored.newbyteorder(">" if piece.header.byte_order == ">" else "<")
 
 
-def _plain(piece: Slice, at: int) -> NDArray[Any]:
+def _read_uncompressed(piece: Slice, at: int) -> NDArray[Any]:
     stored = _in_file(piece)
     if piece.tile is None:
         plane: NDArray[Any] = np.empty(piece.shape, dtype=stored)
         return _read_plain(piece, at + piece.frame * plane.nbytes, plane)
     rows: NDArray[Any] = np.empty((piece.shape[0], piece.tile.picture[1]), dtype=stored)
     start = piece.tile.row * rows.strides[0]
-    return _columns(piece, piece.tile, _read_plain(piece, at + start, rows))
+    return _select_columns(piece, piece.tile, _read_plain(piece, at + start, rows))
 
 
 def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
@@ -186,16 +186,17 @@ def _read_plain(piece: Slice, start: int, plane: NDArray[Any]) -> NDArray[Any]:
     ahead = 8 if piece.header.transfer_syntax == _IMPLICIT else 12
     with piece.file.open("rb", buffering=0) as stream:
         stream.seek(at - ahead)
+        # The file may have been written anew since its header was read.
         if stream.read(4) != _PIXEL_DATA[piece.header.byte_order]:
             raise ValueError("its PixelData is missing")
         stream.seek(start)
         n_bytes = stream.readinto(plane.view(np.uint8).data)
     if n_bytes != plane.nbytes:
         raise ValueError(f"it was cut: {n_bytes} of {plane.nbytes} bytes of the plane are there")
-    return _used(plane, piece) if piece.header.unused_bits else plane
+    return _drop_unused_bits(plane, piece) if piece.header.unused_bits else plane
 
 
-def _used(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
+def _drop_unused_bits(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
     """Return values without their unused high bits, the sign spread over these where there is one.
 
     Source: DICOM PS3.5, 8.1.1: overlays may stand in those bits. Where the header names no
@@ -203,6 +204,7 @@ def _used(plane: NDArray[Any], piece: Slice) -> NDArray[Any]:
     """
     spare = piece.header.unused_bits
     words = plane.copy()
+    # Up and down again: a signed type copies the sign into the freed bits, an unsigned one zeros.
     np.left_shift(plane, spare, out=plane)
     np.right_shift(plane, spare, out=plane)
     if not piece.header.has_bit_overlays and _goes_on(words, plane):
@@ -222,20 +224,20 @@ def _goes_on(words: NDArray[Any], values: NDArray[Any]) -> bool:
     Where they change from one voxel to the next, an image makes a smaller step with them, or a step
     that is not much larger; letters and dust make one of their own.
     """
-    whole, kept = words.astype(np.int64), values.astype(np.int64)
+    whole, used_values = words.astype(np.int64), values.astype(np.int64)
     with_them = without = 0
     for axis in (0, 1):
-        changes = np.diff(whole - kept, axis=axis) != 0
+        changes = np.diff(whole - used_values, axis=axis) != 0
         with_them += int(np.abs(np.diff(whole, axis=axis)[changes]).sum())
-        without += int(np.abs(np.diff(kept, axis=axis)[changes]).sum())
+        without += int(np.abs(np.diff(used_values, axis=axis)[changes]).sum())
     return without > _MOST_GRAPHIC * with_them
 
 
-def _columns(piece: Slice, tile: Tile, rows: NDArray[Any]) -> NDArray[Any]:
+def _select_columns(piece: Slice, tile: Tile, rows: NDArray[Any]) -> NDArray[Any]:
     return rows[:, tile.column : tile.column + piece.shape[1]]
 
 
-def _decoded(piece: Slice) -> NDArray[Any]:
+def _decode_plane(piece: Slice) -> NDArray[Any]:
     _require_decoder(piece)
     try:
         from pydicom.pixels.utils import pixel_array
@@ -245,13 +247,13 @@ def _decoded(piece: Slice) -> NDArray[Any]:
         source = open_dicom(piece.file, piece.file) if is_deflated else os.fspath(piece.file)
         plane: NDArray[Any] = pixel_array(source, index=index)
     except DAMAGED as error:
-        raise _unreadable(piece, str(error)) from error
+        raise _make_read_error(piece, str(error)) from error
     tile = piece.tile
     if plane.shape != (piece.shape if tile is None else tile.picture):
-        raise _unreadable(piece, f"its plane has {plane.shape} rows and columns")
+        raise _make_read_error(piece, f"its plane has {plane.shape} rows and columns")
     if tile is None:
         return plane
-    return _columns(piece, tile, plane[tile.row : tile.row + piece.shape[0]])
+    return _select_columns(piece, tile, plane[tile.row : tile.row + piece.shape[0]])
 
 
 def _require_decoder(piece: Slice) -> None:
@@ -281,7 +283,7 @@ def _require_decoder(piece: Slice) -> None:
         )
 
 
-def _unreadable(piece: Slice, why: str) -> FormatError:
+def _make_read_error(piece: Slice, why: str) -> FormatError:
     phase = leave_phase_out(piece)
     return FormatError(
         f"expected a readable DICOM file at {piece.name}, but {why}: export the series again"

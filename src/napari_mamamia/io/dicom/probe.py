@@ -10,13 +10,15 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import begins_bare
-from napari_mamamia.io.dicom.headers import is_dicom_file
 from napari_mamamia.io.dicom.zip import is_zip
-from napari_mamamia.io.files.foreign import explained
+from napari_mamamia.io.files.folders import list_names
+from napari_mamamia.io.files.foreign import explained, open_plain
 from napari_mamamia.io.files.zip_files import open_zip
 
+_LOOK_AT: Final = 8
 _INDEX: Final = "DICOMDIR"
 _MARK: Final = b"DICM"
+_MARK_START: Final = 128
 _MARK_END: Final = 132
 _MOST_FOLDERS: Final = 64
 _MOST_ENTRIES: Final = 2000
@@ -45,6 +47,35 @@ def dicom_source(paths: Sequence[Path]) -> Path | None:
         return None
 
 
+def is_dicom_file(path: Path) -> bool:
+    """Whether a file has the DICOM mark, 128 bytes from its start, or begins as one without it.
+
+    Never raises, and never waits on a pipe or device.
+    """
+    try:
+        with open_plain(path) as stream:
+            head = stream.read(_MARK_END)
+    except OSError:
+        return False
+    return _begins_as_dicom(head)
+
+
+def _begins_as_dicom(head: bytes) -> bool:
+    return head[_MARK_START:_MARK_END] == _MARK or begins_bare(head)
+
+
+def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
+    """Whether a folder, or a direct subfolder, has files with the DICOM mark.
+
+    Looks at a few of `names`, the folder's entries, and needs no pydicom.
+    """
+    if _has_dicom_file(folder, names):
+        return True
+    entries = [folder / name for name in names[: 4 * _LOOK_AT]]
+    subfolders = [entry for entry in entries if entry.is_dir()][:_LOOK_AT]
+    return any(_has_dicom_file(subfolder, list_names(subfolder)) for subfolder in subfolders)
+
+
 def may_be_dicom(name: str) -> bool:
     """Whether a file may be DICOM by its name: no suffix, .dcm, .ima, or one of digits."""
     _, dot, suffix = name.rpartition(".")
@@ -63,7 +94,7 @@ def _holds_dicom(folder: Path) -> bool:
     """Look into a folder and those below it, the upper ones first."""
     waiting, n_listed, left = deque([folder]), 0, _FILES_IN_ALL
     while waiting and n_listed < _MOST_FOLDERS and left > 0:
-        below, names = _listed(waiting.popleft())
+        below, names = _list_folder(waiting.popleft())
         n_listed += 1
         waiting.extend(below)
         if any(path.name == _INDEX for path in names):
@@ -75,7 +106,7 @@ def _holds_dicom(folder: Path) -> bool:
     return False
 
 
-def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
+def _list_folder(folder: Path) -> tuple[list[Path], list[Path]]:
     """Return folders and files in a folder, without hidden ones, links to folders, or all of it."""
     folders, files = [], []
     try:
@@ -85,6 +116,7 @@ def _listed(folder: Path) -> tuple[list[Path], list[Path]]:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(folder / entry.name)
+                # A link to a folder is neither: it may lead back up, without end.
                 elif not entry.is_dir():
                     files.append(folder / entry.name)
     except OSError:
@@ -111,4 +143,10 @@ def _zip_holds_dicom(path: Path) -> bool:
 def _is_dicom_member(opened: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
     with opened.open(info) as stream:
         head = stream.read(_MARK_END)
-        return head[-len(_MARK) :] == _MARK or begins_bare(head)
+        return _begins_as_dicom(head)
+
+
+def _has_dicom_file(folder: Path, names: Sequence[str]) -> bool:
+    """Whether one of the first files that may be DICOM by name is DICOM."""
+    likely = islice(filter(may_be_dicom, names), _LOOK_AT)
+    return any(is_dicom_file(folder / name) for name in likely)

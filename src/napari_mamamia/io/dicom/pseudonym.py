@@ -44,20 +44,20 @@ def without_person(image: Any, pseudonym: Pseudonym) -> Any:
     """
     from pydicom.dataset import Dataset, FileMetaDataset
 
-    made: Any = Dataset()
-    made.file_meta = FileMetaDataset()
-    made.file_meta.TransferSyntaxUID = image.file_meta.TransferSyntaxUID
-    _copy(image, made, _KEPT)
+    dataset: Any = Dataset()
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.TransferSyntaxUID = image.file_meta.TransferSyntaxUID
+    _copy_elements(image, dataset, _KEPT)
     for name in _UIDS:
         if image.get(name):
-            setattr(made, name, remapped_uid(str(image.get(name)), pseudonym.secret))
-    made.PatientID = made.PatientName = pseudonym.case_id
+            setattr(dataset, name, remapped_uid(str(image.get(name)), pseudonym.secret))
+    dataset.PatientID = dataset.PatientName = pseudonym.case_id
     for name in _EMPTY:
-        setattr(made, name, "")
+        setattr(dataset, name, "")
     for name in ("SharedFunctionalGroupsSequence", "PerFrameFunctionalGroupsSequence"):
         if name in image:
-            setattr(made, name, [_place_of(group) for group in image.get(name)])
-    return made
+            setattr(dataset, name, [_place_of(group) for group in image.get(name)])
+    return dataset
 
 
 def mark_impersonal(made: Any) -> None:
@@ -69,16 +69,16 @@ def mark_impersonal(made: Any) -> None:
 def _place_of(group: Any) -> Any:
     from pydicom.dataset import Dataset
 
-    made = Dataset()
-    for name, wanted in _GROUPS.items():
+    dataset = Dataset()
+    for name, names in _GROUPS.items():
         if group.get(name):
             item = Dataset()
-            _copy(group.get(name)[0], item, wanted)
-            setattr(made, name, [item])
-    return made
+            _copy_elements(group.get(name)[0], item, names)
+            setattr(dataset, name, [item])
+    return dataset
 
 
-def _copy(source: Any, made: Any, names: Iterable[str]) -> None:
+def _copy_elements(source: Any, made: Any, names: Iterable[str]) -> None:
     for name in names:
         if name in source:
             setattr(made, name, source.get(name))

@@ -25,11 +25,11 @@ _PIXEL_DATA: Final = 0x7FE00010
 _META_LENGTH: Final = struct.pack("<HH2sH", 0x0002, 0x0000, b"UL", 4)
 
 
-def _text(raw: bytes) -> str | None:
+def _decode_text(raw: bytes) -> str | None:
     return raw.decode("latin-1").strip(" \0") or None
 
 
-def _texts(raw: bytes) -> Any:
+def _decode_texts(raw: bytes) -> Any:
     """Return one text, or a list where a backslash separates several; None where it is empty."""
     text = raw.decode("latin-1").rstrip(" \0")
     if "\\" in text:
@@ -37,91 +37,91 @@ def _texts(raw: bytes) -> Any:
     return text.strip() or None
 
 
-def _number(form: str) -> Callable[[bytes], Any]:
+def _make_unpacker(form: str) -> Callable[[bytes], Any]:
     size = struct.calcsize(form)
 
     def unpack(raw: bytes) -> Any:
         if not raw:
             return None
-        found = [value for (value,) in struct.iter_unpack(form, raw)]
-        return found[0] if len(raw) == size else found
+        numbers = [value for (value,) in struct.iter_unpack(form, raw)]
+        return numbers[0] if len(raw) == size else numbers
 
     return unpack
 
 
-_US, _SS, _SL, _FL, _FD = (_number(form) for form in ("<H", "<h", "<i", "<f", "<d"))
+_US, _SS, _SL, _FL, _FD = (_make_unpacker(form) for form in ("<H", "<h", "<i", "<f", "<d"))
 _LATIN: Final = frozenset({None, "ISO_IR 6", "ISO_IR 100"})
 """Character sets whose texts are read here; any other one may spell a word in other bytes."""
 _ESCAPE: Final = 0x1B
 _WANTED: Final[Mapping[int, tuple[Any, bytes, Callable[[bytes], Any]]]] = {
-    0x00080005: ("SpecificCharacterSet", b"CS", _texts),
-    0x00080008: ("ImageType", b"CS", _texts),
-    0x00080016: ("SOPClassUID", b"UI", _text),
-    0x00080018: ("SOPInstanceUID", b"UI", _text),
-    0x00080022: ("AcquisitionDate", b"DA", _text),
-    0x00080023: ("ContentDate", b"DA", _text),
-    0x0008002A: ("AcquisitionDateTime", b"DT", _text),
-    0x00080032: ("AcquisitionTime", b"TM", _text),
-    0x00080033: ("ContentTime", b"TM", _text),
-    0x00080070: ("Manufacturer", b"LO", _text),
-    0x00080201: ("TimezoneOffsetFromUTC", b"SH", _text),
-    0x0008103E: ("SeriesDescription", b"LO", _text),
-    0x00089208: ("ComplexImageComponent", b"CS", _text),
-    0x00100020: ("PatientID", b"LO", _text),
-    0x00100030: ("PatientBirthDate", b"DA", _text),
-    0x00180020: ("ScanningSequence", b"CS", _texts),
-    0x00180021: ("SequenceVariant", b"CS", _texts),
-    0x00180022: ("ScanOptions", b"CS", _texts),
-    0x00180023: ("MRAcquisitionType", b"CS", _text),
-    0x00180024: ("SequenceName", b"SH", _text),
-    0x00180050: ("SliceThickness", b"DS", _texts),
-    0x00180080: ("RepetitionTime", b"DS", _texts),
-    0x00180081: ("EchoTime", b"DS", _texts),
-    0x00180082: ("InversionTime", b"DS", _texts),
-    0x00180086: ("EchoNumbers", b"IS", _texts),
-    0x00180088: ("SpacingBetweenSlices", b"DS", _texts),
-    0x00180091: ("EchoTrainLength", b"IS", _texts),
-    0x00181042: ("ContrastBolusStartTime", b"TM", _text),
-    0x00181060: ("TriggerTime", b"DS", _texts),
-    0x00181314: ("FlipAngle", b"DS", _texts),
+    0x00080005: ("SpecificCharacterSet", b"CS", _decode_texts),
+    0x00080008: ("ImageType", b"CS", _decode_texts),
+    0x00080016: ("SOPClassUID", b"UI", _decode_text),
+    0x00080018: ("SOPInstanceUID", b"UI", _decode_text),
+    0x00080022: ("AcquisitionDate", b"DA", _decode_text),
+    0x00080023: ("ContentDate", b"DA", _decode_text),
+    0x0008002A: ("AcquisitionDateTime", b"DT", _decode_text),
+    0x00080032: ("AcquisitionTime", b"TM", _decode_text),
+    0x00080033: ("ContentTime", b"TM", _decode_text),
+    0x00080070: ("Manufacturer", b"LO", _decode_text),
+    0x00080201: ("TimezoneOffsetFromUTC", b"SH", _decode_text),
+    0x0008103E: ("SeriesDescription", b"LO", _decode_text),
+    0x00089208: ("ComplexImageComponent", b"CS", _decode_text),
+    0x00100020: ("PatientID", b"LO", _decode_text),
+    0x00100030: ("PatientBirthDate", b"DA", _decode_text),
+    0x00180020: ("ScanningSequence", b"CS", _decode_texts),
+    0x00180021: ("SequenceVariant", b"CS", _decode_texts),
+    0x00180022: ("ScanOptions", b"CS", _decode_texts),
+    0x00180023: ("MRAcquisitionType", b"CS", _decode_text),
+    0x00180024: ("SequenceName", b"SH", _decode_text),
+    0x00180050: ("SliceThickness", b"DS", _decode_texts),
+    0x00180080: ("RepetitionTime", b"DS", _decode_texts),
+    0x00180081: ("EchoTime", b"DS", _decode_texts),
+    0x00180082: ("InversionTime", b"DS", _decode_texts),
+    0x00180086: ("EchoNumbers", b"IS", _decode_texts),
+    0x00180088: ("SpacingBetweenSlices", b"DS", _decode_texts),
+    0x00180091: ("EchoTrainLength", b"IS", _decode_texts),
+    0x00181042: ("ContrastBolusStartTime", b"TM", _decode_text),
+    0x00181060: ("TriggerTime", b"DS", _decode_texts),
+    0x00181314: ("FlipAngle", b"DS", _decode_texts),
     0x00189087: ("DiffusionBValue", b"FD", _FD),
-    0x00190010: ((0x0019, 0x0010), b"LO", _text),
-    0x0019100C: ((0x0019, 0x100C), b"IS", _texts),
-    0x0019109C: ((0x0019, 0x109C), b"LO", _text),
-    0x0020000D: ("StudyInstanceUID", b"UI", _text),
-    0x0020000E: ("SeriesInstanceUID", b"UI", _text),
-    0x00200011: ("SeriesNumber", b"IS", _texts),
-    0x00200012: ("AcquisitionNumber", b"IS", _texts),
-    0x00200013: ("InstanceNumber", b"IS", _texts),
-    0x00200032: ("ImagePositionPatient", b"DS", _texts),
-    0x00200037: ("ImageOrientationPatient", b"DS", _texts),
-    0x00200052: ("FrameOfReferenceUID", b"UI", _text),
-    0x00200100: ("TemporalPositionIdentifier", b"IS", _texts),
-    0x00201002: ("ImagesInAcquisition", b"IS", _texts),
-    0x00200105: ("NumberOfTemporalPositions", b"IS", _texts),
-    0x00200110: ("TemporalResolution", b"DS", _texts),
-    0x00210011: ((0x0021, 0x0011), b"LO", _text),
-    0x00211175: ((0x0021, 0x1175), b"CS", _texts),
+    0x00190010: ((0x0019, 0x0010), b"LO", _decode_text),
+    0x0019100C: ((0x0019, 0x100C), b"IS", _decode_texts),
+    0x0019109C: ((0x0019, 0x109C), b"LO", _decode_text),
+    0x0020000D: ("StudyInstanceUID", b"UI", _decode_text),
+    0x0020000E: ("SeriesInstanceUID", b"UI", _decode_text),
+    0x00200011: ("SeriesNumber", b"IS", _decode_texts),
+    0x00200012: ("AcquisitionNumber", b"IS", _decode_texts),
+    0x00200013: ("InstanceNumber", b"IS", _decode_texts),
+    0x00200032: ("ImagePositionPatient", b"DS", _decode_texts),
+    0x00200037: ("ImageOrientationPatient", b"DS", _decode_texts),
+    0x00200052: ("FrameOfReferenceUID", b"UI", _decode_text),
+    0x00200100: ("TemporalPositionIdentifier", b"IS", _decode_texts),
+    0x00201002: ("ImagesInAcquisition", b"IS", _decode_texts),
+    0x00200105: ("NumberOfTemporalPositions", b"IS", _decode_texts),
+    0x00200110: ("TemporalResolution", b"DS", _decode_texts),
+    0x00210011: ((0x0021, 0x0011), b"LO", _decode_text),
+    0x00211175: ((0x0021, 0x1175), b"CS", _decode_texts),
     0x00280002: ("SamplesPerPixel", b"US", _US),
-    0x00280008: ("NumberOfFrames", b"IS", _texts),
+    0x00280008: ("NumberOfFrames", b"IS", _decode_texts),
     0x00280010: ("Rows", b"US", _US),
     0x00280011: ("Columns", b"US", _US),
-    0x00280030: ("PixelSpacing", b"DS", _texts),
+    0x00280030: ("PixelSpacing", b"DS", _decode_texts),
     0x00280100: ("BitsAllocated", b"US", _US),
     0x00280101: ("BitsStored", b"US", _US),
     0x00280102: ("HighBit", b"US", _US),
     0x00280103: ("PixelRepresentation", b"US", _US),
-    0x00281052: ("RescaleIntercept", b"DS", _texts),
-    0x00281053: ("RescaleSlope", b"DS", _texts),
-    0x00430010: ((0x0043, 0x0010), b"LO", _text),
+    0x00281052: ("RescaleIntercept", b"DS", _decode_texts),
+    0x00281053: ("RescaleSlope", b"DS", _decode_texts),
+    0x00430010: ((0x0043, 0x0010), b"LO", _decode_text),
     0x0043102F: ((0x0043, 0x102F), b"SS", _SS),
-    0x00431039: ((0x0043, 0x1039), b"IS", _texts),
-    0x20010010: ((0x2001, 0x0010), b"LO", _text),
+    0x00431039: ((0x0043, 0x1039), b"IS", _decode_texts),
+    0x20010010: ((0x2001, 0x0010), b"LO", _decode_text),
     0x20011003: ((0x2001, 0x1003), b"FL", _FL),
     0x20011013: ((0x2001, 0x1013), b"SL", _SL),
-    0x20050010: ((0x2005, 0x0010), b"LO", _text),
+    0x20050010: ((0x2005, 0x0010), b"LO", _decode_text),
     0x2005100E: ((0x2005, 0x100E), b"FL", _FL),
-    0x20051011: ((0x2005, 0x1011), b"CS", _text),
+    0x20051011: ((0x2005, 0x1011), b"CS", _decode_text),
     0x200510A0: ((0x2005, 0x10A0), b"FL", _FL),
     **{group << 16 | 0x0102: ((group, 0x0102), b"US", _US) for group in range(0x6000, 0x6020, 2)},
 }
@@ -179,8 +179,8 @@ def read_quickly(stream: BinaryIO) -> QuickHeader | None:
     """
     try:
         window = _Window(stream)
-        syntax, at = _meta(window)
-        values, end = _elements(window, at, syntax != _IMPLICIT)
+        syntax, at = _read_meta(window)
+        values, end = _read_elements(window, at, syntax != _IMPLICIT)
     except (_UnusualError, struct.error, ValueError, OSError):
         return None
     if values.get("SOPClassUID") != _MR or not syntax:
@@ -188,7 +188,7 @@ def read_quickly(stream: BinaryIO) -> QuickHeader | None:
     return QuickHeader(values, syntax, end)
 
 
-def _meta(window: _Window) -> tuple[str, int]:
+def _read_meta(window: _Window) -> tuple[str, int]:
     """Return the transfer syntax, and where the data set begins."""
     head = window.take(0, 144)
     if head[128:132] != b"DICM" or head[132:140] != _META_LENGTH:
@@ -196,9 +196,9 @@ def _meta(window: _Window) -> tuple[str, int]:
     end = 144 + int.from_bytes(head[140:144], "little")
     at, syntax = 144, ""
     while at < end:
-        tag, vr, length, at = _explicit(window, at)
+        tag, vr, length, at = _read_explicit(window, at)
         if tag == 0x00020010 and vr == b"UI":
-            syntax = _text(window.take(at, length)) or ""
+            syntax = _decode_text(window.take(at, length)) or ""
         at += length
     is_plain = syntax in {_EXPLICIT, _IMPLICIT}
     if at != end or not (is_plain or syntax.startswith("1.2.840.10008.1.2.4.")):
@@ -206,24 +206,25 @@ def _meta(window: _Window) -> tuple[str, int]:
     return syntax, at
 
 
-def _elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[Any, Any], int]:
+def _read_elements(window: _Window, at: int, is_explicit: bool) -> tuple[dict[Any, Any], int]:
     """Return the wanted elements, and where PixelData begins."""
     values: dict[Any, Any] = {}
     last = 0
-    element = _explicit if is_explicit else _implicit
+    element = _read_explicit if is_explicit else _read_implicit
     while True:
         tag, vr, length, value_at = element(window, at)
         if tag == _PIXEL_DATA:
             return values, at
+        # Tags ascend in every sound file: what does not is damaged, or read out of step.
         if tag <= last or tag > _PIXEL_DATA:
             raise _UnusualError
         last = tag
         if length == _UNDEFINED:
             at = _after_sequence(window, value_at, vr, is_explicit)
             continue
-        wanted = _WANTED.get(tag)
-        if wanted is not None:
-            name, known_vr, read = wanted
+        entry = _WANTED.get(tag)
+        if entry is not None:
+            name, known_vr, read = entry
             if vr not in {known_vr, b""}:
                 raise _UnusualError
             raw = window.take(value_at, length)
@@ -245,7 +246,7 @@ def _after_sequence(window: _Window, at: int, vr: bytes, is_explicit: bool) -> i
     if vr not in {b"SQ", b""}:
         raise _UnusualError
     while True:
-        tag, _, length, at = _implicit(window, at)
+        tag, _, length, at = _read_implicit(window, at)
         if tag == _SEQUENCE_ENDS:
             return at
         if tag != _ITEM:
@@ -254,9 +255,9 @@ def _after_sequence(window: _Window, at: int, vr: bytes, is_explicit: bool) -> i
 
 
 def _after_item(window: _Window, at: int, is_explicit: bool) -> int:
-    element = _explicit if is_explicit else _implicit
+    element = _read_explicit if is_explicit else _read_implicit
     while True:
-        tag, _, _, after = _implicit(window, at)
+        tag, _, _, after = _read_implicit(window, at)
         if tag == _ITEM_ENDS:
             return after
         _, vr, length, at = element(window, at)
@@ -266,7 +267,7 @@ def _after_item(window: _Window, at: int, is_explicit: bool) -> int:
             at += length
 
 
-def _explicit(window: _Window, at: int) -> tuple[int, bytes, int, int]:
+def _read_explicit(window: _Window, at: int) -> tuple[int, bytes, int, int]:
     """Return tag, value representation, length, and where the value begins."""
     group, element, vr, length = struct.unpack("<HH2sH", window.take(at, 8))
     if vr in _LONG:
@@ -274,6 +275,6 @@ def _explicit(window: _Window, at: int) -> tuple[int, bytes, int, int]:
     return group << 16 | element, vr, length, at + 8
 
 
-def _implicit(window: _Window, at: int) -> tuple[int, bytes, int, int]:
+def _read_implicit(window: _Window, at: int) -> tuple[int, bytes, int, int]:
     group, element, length = struct.unpack("<HHI", window.take(at, 8))
     return group << 16 | element, b"", length, at + 8

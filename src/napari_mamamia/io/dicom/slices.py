@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.elements import (
     Scaling,
     date_time_s,
@@ -20,23 +20,6 @@ from napari_mamamia.io.dicom.elements import (
 )
 from napari_mamamia.io.dicom.kinds import SequenceKey
 from napari_mamamia.io.dicom.roles import Kind, Role
-
-
-class Clock(StrEnum):
-    """Elements that may order the images of one place in time, in the order of belief.
-
-    `ACQUIRED` is the sum of two: on some scanners TriggerTime starts anew with each series.
-    """
-
-    TEMPORAL_POSITION = "TemporalPositionIdentifier"
-    ACQUISITION_TIME = "AcquisitionTime"
-    CONTENT_TIME = "ContentTime"
-    TRIGGER_TIME = "TriggerTime"
-    ACQUIRED = "AcquisitionTime+TriggerTime"
-    ACQUISITION_NUMBER = "AcquisitionNumber"
-    INSTANCE_NUMBER = "InstanceNumber"
-    SERIES = "SeriesNumber"
-
 
 OFFSET_TIME: Final = "TemporalPositionTimeOffset"
 DYNAMIC_TIME: Final = "Philips dynamic scan begin time (2005,10A0)"
@@ -184,19 +167,19 @@ class BadImage:
 def clocks_of(content: Any) -> dict[str, float]:
     """Return clock values of a data set; seconds since the year 1 where a date is given."""
     acquired, trigger = _time_of(content, "Acquisition"), optional_number(content, "TriggerTime")
-    found = {
+    clocks = {
         Clock.TEMPORAL_POSITION: optional_number(content, "TemporalPositionIdentifier"),
         Clock.ACQUISITION_TIME: acquired,
         Clock.CONTENT_TIME: _time_of(content, "Content"),
-        Clock.TRIGGER_TIME: _thousandth(trigger),
+        Clock.TRIGGER_TIME: _convert_milliseconds(trigger),
         Clock.ACQUIRED: None if acquired is None else acquired + (trigger or 0.0) / 1000.0,
         Clock.ACQUISITION_NUMBER: optional_number(content, "AcquisitionNumber"),
         Clock.INSTANCE_NUMBER: optional_number(content, "InstanceNumber"),
         Clock.SERIES: optional_number(content, "SeriesNumber"),
         DYNAMIC_TIME: philips_time_s(content),
-        RESOLUTION: _thousandth(optional_number(content, "TemporalResolution")),
+        RESOLUTION: _convert_milliseconds(optional_number(content, "TemporalResolution")),
     }
-    return {str(name): value for name, value in found.items() if value is not None}
+    return {str(name): value for name, value in clocks.items() if value is not None}
 
 
 def _time_of(content: Any, which: str) -> float | None:
@@ -208,5 +191,5 @@ def _time_of(content: Any, which: str) -> float | None:
     return days(str(content.get(f"{which}Date") or "")) * 86400 + seconds(str(time)) - zone
 
 
-def _thousandth(milliseconds: float | None) -> float | None:
+def _convert_milliseconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000.0

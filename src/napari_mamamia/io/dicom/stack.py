@@ -64,20 +64,21 @@ def find_places(slices: Sequence[Slice], *, allow_thin: bool = False) -> Places:
     _require_equal(slices, "size (rows, columns)", lambda s: s.shape)
     _require_equal(slices, "type of values", lambda s: str(s.stored))
     _require_close(slices, "PixelSpacing", lambda s: s.spacing_mm, _SAME_MM)
-    row, column, normal = _directions(first)
+    row, column, normal = _find_directions(first)
     heights = np.array([piece.position_mm for piece in slices]) @ normal
     order = np.argsort(heights, kind="stable")
-    rows = _rows([slices[i] for i in order], heights[order])
+    rows = _group_rows([slices[i] for i in order], heights[order])
     _require_equal_rows(rows)
     if not allow_thin:
         _require_enough(rows)
-    step = _step(rows, normal) if len(rows) > 1 else _thickness(first) * normal
+    step = _find_step(rows, normal) if len(rows) > 1 else _require_thickness(first) * normal
     _require_in_line(rows, step)
     affine = np.eye(4)
     affine[:3, 0] = row * first.spacing_mm[1]
     affine[:3, 1] = column * first.spacing_mm[0]
     affine[:3, 2] = step
     affine[:3, 3] = rows[0][0].position_mm
+    # DICOM's first two axes run to the left and to the back, ours to the right and the front.
     ras = np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
     return Places(rows, Grid((len(rows), *first.shape), ras))
 
@@ -87,7 +88,7 @@ def require_one_orientation(slices: Sequence[Slice]) -> None:
     _require_close(slices, "orientation", lambda s: s.orientation, _SAME_COSINE)
 
 
-def _directions(piece: Slice) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _find_directions(piece: Slice) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return unit vectors (LPS) along a row, down a column, and along their normal."""
     row, column = np.array(piece.orientation[:3]), np.array(piece.orientation[3:])
     lengths = np.linalg.norm(row), np.linalg.norm(column)
@@ -102,7 +103,7 @@ def _directions(piece: Slice) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 def _require_equal(slices: Sequence[Slice], what: str, value: Callable[[Slice], object]) -> None:
     for other in slices[1:]:
         if value(other) != value(slices[0]):
-            raise _differ(slices[0], other, what, value)
+            raise _make_difference_error(slices[0], other, what, value)
 
 
 def _require_close(
@@ -112,17 +113,19 @@ def _require_close(
     off = np.abs(values - values[0]).max(axis=1)
     worst = int(np.argmax(off))
     if off[worst] > tolerance:
-        raise _differ(slices[0], slices[worst], what, value)
+        raise _make_difference_error(slices[0], slices[worst], what, value)
 
 
-def _differ(a: Slice, b: Slice, what: str, value: Callable[[Slice], object]) -> CaseError:
+def _make_difference_error(
+    a: Slice, b: Slice, what: str, value: Callable[[Slice], object]
+) -> CaseError:
     return CaseError(
         f"expected one {what} in {a.series_name}, got {value(a)} in {a.name} and {value(b)} in "
         f"{b.name}: split the series so that each part has one"
     )
 
 
-def _rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[Slice, ...], ...]:
+def _group_rows(ordered: Sequence[Slice], heights: NDArray[Any]) -> tuple[tuple[Slice, ...], ...]:
     """Return the planes by height; heights that differ as little as a table moves are one place."""
     gaps = np.diff(heights)
     widest = float(gaps.max()) if len(gaps) else 0.0
@@ -162,7 +165,7 @@ def _require_enough(rows: Sequence[Sequence[Slice]]) -> None:
         )
 
 
-def _thickness(piece: Slice) -> float:
+def _require_thickness(piece: Slice) -> float:
     if not piece.thickness_mm or piece.thickness_mm <= 0:
         raise CaseError(
             f"expected SliceThickness above 0 mm in {piece.file}, the only slice of "
@@ -171,7 +174,7 @@ def _thickness(piece: Slice) -> float:
     return piece.thickness_mm
 
 
-def _step(rows: Sequence[Sequence[Slice]], normal: NDArray[Any]) -> NDArray[Any]:
+def _find_step(rows: Sequence[Sequence[Slice]], normal: NDArray[Any]) -> NDArray[Any]:
     """Return the vector (LPS, mm) from one slice to the next; refuse gaps and slants."""
     ordered = [row[0] for row in rows]
     name = ordered[0].series_name

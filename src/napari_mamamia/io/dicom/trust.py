@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.core.choices import Clock
+from napari_mamamia.io.dicom.slices import Slice
 
 RECONSTRUCTION_S: Final = 20.0
 """Gaps of ContentTime below this are the pace at which images were computed, and time nothing. Our
@@ -117,4 +118,5 @@ def _are_minutes(timed_by: str, stacks: Sequence[Sequence[Slice]]) -> bool:
     if timed_by not in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME):
         return False
     pieces = (piece for stack in stacks for piece in stack if not piece.is_padding)
+    # Without a time it counts as no whole minute: 1 s is none.
     return all(piece.clocks.get(timed_by, 1.0) % _MINUTE_S == 0 for piece in pieces)

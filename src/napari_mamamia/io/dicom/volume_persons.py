@@ -34,23 +34,23 @@ def find_volume_identifiers(files: Iterable[Path]) -> Persons:
     Of a JSON file those keys count that are called as DICOM's elements; beside a volume the JSON
     file of its name is read too. None is `certain`: nobody says whether the identity was removed.
     """
-    found: dict[Identifier, None] = {}
+    identifiers: dict[Identifier, None] = {}
     n_unread = 0
     looked: set[Path] = set()
     for number, path in enumerate(files):
         report_progress(number, number + 1, "Reading who the patient is")
-        for one in (path, *_beside(path)):
+        for one in (path, *_find_sidecar(path)):
             if one in looked:
                 continue
             looked.add(one)
             try:
-                found.update(dict.fromkeys(_told(one)))
+                identifiers.update(dict.fromkeys(_read_identifiers(one)))
             except FormatError:
                 n_unread += 1
-    return Persons(telling(found), n_unread)
+    return Persons(telling(identifiers), n_unread)
 
 
-def _beside(path: Path) -> Iterator[Path]:
+def _find_sidecar(path: Path) -> Iterator[Path]:
     if path.name.lower().endswith(_VOLUMES):
         sidecar = path.with_name(f"{file_stem(path.name)}.json")
         if sidecar.is_file():
@@ -58,7 +58,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 @reads("a volume's header, or JSON", "look into it by hand")
-def _told(path: Path) -> tuple[Identifier, ...]:
+def _read_identifiers(path: Path) -> tuple[Identifier, ...]:
     name = path.name.lower()
     if name.endswith(".json"):
         return tuple(_in_json(read_json(path), _DEPTH))
@@ -92,6 +92,7 @@ def _nifti_texts(path: Path) -> Iterator[tuple[str, str]]:
             raise FormatError(f"expected a NIfTI file, got {path}: look into it by hand")
         for name in _TEXTS:
             if name in fields.keys():  # noqa: SIM118 - nibabel's header is no mapping
+                # Behind the first zero byte lies whatever the writing program had in its memory.
                 text = bytes(fields[name].item()).split(b"\0")[0]
                 yield name, text.decode("utf-8", "replace")
         size = int(fields["sizeof_hdr"])

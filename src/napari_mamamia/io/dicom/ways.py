@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.clocks import order_inside
-from napari_mamamia.io.dicom.slices import UNNUMBERED, Clock, Slice
+from napari_mamamia.io.dicom.slices import UNNUMBERED, Slice
 from napari_mamamia.io.dicom.stack import Places
 
 _COUNTING: Final = (
@@ -33,13 +34,13 @@ def number_phases(
     equally many. Images of which nothing tells it are `UNNUMBERED`.
     """
     numbers = _of_parted(slices) if places is None else _of_stacks(places)
-    told = {
+    phase_by_id = {
         id(piece): UNNUMBERED if number == UNNUMBERED else number + first
         for piece, number in numbers
     }
-    if all(piece.phase == told[id(piece)] for piece in slices):
+    if all(piece.phase == phase_by_id[id(piece)] for piece in slices):
         return tuple(slices), places
-    new = {id(piece): replace(piece, phase=told[id(piece)]) for piece in slices}
+    new = {id(piece): replace(piece, phase=phase_by_id[id(piece)]) for piece in slices}
     if places is not None:
         rows = tuple(tuple(new[id(piece)] for piece in row) for row in places.rows)
         places = Places(rows, places.grid)
@@ -48,7 +49,7 @@ def number_phases(
 
 def series_selector(pieces: Iterable[Slice]) -> str:
     """Return the selector of the series of some images, such as ``series=5,6``."""
-    numbers = list(dict.fromkeys(_number(piece) for piece in pieces))
+    numbers = list(dict.fromkeys(_read_series_number(piece) for piece in pieces))
     return f"series={','.join(numbers)}"
 
 
@@ -63,17 +64,19 @@ def leave_out(gone: Iterable[Sequence[Slice]], among: Iterable[Sequence[Slice]])
     "" where no option can name them, and where less than two phases would be left: no way leads to
     a case in which nothing can enhance.
     """
-    wanted, kept = _phases_by_series(gone), _phases_by_series(among)
-    for series, phases in wanted.items():
-        kept[series] = kept.get(series, set()) - phases
-    whole = [series for series in wanted if not kept[series]]
-    some = {series: own for series, own in wanted.items() if kept[series]}
-    if sum(map(len, kept.values())) < _FEWEST or any(UNNUMBERED in own for own in some.values()):
+    gone_phases, other_phases = _phases_by_series(gone), _phases_by_series(among)
+    for series, phases in gone_phases.items():
+        other_phases[series] = other_phases.get(series, set()) - phases
+    whole = [series for series in gone_phases if not other_phases[series]]
+    some = {series: numbers for series, numbers in gone_phases.items() if other_phases[series]}
+    if sum(map(len, other_phases.values())) < _FEWEST or any(
+        UNNUMBERED in numbers for numbers in some.values()
+    ):
         return ""
     options = [f"--leave-out series={','.join(whole)}"] if whole else []
     options += [
-        f"--leave-out series={series},phase={','.join(map(str, sorted(own)))}"
-        for series, own in some.items()
+        f"--leave-out series={series},phase={','.join(map(str, sorted(numbers)))}"
+        for series, numbers in some.items()
     ]
     return " ".join(options)
 
@@ -87,18 +90,18 @@ def leave_phase_out(piece: Slice) -> str:
 
 def in_brackets(*options: str) -> str:
     """Return the options that there are, as alternatives behind a sentence; "" without any."""
-    told = ", or ".join(option for option in dict.fromkeys(options) if option)
-    return f" ({told})" if told else ""
+    choices = ", or ".join(option for option in dict.fromkeys(options) if option)
+    return f" ({choices})" if choices else ""
 
 
 def _phases_by_series(stacks: Iterable[Sequence[Slice]]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
+    phases: dict[str, set[int]] = {}
     for stack in stacks:
-        found.setdefault(_number(stack[0]), set()).add(stack[0].phase)
-    return found
+        phases.setdefault(_read_series_number(stack[0]), set()).add(stack[0].phase)
+    return phases
 
 
-def _number(piece: Slice) -> str:
+def _read_series_number(piece: Slice) -> str:
     number = piece.header.series_number
     return "none" if number is None else str(number)
 
@@ -114,10 +117,10 @@ def _of_stacks(places: Places) -> list[tuple[Slice, int]]:
 def _of_parted(slices: Sequence[Slice]) -> list[tuple[Slice, int]]:
     for clock in _COUNTING:
         values = [piece.clocks.get(clock) for piece in slices]
-        known = np.array([np.nan if value is None else value for value in values])
-        if np.isnan(known).any():
+        numbers = np.array([np.nan if value is None else value for value in values])
+        if np.isnan(numbers).any():
             continue
-        _, at, counts = np.unique(known, return_inverse=True, return_counts=True)
+        _, at, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         usual = int(np.median(counts))
         if len(counts) > 1 and usual > 1 and np.mean(counts == usual) > 1 / 2:
             return list(zip(slices, at.tolist(), strict=True))

@@ -107,14 +107,14 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
 
     "DERIVED" alone says nothing: some scanners and many archives write it into every image.
     """
-    for role, known in _ANYWHERE:
-        found = known.intersection(words)
-        if found:
-            return role, min(found)
-    for role, known in _FROM_THIRD:
-        found = known.intersection(words[2:])
-        if found:
-            return role, min(found)
+    for role, role_words in _ANYWHERE:
+        matches = role_words.intersection(words)
+        if matches:
+            return role, min(matches)
+    for role, role_words in _FROM_THIRD:
+        matches = role_words.intersection(words[2:])
+        if matches:
+            return role, min(matches)
     part = next(filter(None, map(_PART.fullmatch, words[2:])), None)
     if part is not None:
         return _PARTS[part[1]], part[0]
@@ -124,14 +124,14 @@ def role_by_image_type(words: Sequence[str]) -> tuple[Role, str] | None:
 
 def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
     """Return role and word by SeriesDescription; None where it tells nothing."""
-    folded = _folded(text)
+    folded = _fold_text(text)
     asian = next(((role, word) for role, word in _ASIAN if word in folded), None)
     if asian is not None:
         return asian[0], unicodedata.normalize("NFC", asian[1])
     if _is_ge_difference(folded):
         return Role.SUBTRACTION, "(...)-(...)"
-    for role, known in _COMPILED:
-        match = known.search(folded)
+    for role, pattern in _COMPILED:
+        match = pattern.search(folded)
         if match:
             return role, match.group()
     short = _DERIVED_ONLY.search(folded) if is_derived else None
@@ -143,8 +143,8 @@ def role_by_description(text: str, is_derived: bool) -> tuple[Role, str] | None:
 def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
     """Return role and word by a vendor's name of the pulse sequence."""
     folded = name.casefold()
-    for role, known in _SEQUENCES:
-        match = known.search(folded)
+    for role, pattern in _SEQUENCES:
+        match = pattern.search(folded)
         if match:
             return role, match.group()
     return None
@@ -152,18 +152,19 @@ def role_by_sequence_name(name: str) -> tuple[Role, str] | None:
 
 def processing_words(image_type: Sequence[str], description: str) -> frozenset[str]:
     """Return what was done to an image after the scan, as ImageType and description tell it."""
-    told = {_PROCESSING[word] for word in image_type[2:] if word in _PROCESSING}
+    steps = {_PROCESSING[word] for word in image_type[2:] if word in _PROCESSING}
     if image_type and image_type[0] == "DERIVED":
-        told.add("derived")
-    folded = _folded(description)
-    told |= {name for name, known in _PROCESSED if known.search(folded)}
-    return frozenset(told)
+        steps.add("derived")
+    folded = _fold_text(description)
+    steps |= {name for name, pattern in _PROCESSED if pattern.search(folded)}
+    return frozenset(steps)
 
 
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     """Return a text in lower case without accents, in which words can be looked for."""
     apart = unicodedata.normalize("NFKD", text.casefold().replace("_", " ").strip())
     latin = "".join(c for c in apart if not "\u0300" <= c <= "\u036f")
+    # Letters of their own in Unicode, which no normal form takes apart.
     return latin.replace("ł", "l").replace("ø", "o")
 
 

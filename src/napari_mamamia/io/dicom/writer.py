@@ -49,17 +49,17 @@ def write_study(
     with own_folder(folder.parent) as building:
         for phase, volume in enumerate(signal):
             for index, plane in enumerate(volume):
-                done = phase * signal.shape[1] + index
-                place = _place(grid, index)
-                image = _image(plane, place, times_s[phase], uids, name)
-                image.SeriesNumber, image.InstanceNumber = 4, done + 1
+                n_written = phase * signal.shape[1] + index
+                place = _locate_plane(grid, index)
+                image = _make_image(plane, place, times_s[phase], uids, name)
+                image.SeriesNumber, image.InstanceNumber = 4, n_written + 1
                 image.AcquisitionNumber = image.TemporalPositionIdentifier = phase + 1
-                path = building / f"IM_{done:05d}.dcm"
+                path = building / f"IM_{n_written:05d}.dcm"
                 pydicom.dcmwrite(path, image, enforce_file_format=True)
         place_folder(building, folder)
 
 
-def _place(grid: Grid, index: int) -> dict[str, Any]:
+def _locate_plane(grid: Grid, index: int) -> dict[str, Any]:
     """Return the elements that say where a plane (y, x) lies, in LPS."""
     steps = grid.matrix_mm * _TO_LPS[:, np.newaxis]
     _, down, along = (steps[:, axis] / np.linalg.norm(steps[:, axis]) for axis in range(3))
@@ -73,7 +73,7 @@ def _place(grid: Grid, index: int) -> dict[str, Any]:
     }
 
 
-def _image(
+def _make_image(
     plane: NDArray[Any], place: dict[str, Any], time_s: float, uids: list[str], name: str
 ) -> Any:
     import pydicom
@@ -114,5 +114,6 @@ def _image(
     image.file_meta.MediaStorageSOPClassUID = image.SOPClassUID
     image.file_meta.MediaStorageSOPInstanceUID = image.SOPInstanceUID
     image.PixelData = plane.astype(plane.dtype.newbyteorder("<")).tobytes()
+    # pydicom leaves it open between OB and OW, and an explicit file must say which.
     image["PixelData"].VR = "OW"
     return image

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from napari_mamamia.core.errors import FormatError, SaveError
-from napari_mamamia.core.progress import paced, report_progress
+from napari_mamamia.core.progress import paced, part, report_progress
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.zip_files import open_zip
 
@@ -50,35 +50,40 @@ def unpack(archive: Path, folder: Path) -> None:
         for index, info in enumerate(members):
             text = f"Unpacking {archive.name}"
             report_progress(index, len(members), text)
-            for _ in paced(_copied(opened, info, folder, archive)):
-                report_progress(index, len(members), text)
+            with part(index, index + 1, len(members)):
+                for _ in paced(_copy_member(opened, info, folder, archive), text):
+                    pass
 
 
-def _copied(
+def _copy_member(
     opened: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, archive: Path
 ) -> Iterator[int]:
     """Write one member, and yield after each block; never more bytes than its header says."""
-    target = folder.joinpath(*_parts(info))
+    target = folder.joinpath(*_split_path(info))
     written = 0
-    with opened.open(info) as source, _made(target, archive) as stream:
+    with opened.open(info) as source, _create_file(target, archive) as stream:
         while block := source.read(_BLOCK):
             written += len(block)
             if written > info.file_size:
-                raise _hostile(archive, f"{info.filename} is longer than its header says")
-            with _writing(archive):
+                raise _make_hostile_error(
+                    archive, f"{info.filename} is longer than its header says"
+                )
+            with _catch_write_errors(archive):
                 stream.write(block)
+                # Otherwise a full disk is told when the file is closed, outside of what explains
+                # it.
                 stream.flush()
             yield written
 
 
-def _made(target: Path, archive: Path) -> BinaryIO:
-    with _writing(archive):
+def _create_file(target: Path, archive: Path) -> BinaryIO:
+    with _catch_write_errors(archive):
         target.parent.mkdir(parents=True, exist_ok=True)
         return target.open("xb")
 
 
 @contextmanager
-def _writing(archive: Path) -> Iterator[None]:
+def _catch_write_errors(archive: Path) -> Iterator[None]:
     """Tell what the system says while writing apart from what it says while reading."""
     try:
         yield
@@ -90,13 +95,15 @@ def _writing(archive: Path) -> Iterator[None]:
 
 def _require_harmless(archive: Path, members: list[zipfile.ZipInfo]) -> None:
     if len(members) > MOST_FILES:
-        raise _hostile(archive, f"it holds {len(members)} files, more than {MOST_FILES}")
+        raise _make_hostile_error(archive, f"it holds {len(members)} files, more than {MOST_FILES}")
     total = sum(info.file_size for info in members)
     packed = max(archive.stat().st_size, 1)
     if total > MOST_BYTES:
-        raise _hostile(archive, f"it unpacks to {total >> 30} GiB, more than {MOST_BYTES >> 30}")
+        raise _make_hostile_error(
+            archive, f"it unpacks to {total >> 30} GiB, more than {MOST_BYTES >> 30}"
+        )
     if total > _FREE_OF_RATIO and total > MOST_RATIO * packed:
-        raise _hostile(
+        raise _make_hostile_error(
             archive, f"it unpacks to {total / packed:.0f} times its size, as a zip bomb does"
         )
     seen: set[str] = set()
@@ -106,27 +113,28 @@ def _require_harmless(archive: Path, members: list[zipfile.ZipInfo]) -> None:
 
 def _require_harmless_member(archive: Path, info: zipfile.ZipInfo, seen: set[str]) -> None:
     name = info.filename
-    parts = _parts(info)
+    parts = _split_path(info)
     if name.startswith("/") or ":" in name or ".." in parts or not parts:
-        raise _hostile(archive, f"the name {name!r} leads out of the folder")
+        raise _make_hostile_error(archive, f"the name {name!r} leads out of the folder")
     if stat.S_ISLNK(info.external_attr >> 16):
-        raise _hostile(archive, f"{name!r} is a link")
+        raise _make_hostile_error(archive, f"{name!r} is a link")
     if info.flag_bits & 1:
         raise FormatError(
             f"expected an archive without a password at {archive}, but {name!r} is encrypted: "
             "unpack it yourself and import the folder"
         )
+    # On Windows and macOS names that differ in case alone are one file.
     key = "/".join(parts).casefold()
     if key in seen:
-        raise _hostile(archive, f"it holds {name!r} twice")
+        raise _make_hostile_error(archive, f"it holds {name!r} twice")
     seen.add(key)
 
 
-def _parts(info: zipfile.ZipInfo) -> tuple[str, ...]:
+def _split_path(info: zipfile.ZipInfo) -> tuple[str, ...]:
     return PurePosixPath(info.filename.replace("\\", "/")).parts
 
 
-def _hostile(archive: Path, why: str) -> FormatError:
+def _make_hostile_error(archive: Path, why: str) -> FormatError:
     return FormatError(
         f"expected an archive of DICOM files at {archive}, but {why}: nothing was unpacked from "
         "it; ask whoever made it for another one"

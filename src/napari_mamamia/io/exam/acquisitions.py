@@ -11,12 +11,13 @@ from typing import Final
 
 import numpy as np
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.clocks import order_inside
 from napari_mamamia.io.dicom.parts import Part, part_of
 from napari_mamamia.io.dicom.roles import Role
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
 from napari_mamamia.io.exam.looks import Looks
 
@@ -62,7 +63,7 @@ class Acquisition:
     @property
     def volumes(self) -> list[Volume]:
         """The stacks of all parts."""
-        return [volume for part in self.parts for volume in _volumes(part)]
+        return [volume for part in self.parts for volume in _list_volumes(part)]
 
     @property
     def name(self) -> str:
@@ -97,8 +98,8 @@ def acquisitions_of(parts: Iterable[Part]) -> list[Acquisition]:
             groups.append([part])
         else:
             group.append(part)
-    found = [Acquisition(tuple(group)) for group in groups]
-    return sorted(found, key=lambda one: one.n_times, reverse=True)
+    acquisitions = [Acquisition(tuple(group)) for group in groups]
+    return sorted(acquisitions, key=lambda one: one.n_times, reverse=True)
 
 
 def without_twins(whole: Acquisition, looks: Looks, clock: Clock | None, name: str) -> Acquisition:
@@ -112,12 +113,12 @@ def without_twins(whole: Acquisition, looks: Looks, clock: Clock | None, name: s
     CaseError
         If copies remain and nothing says which is the original.
     """
-    kept, left = _least_processed(whole, name)
-    kept, sent = _sent_once(kept, looks)
-    kept, computed = _without_differences(kept, looks)
-    found = Acquisition(tuple(kept), (*left, *sent, *computed))
-    _require_no_twins(found, clock, name)
-    return found
+    parts, left = _least_processed(whole, name)
+    parts, sent = _sent_once(parts, looks)
+    parts, computed = _without_differences(parts, looks)
+    acquisition = Acquisition(tuple(parts), (*left, *sent, *computed))
+    _require_no_twins(acquisition, clock, name)
+    return acquisition
 
 
 def difference(a: Part, b: Part) -> str:
@@ -125,32 +126,42 @@ def difference(a: Part, b: Part) -> str:
 
     "in nothing but what they show" where it is none of size, spacing, place and sequence.
     """
-    told = _apart_in_place(a, b) if a.places and b.places else []
-    told += [f"{what} {one} and {other}" for what, one, other in a.sequence.differences(b.sequence)]
+    differences = _apart_in_place(a, b) if a.places and b.places else []
+    differences += [
+        f"{what} {one} and {other}" for what, one, other in a.sequence.differences(b.sequence)
+    ]
     if a.trigger != b.trigger:
-        told.append(f"trigger {a.trigger} and {b.trigger}")
-    return ", ".join(told) or "in nothing but the images themselves"
+        differences.append(f"trigger {a.trigger} and {b.trigger}")
+    return ", ".join(differences) or "in nothing but the images themselves"
 
 
 def _apart_in_place(a: Part, b: Part) -> list[str]:
     if a.places is None or b.places is None:
         return []
     grid, other = a.places.grid, b.places.grid
-    told = []
+    differences = []
     for what, one, two in (
-        ("slices x rows x columns", _by(grid.shape, "d"), _by(other.shape, "d")),
+        (
+            "slices x rows x columns",
+            _join_numbers(grid.shape, "d"),
+            _join_numbers(other.shape, "d"),
+        ),
         ("orientation", grid.orientation, other.orientation),
-        ("spacing", f"{_by(grid.spacing_mm, '.2f')} mm", f"{_by(other.spacing_mm, '.2f')} mm"),
+        (
+            "spacing",
+            f"{_join_numbers(grid.spacing_mm, '.2f')} mm",
+            f"{_join_numbers(other.spacing_mm, '.2f')} mm",
+        ),
     ):
         if one != two:
-            told.append(f"{what} {one} and {two}")
+            differences.append(f"{what} {one} and {two}")
     moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
     if moved > min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM):
-        told.append(f"place, by {moved:.3g} mm")
-    return told
+        differences.append(f"place, by {moved:.3g} mm")
+    return differences
 
 
-def _by(numbers: Sequence[float], form: str) -> str:
+def _join_numbers(numbers: Sequence[float], form: str) -> str:
     return " x ".join(format(number, form) for number in numbers)
 
 
@@ -160,6 +171,7 @@ def is_same_place(a: Part, b: Part) -> bool:
         return False
     grid, other = a.places.grid, b.places.grid
     moved = float(np.linalg.norm(grid.affine[:3, 3] - other.affine[:3, 3]))
+    # The table's way apart, only spacing and orientation are left to compare.
     back = other.affine.copy()
     back[:3, 3] = grid.affine[:3, 3]
     is_near = moved <= min(_MOVED_SHARE * grid.spacing_mm[0], _MOVED_MM)
@@ -171,7 +183,7 @@ def _is_one_acquisition(a: Part, b: Part) -> bool:
     return is_one_beat and a.sequence.is_same(b.sequence) and is_same_place(a, b)
 
 
-def _volumes(part: Part) -> list[Volume]:
+def _list_volumes(part: Part) -> list[Volume]:
     if part.places is None:
         return []
     rows = part.places.rows
@@ -180,12 +192,12 @@ def _volumes(part: Part) -> list[Volume]:
         stacks = np.arange(len(rows) * part.n_times).reshape(len(rows), part.n_times).T
     flat = part.places.slices
     return [
-        Volume(part, stack, _moment(stack[len(stack) // 2]))
+        Volume(part, stack, _find_moment(stack[len(stack) // 2]))
         for stack in (tuple(flat[at] for at in one) for one in stacks)
     ]
 
 
-def _moment(piece: Slice) -> tuple[float, float] | None:
+def _find_moment(piece: Slice) -> tuple[float, float] | None:
     start = piece.clocks.get(Clock.ACQUISITION_TIME)
     if start is None:
         return None
@@ -197,27 +209,28 @@ def _least_processed(whole: Acquisition, name: str) -> tuple[list[Part], list[Le
     sets: dict[frozenset[str], list[Part]] = {}
     for part in whole.parts:
         sets.setdefault(part.kind.processing, []).append(part)
+    # Moved images come last, however few steps they name: their voxels are no measurement.
     first, *others = sorted(sets, key=lambda words: ("moco" in words, len(words), sorted(words)))
-    kept, left = list(sets[first]), []
+    parts, left = list(sets[first]), []
     for words in others:
-        fate = _fate_of_set(sets[words], kept, name)
+        fate = _fate_of_set(sets[words], parts, name)
         if fate is None:
-            kept += sets[words]
+            parts += sets[words]
             continue
         role = next((r for w, r in _PROCESSED.items() if w in words - first), Role.FILTERED)
-        told = ", ".join(sorted(words - first)) or "processed"
-        left += [LeftOut(part, role, f"{told} in the header", fate) for part in sets[words]]
-    return kept, left
+        steps = ", ".join(sorted(words - first)) or "processed"
+        left += [LeftOut(part, role, f"{steps} in the header", fate) for part in sets[words]]
+    return parts, left
 
 
 def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | None:
     """Return the series that a processed set is a copy of, None where it is no copy."""
-    ours = [v.moment for part in own for v in _volumes(part)]
-    theirs = [v.moment for part in kept for v in _volumes(part)]
-    known = None not in ours and None not in theirs
-    both = [[v.stack for part in some for v in _volumes(part)] for some in (own, kept)]
+    ours = [v.moment for part in own for v in _list_volumes(part)]
+    theirs = [v.moment for part in kept for v in _list_volumes(part)]
+    has_moments = None not in ours and None not in theirs
+    both = [[v.stack for part in some for v in _list_volumes(part)] for some in (own, kept)]
     ways = in_brackets(*(leave_out(some, both[0] + both[1]) for some in reversed(both)))
-    if known and not set(ours) & set(theirs):
+    if has_moments and not set(ours) & set(theirs):
         return None
     of = " and ".join(dict.fromkeys(part.header.label for part in kept))
     if len(theirs) >= len(ours):
@@ -231,25 +244,25 @@ def _fate_of_set(own: Sequence[Part], kept: Sequence[Part], name: str) -> str | 
 
 def _sent_once(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
     """Leave out volumes whose moment and values another one has."""
-    kept: list[Part] = []
+    unique_parts: list[Part] = []
     left: list[LeftOut] = []
     seen: dict[tuple[float, float], list[Volume]] = {}
     for part in _by_number(parts):
-        own = _volumes(part)
-        twins = [_twin(volume, seen, looks) for volume in own]
-        originals = [v for v, twin in zip(own, twins, strict=True) if twin is None]
-        copies = [v for v, twin in zip(own, twins, strict=True) if twin is not None]
+        volumes = _list_volumes(part)
+        twins = [_find_twin(volume, seen, looks) for volume in volumes]
+        originals = [v for v, twin in zip(volumes, twins, strict=True) if twin is None]
+        copies = [v for v, twin in zip(volumes, twins, strict=True) if twin is not None]
         if originals:
-            kept.append(_some(part, originals, own))
+            unique_parts.append(_select_volumes(part, originals, volumes))
         if copies:
             first = next(twin for twin in twins if twin is not None)
-            copy = _some(part, copies, own)
+            copy = _select_volumes(part, copies, volumes)
             evidence = "the same acquisition time and the same values"
             left.append(LeftOut(copy, Role.COPY, evidence, first.part.header.label))
-    return kept, left
+    return unique_parts, left
 
 
-def _twin(
+def _find_twin(
     volume: Volume, seen: dict[tuple[float, float], list[Volume]], looks: Looks
 ) -> Volume | None:
     """Return the volume that shows the same, and remember this one where none does."""
@@ -262,7 +275,7 @@ def _twin(
     return twin
 
 
-def _some(part: Part, wanted: Sequence[Volume], own: Sequence[Volume]) -> Part:
+def _select_volumes(part: Part, wanted: Sequence[Volume], own: Sequence[Volume]) -> Part:
     if len(wanted) == len(own):
         return part
     return part_of([piece for volume in wanted for piece in volume.stack], part, allow_thin=True)
@@ -270,20 +283,20 @@ def _some(part: Part, wanted: Sequence[Volume], own: Sequence[Volume]) -> Part:
 
 def _without_differences(parts: Sequence[Part], looks: Looks) -> tuple[list[Part], list[LeftOut]]:
     """Leave out volumes that their pixels show to be subtractions of the others."""
-    by_part = [_volumes(part) for part in parts]
-    every = [volume for own in by_part for volume in own]
+    by_part = [_list_volumes(part) for part in parts]
+    every = [volume for volumes in by_part for volume in volumes]
     ordered = sorted(every, key=lambda v: v.moment or (np.inf, 0.0))
-    kept, left = [], []
-    for part, own in zip(parts, by_part, strict=True):
-        computed = [volume for volume in own if _is_difference(volume, ordered, looks)]
-        rest = [volume for volume in own if not any(volume is one for one in computed)]
+    originals, left = [], []
+    for part, volumes in zip(parts, by_part, strict=True):
+        computed = [volume for volume in volumes if _is_difference(volume, ordered, looks)]
+        rest = [volume for volume in volumes if not any(volume is one for one in computed)]
         if rest:
-            kept.append(_some(part, rest, own))
+            originals.append(_select_volumes(part, rest, volumes))
         if computed:
             evidence = "by its pixels: one phase less another"
-            gone = _some(part, computed, own)
+            gone = _select_volumes(part, computed, volumes)
             left.append(LeftOut(gone, Role.SUBTRACTION, evidence, ordered[0].part.header.label))
-    return kept, left
+    return originals, left
 
 
 def _is_difference(volume: Volume, ordered: Sequence[Volume], looks: Looks) -> bool:
@@ -301,10 +314,10 @@ def _require_no_twins(found: Acquisition, clock: Clock | None, name: str) -> Non
     _require_times_of_all(found, name)
     by_moment: dict[tuple[float, float], list[Volume]] = {}
     for part in found.parts:
-        for volume in _timed(part):
+        for volume in _list_timed_volumes(part):
             if volume.moment is not None:
                 by_moment.setdefault(volume.moment, []).append(volume)
-    twins = next((own for own in by_moment.values() if len(own) > 1), None)
+    twins = next((group for group in by_moment.values() if len(group) > 1), None)
     is_no_clock = len(by_moment) == 1
     if twins is None or (is_no_clock and clock is not None):  # AcquisitionTime was wiped
         return
@@ -346,9 +359,9 @@ def _all_but(at: int, moments: Sequence[Sequence[Volume]]) -> list[tuple[Slice, 
     """Return the volumes of each moment but one: the `at`-th, the last where there are fewer."""
     return [
         volume.stack
-        for own in moments
-        for k, volume in enumerate(own)
-        if k != min(at, len(own) - 1)
+        for group in moments
+        for k, volume in enumerate(group)
+        if k != min(at, len(group) - 1)
     ]
 
 
@@ -370,10 +383,10 @@ def _require_times_of_all(found: Acquisition, name: str) -> None:
     )
 
 
-def _timed(part: Part) -> list[Volume]:
+def _list_timed_volumes(part: Part) -> list[Volume]:
     """Return the volumes of a part, the first alone where AcquisitionTime is that of the series."""
-    own = _volumes(part)
-    return own[:1] if len({volume.moment for volume in own}) == 1 else own
+    volumes = _list_volumes(part)
+    return volumes[:1] if len({volume.moment for volume in volumes}) == 1 else volumes
 
 
 def _by_number(parts: Sequence[Part]) -> list[Part]:

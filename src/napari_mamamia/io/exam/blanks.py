@@ -43,11 +43,11 @@ def require_values(stacks: Sequence[Sequence[Slice]], tails: Sequence[NDArray[np
         What `blank_tails` says of each phase.
     """
     least = np.minimum.reduce(list(tails))
-    for index, (stack, own) in enumerate(zip(stacks, tails, strict=True)):
+    for index, (stack, tail) in enumerate(zip(stacks, tails, strict=True)):
         n_rows = stack[0].shape[0]
-        broken = np.flatnonzero(own - least > _MOST_SHARE * n_rows)
+        broken = np.flatnonzero(tail - least > _MOST_SHARE * n_rows)
         if len(broken):
-            piece, most = stack[int(broken[0])], int(own[broken[0]])
+            piece, most = stack[int(broken[0])], int(tail[broken[0]])
             rows = (
                 f"{n_rows} rows hold one value"
                 if most >= n_rows

@@ -6,10 +6,11 @@ from typing import Final
 
 import numpy as np
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part, part_of
 from napari_mamamia.io.dicom.roles import PHASES, Role
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import (
     Acquisition,
@@ -71,9 +72,11 @@ def candidates_of(
     A role that is named counts whatever it is. A series that is named counts by its phases, and
     where it has none, by all that it has, with a warning.
     """
-    chosen, unwanted = _parted(parts, selection, allow_thin)
+    chosen, unwanted = _split_parts(parts, selection, allow_thin)
     by_role = [part for part in chosen if selection.names_role_of(part)]
-    fitting = _fitting([part for part in chosen if not any(part is one for one in by_role)])
+    fitting = _find_fitting_parts(
+        [part for part in chosen if not any(part is one for one in by_role)]
+    )
     series = {part.header.series_uid for part in (*fitting, *by_role)}
     named = by_role + [
         part
@@ -87,31 +90,32 @@ def candidates_of(
         for part in chosen
         if not any(part is one for one in counted)
     )
-    return Candidates(tuple(counted), left, unwanted, _told(named))
+    return Candidates(tuple(counted), left, unwanted, _describe_odd_parts(named))
 
 
-def _parted(
+def _split_parts(
     parts: Sequence[Part], selection: Selection, allow_thin: bool
 ) -> tuple[list[Part], tuple[Part, ...]]:
     """Return the parts that the user lets count and the others, cut where phases were named."""
     if not selection.names_phases:
         chosen = [part for part in parts if selection.uses(part)]
         return chosen, tuple(part for part in parts if not any(part is one for one in chosen))
-    kept: list[Part] = []
+    used_parts: list[Part] = []
     gone: list[Part] = []
     for part in parts:
         by_phase: dict[int, list[Slice]] = {}
         for piece in part.slices:
             by_phase.setdefault(piece.phase, []).append(piece)
-        own: tuple[list[Slice], list[Slice]] = ([], [])
+        halves: tuple[list[Slice], list[Slice]] = ([], [])
         for pieces in by_phase.values():
-            own[selection.uses(replace(part, slices=tuple(pieces)))].extend(pieces)
-        for pieces, into in zip(own, (gone, kept), strict=True):
+            # False is 0 and True 1: the first half goes, the second counts.
+            halves[selection.uses(replace(part, slices=tuple(pieces)))].extend(pieces)
+        for pieces, into in zip(halves, (gone, used_parts), strict=True):
             if len(pieces) == len(part.slices):
                 into.append(part)
             elif pieces:
                 into.append(part_of(pieces, part, allow_thin=allow_thin))
-    return kept, tuple(gone)
+    return used_parts, tuple(gone)
 
 
 def choose_acquisition(
@@ -124,19 +128,19 @@ def choose_acquisition(
     CaseError
         If several may be it, or a part may belong to it and does not fit.
     """
-    found = acquisitions_of(candidates.parts)
-    if not found:
+    acquisitions = acquisitions_of(candidates.parts)
+    if not acquisitions:
         part = candidates.parts[0]
         raise CaseError(f"{part.problem}{or_without(without_odd_phases(part))}")
-    first, left = _only_one(found, looks, name)
+    first, left = _only_one(acquisitions, looks, name)
     broken = [part for part in candidates.parts if part.problem]
-    _require_no_doubt(first, found, broken, name)
+    _require_no_doubt(first, acquisitions, broken, name)
     _require_one_turn(first, candidates.parts)
     if not selection.use:
-        _require_no_continuation(first, found, name)
+        _require_no_continuation(first, acquisitions, name)
     whole = without_twins(first, looks, clock, name)
     if not looks.shows_contrast([volume.stack for volume in whole.volumes]):
-        _require_no_better(whole, found, looks, name)
+        _require_no_better(whole, acquisitions, looks, name)
     _require_one_pace(whole, name)
     if not selection.use:
         _require_proof(whole, looks, name)
@@ -145,7 +149,7 @@ def choose_acquisition(
     return replace(whole, left_out=(*whole.left_out, *left))
 
 
-def _fitting(parts: Sequence[Part]) -> list[Part]:
+def _find_fitting_parts(parts: Sequence[Part]) -> list[Part]:
     """Return the parts that are phases by their headers, or that stand in for them."""
     fitting = [part for part in parts if part.role in PHASES | {Role.MOTION_CORRECTED}]
     if any(one.n_times > 1 for one in acquisitions_of(fitting)):
@@ -153,7 +157,7 @@ def _fitting(parts: Sequence[Part]) -> list[Part]:
     return fitting + [part for part in parts if part.role is Role.IN_PHASE]
 
 
-def _told(parts: Sequence[Part]) -> tuple[str, ...]:
+def _describe_odd_parts(parts: Sequence[Part]) -> tuple[str, ...]:
     odd = [part for part in parts if part.role not in PHASES]
     return tuple(
         dict.fromkeys(
@@ -177,12 +181,16 @@ def _only_one(
     left: list[LeftOut] = []
     slow = [one for one in dynamic if not _is_ultrafast(one)]
     if slow and len(slow) < len(dynamic):
-        left += _left(dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, beside slower ones")
+        left += _list_left_out(
+            dynamic, slow, Role.ULTRAFAST, "phases closer than 20 s, beside slower ones"
+        )
         dynamic = slow
     if len(dynamic) > 1:
         seen = [one for one in dynamic if _shows_contrast(one, looks)]
         if len(seen) == 1:
-            left += _left(dynamic, seen, Role.OTHER_SEQUENCE, "no contrast comes, by the pixels")
+            left += _list_left_out(
+                dynamic, seen, Role.OTHER_SEQUENCE, "no contrast comes, by the pixels"
+            )
             dynamic = seen
     if len(dynamic) > 1:
         raise ask_which(dynamic, name)
@@ -200,7 +208,7 @@ def _is_ultrafast(one: Acquisition) -> bool:
     return gap is not None and gap < ULTRAFAST_GAP_S
 
 
-def _left(
+def _list_left_out(
     all_of: Sequence[Acquisition], kept: Sequence[Acquisition], role: Role, evidence: str
 ) -> list[LeftOut]:
     return [
@@ -251,10 +259,10 @@ def _require_no_doubt(
 
 def _require_one_turn(chosen: Acquisition, parts: Sequence[Part]) -> None:
     """Refuse an acquisition whose own series holds images of another orientation too."""
-    for own in chosen.parts:
+    for part in chosen.parts:
         for other in parts:
-            if is_turned_midway(own, other):
-                raise two_turns(own, other)
+            if is_turned_midway(part, other):
+                raise two_turns(part, other)
 
 
 def _require_no_continuation(chosen: Acquisition, found: Sequence[Acquisition], name: str) -> None:
@@ -283,16 +291,16 @@ def _goes_on(first: Acquisition, second: Acquisition) -> bool:
 
 def _require_originals(chosen: Acquisition, name: str) -> None:
     """Refuse phases some of which are derived and others not: those may be made of these."""
-    made = [part for part in chosen.parts if "derived" in part.kind.processing]
-    if made and len(made) < len(chosen.parts):
-        others = [part for part in chosen.parts if not any(part is one for one in made)]
+    parts = [part for part in chosen.parts if "derived" in part.kind.processing]
+    if parts and len(parts) < len(chosen.parts):
+        others = [part for part in chosen.parts if not any(part is one for one in parts)]
         every = [volume.stack for volume in chosen.volumes]
         ways = [
             leave_out([v.stack for v in Acquisition(tuple(some)).volumes], every)
-            for some in (made, others)
+            for some in (parts, others)
         ]
         raise CaseError(
-            f"expected phases of one kind in {name}, but {made[0].header.series_name} is DERIVED "
+            f"expected phases of one kind in {name}, but {parts[0].header.series_name} is DERIVED "
             f"(ImageType) and {others[0].header.series_name} is not, so it may be computed from "
             "it: leave out what does not count, or name all" + in_brackets(*ways, use_series(every))
         )
@@ -312,6 +320,7 @@ def _require_facts_of_all(chosen: Acquisition, name: str) -> None:
         every = [volume.stack for volume in volumes]
         odd, rest = sorted((bare, others), key=lambda some: (len(some), some is not bare))
         ways = [leave_out([v.stack for v in odd], every)]
+        # Only of two equal halves nothing says which is the odd one.
         ways += [leave_out([v.stack for v in rest], every)] * (len(odd) == len(rest))
         names = list(dict.fromkeys(v.part.header.series_name for v in bare))
         raise CaseError(
@@ -357,7 +366,9 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
     for part in chosen.parts:
         if part.n_times < 2:
             continue
-        timed = {tuple(piece.clocks.get(clock) for clock in _TELLING) for piece in _middle(part)}
+        timed = {
+            tuple(piece.clocks.get(clock) for clock in _TELLING) for piece in _find_middle(part)
+        }
         if len(timed) == 1 and not looks.shows_contrast([v.stack for v in chosen.volumes]):
             raise CaseError(
                 f"expected phases of {name} that time or contrast tells apart, but those of "
@@ -366,7 +377,7 @@ def _require_proof(chosen: Acquisition, looks: Looks, name: str) -> None:
             )
 
 
-def _middle(part: Part) -> tuple[Slice, ...]:
+def _find_middle(part: Part) -> tuple[Slice, ...]:
     return () if part.places is None else part.places.rows[len(part.places.rows) // 2]
 
 

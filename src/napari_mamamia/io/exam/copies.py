@@ -14,9 +14,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.pixels import read_plane, sample_planes
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.volumes.inflate import crc32_of
 
@@ -36,13 +37,13 @@ _MOST_LISTED: Final = 3
 def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], list[str]]:
     """Drop planes whose file is there twice, byte for byte; refuse two images of one UID."""
     first: dict[tuple[str, int], Slice] = {}
-    kept: list[Slice] = []
+    pieces: list[Slice] = []
     n_copies = 0
     for piece in slices:
         uid = piece.header.instance_uid
         twin = first.setdefault((uid, piece.frame), piece) if uid else piece
         if twin is piece:
-            kept.append(piece)
+            pieces.append(piece)
         elif filecmp.cmp(twin.file, piece.file, shallow=False):
             n_copies += 1
         else:
@@ -50,8 +51,8 @@ def without_copies(slices: Sequence[Slice], name: str) -> tuple[list[Slice], lis
                 f"expected each SOPInstanceUID once in {name}, but {twin.file} and {piece.file} "
                 "have one and differ: remove the wrong one"
             )
-    told = [f"{n_copies} file(s) are there twice, byte for byte; one of each counts"]
-    return kept, told if n_copies else []
+    notes = [f"{n_copies} file(s) are there twice, byte for byte; one of each counts"]
+    return pieces, notes if n_copies else []
 
 
 def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
@@ -62,22 +63,22 @@ def sent_once(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
     """
     by_series: dict[str, dict[tuple[object, ...], list[Slice]]] = {}
     for piece in slices:
-        known = by_series.setdefault(piece.header.series_uid, {})
-        known.setdefault(_place_and_time(piece), []).append(piece)
+        by_place = by_series.setdefault(piece.header.series_uid, {})
+        by_place.setdefault(_place_and_time(piece), []).append(piece)
     gone: set[int] = set()
-    told = []
-    for known in by_series.values():
-        doubled = [own for own in known.values() if len(own) > 1]
-        if not 0 < len(doubled) < _MOST_SHARE * len(known):
+    notes = []
+    for by_place in by_series.values():
+        doubled = [twins for twins in by_place.values() if len(twins) > 1]
+        if not 0 < len(doubled) < _MOST_SHARE * len(by_place):
             continue
-        again = [piece for own in doubled for piece in own[1:] if _is_equal(own[0], piece)]
+        again = [piece for twins in doubled for piece in twins[1:] if _is_equal(twins[0], piece)]
         gone |= {id(piece) for piece in again}
         if again:
-            told.append(
+            notes.append(
                 f"{len(again)} image(s) of {again[0].header.label} were sent again under other "
                 "UIDs, with the same place, time and values; one of each counts"
             )
-    return [piece for piece in slices if id(piece) not in gone], told
+    return [piece for piece in slices if id(piece) not in gone], notes
 
 
 def _place_and_time(piece: Slice) -> tuple[object, ...]:
@@ -110,12 +111,13 @@ def repeat_doubt(stacks: Sequence[Sequence[Slice]], name: str) -> CaseError | No
     phases = sorted({place.phase for pair in pairs for place in pair})
     names = " and ".join(dict.fromkeys(stacks[k][0].series_name for k in phases))
     return CaseError(
-        f"expected new pixels in each slice of each phase of {name}, but {_told(pairs)} ({names}), "
+        f"expected new pixels in each slice of each phase of {name}, but "
+        f"{_describe_repeats(pairs)} ({names}), "
         "as when an archive or export takes slices of one phase for "
         "those of another: copy the exam from the scanner again, leave out the phase that is "
         "wrong, or name all that count to take them as they are"
         + in_brackets(
-            *(leave_out([stacks[k] for k in gone], stacks) for gone in _suspects(pairs)),
+            *(leave_out([stacks[k] for k in gone], stacks) for gone in _find_suspects(pairs)),
             use_series(stacks),
         )
     )
@@ -127,44 +129,46 @@ def _equal_planes(stacks: Sequence[Sequence[Slice]]) -> list[tuple[_Place, _Plac
     pieces = {at: stacks[at.phase][at.slice] for at in places}
     shown = [at for at in places if not pieces[at].is_padding]
     samples = sample_planes([pieces[at] for at in shown])
-    alike = _doubled(zip(samples, shown, strict=True))
-    whole = ((_digest(read_plane(pieces[at])), at) for group in alike for at in group)
-    equal = _doubled((digest, at) for digest, at in whole if digest is not None)
+    alike = _find_doubles(zip(samples, shown, strict=True))
+    whole = ((_digest_plane(read_plane(pieces[at])), at) for group in alike for at in group)
+    equal = _find_doubles((digest, at) for digest, at in whole if digest is not None)
     return sorted((group[0], other) for group in equal for other in group[1:])
 
 
-def _doubled(found: Iterable[tuple[Any, _Place]]) -> list[list[_Place]]:
+def _find_doubles(found: Iterable[tuple[Any, _Place]]) -> list[list[_Place]]:
     groups: dict[Any, list[_Place]] = {}
     for key, at in found:
         groups.setdefault(key, []).append(at)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _digest(plane: NDArray[Any]) -> tuple[object, ...] | None:
+def _digest_plane(plane: NDArray[Any]) -> tuple[object, ...] | None:
     """Return what only equal planes share, None for a blank one."""
     if np.count_nonzero(plane > plane.min()) < _LEAST_SHOWN * plane.size:
         return None
     values = np.ascontiguousarray(plane)
+    # Two quick sums together: one of 32 bits alone would agree by chance among many thousand
+    # planes.
     return plane.shape, plane.dtype.str, crc32_of(values), zlib.adler32(values.data)
 
 
-def _suspects(pairs: Sequence[tuple[_Place, _Place]]) -> list[list[int]]:
+def _find_suspects(pairs: Sequence[tuple[_Place, _Place]]) -> list[list[int]]:
     """Return the phases that may be the wrong ones: each that is in all pairs, else the later."""
     phases = sorted({place.phase for pair in pairs for place in pair}, reverse=True)
     common = [[k] for k in phases if all(k in {a.phase, b.phase} for a, b in pairs)]
     return common or [sorted({b.phase for _, b in pairs})]
 
 
-def _told(pairs: Sequence[tuple[_Place, _Place]]) -> str:
+def _describe_repeats(pairs: Sequence[tuple[_Place, _Place]]) -> str:
     """Return how many slices are equal, by the phases that they stand in."""
     counts = Counter((a.phase, b.phase) for a, b in pairs)
-    told = []
+    texts = []
     for (a, b), count in counts.most_common(_MOST_LISTED):
-        own = [other.slice for one, other in pairs if (one.phase, other.phase) == (a, b)]
-        where = f"{own[0]}" if count == 1 else f"{own[0]} to {own[-1]}"
-        told.append(
+        numbers = [other.slice for one, other in pairs if (one.phase, other.phase) == (a, b)]
+        where = f"{numbers[0]}" if count == 1 else f"{numbers[0]} to {numbers[-1]}"
+        texts.append(
             f"{count} slice(s) of phase {b} (number {where}, from 0) repeat those of "
             + ("another place in it" if a == b else f"phase {a}")
         )
     rest = len(counts) - _MOST_LISTED
-    return ", ".join(told) + (f", and so on for {rest} more pairs of phases" if rest > 0 else "")
+    return ", ".join(texts) + (f", and so on for {rest} more pairs of phases" if rest > 0 else "")

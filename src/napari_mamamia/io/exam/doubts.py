@@ -6,9 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.clocks import Choice
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.copies import repeat_doubt
 from napari_mamamia.io.exam.looks import Looks
@@ -36,12 +37,12 @@ def phase_doubts(
     return tuple(
         doubt
         for doubt in (
-            _pause(stacks, choice, name),
-            _copy(stacks, looks, name) or repeat_doubt(stacks, name),
-            _beat(stacks, times_s, looks, name),
-            _unlike(stacks, times_s, looks, name),
-            _slid(stacks, looks, name),
-            _computed(stacks, times_s, looks, name),
+            _find_pause(stacks, choice, name),
+            _find_copy(stacks, looks, name) or repeat_doubt(stacks, name),
+            _find_beat(stacks, times_s, looks, name),
+            _find_unlike_phase(stacks, times_s, looks, name),
+            _find_slide(stacks, looks, name),
+            _find_computed_phase(stacks, times_s, looks, name),
         )
         if doubt is not None
     )
@@ -62,7 +63,8 @@ def noise_warnings(
     borrowed = looks.borrowed(stacks)
     if borrowed.volumes and _is_ultrafast(times_s):
         return (
-            f"{_listed(borrowed.volumes)} repeat the noise of other phases, as where neighbours "
+            f"{_list_phases(borrowed.volumes)} repeat the noise of other phases, as where "
+            "neighbours "
             "share parts of k-space (view sharing), or where images are computed from others",
         )
     if borrowed.is_certain or len(stacks) < 2:
@@ -75,16 +77,16 @@ def noise_warnings(
 
 def landmark_warnings(stacks: Sequence[Sequence[Slice]]) -> tuple[str, ...]:
     """Return a sentence where phases name different frames of reference."""
-    found = {stack[0].header.frame_of_reference for stack in stacks} - {""}
-    if len(found) < 2:
+    frames = {stack[0].header.frame_of_reference for stack in stacks} - {""}
+    if len(frames) < 2:
         return ()
     return (
-        f"the phases name {len(found)} frames of reference (FrameOfReferenceUID): was the patient "
+        f"the phases name {len(frames)} frames of reference (FrameOfReferenceUID): was the patient "
         "positioned anew between them? Their places are compared as they stand in the headers",
     )
 
 
-def _pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) -> CaseError | None:
+def _find_pause(stacks: Sequence[Sequence[Slice]], choice: Choice, name: str) -> CaseError | None:
     """Return the doubt where AcquisitionTime, or else the clock that counts, makes a long pause."""
     acquired = next(
         (v for v in choice.verdicts if v.clock is Clock.ACQUISITION_TIME), choice.chosen
@@ -110,15 +112,15 @@ def _around_pause(
 ) -> tuple[list[Sequence[Slice]], list[Sequence[Slice]]]:
     """Return the phases before and after the longest pause of the clock that made it."""
     starts = [stack[0].clocks.get(Clock.ACQUISITION_TIME) for stack in stacks]
-    known = [start for start in starts if start is not None]
-    if len(known) < len(stacks):
-        known = list(times_s or told_s or range(len(stacks)))
-    order = sorted(range(len(stacks)), key=known.__getitem__)
-    at = int(np.argmax(np.diff([known[k] for k in order]))) + 1
+    start_times = [start for start in starts if start is not None]
+    if len(start_times) < len(stacks):
+        start_times = list(times_s or told_s or range(len(stacks)))
+    order = sorted(range(len(stacks)), key=start_times.__getitem__)
+    at = int(np.argmax(np.diff([start_times[k] for k in order]))) + 1
     return [stacks[k] for k in order[:at]], [stacks[k] for k in order[at:]]
 
 
-def _copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
+def _find_copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
     twins = looks.same_values(stacks)
     if twins is None:
         return None
@@ -131,7 +133,7 @@ def _copy(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseErr
     )
 
 
-def _beat(
+def _find_beat(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
     if times_s is None or len(times_s) < 2:
@@ -146,7 +148,7 @@ def _beat(
     )
 
 
-def _unlike(
+def _find_unlike_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
     """Return the doubt where a phase after contrast shows another contrast than the one before."""
@@ -183,51 +185,52 @@ def _without_odd(
     return [leave_out(some, stacks) for some in ways]
 
 
-def _computed(
+def _find_computed_phase(
     stacks: Sequence[Sequence[Slice]], times_s: Sequence[float] | None, looks: Looks, name: str
 ) -> CaseError | None:
     """Return the doubt where phases have no noise of their own: they were made of others."""
-    found = looks.borrowed(stacks)
-    borrowed = found.volumes
+    borrowing = looks.borrowed(stacks)
+    borrowed = borrowing.volumes
     if not borrowed or _is_ultrafast(times_s):
         return None
-    sets = [borrowed, *((other,) for other in found.instead)]
+    sets = [borrowed, *((other,) for other in borrowing.instead)]
     ways = [leave_out([stacks[k] for k in gone], stacks) for gone in sets]
-    told, repeat = f"{_listed(borrowed)} ({_names(stacks, borrowed)})", "repeats"
+    phases, repeat = f"{_list_phases(borrowed)} ({_join_names(stacks, borrowed)})", "repeats"
     if len(borrowed) > 1:
         repeat = "repeat"
     others = "the others"
-    if found.instead:
-        others = f"{_listed(found.instead)} ({_names(stacks, found.instead)}), or these its noise"
+    if borrowing.instead:
+        names = _join_names(stacks, borrowing.instead)
+        others = f"{_list_phases(borrowing.instead)} ({names}), or these its noise"
     return CaseError(
-        f"expected phases of {name} that were measured one by one, but {told} {repeat} the noise "
+        f"expected phases of {name} that were measured one by one, but {phases} {repeat} the noise "
         f"of {others}, as images do that are computed from them (a subtraction, a maximum, a mean, "
         "a map, or a smoothed, moved or motion-corrected copy): leave out what was computed, or "
         f"name all that count{in_brackets(*ways, use_series(stacks))}"
     )
 
 
-def _slid(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
+def _find_slide(stacks: Sequence[Sequence[Slice]], looks: Looks, name: str) -> CaseError | None:
     """Return the doubt where phases, but not all, are projections sliding along the stack."""
     slid = looks.sliding(stacks)
     if not slid or len(slid) == len(stacks):
         return None
     ways = in_brackets(leave_out([stacks[k] for k in slid], stacks), use_series(stacks))
     return CaseError(
-        f"expected new values in each slice of {name}, but in {_listed(slid)} "
-        f"({_names(stacks, slid)}) many voxels equal those of the next slice, as in sliding "
+        f"expected new values in each slice of {name}, but in {_list_phases(slid)} "
+        f"({_join_names(stacks, slid)}) many voxels equal those of the next slice, as in sliding "
         "projections (MIP) over several slices, or where slices were doubled: leave out what was "
         f"computed, or name all that count{ways}"
     )
 
 
-def _names(stacks: Sequence[Sequence[Slice]], phases: Sequence[int]) -> str:
+def _join_names(stacks: Sequence[Sequence[Slice]], phases: Sequence[int]) -> str:
     return " and ".join(dict.fromkeys(stacks[k][0].series_name for k in phases))
 
 
-def _listed(phases: Sequence[int]) -> str:
-    told = ", ".join(map(str, phases[:-1]))
-    return f"phases {told} and {phases[-1]}" if told else f"phase {phases[0]}"
+def _list_phases(phases: Sequence[int]) -> str:
+    numbers = ", ".join(map(str, phases[:-1]))
+    return f"phases {numbers} and {phases[-1]}" if numbers else f"phase {phases[0]}"
 
 
 def _is_ultrafast(times_s: Sequence[float] | None) -> bool:

@@ -13,12 +13,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.clocks import Choice, choose_clock
 from napari_mamamia.io.dicom.parts import Image, Part, part_of, parts_of
 from napari_mamamia.io.dicom.roles import PHASES, Role
-from napari_mamamia.io.dicom.slices import BadImage, Clock, Header, Slice
+from napari_mamamia.io.dicom.slices import BadImage, Header, Slice
 from napari_mamamia.io.dicom.stack import FEWEST
 from napari_mamamia.io.dicom.trust import time_oddities
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out
@@ -38,7 +39,6 @@ from napari_mamamia.io.exam.selectors import Selection, idle_groups
 from napari_mamamia.io.exam.table import SeriesRow, others_named, table_of, undecided_table
 
 # Studies that pass midnight and whose images do not tell the day, or all tell the same one.
-
 _DAY_S: Final = 86400.0
 _MOST_S: Final = 6 * 3600.0
 """A study is shorter than this. Our own choice: a longer one may have a morning and an evening."""
@@ -49,32 +49,35 @@ def over_midnight(slices: Sequence[Slice]) -> tuple[list[Slice], list[str]]:
 
     Only where all planes tell one day, or none, and all times lie within six hours around midnight.
     """
-    moved = [c for c in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME) if _passes(slices, c)]
+    moved = [
+        c for c in (Clock.ACQUISITION_TIME, Clock.CONTENT_TIME) if _is_over_midnight(slices, c)
+    ]
     if not moved:
         return list(slices), []
-    told = (
+    note = (
         f"{' and '.join(moved)} pass midnight, though no date says so: the times after it count on "
         "from those before it"
     )
-    return [_moved(piece, moved) for piece in slices], [told]
+    return [_move_clocks(piece, moved) for piece in slices], [note]
 
 
-def _passes(slices: Sequence[Slice], clock: Clock) -> bool:
+def _is_over_midnight(slices: Sequence[Slice], clock: Clock) -> bool:
     times = np.unique([piece.clocks[clock] for piece in slices if clock in piece.clocks])
     if len(times) < 2 or times[0] // _DAY_S != times[-1] // _DAY_S:
         return False
     return bool(np.diff(times).max() >= _DAY_S - _MOST_S)
 
 
-def _moved(piece: Slice, clocks: Sequence[Clock]) -> Slice:
+def _move_clocks(piece: Slice, clocks: Sequence[Clock]) -> Slice:
     """Return the plane with times of the morning moved to the next day."""
-    found = dict(piece.clocks)
+    readings = dict(piece.clocks)
     for clock in clocks:
-        if clock in found and found[clock] % _DAY_S < _DAY_S / 2:
-            found[clock] += _DAY_S
-            if clock is Clock.ACQUISITION_TIME and Clock.ACQUIRED in found:
-                found[Clock.ACQUIRED] += _DAY_S
-    return replace(piece, clocks=MappingProxyType(found))
+        if clock in readings and readings[clock] % _DAY_S < _DAY_S / 2:
+            readings[clock] += _DAY_S
+            # This reading was worked out from the acquisition time and has to stay in step with it.
+            if clock is Clock.ACQUISITION_TIME and Clock.ACQUIRED in readings:
+                readings[Clock.ACQUIRED] += _DAY_S
+    return replace(piece, clocks=MappingProxyType(readings))
 
 
 _EVERYTHING = Selection()
@@ -156,34 +159,36 @@ def find_exam(
         orientation, no clock, two acquisitions that fit, two patients.
     """
     _require_one_patient(images, selection, name)
-    kept, warnings = without_copies(_slices(images), name)
-    kept, again = sent_once(kept)
-    kept, late = over_midnight(kept)
+    pieces, warnings = without_copies(_list_slices(images), name)
+    pieces, again = sent_once(pieces)
+    pieces, late = over_midnight(pieces)
     candidates = candidates_of(
-        parts_of(kept, allow_thin=allow_thin), selection, allow_thin=allow_thin
+        parts_of(pieces, allow_thin=allow_thin), selection, allow_thin=allow_thin
     )
     _require_whole(images, candidates, selection, name)
     looks = Looks()
     chosen = choose_acquisition(candidates, looks, selection, clock, name)
     title = name if len(chosen.parts) > 1 else chosen.parts[0].header.series_name
-    rows, grid = _joined(chosen.parts)
+    rows, grid = _join_parts(chosen.parts)
     choice = choose_clock(rows, title, clock)
-    looks.require_values(_stacks(rows, choice))
+    looks.require_values(_make_stacks(rows, choice))
     is_named = bool(selection.use or clock)
-    run, doubts = _run(rows, choice, looks, selection, title, is_named=is_named)
+    run, doubts = _choose_run(rows, choice, looks, selection, title, is_named=is_named)
     if run.first:
         chosen, rows = _from_run(chosen, rows, choice, run)
         choice = choose_clock(rows, title, clock)
-    stacks = _stacks(rows, choice)
+    stacks = _make_stacks(rows, choice)
     table = table_of(images, candidates, chosen, stacks)
-    doubts += _told(phase_doubts(stacks, choice, looks, title), is_named=bool(selection.use))
-    told = (
+    doubts += _raise_or_warn(
+        phase_doubts(stacks, choice, looks, title), is_named=bool(selection.use)
+    )
+    notes = (
         *warnings,
         *again,
         *_unplaced_left_out(images, selection),
         *_for_nothing(stacks, candidates, clock, allow_thin=allow_thin),
         *late,
-        *_turned(stacks),
+        *_describe_turns(stacks),
         *candidates.warnings,
         *choice.warnings,
         *time_oddities(stacks, choice.chosen.times_s, choice.chosen.timed_by),
@@ -193,14 +198,14 @@ def find_exam(
         *_other_sequences(candidates.parts, chosen, selection),
         *lost_pre_warnings(stacks, chosen.parts[0], candidates.not_chosen, looks),
         *landmark_warnings(stacks),
-        *loss_warnings(images, kept, stacks),
+        *loss_warnings(images, pieces, stacks),
     )
     return Exam(
         stacks,
         grid,
         choice,
         table,
-        (*told, *_notes(chosen), *gap_warnings(_times(choice))),
+        (*notes, *_list_notes(chosen), *gap_warnings(_find_times(choice))),
         blocks=tuple(looks.blocks(stack) for stack in stacks),
     )
 
@@ -212,7 +217,7 @@ def list_series(
 
     Parts that could be phases are "not decided".
     """
-    parts = parts_of(sent_once(_slices(images))[0], allow_thin=allow_thin)
+    parts = parts_of(sent_once(_list_slices(images))[0], allow_thin=allow_thin)
     candidates = candidates_of(parts, selection, allow_thin=allow_thin)
     return undecided_table(images, candidates)
 
@@ -221,28 +226,30 @@ def idle_selectors(
     images: Sequence[Image], selection: Selection, *, allow_thin: bool = False
 ) -> tuple[str, ...]:
     """Return the selectors that fit nothing of a study, as they are typed."""
-    parts = parts_of(_slices(images), allow_thin=allow_thin)
+    parts = parts_of(_list_slices(images), allow_thin=allow_thin)
     headers = [i.header for i in images if not isinstance(i, tuple) and i.header is not None]
     idle = idle_groups(selection.groups, parts, [header.series_number for header in headers])
     return tuple(",".join(one.text for one in group) for group in idle)
 
 
-def _slices(images: Sequence[Image]) -> list[Slice]:
+def _list_slices(images: Sequence[Image]) -> list[Slice]:
     return [piece for image in images if isinstance(image, tuple) for piece in image]
 
 
 def _require_one_patient(images: Sequence[Image], selection: Selection, name: str) -> None:
     """Refuse images of one study that name two patients; no name or number is told."""
-    pieces = [p for p in _slices(images) if selection.uses_series(p.header.series_number)]
+    pieces = [p for p in _list_slices(images) if selection.uses_series(p.header.series_number)]
     headers = [piece.header for piece in pieces if piece.frame == 0]
     for at, what in enumerate(("PatientID", "PatientBirthDate")):
-        known: dict[str, Header] = {}
+        first_headers: dict[str, Header] = {}
         for header in headers:
             if header.patient[at]:
-                known.setdefault(header.patient[at], header)
-        if len(known) > 1:
-            a, b = list(known.values())[:2]
-            ways = in_brackets(*(_without_patient(pieces, at, own) for own in known))
+                first_headers.setdefault(header.patient[at], header)
+        if len(first_headers) > 1:
+            a, b = list(first_headers.values())[:2]
+            ways = in_brackets(
+                *(_without_patient(pieces, at, patient) for patient in first_headers)
+            )
             raise CaseError(
                 f"expected one patient in {name}, but {a.file} and {b.file} are of one study and "
                 f"differ in {what}: move the images of the other patient out of the folder"
@@ -256,7 +263,7 @@ def _without_patient(pieces: Sequence[Slice], at: int, own: str) -> str:
     named = {p.header.series_number: set[str]() for p in pieces}
     for piece in pieces:
         named[piece.header.series_number].add(piece.header.patient[at])
-    if any(len(told - {""}) > 1 for told in named.values()):
+    if any(len(patients - {""}) > 1 for patients in named.values()):
         return ""
     gone = [[p] for p in pieces if p.header.patient[at] not in ("", own)]
     return leave_out(gone, [[p] for p in pieces])
@@ -268,10 +275,10 @@ def _require_whole(
     """Refuse images without a place that may be phases, and a study that has no phases at all."""
     takes_all = not selection.leaves_out_role(Role.UNREADABLE)
     bad = [image for image in images if isinstance(image, BadImage) and takes_all]
-    wanted = [image for image in bad if selection.uses_series(image.header.series_number)]
+    suspects = [image for image in bad if selection.uses_series(image.header.series_number)]
     if not candidates.parts:
-        if wanted:
-            raise FormatError(wanted[0].reason)
+        if suspects:
+            raise FormatError(suspects[0].reason)
         if candidates.left_out and all(one.part.problem for one in candidates.left_out):
             raise CaseError(candidates.left_out[0].part.problem)
         raise FormatError(
@@ -279,9 +286,9 @@ def _require_whole(
             f"{others_named(images, candidates)}: choose the folder of the DCE series"
             f"{or_named(candidates.left_out)}"
         )
-    known = {part.header.series_uid for part in candidates.parts}
-    for image in wanted:
-        if image.header.series_uid in known or image.kind.role in PHASES:
+    series_uids = {part.header.series_uid for part in candidates.parts}
+    for image in suspects:
+        if image.header.series_uid in series_uids or image.kind.role in PHASES:
             raise FormatError(f"{image.reason}; or leave out what is no whole image "
                               f"(--leave-out role={Role.UNREADABLE})")  # fmt: skip
 
@@ -294,16 +301,16 @@ def _for_nothing(
     allow_thin: bool,
 ) -> list[str]:
     """Return a sentence for each thing that was said and decided nothing."""
-    told = []
+    notes = []
     if clock is not None and len(stacks) == 1:
-        told.append(f"{clock} was named to order the phases, but there is one only")
+        notes.append(f"{clock} was named to order the phases, but there is one only")
     parts = [*candidates.parts, *(one.part for one in candidates.left_out)]
     if allow_thin and not any(p.places and len(p.places.rows) < FEWEST for p in parts):
-        told.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
-    return told
+        notes.append(f"stacks of fewer than {FEWEST} slices were allowed, but there are none")
+    return notes
 
 
-def _turned(stacks: Sequence[Sequence[Slice]]) -> list[str]:
+def _describe_turns(stacks: Sequence[Sequence[Slice]]) -> list[str]:
     """Return a sentence where phases are stored in other directions than the others."""
     names = dict.fromkeys(stack[0].header.label for stack in stacks if any(stack[0].reversed_axes))
     return [
@@ -318,11 +325,11 @@ def _unplaced_left_out(images: Sequence[Image], selection: Selection) -> list[st
     if not selection.leaves_out_role(Role.UNREADABLE):
         return []
     bad = [i for i in images if isinstance(i, BadImage)]
-    said = f"{len(bad)} image(s) that cannot be placed were left out, as was asked for"
-    return [said] if bad else []
+    note = f"{len(bad)} image(s) that cannot be placed were left out, as was asked for"
+    return [note] if bad else []
 
 
-def _joined(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
+def _join_parts(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
     """Return the planes of all series by place, and the grid of the first series."""
     all_places = [part.places for part in parts if part.places is not None]
     ordered = sorted(all_places, key=lambda p: p.rows[0][0].header.series_number or 0)
@@ -331,16 +338,16 @@ def _joined(parts: Sequence[Part]) -> tuple[list[list[Slice]], Grid]:
     return rows, grid
 
 
-def _stacks(rows: Sequence[Sequence[Slice]], choice: Choice) -> tuple[tuple[Slice, ...], ...]:
+def _make_stacks(rows: Sequence[Sequence[Slice]], choice: Choice) -> tuple[tuple[Slice, ...], ...]:
     flat = [piece for row in rows for piece in row]
     return tuple(tuple(flat[i] for i in stack) for stack in choice.chosen.stacks)
 
 
-def _times(choice: Choice) -> tuple[float, ...] | None:
+def _find_times(choice: Choice) -> tuple[float, ...] | None:
     return choice.chosen.times_s
 
 
-def _run(
+def _choose_run(
     rows: Sequence[Sequence[Slice]],
     choice: Choice,
     looks: Looks,
@@ -353,7 +360,9 @@ def _run(
     if selection.wants_role(Role.EARLIER_PRE):
         return Run(), []
     try:
-        run = find_run(_stacks(rows, choice), _times(choice), looks, name, choice.other_orders)
+        run = find_run(
+            _make_stacks(rows, choice), _find_times(choice), looks, name, choice.other_orders
+        )
     except CaseError as error:
         if not is_named:
             raise
@@ -361,7 +370,7 @@ def _run(
     return run, [run.warning] if run.warning else []
 
 
-def _told(doubts: Sequence[CaseError], *, is_named: bool) -> list[str]:
+def _raise_or_warn(doubts: Sequence[CaseError], *, is_named: bool) -> list[str]:
     """Return doubts as warnings where the user named what counts; raise the first one else."""
     if doubts and not is_named:
         raise doubts[0]
@@ -382,25 +391,25 @@ def _from_run(
     whole: Acquisition, rows: Sequence[Sequence[Slice]], choice: Choice, run: Run
 ) -> tuple[Acquisition, list[list[Slice]]]:
     """Return the acquisition and its planes without what was taken before the run."""
-    early = {id(p) for stack in _stacks(rows, choice)[: run.first] for p in stack}
+    early = {id(p) for stack in _make_stacks(rows, choice)[: run.first] for p in stack}
     parts: list[Part] = []
     left: list[LeftOut] = []
     for part in whole.parts:
-        own = [piece for piece in part.slices if id(piece) in early]
+        early_pieces = [piece for piece in part.slices if id(piece) in early]
         later = [piece for piece in part.slices if id(piece) not in early]
         if later:
-            parts.append(part if not own else part_of(later, part, allow_thin=True))
-        if own:
-            gone = part if not later else part_of(own, part, allow_thin=True)
+            parts.append(part if not early_pieces else part_of(later, part, allow_thin=True))
+        if early_pieces:
+            gone = part if not later else part_of(early_pieces, part, allow_thin=True)
             left.append(LeftOut(gone, Role.EARLIER_PRE, run.evidence))
-    kept = [[piece for piece in row if id(piece) not in early] for row in rows]
-    return Acquisition(tuple(parts), (*whole.left_out, *left)), kept
+    later_rows = [[piece for piece in row if id(piece) not in early] for row in rows]
+    return Acquisition(tuple(parts), (*whole.left_out, *left)), later_rows
 
 
 def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Selection) -> list[str]:
     """Return a sentence for each part of the phases' size and place that was left out unasked."""
-    told = (*chosen.parts, *(one.part for one in chosen.left_out))
-    known = {id(piece) for part in told for piece in part.slices}
+    listed_parts = (*chosen.parts, *(one.part for one in chosen.left_out))
+    piece_ids = {id(piece) for part in listed_parts for piece in part.slices}
     first = chosen.parts[0]
     return [
         f"{part.header.label}: {part.n_times} phase(s) of the dynamic's size and place left out as "
@@ -408,7 +417,7 @@ def _other_sequences(parts: Sequence[Part], chosen: Acquisition, selection: Sele
         "whether they belong to it"
         for part in parts
         if is_same_place(part, first)
-        and not any(id(piece) in known for piece in part.slices)
+        and not any(id(piece) in piece_ids for piece in part.slices)
         and not selection.names_series(part.header.series_number)
     ]
 
@@ -430,18 +439,18 @@ def _t1_note(parts: Sequence[Part]) -> list[str]:
     ]
 
 
-def _notes(chosen: Acquisition) -> list[str]:
+def _list_notes(chosen: Acquisition) -> list[str]:
     """Return what a user has to know of parts that were left out or processed."""
-    told = [
+    notes = [
         f"{one.part.header.label}: {one.part.n_times} phase(s) left out, "
         f"{one.role.words}{' of ' * bool(one.of)}{one.of} ({one.evidence})"
         for one in chosen.left_out
         if one.role in {Role.EARLIER_PRE, Role.SUBTRACTION}
     ]
-    told += _t1_note([one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES])
+    notes += _t1_note([one.part for one in chosen.left_out if one.role is Role.FLIP_ANGLES])
     processed = [part for part in chosen.parts if "moco" in part.kind.processing]
-    told += [
+    notes += [
         f"{part.header.label} is motion-corrected, and its original is not in the study"
         for part in processed
     ]
-    return told
+    return notes

@@ -50,7 +50,7 @@ def find_sliding(slabs: _Array) -> tuple[int, ...]:
     slabs
         Some neighbouring planes of each volume: (volume, z, y, x).
     """
-    return tuple(k for k, tied in enumerate(_tied(slabs)) if tied >= _TIED)
+    return tuple(k for k, tied in enumerate(_measure_ties(slabs)) if tied >= _TIED)
 
 
 def tied_share(slabs: _Array) -> NDArray[np.float64]:
@@ -61,10 +61,10 @@ def tied_share(slabs: _Array) -> NDArray[np.float64]:
     twice is no projection. 0 where there are too few planes, or mere rounding. Takes the same as
     `find_sliding`.
     """
-    return np.array(_tied(slabs))
+    return np.array(_measure_ties(slabs))
 
 
-def _tied(slabs: _Array) -> list[float]:
+def _measure_ties(slabs: _Array) -> list[float]:
     if slabs.shape[1] < 3:
         return [0.0] * len(slabs)
     means = slabs.mean(axis=0)
@@ -73,8 +73,8 @@ def _tied(slabs: _Array) -> list[float]:
 
 
 def _of_volume(values: _Array, body: NDArray[np.bool_]) -> float:
-    known, counts = np.unique(values[:, ::_EACH, ::_EACH], return_counts=True)
-    usual = known[np.argmax(counts)]  # what is masked, or filled in, is equal by itself
+    levels, counts = np.unique(values[:, ::_EACH, ::_EACH], return_counts=True)
+    usual = levels[np.argmax(counts)]  # what is masked, or filled in, is equal by itself
     below, above = values[:-1], values[1:]
     lowest = values.min()
     counted = body & (below > lowest) & (above > lowest) & (below != usual)
@@ -149,16 +149,16 @@ class Looks:
 
     def require_values(self, stacks: Sequence[Sequence[Slice]]) -> None:
         """Raise `FormatError` where a plane that was read breaks off in one volume only."""
-        looks = [self._look(stack) for stack in stacks]
+        looks = [self._find_look(stack) for stack in stacks]
         require_values([look.pieces for look in looks], [look.tails for look in looks])
 
     def enhancement(self, before: Sequence[Slice], after: Sequence[Slice]) -> float:
         """Return the share of the body that rises less the share that falls, -1 .. 1."""
-        return enhancement(self._look(before).blocks, self._look(after).blocks)
+        return enhancement(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def contrast(self, before: Sequence[Slice], after: Sequence[Slice]) -> Contrast:
         """Return whether contrast came between two volumes."""
-        return contrast_between(self._look(before).blocks, self._look(after).blocks)
+        return contrast_between(self._find_look(before).blocks, self._find_look(after).blocks)
 
     def shows_contrast(self, volumes: Sequence[Sequence[Slice]]) -> bool:
         """Whether contrast came or went between the first volume and another one."""
@@ -167,13 +167,13 @@ class Looks:
 
     def are_equal(self, a: Sequence[Slice], b: Sequence[Slice]) -> bool:
         """Whether two volumes have the same values."""
-        return self._look(a).digest == self._look(b).digest
+        return self._find_look(a).digest == self._find_look(b).digest
 
     def is_difference(
         self, volume: Sequence[Slice], of: Sequence[Slice], less: Sequence[Slice]
     ) -> bool:
         """Whether a volume is another one less a third, up to a factor and an offset."""
-        return is_difference(*(self._look(one).voxels for one in (volume, of, less)))
+        return is_difference(*(self._find_look(one).voxels for one in (volume, of, less)))
 
     def likeness(self, a: Sequence[Slice], b: Sequence[Slice]) -> float:
         """Return the correlation of two volumes inside the body, -1 .. 1.
@@ -181,7 +181,7 @@ class Looks:
         The body's border does not count: it makes all images of one body alike. 1 where too little
         is left to tell, 0 where a volume shows one value.
         """
-        one, other = self._look(a), self._look(b)
+        one, other = self._find_look(a), self._find_look(b)
         inner = one.inner & other.inner
         if inner.sum() < _FEWEST_BLOCKS:
             return 1.0
@@ -192,7 +192,7 @@ class Looks:
 
     def same_values(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, int] | None:
         """Return the first two volumes of which one is the other times a factor, None if none."""
-        voxels = np.stack([self._look(stack).voxels for stack in stacks]).astype(np.float64)
+        voxels = np.stack([self._find_look(stack).voxels for stack in stacks]).astype(np.float64)
         if len(voxels) < 2:
             return None
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -206,28 +206,29 @@ class Looks:
     def borrowed(self, stacks: Sequence[Sequence[Slice]]) -> Borrowed:
         """Return which volumes, in order of time, have no noise of their own."""
         self._look_into(stacks)
-        return self._borrowed[_key(stacks)]
+        return self._borrowed[_make_key(stacks)]
 
     def sliding(self, stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
         """Return the volumes, in order of time, of which neighbouring planes share values."""
         self._look_into(stacks)
-        return self._sliding[_key(stacks)]
+        return self._sliding[_make_key(stacks)]
 
     def _look_into(self, stacks: Sequence[Sequence[Slice]]) -> None:
-        key = _key(stacks)
+        key = _make_key(stacks)
         if key not in self._borrowed:
-            slabs = np.stack([_slab(stack) for stack in stacks])
+            slabs = np.stack([_read_slab(stack) for stack in stacks])
             self._borrowed[key] = find_borrowed(slabs, [s[0].scaling.slope for s in stacks])
             self._sliding[key] = find_sliding(slabs)
 
     def blocks(self, stack: Sequence[Slice]) -> NDArray[np.float32]:
         """Return means over blocks of some planes: (plane, row, column)."""
-        return self._look(stack).blocks
+        return self._find_look(stack).blocks
 
-    def _look(self, stack: Sequence[Slice]) -> _Look:
+    def _find_look(self, stack: Sequence[Slice]) -> _Look:
+        # The look keeps its slices, so that no other slice can be given this id later.
         key = id(stack[0])
         if key not in self._known:
-            self._known[key] = _look(stack)
+            self._known[key] = _make_look(stack)
         return self._known[key]
 
 
@@ -351,16 +352,17 @@ def _above_air(values: NDArray[np.float32], body: NDArray[np.bool_]) -> float:
     return float(np.median(values[body]) - np.median(air)) if len(air) else 0.0
 
 
-def _look(stack: Sequence[Slice]) -> _Look:
+def _make_look(stack: Sequence[Slice]) -> _Look:
     places = np.unique(np.linspace(0.2, 0.8, _PLANES) * (len(stack) - 1) + 0.5).astype(int)
     pieces = [stack[at] for at in sorted(set(places.tolist()))]
-    planes = np.stack([_quantity(piece) for piece in pieces])
+    planes = np.stack([_read_quantity(piece) for piece in pieces])
     blocks = block_means(planes)
     flat = planes.ravel()
+    # Rows mostly have an even length: an odd step does not take the same columns of each.
     step = max(1, len(flat) // _VOXELS) | 1
     return _Look(
         blocks,
-        _inside(blocks),
+        _find_inside(blocks),
         flat[::step].copy(),
         blank_tails(planes),
         hashlib.sha256(planes.data).digest(),
@@ -368,17 +370,17 @@ def _look(stack: Sequence[Slice]) -> _Look:
     )
 
 
-def _key(stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
+def _make_key(stacks: Sequence[Sequence[Slice]]) -> tuple[int, ...]:
     return tuple(id(stack[0]) for stack in stacks)
 
 
-def _slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
+def _read_slab(stack: Sequence[Slice]) -> NDArray[np.float32]:
     """Return neighbouring planes in the middle of a volume."""
     first = max((len(stack) - SLAB) // 2, 0)
-    return np.stack([_quantity(piece) for piece in stack[first : first + SLAB]])
+    return np.stack([_read_quantity(piece) for piece in stack[first : first + SLAB]])
 
 
-def _inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
+def _find_inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return which blocks (plane, row, column) are body, as are the four beside them."""
     body = np.pad(blocks > _BODY * float(np.percentile(blocks, 99)), ((0, 0), (1, 1), (1, 1)))
     rows, columns = slice(1, -1), slice(1, -1)
@@ -389,6 +391,6 @@ def _inside(blocks: NDArray[np.float32]) -> NDArray[np.bool_]:
     return inner
 
 
-def _quantity(piece: Slice) -> NDArray[np.float32]:
+def _read_quantity(piece: Slice) -> NDArray[np.float32]:
     plane = read_plane(piece).astype(np.float32)
     return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)

@@ -10,8 +10,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.parts import Image
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 
 _FEWEST_PHASES: Final = 3
 """Between two phases nobody knows whether a gap of numbers is a loss or how the scanner counts."""
@@ -36,13 +37,15 @@ def loss_warnings(
         by_series.setdefault(piece.header.series_uid, []).append(piece)
     exam_uids = list(dict.fromkeys(stack[0].header.series_uid for stack in stacks))
     countable = {
-        uid: own for uid, own in by_series.items() if not _is_partly_known(images, uid, own)
+        uid: pieces
+        for uid, pieces in by_series.items()
+        if not _is_partly_known(images, uid, pieces)
     }
-    warnings = _images(countable, exam_uids)
+    warnings = _check_images(countable, exam_uids)
     others = [uid for uid in exam_uids if uid in countable and uid not in warnings]
-    gaps = [_numbers(countable[uid], len(stacks[0])) for uid in others]
+    gaps = [_check_numbers(countable[uid], len(stacks[0])) for uid in others]
     return (
-        *_positions([by_series[uid] for uid in exam_uids]),
+        *_check_positions([by_series[uid] for uid in exam_uids]),
         *dict.fromkeys(warnings.values()),
         *(gap for gap in gaps if gap),
     )
@@ -54,34 +57,36 @@ def _is_partly_known(images: Sequence[Image], uid: str, own: Sequence[Slice]) ->
     return any(piece.frame for piece in own) or any(h and h.series_uid == uid for h in others)
 
 
-def _images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -> dict[str, str]:
+def _check_images(countable: dict[str, list[Slice]], exam_uids: Sequence[str]) -> dict[str, str]:
     """Return a sentence for each series that has fewer images than ImagesInAcquisition.
 
     An acquisition may be one series, or stand in several: then all of the study that promise the
     same are counted together.
     """
-    promise = {uid: max(p.header.images for p in own) for uid, own in countable.items()}
+    promise = {uid: max(p.header.images for p in pieces) for uid, pieces in countable.items()}
     warnings = {}
     for uid in exam_uids:
         count, n_promised = len(countable.get(uid, ())), promise.get(uid, 0)
         if count >= n_promised:
             continue
-        sharing = [len(own) for other, own in countable.items() if promise[other] == n_promised]
+        sharing = [
+            len(pieces) for other, pieces in countable.items() if promise[other] == n_promised
+        ]
         of_used = sum(len(countable[u]) for u in exam_uids if promise.get(u) == n_promised)
         is_shared = sum(sharing) > n_promised and n_promised % count == 0
         if is_shared or n_promised in (sum(sharing), of_used):
             continue
-        own = countable[uid]
+        pieces = countable[uid]
         warnings[uid] = (
-            f"by its header {own[0].series_name} has {n_promised} images (ImagesInAcquisition), "
-            f"but {count} are here{_missing(_instances(own))}: is the copy whole?"
+            f"by its header {pieces[0].series_name} has {n_promised} images (ImagesInAcquisition), "
+            f"but {count} are here{_describe_missing(_list_instances(pieces))}: is the copy whole?"
         )
     return warnings
 
 
-def _numbers(own: Sequence[Slice], n_slices: int) -> str:
+def _check_numbers(own: Sequence[Slice], n_slices: int) -> str:
     """Return a sentence where image numbers lack whole phases among whole phases, else ""."""
-    numbers = _instances(own)
+    numbers = _list_instances(own)
     if len(numbers) < len(own) or len(numbers) < _FEWEST_PHASES * n_slices:
         return ""
     there = set(numbers)
@@ -94,16 +99,16 @@ def _numbers(own: Sequence[Slice], n_slices: int) -> str:
         return ""
     return (
         f"the image numbers of {own[0].series_name} lack {sum(gaps) // n_slices} whole phase(s) of "
-        f"{n_slices} slices{_missing(numbers)}: is the copy whole?"
+        f"{n_slices} slices{_describe_missing(numbers)}: is the copy whole?"
     )
 
 
-def _instances(own: Sequence[Slice]) -> list[int]:
-    found = {piece.clocks.get(Clock.INSTANCE_NUMBER) for piece in own} - {None}
-    return sorted(int(number) for number in found if number is not None)
+def _list_instances(own: Sequence[Slice]) -> list[int]:
+    numbers = {piece.clocks.get(Clock.INSTANCE_NUMBER) for piece in own} - {None}
+    return sorted(int(number) for number in numbers if number is not None)
 
 
-def _missing(numbers: Sequence[int]) -> str:
+def _describe_missing(numbers: Sequence[int]) -> str:
     """Return the image numbers that are missing inside a row of them, "" where none is."""
     gaps = [(a + 1, b - 1) for a, b in pairwise(numbers) if b > a + 1]
     spans = [f"{a} to {b}" if b > a else f"{a}" for a, b in gaps[:4]]
@@ -111,33 +116,33 @@ def _missing(numbers: Sequence[int]) -> str:
     return f" (missing InstanceNumbers: {', '.join(spans)}{more})" if spans else ""
 
 
-def _positions(series: Sequence[Sequence[Slice]]) -> list[str]:
+def _check_positions(series: Sequence[Sequence[Slice]]) -> list[str]:
     """Return a sentence where series have fewer temporal positions than they say, or lack one.
 
     Series of one position each are counted together.
     """
     of_one: dict[int, list[Slice]] = {}
     warnings = []
-    for own in series:
-        promise = max(piece.header.positions for piece in own)
-        numbers = _identifiers(own)
-        n_shown = max(len(numbers), max(Counter(piece.position_mm for piece in own).values()))
+    for pieces in series:
+        promise = max(piece.header.positions for piece in pieces)
+        numbers = _list_identifiers(pieces)
+        n_shown = max(len(numbers), max(Counter(piece.position_mm for piece in pieces).values()))
         if n_shown == 1:
-            of_one.setdefault(promise, []).append(own[0])
+            of_one.setdefault(promise, []).append(pieces[0])
         else:
-            warnings.append(_absent(own[0].series_name, promise, n_shown, numbers))
+            warnings.append(_describe_absent(pieces[0].series_name, promise, n_shown, numbers))
     for promise, firsts in of_one.items():
         names = " and ".join(piece.series_name for piece in firsts)
-        warnings.append(_absent(names, promise, len(firsts), _identifiers(firsts)))
+        warnings.append(_describe_absent(names, promise, len(firsts), _list_identifiers(firsts)))
     return [sentence for sentence in warnings if sentence]
 
 
-def _identifiers(pieces: Sequence[Slice]) -> set[float]:
-    found = (piece.clocks.get(Clock.TEMPORAL_POSITION) for piece in pieces)
-    return {number for number in found if number is not None}
+def _list_identifiers(pieces: Sequence[Slice]) -> set[float]:
+    numbers = (piece.clocks.get(Clock.TEMPORAL_POSITION) for piece in pieces)
+    return {number for number in numbers if number is not None}
 
 
-def _absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) -> str:
+def _describe_absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) -> str:
     """Return the sentence, "" where nothing is absent."""
     losses = [k for k in range(1, promise + 1) if k not in numbers]
     if n_shown < promise:
@@ -146,7 +151,7 @@ def _absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) 
             f"by its header {names} has {promise} temporal positions (NumberOfTemporalPositions), "
             f"but images of {n_shown} are here{which}: is the copy whole?"
         )
-    inside = _jumps(sorted(numbers))
+    inside = _find_jumps(sorted(numbers))
     if promise or not inside:
         return ""
     return (
@@ -155,7 +160,7 @@ def _absent(names: str, promise: int, n_shown: int, numbers: Collection[float]) 
     )
 
 
-def _jumps(numbers: Sequence[float]) -> list[int]:
+def _find_jumps(numbers: Sequence[float]) -> list[int]:
     """Return the numbers missing among some that mostly follow each other."""
     steps = [b - a for a, b in pairwise(numbers)]
     if not steps or median(steps) != 1:

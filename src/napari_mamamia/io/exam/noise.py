@@ -28,22 +28,24 @@ MANY: Final = 10
 
 def unexplained(block: Block, k: int, kept: Sequence[int]) -> float:
     """Return the share of one block's grain that the other volumes do not explain."""
-    own = block.own[k]
-    whole = float(own @ own)
+    grain = block.own[k]
+    whole = float(grain @ grain)
     if whole <= 0:
         return 0.0
     others = [j for j in kept if j != k]
-    features = _features(block, own, k, others)
+    features = _collect_features(block, grain, k, others)
     # einsum, not `@`: BLAS starts threads for it, which on busy processors take ten times as long
     products = np.einsum("iv,jv->ij", features, features)
     at = np.arange(len(products))
+    # A little on the diagonal: with copies among the features the matrix is singular.
     products[at, at] += 1e-5 * float(np.trace(products)) / len(at) + 1e-6
-    rest = own - np.linalg.solve(products, features @ own) @ features
-    freedom = len(own) / max(len(own) - len(features), 1)
+    rest = grain - np.linalg.solve(products, features @ grain) @ features
+    # So many features explain some of any grain by chance: that part is given back.
+    freedom = len(grain) / max(len(grain) - len(features), 1)
     return float(rest @ rest) / whole * freedom
 
 
-def _features(block: Block, own: _Array, k: int, others: Sequence[int]) -> _Array:
+def _collect_features(block: Block, own: _Array, k: int, others: Sequence[int]) -> _Array:
     """Return what may explain a volume's grain: (feature, voxel).
 
     The volumes most like it, each also moved by a voxel; the best match with a greater move, and
@@ -52,18 +54,19 @@ def _features(block: Block, own: _Array, k: int, others: Sequence[int]) -> _Arra
     """
     norms = block.norms[others]
     alike = np.abs(block.inner[others] @ own).max(axis=1) / norms
+    # Features are at most a third of the voxels: 27 moved, 9 extremes, and 9 for each volume.
     room = len(own) // 3 - 36
     most = max(1, min(_MOST_OTHERS, room // 9))
     near = [others[at] for at in np.argsort(-alike)[:most]]
-    found = [block.inner[j] for j in near]
-    moved = _moved(block, k, others)
+    features = [block.inner[j] for j in near]
+    moved = _match_moved_grain(block, k, others)
     if len(moved):
-        found.append(moved)
-    found.append(_extremes(block, near[0], others))
-    return np.concatenate(found)
+        features.append(moved)
+    features.append(_collect_extremes(block, near[0], others))
+    return np.concatenate(features)
 
 
-def _extremes(block: Block, nearest: int, others: Sequence[int]) -> _Array:
+def _collect_extremes(block: Block, nearest: int, others: Sequence[int]) -> _Array:
     """Return the grain of what no sum of volumes gives, where each voxel chooses.
 
     Maximum, minimum and median of volumes, sliding projections, and sizes of differences.
@@ -80,7 +83,7 @@ def _extremes(block: Block, nearest: int, others: Sequence[int]) -> _Array:
     return grain_of(np.stack(ranks))[..., edge, edge].reshape(len(ranks), -1)
 
 
-def _moved(block: Block, k: int, others: Sequence[int]) -> _Array:
+def _match_moved_grain(block: Block, k: int, others: Sequence[int]) -> _Array:
     """Return the grain of the volume that matches best when moved, with its neighbours."""
     best, place = 0.0, None
     depth = block.values.shape[1]
@@ -88,7 +91,7 @@ def _moved(block: Block, k: int, others: Sequence[int]) -> _Array:
     most = 2 * block.margin + 1
     template = np.conj(_spectrum_of_inner(block, k))
     norms = block.norms[others][:, None, None]
-    for first in _depths(block, len(others)):
+    for first in _list_depths(block, len(others)):
         spectra = block.spectra[others, first : first + depth]
         match = np.fft.irfft2((spectra * template).sum(axis=1), s=(width, width))
         match = np.abs(np.roll(match, (block.margin, block.margin), (1, 2))[:, :most, :most])
@@ -99,7 +102,11 @@ def _moved(block: Block, k: int, others: Sequence[int]) -> _Array:
         at = np.unravel_index(int(np.argmax(match)), match.shape)
         if match[at] > best:
             best, place = float(match[at]), (others[int(at[0])], first, int(at[1]), int(at[2]))
-    return np.empty((0, block.own.shape[1]), np.float32) if place is None else _around(block, place)
+    return (
+        np.empty((0, block.own.shape[1]), np.float32)
+        if place is None
+        else _cut_surroundings(block, place)
+    )
 
 
 def _spectrum_of_inner(block: Block, k: int) -> NDArray[np.complex64]:
@@ -111,12 +118,12 @@ def _spectrum_of_inner(block: Block, k: int) -> NDArray[np.complex64]:
     return spectrum
 
 
-def _depths(block: Block, n_others: int) -> range | list[int]:
+def _list_depths(block: Block, n_others: int) -> range | list[int]:
     last = block.grain.shape[1] - block.values.shape[1]
     return range(last + 1) if n_others < MANY else [block.first]
 
 
-def _around(block: Block, place: tuple[int, int, int, int]) -> _Array:
+def _cut_surroundings(block: Block, place: tuple[int, int, int, int]) -> _Array:
     """Return a volume's grain at a place of the block, and moved by one voxel from there."""
     volume, first, row, column = place
     depth, size = block.values.shape[1], block.grain.shape[-1] - 2 * block.margin
@@ -152,8 +159,9 @@ _ODD: Final = 1.33
 """Of volumes that explain each other, the one with so many times more or less noise than usual was
 computed: averaged, sharpened, or a map."""
 _OPPOSITE: Final = -0.3
-"""`_likeness` of two volumes below which one was subtracted: -.5 in theory, -.41 where values were
-cut at zero, in a block of 192 voxels with a deviation of .07. View sharing makes it positive."""
+"""`_measure_likeness` of two volumes below which one was subtracted: -.5 in theory, -.41 where
+values were cut at zero, in a block of 192 voxels with a deviation of .07. View sharing makes it
+positive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,26 +197,28 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
     groups = find_groups(slabs, steps)
     if not groups:
         return Borrowed(is_certain=False)
-    gains = _gains(slabs)
-    gone = _turned(groups, len(slabs))
-    kept = [k for k in range(len(slabs)) if k not in gone]
+    gains = _measure_gains(slabs)
+    gone = _find_turned(groups, len(slabs))
+    volumes = [k for k in range(len(slabs)) if k not in gone]
     shares = np.zeros(len(slabs))
-    while len(kept) > 1:
-        doubtful = [k for k in kept if shares[k] < _OWN]  # with fewer others a share only grows
-        shares[doubtful] = _shares(groups, doubtful, kept, gains)
+    while len(volumes) > 1:
+        doubtful = [k for k in volumes if shares[k] < _OWN]  # with fewer others a share only grows
+        shares[doubtful] = _measure_shares(groups, doubtful, volumes, gains)
         repeated = [k for k in doubtful if shares[k] < _OWN]
         if not repeated:
-            is_clear = not gone or bool(_shares(groups, kept, kept, gains).max() >= _INDEPENDENT)
+            is_clear = not gone or bool(
+                _measure_shares(groups, volumes, volumes, gains).max() >= _INDEPENDENT
+            )
             return Borrowed(tuple(sorted(gone)) if is_clear else (), is_clear)
-        if len(kept) == 2:
+        if len(volumes) == 2:
             return Borrowed(is_certain=False)
-        keys = _keys(groups, repeated, kept, gains)
+        keys = _find_keys(groups, repeated, volumes, gains)
         if keys:
-            first, *instead = _by_guilt(groups, keys, kept, gains)
+            first, *instead = _by_guilt(groups, keys, volumes, gains)
             return Borrowed(tuple(sorted([*gone, first])), instead=() if gone else tuple(instead))
         n_away = 1 if len(slabs) <= MANY else -(-len(repeated) // 2)
         gone += repeated[-n_away:]
-        kept = [k for k in kept if k not in gone]
+        volumes = [k for k in volumes if k not in gone]
     return Borrowed(tuple(sorted(gone)))
 
 
@@ -221,10 +231,10 @@ def own_noise(slabs: _Array, steps: Sequence[float]) -> NDArray[np.float64]:
     if not groups:
         return np.full(len(slabs), np.nan)
     every = list(range(len(slabs)))
-    return _shares(groups, every, every, _gains(slabs))
+    return _measure_shares(groups, every, every, _measure_gains(slabs))
 
 
-def _shares(
+def _measure_shares(
     groups: _Groups, wanted: Sequence[int], kept: Sequence[int], gains: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the share of own noise of some volumes among `kept`: in air or body, where it is more.
@@ -232,17 +242,17 @@ def _shares(
     A volume of much less noise than the others has none of its own, unless its signal is less
     too; what is brighter needs no more noise for that.
     """
-    found = np.zeros(len(wanted))
+    maxima = np.zeros(len(wanted))
     for blocks in groups:
         shares = np.array([[unexplained(block, k, kept) for k in wanted] for block in blocks])
-        faint = _loudness(blocks, kept, np.minimum(gains, 1.0))[list(wanted)] < _FAINT
-        own = np.median(shares, axis=0)
-        own[faint & (len(kept) > 2)] = 0.0
-        found = np.maximum(found, own)
-    return found
+        faint = _measure_loudness(blocks, kept, np.minimum(gains, 1.0))[list(wanted)] < _FAINT
+        medians = np.median(shares, axis=0)
+        medians[faint & (len(kept) > 2)] = 0.0
+        maxima = np.maximum(maxima, medians)
+    return maxima
 
 
-def _loudness(
+def _measure_loudness(
     blocks: Sequence[Block], kept: Sequence[int], gains: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the power of each volume's noise over the usual one of `kept`, by their gains."""
@@ -252,7 +262,7 @@ def _loudness(
     return loudness
 
 
-def _gains(slabs: _Array) -> NDArray[np.float64]:
+def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
     """Return how bright the body of each volume is over the usual one, .5 .. 2.
 
     Contrast changes less than half of the body.
@@ -267,7 +277,7 @@ def _gains(slabs: _Array) -> NDArray[np.float64]:
     return limited
 
 
-def _keys(
+def _find_keys(
     groups: _Groups, repeated: Sequence[int], kept: Sequence[int], gains: NDArray[np.float64]
 ) -> list[int]:
     """Return the volumes without any one of which all of `repeated` have noise of their own."""
@@ -283,9 +293,9 @@ def _keys(
 def _is_key(
     groups: _Groups, doubtful: Sequence[int], rest: Sequence[int], gains: NDArray[np.float64]
 ) -> bool:
-    if doubtful and _shares(groups, doubtful, rest, gains).min() < _OWN:
+    if doubtful and _measure_shares(groups, doubtful, rest, gains).min() < _OWN:
         return False
-    return bool(_shares(groups, rest, rest, gains).max() >= _INDEPENDENT)
+    return bool(_measure_shares(groups, rest, rest, gains).max() >= _INDEPENDENT)
 
 
 def _by_guilt(
@@ -296,7 +306,7 @@ def _by_guilt(
     Contrast in most of a body looks like gain, so noise is odd only where it is with and without.
     """
     every = [block for blocks in groups for block in blocks]
-    both = [_loudness(every, kept, one) for one in (gains, np.ones_like(gains))]
+    both = [_measure_loudness(every, kept, one) for one in (gains, np.ones_like(gains))]
     odd = [
         k
         for k in keys
@@ -305,25 +315,26 @@ def _by_guilt(
     return odd if len(odd) == 1 else sorted(keys, reverse=True)
 
 
-def _turned(groups: _Groups, n_volumes: int) -> list[int]:
+def _find_turned(groups: _Groups, n_volumes: int) -> list[int]:
     """Return volumes with the noise of an earlier one, its sign turned: that one was subtracted."""
     blocks = [block for group in groups for block in group]
-    found = []
+    volumes = []
     for later in range(1, n_volumes):
-        if min(_likeness(blocks, earlier, later) for earlier in range(later)) < _OPPOSITE:
-            found.append(later)
-    return found
+        if min(_measure_likeness(blocks, earlier, later) for earlier in range(later)) < _OPPOSITE:
+            volumes.append(later)
+    return volumes
 
 
-def _likeness(blocks: Sequence[Block], a: int, b: int) -> float:
+def _measure_likeness(blocks: Sequence[Block], a: int, b: int) -> float:
     """Return how much more often than not two volumes deviate to one side, -1 .. 1, where quiet.
 
     An edge counts by its few voxels, not by its height: contrast turns edges too.
     """
     pairs = np.array([block.levels[[a, b]] for block in blocks])
+    # A block without noise is blank, not quiet: it is left out below.
     pairs[pairs <= 0] = np.inf
     quiet = (pairs <= _QUIET * pairs.min(axis=0)).all(axis=1) & np.isfinite(pairs).all(axis=1)
-    told = [one for one, is_quiet in zip(blocks, quiet, strict=True) if is_quiet]
-    if not told:
+    quiet_blocks = [one for one, is_quiet in zip(blocks, quiet, strict=True) if is_quiet]
+    if not quiet_blocks:
         return 0.0
-    return float(np.mean([np.sign(one.own[a]) * np.sign(one.own[b]) for one in told]))
+    return float(np.mean([np.sign(one.own[a]) * np.sign(one.own[b]) for one in quiet_blocks]))

@@ -62,7 +62,7 @@ def find_groups(slabs: _Array, steps: Sequence[float]) -> list[list[Block]]:
     if n < 2 or not corners:
         return []
     inside = [slice(first, first + deep)]
-    levels, empty, means = _looked(slabs[:, *inside], grain[:, *inside], corners, size)
+    levels, empty, means = _measure_blocks(slabs[:, *inside], grain[:, *inside], corners, size)
     usual = np.median(levels, axis=1, keepdims=True)
     loudness = np.median(levels / np.maximum(usual, 1e-9), axis=0)
     is_noisy = (~empty).sum(axis=0) >= 2
@@ -70,24 +70,26 @@ def find_groups(slabs: _Array, steps: Sequence[float]) -> list[list[Block]]:
     is_air = means.max(axis=0) < _AIR * white
     spread = np.sqrt(levels / (size * size * deep)) / np.abs(steps)[:, None]
     is_noisy &= np.median(spread, axis=0) >= _LEAST_STEPS
-    chosen = [_quiet(np.flatnonzero(part & is_noisy), loudness) for part in (is_air, ~is_air)]
-    chosen = [own for own in chosen if len(own) >= _FEWEST_BLOCKS]
-    least = min((float(np.median(loudness[own])) for own in chosen), default=0.0)
+    chosen = [
+        _find_quietest(np.flatnonzero(part & is_noisy), loudness) for part in (is_air, ~is_air)
+    ]
+    chosen = [indices for indices in chosen if len(indices) >= _FEWEST_BLOCKS]
+    least = min((float(np.median(loudness[indices])) for indices in chosen), default=0.0)
     return [
-        [_block(slabs, grain, corners[at], size, first, deep) for at in _some(own)]
-        for own in chosen
-        if float(np.median(loudness[own])) <= _EDGES * least
+        [_cut_block(slabs, grain, corners[at], size, first, deep) for at in _sample_blocks(indices)]
+        for indices in chosen
+        if float(np.median(loudness[indices])) <= _EDGES * least
     ]
 
 
-def _some(found: NDArray[np.intp]) -> NDArray[np.intp]:
+def _sample_blocks(found: NDArray[np.intp]) -> NDArray[np.intp]:
     some: NDArray[np.intp] = found[
         np.linspace(0, len(found) - 1, min(len(found), _BLOCKS)).astype(int)
     ]
     return some
 
 
-def _quiet(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> NDArray[np.intp]:
+def _find_quietest(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> NDArray[np.intp]:
     """Return the blocks of `found` that are the quietest, none much louder than those."""
     ordered = found[np.argsort(loudness[found])][: max(len(found) // _QUIET, _FEWEST_BLOCKS)]
     if not len(ordered):
@@ -97,21 +99,21 @@ def _quiet(found: NDArray[np.intp], loudness: NDArray[np.float64]) -> NDArray[np
     return quiet
 
 
-def _looked(
+def _measure_blocks(
     values: _Array, grain: _Array, corners: Sequence[tuple[int, int]], size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.float64]]:
     """Return (volume, block): power of the grain, whether it is masked, and the mean value."""
     levels, empty, means = [], [], []
     for y, x in corners:
         at = (..., slice(y, y + size), slice(x, x + size))
-        own = values[at].reshape(len(values), -1)
+        voxels = values[at].reshape(len(values), -1)
         levels.append(np.square(grain[at].reshape(len(values), -1)).sum(axis=1, dtype=np.float64))
-        empty.append((own == own.min(axis=1, keepdims=True)).mean(axis=1) > _EMPTY)
-        means.append(own.mean(axis=1, dtype=np.float64))
+        empty.append((voxels == voxels.min(axis=1, keepdims=True)).mean(axis=1) > _EMPTY)
+        means.append(voxels.mean(axis=1, dtype=np.float64))
     return np.stack(levels, 1), np.stack(empty, 1), np.stack(means, 1)
 
 
-def _block(
+def _cut_block(
     slabs: _Array, grain: _Array, corner: tuple[int, int], size: int, first: int, deep: int
 ) -> Block:
     y, x = corner
@@ -131,15 +133,15 @@ def _block(
         ],
         axis=1,
     )  # fmt: skip
-    own = np.where(is_masked[:, None], np.float32(0), inner[:, 4])
+    own_grain = np.where(is_masked[:, None], np.float32(0), inner[:, 4])
     return Block(
         values,
         slabs[:, :, *around],
         region,
         np.fft.rfft2(region).astype(np.complex64),
         inner,
-        own,
-        np.square(own).sum(axis=1, dtype=np.float64),
+        own_grain,
+        np.square(own_grain).sum(axis=1, dtype=np.float64),
         np.linalg.norm(inner[:, 4], axis=1).astype(np.float64) + 1e-9,
         margin,
         first,

@@ -7,42 +7,25 @@ the reason.
 
 import logging
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import listening
 from napari_mamamia.io.dicom.files import read_studies, require_readable
-from napari_mamamia.io.dicom.headers import is_dicom_file, read_slices
+from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.pixels import fill_planes
-from napari_mamamia.io.dicom.probe import may_be_dicom
 from napari_mamamia.io.dicom.slices import BadImage, OtherImage, Slice
 from napari_mamamia.io.dicom.stack import find_places
 from napari_mamamia.io.exam.exam import Exam, find_exam
 from napari_mamamia.io.exam.selectors import Selection
-from napari_mamamia.io.files.folders import list_names
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles, PhaseSource
 
 _log = logging.getLogger(__name__)
-
-_LOOK_AT: Final = 8
-
-
-def looks_like_dicom(folder: Path, names: Sequence[str]) -> bool:
-    """Whether a folder, or a direct subfolder, has files with the DICOM mark.
-
-    Looks at a few of `names`, the folder's entries, and needs no pydicom.
-    """
-    if _holds_dicom(folder, names):
-        return True
-    entries = [folder / name for name in names[: 4 * _LOOK_AT]]
-    subfolders = [entry for entry in entries if entry.is_dir()][:_LOOK_AT]
-    return any(_holds_dicom(subfolder, list_names(subfolder)) for subfolder in subfolders)
 
 
 @reads("a readable DICOM exam", "export the series again")
@@ -83,7 +66,7 @@ def find_phases(
     for row in exam.rows:
         if row.fate.startswith("left out"):
             _log.info("series %s, %d image(s), %s", row.number, row.n_images, row.fate)
-    return CaseFiles(folder.name, _sources(exam))
+    return CaseFiles(folder.name, _list_sources(exam))
 
 
 @reads("a readable DICOM series", "export the series again")
@@ -109,7 +92,7 @@ def read_dicom_header(files: Sequence[Path], frames: Sequence[int] = ()) -> Volu
     MissingExtraError
         If pydicom is not installed.
     """
-    slices = _read(files, frames)
+    slices = _read_planes(files, frames)
     places = find_places(slices)
     if [row[0] for row in places.rows] != slices:
         raise FormatError(
@@ -140,33 +123,33 @@ def read_dicom_into(
     """
     if out.dtype != header.dtype:
         raise ValueError(f"out must be of {header.dtype} for {header.path.name}, got {out.dtype}")
-    fill_planes(_read(files, frames), out)
+    fill_planes(_read_planes(files, frames), out)
 
 
-def _read(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
+def _read_planes(files: Sequence[Path], frames: Sequence[int]) -> list[Slice]:
     """Return the plane of each file and frame; a file of many frames is read once."""
-    known: dict[Path, tuple[Slice, ...]] = {}
+    planes: dict[Path, tuple[Slice, ...]] = {}
     for file in files:
-        if file not in known:
-            found = read_slices(file)
-            if isinstance(found, BadImage):
-                raise FormatError(found.reason)
-            if isinstance(found, OtherImage):
+        if file not in planes:
+            image = read_slices(file)
+            if isinstance(image, BadImage):
+                raise FormatError(image.reason)
+            if isinstance(image, OtherImage):
                 raise FormatError(
-                    f"expected MR images only, got 1 x {found.kind} ({file}): open the folder again"
+                    f"expected MR images only, got 1 x {image.kind} ({file}): open the folder again"
                 )
-            known[file] = found
-    wanted = frames or [0] * len(files)
+            planes[file] = image
+    indices = frames or [0] * len(files)
     try:
-        return [known[file][frame] for file, frame in zip(files, wanted, strict=True)]
+        return [planes[file][frame] for file, frame in zip(files, indices, strict=True)]
     except IndexError as error:
         raise FormatError(
-            f"expected at least {max(wanted) + 1} frames in {files[0]}: open the folder again, it "
+            f"expected at least {max(indices) + 1} frames in {files[0]}: open the folder again, it "
             "has changed"
         ) from error
 
 
-def _sources(exam: Exam) -> tuple[PhaseSource, ...]:
+def _list_sources(exam: Exam) -> tuple[PhaseSource, ...]:
     times = exam.times_s or (None,) * len(exam.stacks)
     has_frames = any(piece.frame for stack in exam.stacks for piece in stack)
     return tuple(
@@ -177,9 +160,3 @@ def _sources(exam: Exam) -> tuple[PhaseSource, ...]:
         )
         for stack, time in zip(exam.stacks, times, strict=True)
     )
-
-
-def _holds_dicom(folder: Path, names: Sequence[str]) -> bool:
-    """Whether one of the first files that may be DICOM by name is DICOM."""
-    likely = islice(filter(may_be_dicom, names), _LOOK_AT)
-    return any(is_dicom_file(folder / name) for name in likely)

@@ -28,35 +28,35 @@ def ask_which(found: Sequence[Acquisition], name: str) -> CaseError:
         return two_turns(a.parts[0], b.parts[0])
     others = f", and {len(found) - 2} more" * (len(found) > 2)
     dynamic = [one for one in found if one.n_times > 1]
-    ways = [_use(one, found) for one in dynamic[:_MOST_WAYS]]
+    ways = [_find_use_option(one, found) for one in dynamic[:_MOST_WAYS]]
     if {"left", "right"} <= {one.parts[0].side for one in dynamic}:
         ways = ["--sides join", "--sides two", *ways]
     return CaseError(
-        f"expected series of one size and place in {name}, but {_counted(a)} and {_counted(b)}"
+        f"expected series of one size and place in {name}, but {_add_count(a)} and {_add_count(b)}"
         f"{others} differ: {difference(a.parts[0], b.parts[0])}; "
         + (f"name what counts{in_brackets(*ways)}" if ways else _NONE)
     )
 
 
-def _counted(one: Acquisition) -> str:
+def _add_count(one: Acquisition) -> str:
     return f"{one.name} ({one.n_times} phase{'s' * (one.n_times > 1)})"
 
 
-def _use(one: Acquisition, found: Sequence[Acquisition]) -> str:
+def _find_use_option(one: Acquisition, found: Sequence[Acquisition]) -> str:
     """Return the option under which one acquisition counts and no other one."""
     others = [part for other in found if other is not one for part in other.parts]
     side = one.parts[0].side
     if side and all(part.side not in ("", side) for part in others):
         return f"--use side={side}"
-    own = {part.header.series_number for part in one.parts}
+    series_numbers = {part.header.series_number for part in one.parts}
     series = use_series(v.stack for v in one.volumes)
     roles = dict.fromkeys(part.role for part in one.parts if part.role not in PHASES)
     series += f",role={','.join(roles)}" * bool(roles)
-    if not any(part.header.series_number in own for part in others):
+    if not any(part.header.series_number in series_numbers for part in others):
         return series
     first = {selector.text for selector in selectors_of(one.parts[0]) if selector.key != "phase"}
-    known = {selector.text for part in others for selector in selectors_of(part)}
-    apart = sorted(text for text in first - known if not text.startswith("series="))
+    other_texts = {selector.text for part in others for selector in selectors_of(part)}
+    apart = sorted(text for text in first - other_texts if not text.startswith("series="))
     if apart:
         return f"{series},{apart[-1]}"
     every = [volume.stack for other in found for volume in other.volumes]
@@ -80,8 +80,8 @@ def or_named(left_out: Sequence[LeftOut]) -> str:
             f"before contrast{in_brackets(*(_all_of(one) for one in named))}"
         )
     others = [one for one in acquisitions_of(parts) if one.n_times > 1]
-    told = in_brackets(*(_all_of(one) for one in others))
-    return f", or name what is to be taken all the same{told}" if told else ""
+    options = in_brackets(*(_all_of(one) for one in others))
+    return f", or name what is to be taken all the same{options}" if options else ""
 
 
 def _all_of(one: Acquisition) -> str:
@@ -91,8 +91,8 @@ def _all_of(one: Acquisition) -> str:
 
 def or_without(*ways: str) -> str:
     """Return the advice to leave out what is broken, "" where no way does."""
-    told = in_brackets(*ways)
-    return f"; or leave out what is no whole phase{told}" if told else ""
+    options = in_brackets(*ways)
+    return f"; or leave out what is no whole phase{options}" if options else ""
 
 
 def without_odd_phases(part: Part) -> str:
@@ -100,24 +100,29 @@ def without_odd_phases(part: Part) -> str:
     by_phase: dict[int, list[Slice]] = {}
     for piece in part.slices:
         by_phase.setdefault(piece.phase, []).append(piece)
-    for facts in (_shown, _sized):
-        known = {phase: facts(own) for phase, own in by_phase.items()}
-        usual, _ = Counter(known.values()).most_common(1)[0]
-        odd = [own for phase, own in by_phase.items() if known[phase] != usual]
-        rest = [piece for phase, own in by_phase.items() if known[phase] == usual for piece in own]
+    for facts in (_describe_places, _describe_sizes):
+        facts_by_phase = {phase: facts(pieces) for phase, pieces in by_phase.items()}
+        usual, _ = Counter(facts_by_phase.values()).most_common(1)[0]
+        odd = [pieces for phase, pieces in by_phase.items() if facts_by_phase[phase] != usual]
+        rest = [
+            piece
+            for phase, pieces in by_phase.items()
+            if facts_by_phase[phase] == usual
+            for piece in pieces
+        ]
         if odd and _is_whole(rest):
             return leave_out(odd, by_phase.values())
     return ""
 
 
-def _shown(pieces: Sequence[Slice]) -> tuple[object, ...]:
+def _describe_places(pieces: Sequence[Slice]) -> tuple[object, ...]:
     places = sorted(tuple(round(mm, 1) for mm in piece.position_mm) for piece in pieces)
-    return *_sized(pieces), tuple(places)
+    return *_describe_sizes(pieces), tuple(places)
 
 
-def _sized(pieces: Sequence[Slice]) -> tuple[object, ...]:
-    told = {(p.shape, str(p.stored), p.spacing_mm, p.orientation) for p in pieces}
-    return len(pieces), frozenset(told)
+def _describe_sizes(pieces: Sequence[Slice]) -> tuple[object, ...]:
+    sizes = {(p.shape, str(p.stored), p.spacing_mm, p.orientation) for p in pieces}
+    return len(pieces), frozenset(sizes)
 
 
 def _is_whole(pieces: Sequence[Slice]) -> bool:

@@ -12,10 +12,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.dicom.parts import Part
 from napari_mamamia.io.dicom.roles import PHASES, Role
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.trust import span_text
 from napari_mamamia.io.dicom.ways import in_brackets, leave_out, use_series
 from napari_mamamia.io.exam.acquisitions import Acquisition, Volume, is_same_place
@@ -95,7 +96,7 @@ def find_run(
             f"expected contrast between the first two phases of {name}, but of the body "
             f"{shares} rises from phase 0 to phases 1 to {until}, so which phase is the last "
             "before contrast is not clear: look at them, and keep them all, or leave out what was "
-            f"taken before the last one{in_brackets(_keep_all(stacks), *_later(stacks, until))}"
+            f"taken before the last one{in_brackets(_keep_all(stacks), *_list_ways(stacks, until))}"
         )
     return Run(came, f"no contrast comes before phase {came + 1} of {len(stacks)}, by the pixels")
 
@@ -106,7 +107,7 @@ def _keep_all(stacks: Sequence[Sequence[Slice]]) -> str:
     return f"--use role={','.join(roles)}"
 
 
-def _later(stacks: Sequence[Sequence[Slice]], until: int) -> list[str]:
+def _list_ways(stacks: Sequence[Sequence[Slice]], until: int) -> list[str]:
     """Return the options that make each later phase before `until` the pre."""
     return [leave_out(stacks[:first], stacks) for first in range(1, min(until, _MOST_WAYS))]
 
@@ -136,8 +137,8 @@ def lost_pre_warnings(
     Whatever was left out and why: `gone` is all that the selectors took away, of which what was
     taken later than phase 0, or elsewhere than `like`, does not count.
     """
-    found = [volume for part in gone if is_same_place(part, like) for volume in _volumes_of(part)]
-    before = [volume for volume in found if _lacks_contrast(volume.stack, stacks[0], looks)]
+    volumes = [volume for part in gone if is_same_place(part, like) for volume in _volumes_of(part)]
+    before = [volume for volume in volumes if _lacks_contrast(volume.stack, stacks[0], looks)]
     if not before:
         return ()
     names = " and ".join(dict.fromkeys(_phase_name(volume.stack[0]) for volume in before))
@@ -188,9 +189,9 @@ def _require_one_injection(
         first, second = stacks[:at], stacks[at:]
         if len(first) < 2 or len(second) < 2:
             continue
-        if not _enhances(first, looks):
+        if not _has_enhancement(first, looks):
             continue
-        if _enhances(second, looks) or _enhances((first[-1], *second), looks):
+        if _has_enhancement(second, looks) or _has_enhancement((first[-1], *second), looks):
             raise CaseError(
                 f"expected one injection in {name}, but contrast comes among the first {at} phases "
                 f"and, {span_text(gaps[at - 1])} later, again in the other {len(second)}: "
@@ -210,13 +211,13 @@ def _require_contrast_to_stay(
 ) -> None:
     """Refuse an order in which contrast goes: reversed, or a second set behind the first."""
     blocks = [looks.blocks(stack) for stack in stacks]
-    came, gone, has_fallen = _departures(blocks)
+    came, gone, has_fallen = _find_departures(blocks)
     if not gone:
         return
     gains = [gain_between(blocks[0], other) for other in blocks]
     evened = [one / np.float32(gain) for one, gain in zip(blocks, gains, strict=True)]
     is_measured = not looks.borrowed(stacks).volumes and not looks.sliding(stacks)
-    if is_measured and not _departures(evened)[1]:
+    if is_measured and not _find_departures(evened)[1]:
         raise CaseError(_of_another_gain(stacks, gains, name))
     at = gone[0]
     ways = [f"--clock {clock}" for clock in clocks]
@@ -232,7 +233,7 @@ def _require_contrast_to_stay(
     )
 
 
-def _departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[int], bool]:
+def _find_departures(blocks: Sequence[NDArray[np.float32]]) -> tuple[int, list[int], bool]:
     """Return where contrast came, the phases without it behind that, and if they fall below all."""
     rises = [enhancement(blocks[0], other) for other in blocks]
     came = next((k for k, rise in enumerate(rises) if rise >= CONTRAST), len(rises))
@@ -274,7 +275,7 @@ def _begin_of_whole(stacks: Sequence[Sequence[Slice]], until: int, looks: Looks)
     return 0
 
 
-def _enhances(stacks: Sequence[Sequence[Slice]], looks: Looks) -> bool:
+def _has_enhancement(stacks: Sequence[Sequence[Slice]], looks: Looks) -> bool:
     return any(looks.enhancement(stacks[0], stack) >= CONTRAST for stack in stacks[1:])
 
 

@@ -62,7 +62,7 @@ class Selection:
     def names_role_of(self, part: Part) -> bool:
         """Whether a part was named by its role, and so counts whatever the import thinks of it."""
         return any(
-            _matches(part, group)
+            _is_match(part, group)
             for group in self.use
             if any(one.key == _Key.ROLE for one in group)
         )
@@ -84,22 +84,22 @@ class Selection:
         """Whether a part may count, by what the user said."""
         if self.side and part.side not in ("", self.side):
             return False
-        if self.use and not any(_matches(part, group) for group in self.use):
+        if self.use and not any(_is_match(part, group) for group in self.use):
             return False
-        return not any(_matches(part, group) for group in self.leave_out)
+        return not any(_is_match(part, group) for group in self.leave_out)
 
     def uses_series(self, number: int | None) -> bool:
         """Whether a series may count of which nothing but the number is known."""
-        wanted = [_values(group, _Key.SERIES) for group in self.use]
+        used_numbers = [_list_values(group, _Key.SERIES) for group in self.use]
         unwanted = [
-            _values(group, _Key.SERIES)
+            _list_values(group, _Key.SERIES)
             for group in self.leave_out
             if all(one.key == _Key.SERIES for one in group)
         ]
-        told = _series_value(number)
-        return (not wanted or any(not own or told in own for own in wanted)) and not any(
-            told in own for own in unwanted
-        )
+        value = _series_value(number)
+        return (
+            not used_numbers or any(not values or value in values for values in used_numbers)
+        ) and not any(value in values for values in unwanted)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -124,13 +124,15 @@ def idle_groups(
     for group in groups:
         if any(one.key == _Key.ROLE for one in group):
             continue
-        alone = [(one,) for one in group if not _fits((one,), parts, series)]
-        idle += alone or ([] if _fits(group, parts, series) else [group])
+        alone = [(one,) for one in group if not _has_match((one,), parts, series)]
+        idle += alone or ([] if _has_match(group, parts, series) else [group])
     return idle
 
 
-def _fits(group: Group, parts: Sequence[Part], series: Sequence[set[Selector]]) -> bool:
-    return any(_matches(part, group) for part in parts) or any(own & {*group} for own in series)
+def _has_match(group: Group, parts: Sequence[Part], series: Sequence[set[Selector]]) -> bool:
+    return any(_is_match(part, group) for part in parts) or any(
+        selectors & {*group} for selectors in series
+    )
 
 
 def named_series(numbers: Iterable[int]) -> tuple[Group, ...]:
@@ -170,20 +172,20 @@ def read_selectors(texts: Sequence[str]) -> tuple[Group, ...]:
     >>> [[one.text for one in group] for group in read_selectors(["series=5,6", "role=water"])]
     [['series=5', 'series=6'], ['role=water']]
     """
-    found = []
+    groups = []
     for text in texts:
         key, group = "", []
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             name, mark, value = part.partition("=")
             key, value = (name.strip().casefold(), value.strip()) if mark else (key, part)
-            group.append(_selector(key, value.casefold(), part))
+            group.append(_parse_selector(key, value.casefold(), part))
         if group:
-            found.append(tuple(group))
-    return tuple(found)
+            groups.append(tuple(group))
+    return tuple(groups)
 
 
-def _selector(key: str, value: str, text: str) -> Selector:
-    known = {
+def _parse_selector(key: str, value: str, text: str) -> Selector:
+    checks = {
         _Key.SERIES: value == _NO_NUMBER or value.removeprefix("-").isdecimal(),
         _Key.ECHO: value.isdecimal(),
         _Key.SIDE: value in _SIDES,
@@ -192,7 +194,7 @@ def _selector(key: str, value: str, text: str) -> Selector:
         _Key.TRIGGER: value.isdecimal(),
         _Key.PHASE: value.isdecimal(),
     }
-    if key not in known or not known[_Key(key)]:
+    if key not in checks or not checks[_Key(key)]:
         roles = ", ".join(Role)
         raise CaseError(
             f"expected a selector such as series=5, phase=0, echo=2, side=left, role=water, "
@@ -202,13 +204,13 @@ def _selector(key: str, value: str, text: str) -> Selector:
     return Selector(key, str(int(value)) if is_number else value)
 
 
-def _matches(part: Part, group: Group) -> bool:
+def _is_match(part: Part, group: Group) -> bool:
     values = _values_of(part)
     phases = {str(number) for number in part.phases}
     return all(
-        bool(phases & _values(group, one.key))
+        bool(phases & _list_values(group, one.key))
         if one.key == _Key.PHASE
-        else values[_Key(one.key)] in _values(group, one.key)
+        else values[_Key(one.key)] in _list_values(group, one.key)
         for one in group
     )
 
@@ -229,5 +231,5 @@ def _values_of(part: Part) -> dict[_Key, str]:
     }
 
 
-def _values(group: Group, key: str) -> set[str]:
+def _list_values(group: Group, key: str) -> set[str]:
     return {one.value for one in group if one.key == key}

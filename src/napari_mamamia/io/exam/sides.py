@@ -6,18 +6,18 @@ are padded. Where geometry, sequence or times of the two do not agree, joining i
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.dicom.parts import Image, parts_of
 from napari_mamamia.io.dicom.roles import PHASES
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.exam import Exam, Joined, SideSlices, find_exam
 from napari_mamamia.io.exam.selectors import Selection
 from napari_mamamia.io.exam.table import SeriesRow
@@ -31,14 +31,6 @@ _SAME: Final = 1e-3
 _ALONE_S: Final = 300.0
 """How far apart two sides of one phase each may be taken. Our own choice."""
 _AS_TWO: Final = "import them as two cases (--sides two)"
-
-
-class Sides(StrEnum):
-    """What becomes of two breasts in two sagittal stacks: ask, one case, or a case for each."""
-
-    ASK = "ask"
-    JOIN = "join"
-    TWO = "two"
 
 
 def is_split(
@@ -61,7 +53,7 @@ def is_split(
         )  # fmt: skip
     except (CaseError, FormatError):
         return True
-    return _shows(exam, SIDES[0])
+    return _has_side(exam, SIDES[0])
 
 
 def find_joined(
@@ -90,9 +82,9 @@ def find_joined(
                   allow_thin=allow_thin)
         for side in sides
     ]  # fmt: skip
-    if len(exams) < 2 or not all(map(_shows, exams, sides)):
+    if len(exams) < 2 or not all(map(_has_side, exams, sides)):
         return exams[0]
-    return _joined(exams[0], exams[1], name)
+    return _join_sides(exams[0], exams[1], name)
 
 
 def _has_both(images: Sequence[Image], selection: Selection) -> bool:
@@ -104,17 +96,17 @@ def _has_both(images: Sequence[Image], selection: Selection) -> bool:
 
 def shows_both(exam: Exam) -> bool:
     """Whether the phases of an exam are two stacks, of the left and of the right breast."""
-    return all(_shows(exam, side) for side in SIDES)
+    return all(_has_side(exam, side) for side in SIDES)
 
 
-def _shows(exam: Exam, side: str) -> bool:
+def _has_side(exam: Exam, side: str) -> bool:
     """Whether the phases of an exam are of one breast."""
     return any(_is_of(row, side) for row in exam.rows if row.phases)
 
 
-def _joined(left: Exam, right: Exam, name: str) -> Exam:
+def _join_sides(left: Exam, right: Exam, name: str) -> Exam:
     _require_same(left, right, name)
-    times_s, told = _joint_times(left, right, name)
+    times_s, notes = _joint_times(left, right, name)
     step = left.grid.affine[:3, 2]
     is_left_first = bool((right.grid.affine[:3, 3] - left.grid.affine[:3, 3]) @ step > 0)
     (low, low_side), (high, high_side) = (
@@ -127,7 +119,7 @@ def _joined(left: Exam, right: Exam, name: str) -> Exam:
         (SideSlices(low_side, 0, n_low - 1), SideSlices(high_side, start, start + n_high - 1))
     )
     padded = f"slices {n_low} to {start - 1} between them hold {joined.padding}"
-    told += [
+    notes += [
         f"the left and the right breast were joined, as was asked for; "
         f"{padded if start > n_low else 'they touch'}"
         + f", and the {high_side} one lies {off_mm:.2f} mm off the grid"
@@ -136,7 +128,7 @@ def _joined(left: Exam, right: Exam, name: str) -> Exam:
     rows = [row for row in left.rows if not _is_of(row, "right")]
     rows += [row for row in right.rows if _is_of(row, "right")]
     stacks = tuple(
-        (*a, *_padding(a[-1], start - n_low), *b)
+        (*a, *_make_padding(a[-1], start - n_low), *b)
         for a, b in zip(low.stacks, high.stacks, strict=True)
     )
     return Exam(
@@ -144,7 +136,7 @@ def _joined(left: Exam, right: Exam, name: str) -> Exam:
         grid,
         replace(left.choice, chosen=replace(left.choice.chosen, times_s=times_s)),
         tuple(sorted(rows, key=lambda row: (row.number is None, row.number or 0, row.part))),
-        tuple(dict.fromkeys((*left.warnings, *right.warnings, *told))),
+        tuple(dict.fromkeys((*left.warnings, *right.warnings, *notes))),
         joined,
         tuple(np.concatenate(both) for both in zip(low.blocks, high.blocks, strict=True)),
     )
@@ -164,17 +156,17 @@ def _require_same(left: Exam, right: Exam, name: str) -> None:
     )
     for what, one, other in facts:
         if one != other:
-            raise _differ(what, one, other, name)
+            raise _make_side_error(what, one, other, name)
     if not a.sequence.is_same(b.sequence):
-        raise _differ("sequence", a.sequence.text, b.sequence.text, name)
+        raise _make_side_error("sequence", a.sequence.text, b.sequence.text, name)
     ours, theirs = (exam.grid.affine[:3, :3] for exam in (left, right))
     if float(np.abs(ours - theirs).max()) > _SAME * float(np.abs(ours).max()):
         mm = [" x ".join(f"{v:.3f}" for v in exam.grid.spacing_mm) for exam in (left, right)]
-        raise _differ("spacing (mm) and orientation", f"{mm[0]} {left.grid.orientation}",
+        raise _make_side_error("spacing (mm) and orientation", f"{mm[0]} {left.grid.orientation}",
                       f"{mm[1]} {right.grid.orientation}", name)  # fmt: skip
 
 
-def _differ(what: str, one: object, other: object, name: str) -> CaseError:
+def _make_side_error(what: str, one: object, other: object, name: str) -> CaseError:
     return CaseError(
         f"expected one {what} of the left and the right breast in {name} to join them, but they "
         f"have {one} and {other}: {_AS_TWO}"
@@ -205,14 +197,14 @@ def _place_on(low: Grid, high: Grid, name: str) -> tuple[int, float]:
     return start, off_mm
 
 
-def _padding(last: Slice, count: int) -> tuple[Slice, ...]:
+def _make_padding(last: Slice, count: int) -> tuple[Slice, ...]:
     """Return slices without values behind a plane; their places are not asked for again."""
     return (replace(last, is_padding=True),) * count
 
 
 def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...], list[str]]:
     """Return seconds since the first phase began on one of the sides; refuse times that differ."""
-    ours, theirs = _starts(left), _starts(right)
+    ours, theirs = _find_starts(left), _find_starts(right)
     if ours is None or theirs is None:
         raise CaseError(
             f"expected times of both breasts in {name} to join them, but the headers do not tell "
@@ -220,7 +212,7 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
         )
     both = np.array([ours, theirs])
     apart = both[1] - both[0]
-    gaps = [b - a for own in (ours, theirs) for a, b in pairwise(own)]
+    gaps = [b - a for starts in (ours, theirs) for a, b in pairwise(starts)]
     most = float(np.median(gaps)) / 2 if gaps else _ALONE_S
     worst = int(np.argmax(np.abs(apart)))
     if abs(apart[worst]) > most:
@@ -230,25 +222,25 @@ def _joint_times(left: Exam, right: Exam, name: str) -> tuple[tuple[float, ...],
             f"one, and half a gap between phases is {most:.0f} s: {_AS_TWO}"
         )
     earliest: NDArray[np.float64] = both.min(axis=0)
-    told = []
+    notes = []
     if abs(apart[worst]) >= 1:
-        told = [
+        notes = [
             f"the right breast was taken up to {abs(apart[worst]):.0f} s "
             f"{'after' if apart[worst] > 0 else 'before'} the left one: the times are those of the "
             "earlier one"
         ]
-    return tuple(round(float(t - earliest[0]), 3) for t in earliest), told
+    return tuple(round(float(t - earliest[0]), 3) for t in earliest), notes
 
 
-def _starts(exam: Exam) -> list[float] | None:
+def _find_starts(exam: Exam) -> list[float] | None:
     """Return when each phase began on a clock that both sides share, None where none tells it."""
     name = exam.choice.chosen.timed_by or Clock.ACQUISITION_TIME.value
     if name == Clock.TRIGGER_TIME:  # it starts anew with each series
         name = Clock.ACQUIRED.value
-    found = []
+    starts = []
     for stack in exam.stacks:
-        told = [piece.clocks[name] for piece in stack if name in piece.clocks]
-        if len(told) < len(stack):
+        times = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        if len(times) < len(stack):
             return None
-        found.append(min(told))
-    return found
+        starts.append(min(times))
+    return starts

@@ -7,7 +7,7 @@ from pathlib import Path
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.elements import open_dicom
 from napari_mamamia.io.dicom.facts import remapped_uid, user_secret
-from napari_mamamia.io.dicom.headers import is_dicom_file
+from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.files.foreign import explained
 
 
@@ -34,7 +34,7 @@ def _studies_below(root: Path) -> Mapping[str, Path]:
     """
     secret = user_secret()
     places: dict[str, list[Path]] = {}
-    for folder, files in _folders(root):
+    for folder, files in _list_folders(root):
         for uid in _first_uid(files):
             places.setdefault(remapped_uid(uid, secret), []).append(folder)
     if len(places) == 1:
@@ -43,7 +43,7 @@ def _studies_below(root: Path) -> Mapping[str, Path]:
     return {uid: folders[0] for uid, folders in places.items() if len(folders) == 1}
 
 
-def _folders(root: Path) -> Iterator[tuple[Path, Iterable[Path]]]:
+def _list_folders(root: Path) -> Iterator[tuple[Path, Iterable[Path]]]:
     """Yield the root with its own files, then each subfolder with all files below it."""
     entries = sorted(root.iterdir())
     yield root, entries

@@ -74,9 +74,11 @@ def table_of(
         for part in candidates.parts
         if not any(id(piece) in gone or id(piece) in used for piece in part.slices)
     ]
-    rows = [_used(part, stacks) for part in chosen.parts]
-    rows += [_left(one) for one in (*chosen.left_out, *others, *candidates.left_out)]
-    return _sorted((*rows, *map(_unwanted, candidates.not_chosen), *_rows_of_others(images)))
+    rows = [_make_used_row(part, stacks) for part in chosen.parts]
+    rows += [_make_left_row(one) for one in (*chosen.left_out, *others, *candidates.left_out)]
+    return _sort_rows(
+        (*rows, *map(_make_unwanted_row, candidates.not_chosen), *_rows_of_others(images))
+    )
 
 
 def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[SeriesRow, ...]:
@@ -85,11 +87,13 @@ def undecided_table(images: Sequence[Image], candidates: Candidates) -> tuple[Se
         replace(_row_of(part), fate=_UNDECIDED, short_fate=_UNDECIDED, kind=_UNDECIDED,
                 use=Use.ASKED)
         if not part.problem
-        else _left(LeftOut(part, part.role, part.kind.evidence))
+        else _make_left_row(LeftOut(part, part.role, part.kind.evidence))
         for part in candidates.parts
     ]  # fmt: skip
-    rows += [_left(one) for one in candidates.left_out]
-    return _sorted((*rows, *map(_unwanted, candidates.not_chosen), *_rows_of_others(images)))
+    rows += [_make_left_row(one) for one in candidates.left_out]
+    return _sort_rows(
+        (*rows, *map(_make_unwanted_row, candidates.not_chosen), *_rows_of_others(images))
+    )
 
 
 def unreadable_rows(reasons: Sequence[str]) -> tuple[SeriesRow, ...]:
@@ -118,7 +122,7 @@ def others_named(images: Sequence[Image], candidates: Candidates) -> str:
     return ", ".join(f"{count} x {kind}" for kind, count in sorted(counts.items())) or "no image"
 
 
-def _sorted(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
+def _sort_rows(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
     """Return the rows in an order that does not change with what becomes of them."""
     return tuple(
         sorted(
@@ -134,16 +138,16 @@ def _sorted(table: Sequence[SeriesRow]) -> tuple[SeriesRow, ...]:
     )
 
 
-def _used(part: Part, stacks: Sequence[Sequence[Slice]]) -> SeriesRow:
-    own = {id(piece) for piece in part.slices}
-    phases = tuple(k for k, stack in enumerate(stacks) if id(stack[0]) in own)
+def _make_used_row(part: Part, stacks: Sequence[Sequence[Slice]]) -> SeriesRow:
+    piece_ids = {id(piece) for piece in part.slices}
+    phases = tuple(k for k, stack in enumerate(stacks) if id(stack[0]) in piece_ids)
     fate = f"phase{'s' * (len(phases) > 1)} {', '.join(map(str, phases))}"
     return replace(
         _row_of(part), fate=fate, short_fate=fate, kind="DCE phases", phases=phases, use=Use.USED
     )
 
 
-def _left(one: LeftOut) -> SeriesRow:
+def _make_left_row(one: LeftOut) -> SeriesRow:
     row = _row_of(one.part)
     if one.part.problem:
         fate, kind = one.part.problem, _NO_STACK
@@ -168,9 +172,9 @@ def _is_told_apart(one: LeftOut, row: SeriesRow) -> bool:
     return one.role is Role.EARLIER_PRE and bool(row.selectors)
 
 
-def _unwanted(part: Part) -> SeriesRow:
-    told = f"left out: {_NOT_CHOSEN}"
-    return replace(_row_of(part), fate=told, short_fate=told, kind=_NOT_CHOSEN, problem="")
+def _make_unwanted_row(part: Part) -> SeriesRow:
+    fate = f"left out: {_NOT_CHOSEN}"
+    return replace(_row_of(part), fate=fate, short_fate=fate, kind=_NOT_CHOSEN, problem="")
 
 
 def _row_of(part: Part) -> SeriesRow:
@@ -222,13 +226,13 @@ def spans(numbers: Sequence[int]) -> str:
     >>> spans((0, 1, 2, 5))
     '0-2, 5'
     """
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for number in numbers:
-        if found and found[-1][-1] == number - 1:
-            found[-1].append(number)
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
         else:
-            found.append([number])
-    texts = (f"{one[0]}-{one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in found)
+            runs.append([number])
+    texts = (f"{one[0]}-{one[-1]}" if len(one) > 2 else ", ".join(map(str, one)) for one in runs)
     return ", ".join(texts)
 
 
@@ -242,7 +246,7 @@ def _rows_of_others(images: Sequence[Image]) -> list[SeriesRow]:
             number = None if header is None else header.series_number
             described = "" if header is None else header.description
             groups.setdefault((number, described, kind), []).append(image)
-    return [_row_of_others(*key, own) for key, own in groups.items()]
+    return [_row_of_others(*key, group) for key, group in groups.items()]
 
 
 def _row_of_others(

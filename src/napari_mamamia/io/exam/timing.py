@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.case import ScanTiming
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.elements import open_dicom, optional_number, seconds
-from napari_mamamia.io.dicom.slices import DURATION, REFERENCE_TIME, Clock, Slice
+from napari_mamamia.io.dicom.slices import DURATION, REFERENCE_TIME, Slice
 from napari_mamamia.io.files.foreign import reads
 
 _MILLISECONDS_FROM: Final = 1000.0
@@ -51,39 +52,39 @@ def moments_of(stacks: Sequence[Sequence[Slice]]) -> Moments:
     phase. Else the centre is nominal: the start and half of FrameAcquisitionDuration, where that is
     one phase's and not the whole scan's. Neither is known to be the centre of k-space.
     """
-    starts = _least(stacks, Clock.ACQUISITION_TIME)
+    starts = _find_least(stacks, Clock.ACQUISITION_TIME)
     if starts is None:
         return Moments()
     gaps = [b - a for a, b in pairwise(starts)]
     longest = _LEAST_SHARE * min(gaps) if gaps else math.inf
-    lasting = _least(stacks, DURATION)
+    lasting = _find_least(stacks, DURATION)
     ends, ends_are = None, _UNKNOWN
     if lasting is not None and all(0 < one <= longest for one in lasting):
-        ends, ends_are = _since(starts, lasting), f"start and {DURATION}"
+        ends, ends_are = _count_from_start(starts, lasting), f"start and {DURATION}"
     centres, centres_are = None, _UNKNOWN
-    told = _least(stacks, REFERENCE_TIME)
-    if told is not None:
-        behind = [one - start for one, start in zip(told, starts, strict=True)]
+    reference_times = _find_least(stacks, REFERENCE_TIME)
+    if reference_times is not None:
+        behind = [one - start for one, start in zip(reference_times, starts, strict=True)]
         if all(_LEAST_S <= one <= longest for one in behind):
-            centres, centres_are = _since(starts, behind), REFERENCE_TIME
+            centres, centres_are = _count_from_start(starts, behind), REFERENCE_TIME
     if centres is None and ends is not None and lasting is not None:
-        centres = _since(starts, [one / 2 for one in lasting])
+        centres = _count_from_start(starts, [one / 2 for one in lasting])
         centres_are = f"nominal: start and half of {DURATION}"
     return Moments(centres, centres_are, ends, ends_are)
 
 
-def _least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
+def _find_least(stacks: Sequence[Sequence[Slice]], name: str) -> list[float] | None:
     """Return the least value of each phase, None where a plane has none."""
-    found = []
+    minima = []
     for stack in stacks:
-        told = [piece.clocks[name] for piece in stack if name in piece.clocks]
-        if len(told) < len(stack):
+        times = [piece.clocks[name] for piece in stack if name in piece.clocks]
+        if len(times) < len(stack):
             return None
-        found.append(min(told))
-    return found
+        minima.append(min(times))
+    return minima
 
 
-def _since(starts: Sequence[float], later: Sequence[float]) -> tuple[float, ...]:
+def _count_from_start(starts: Sequence[float], later: Sequence[float]) -> tuple[float, ...]:
     pairs = zip(starts, later, strict=True)
     return tuple(round(start + more - starts[0], 3) for start, more in pairs)
 
@@ -110,33 +111,33 @@ def read_scan_timing(post: Path, pre: Path) -> ScanTiming:
     count = optional_number(after, "NumberOfTemporalPositions")
     positions = int(count) if count is not None and count >= 1 else None
     return ScanTiming(
-        resolution_s=_resolution(after, maker, positions),
+        resolution_s=_read_resolution(after, maker, positions),
         positions=None if "philips" in maker else positions,
-        injection_s=_injection(after, before),
+        injection_s=_read_injection(after, before),
     )
 
 
-def _resolution(header: Any, maker: str, positions: int | None) -> float | None:
+def _read_resolution(header: Any, maker: str, positions: int | None) -> float | None:
     """Return the temporal resolution in s as UCSF's program reads it; None where it is not said."""
-    found = optional_number(header, "TemporalResolution")
-    if found is not None and found > _MILLISECONDS_FROM:
-        found /= 1000
-    if not found and maker.startswith("ge"):
+    resolution_s = optional_number(header, "TemporalResolution")
+    if resolution_s is not None and resolution_s > _MILLISECONDS_FROM:
+        resolution_s /= 1000
+    if not resolution_s and maker.startswith("ge"):
         duration = optional_number(header, _GE_DURATION)
-        found = None if duration is None else duration / 1e6 / (positions or 1)
-    if found and "siemens" in maker and found > _WHOLE_FROM and positions:
-        found /= positions
-    return found if found and found > 0 else None
+        resolution_s = None if duration is None else duration / 1e6 / (positions or 1)
+    if resolution_s and "siemens" in maker and resolution_s > _WHOLE_FROM and positions:
+        resolution_s /= positions
+    return resolution_s if resolution_s and resolution_s > 0 else None
 
 
-def _injection(after: Any, before: Any) -> float | None:
+def _read_injection(after: Any, before: Any) -> float | None:
     """Return the second of the injection since the start of phase 0, over midnight too."""
     given = str(after.get("ContrastBolusStartTime") or before.get("ContrastBolusStartTime") or "")
     start = str(before.get("AcquisitionTime") or "")
     if not given or not start:
         return None
     try:
-        found = (seconds(given) - seconds(start)) % _DAY_S
+        injection_s = (seconds(given) - seconds(start)) % _DAY_S
     except ValueError:
         return None
-    return found if 0 < found < _MOST_S else None
+    return injection_s if 0 < injection_s < _MOST_S else None

@@ -63,16 +63,16 @@ class AppendFile:
         self._handle = -1
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._handle = _claimed(path)
+            self._handle = _claim_file(path)
             self._size = _length_of_whole_lines(self._handle) if keep else 0
             if _must_be_new(self._handle, self._size):
-                self._handle = _copied(self._handle, path, self._size)
+                self._handle = _copy_file(self._handle, path, self._size)
             self._back_to(self._size)
         except OSError as error:
-            self._release()
+            self._release_handle()
             if isinstance(error, SaveError | SaveConflictError):
                 raise
-            raise _failure(path, error) from error
+            raise _make_save_error(path, error) from error
         self._synced_at = time.monotonic()
         self._is_dirty = False
 
@@ -87,8 +87,10 @@ class AppendFile:
             If the system refuses to write, such as on a full disk; earlier lines stay.
         """
         try:
+            # Some file systems have no locks: there only a size that is not ours tells of another
+            # writer.
             if os.fstat(self._handle).st_size != self._size:
-                raise _taken(self.path)
+                raise _make_conflict_error(self.path)
             os.lseek(self._handle, self._size, os.SEEK_SET)
             written = 0
             while written < len(line):
@@ -97,7 +99,7 @@ class AppendFile:
             raise
         except OSError as error:
             self._back_to(self._size)
-            raise _failure(self.path, error) from error
+            raise _make_save_error(self.path, error) from error
         self._size += len(line)
         self._is_dirty = True
         self.sync(every_s=self._sync_every_s)
@@ -114,12 +116,12 @@ class AppendFile:
 
     def last_line(self) -> bytes:
         """Return the last line with its end, b"" for an empty file."""
-        at, found = self._size, b""
-        while at > 0 and found.count(b"\n", 0, -1) == 0:
+        at, tail = self._size, b""
+        while at > 0 and tail.count(b"\n", 0, -1) == 0:
             start = max(0, at - _BLOCK)
-            found = _read_at(self._handle, at - start, start) + found
+            tail = _read_at(self._handle, at - start, start) + tail
             at = start
-        return found[found.rfind(b"\n", 0, -1) + 1 :]
+        return tail[tail.rfind(b"\n", 0, -1) + 1 :]
 
     def count_lines(self) -> int:
         """Return how many lines there are; reads the whole file."""
@@ -138,12 +140,12 @@ class AppendFile:
         try:
             _copy_bytes(self._handle, copy._handle, self._size)
         except OSError as error:
-            copy._release()
+            copy._release_handle()
             with suppress(OSError):
                 self.path.unlink()
-            raise _failure(self.path, error) from error
+            raise _make_save_error(self.path, error) from error
         copy._size, copy._is_dirty = self._size, True
-        self._release()
+        self._release_handle()
         return copy
 
     def sync(self, *, every_s: float = SYNC_EVERY_S) -> None:
@@ -155,7 +157,7 @@ class AppendFile:
             force_to_disk(self._handle)
         except OSError as error:
             self._is_dirty = True
-            raise _failure(self.path, error) from error
+            raise _make_save_error(self.path, error) from error
         self._synced_at = time.monotonic()
 
     def close(self) -> None:
@@ -165,7 +167,7 @@ class AppendFile:
         try:
             self.sync(every_s=0.0)
         finally:
-            self._release()
+            self._release_handle()
 
     def __enter__(self) -> Self:
         return self
@@ -182,7 +184,7 @@ class AppendFile:
         os.ftruncate(self._handle, size)
         os.lseek(self._handle, size, os.SEEK_SET)
 
-    def _release(self) -> None:
+    def _release_handle(self) -> None:
         if self._handle >= 0:
             _let_go(self._handle)
             self._handle = -1
@@ -191,10 +193,10 @@ class AppendFile:
 def is_open_here(path: Path) -> bool:
     """Whether this very process has the file at `path` open as its writer."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    return (os.getpid(), found.st_dev, found.st_ino) in _own_locks
+    return (os.getpid(), status.st_dev, status.st_ino) in _own_locks
 
 
 def opened_to_add(path: Path) -> IO[bytes]:
@@ -205,21 +207,22 @@ def opened_to_add(path: Path) -> IO[bytes]:
     OSError
         If the system refuses, or a link or something else than a file is there.
     """
-    return os.fdopen(_opened(path, os.O_APPEND), "ab")
+    return os.fdopen(_open_own_file(path, os.O_APPEND), "ab")
 
 
-def _claimed(path: Path) -> int:
+def _claim_file(path: Path) -> int:
     """Return the file at `path`, locked for this writer; made if missing."""
     while True:
-        with _closed_on_error(_opened(path)) as handle:
-            _lock(handle, path)
+        with _closed_on_error(_open_own_file(path)) as handle:
+            _lock_file(handle, path)
             if _is_at(path, handle):
                 return handle
         _let_go(handle)  # another writer gave the name to a new file meanwhile
 
 
-def _opened(path: Path, more: int = 0) -> int:
+def _open_own_file(path: Path, more: int = 0) -> int:
     """Open for reading and writing what lies under this very name, if it is a plain file."""
+    # `open_own` refuses a link as well; here the user is told that it is one.
     if path.is_symlink():
         raise _not_own(path, "a link to another place")
     with _closed_on_error(open_own(path, os.O_RDWR | os.O_CREAT | more)) as handle:
@@ -236,14 +239,15 @@ def _must_be_new(handle: int, size: int) -> bool:
     return now.st_nlink > 1 or (size == 0 and now.st_size > 0)
 
 
-def _copied(handle: int, path: Path, size: int) -> int:
+def _copy_file(handle: int, path: Path, size: int) -> int:
     """Give the name to a new file with the first `size` bytes, locked; return its handle."""
     copy = -1
     try:
         with saving(path, overwrite=True) as temporary:
             copy = open_own(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL)
             _copy_bytes(handle, copy, size)
-            _lock(copy, path)
+            # Before it gets its name, under which others could claim it.
+            _lock_file(copy, path)
     except BaseException:
         if copy >= 0:
             _let_go(copy)
@@ -253,7 +257,8 @@ def _copied(handle: int, path: Path, size: int) -> int:
 
 
 def _let_go(handle: int) -> None:
-    _own_locks.discard(_identity(handle))
+    # While it is open: afterwards nothing tells which file it was.
+    _own_locks.discard(_identify_file(handle))
     os.close(handle)
 
 
@@ -270,9 +275,10 @@ def _copy_bytes(source: int, target: int, size: int) -> None:
             block = block[os.write(target, block) :]
 
 
-def _identity(handle: int) -> tuple[int, int, int]:
-    found = os.fstat(handle)
-    return (os.getpid(), found.st_dev, found.st_ino)
+def _identify_file(handle: int) -> tuple[int, int, int]:
+    status = os.fstat(handle)
+    # A forked child inherits the set of locks, but is another writer.
+    return (os.getpid(), status.st_dev, status.st_ino)
 
 
 @contextmanager
@@ -296,21 +302,21 @@ def _length_of_whole_lines(handle: int, block: int = 1 << 16) -> int:
     end = os.lseek(handle, 0, os.SEEK_END)
     while end > 0:
         start = max(0, end - block)
-        found = _read_at(handle, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
+        position = _read_at(handle, end - start, start).rfind(b"\n")
+        if position >= 0:
+            return start + position + 1
         end = start
     return 0
 
 
-def _lock(handle: int, path: Path) -> None:
+def _lock_file(handle: int, path: Path) -> None:
     """Claim the file for this writer; the system lets go of it when the process ends."""
     with _own_locks_turn:
-        own = _identity(handle)
-        if own in _own_locks:
-            raise _taken(path)
+        identity = _identify_file(handle)
+        if identity in _own_locks:
+            raise _make_conflict_error(path)
         _lock_against_others(handle, path)
-        _own_locks.add(own)
+        _own_locks.add(identity)
 
 
 def _lock_against_others(handle: int, path: Path) -> None:
@@ -319,10 +325,10 @@ def _lock_against_others(handle: int, path: Path) -> None:
     except OSError:
         return  # a file system without locks
     if not is_ours:
-        raise _taken(path)
+        raise _make_conflict_error(path)
 
 
-def _taken(path: Path) -> SaveConflictError:
+def _make_conflict_error(path: Path) -> SaveConflictError:
     return SaveConflictError(
         f"expected to be the only run that writes {path}, but another one is at work: wait "
         "for it, or choose another output folder"
@@ -336,7 +342,7 @@ def _not_own(path: Path, what: str) -> SaveError:
     )
 
 
-def _failure(path: Path, error: OSError) -> SaveError:
+def _make_save_error(path: Path, error: OSError) -> SaveError:
     return SaveError(
         f"expected to add a result to {path}, but {error.strerror or error}: free some space or "
         "check the folder; results saved before are kept, --resume continues from them"

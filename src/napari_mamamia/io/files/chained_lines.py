@@ -104,7 +104,7 @@ class ChainedLines(AppendFile):
         self.head, self.count = origin, 0
         last = self.last_line()
         if last:
-            parts = _parts(last)
+            parts = _parse_parts(last)
             self.head = _hash_of(last) if parts is None else parts[0]
             self.count = self.count_lines() if parts is None else parts[2] + 1
 
@@ -115,9 +115,9 @@ class ChainedLines(AppendFile):
         `AppendFile.append`.
         """
         body = b'"prev":"%s","seq":%d,"entry":%s}' % (self.head.encode(), self.count, text)
-        own = hashlib.sha256(body).hexdigest()
-        self.append(b'{"hash":"%s",%s\n' % (own.encode(), body))
-        self.head, self.count = own, self.count + 1
+        digest = hashlib.sha256(body).hexdigest()
+        self.append(b'{"hash":"%s",%s\n' % (digest.encode(), body))
+        self.head, self.count = digest, self.count + 1
 
     def put_back(self) -> "ChainedLines":
         """Return a copy under the file's name, see `AppendFile.put_back`."""
@@ -146,19 +146,19 @@ def scan_chained_lines(
     try:
         with open_plain(path) as stream:
             stream.seek(start)
-            for number, (line, is_joined) in enumerate(_pieces(stream), start=seq + 1):
-                found = _line(line, number, start)
+            for number, (line, is_joined) in enumerate(_split_lines(stream), start=seq + 1):
+                record = _parse_line(line, number, start)
                 if is_joined:
-                    found = replace(found, problem=_CHANGED)
-                if found.entry is not None and found.is_chained:
-                    found, seq = _followed(found, head, seq), found.seq + 1
+                    record = replace(record, problem=_CHANGED)
+                if record.entry is not None and record.is_chained:
+                    record, seq = _check_order(record, head, seq), record.seq + 1
                     has_chain = True
-                elif found.entry is not None and has_chain:
-                    found = ChainedLine(number, start, found.stop, problem=_NO_CHAIN)
+                elif record.entry is not None and has_chain:
+                    record = ChainedLine(number, start, record.stop, problem=_NO_CHAIN)
                 else:
                     seq += 1
-                head = found.hash  # "" behind a line that cannot be read: nobody knows what it was
-                yield found
+                head = record.hash  # "" behind a line that cannot be read: nobody knows what it was
+                yield record
                 start += len(line)
     except OSError as error:
         raise FormatError(
@@ -178,7 +178,7 @@ def line_at(path: Path, start: int) -> ChainedLine:
     try:
         with open_plain(path) as stream:
             stream.seek(start)
-            return _line(stream.readline(), 0, start)
+            return _parse_line(stream.readline(), 0, start)
     except OSError as error:
         raise FormatError(
             f"expected a readable record at {path}, but {error.strerror or error}: "
@@ -200,7 +200,7 @@ def canonical(value: object) -> bytes:
     return text.encode("utf-8")
 
 
-def _pieces(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
     """Yield the lines; two that a damaged line end joined are parted again, the first is marked."""
     for line in stream:
         at = line.find(_BEGIN, 1)
@@ -211,11 +211,11 @@ def _pieces(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
             yield line, False
 
 
-def _line(line: bytes, number: int, start: int) -> ChainedLine:
+def _parse_line(line: bytes, number: int, start: int) -> ChainedLine:
     stop = start + len(line)
     if not line.endswith(b"\n"):
         return ChainedLine(number, start, stop, problem=_TORN)
-    parts = _parts(line)
+    parts = _parse_parts(line)
     text = checked_text(line) if parts is None else parts[3]
     entry = None if text is None else parsed_entry(text)
     if entry is None:
@@ -225,16 +225,17 @@ def _line(line: bytes, number: int, start: int) -> ChainedLine:
     return ChainedLine(number, start, stop, *parts[:3], entry)
 
 
-def _parts(line: bytes) -> tuple[str, str, int, bytes] | None:
+def _parse_parts(line: bytes) -> tuple[str, str, int, bytes] | None:
     """Return hash, previous hash, count and entry of a chained line that is as it was written."""
-    found = _LINE.fullmatch(line)
-    if found is None or hashlib.sha256(found[2]).hexdigest().encode() != found[1]:
+    match = _LINE.fullmatch(line)
+    if match is None or hashlib.sha256(match[2]).hexdigest().encode() != match[1]:
         return None
-    return found[1].decode(), found[3].decode(), int(found[4]), found[5]
+    return match[1].decode(), match[3].decode(), int(match[4]), match[5]
 
 
-def _followed(found: ChainedLine, head: str, expected: int) -> ChainedLine:
+def _check_order(found: ChainedLine, head: str, expected: int) -> ChainedLine:
     """Return the line with what is wrong about its place."""
+    # Behind a line that cannot be read there is no hash to compare with: the count alone tells.
     if head in ("", found.prev) and (head or found.seq == expected):
         return found
     missing = max(0, found.seq - expected)

@@ -45,8 +45,8 @@ class CheckedLines(AppendFile):
         SaveError
             If the system refuses to write, such as on a full disk; earlier lines stay.
         """
-        text = _json(entry)
-        self.append(_HEAD + _check(text) + _MIDDLE + text + _END)
+        text = _encode_entry(entry)
+        self.append(_HEAD + _compute_checksum(text) + _MIDDLE + text + _END)
 
 
 def read_checked_lines(path: Path) -> Iterator[Any]:
@@ -92,7 +92,7 @@ def parsed_entry(text: bytes) -> Any:
         return None
 
 
-def _json(entry: object) -> bytes:
+def _encode_entry(entry: object) -> bytes:
     options = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
     return json.dumps(entry, **options).encode("utf-8")  # type: ignore[arg-type]
 
@@ -100,8 +100,8 @@ def _json(entry: object) -> bytes:
 def checked_text(line: bytes) -> bytes | None:
     """Return the entry's text if the line is whole and its check fits."""
     text = line[_ENTRY_AT : -len(_END)]
-    return text if line == _HEAD + _check(text) + _MIDDLE + text + _END else None
+    return text if line == _HEAD + _compute_checksum(text) + _MIDDLE + text + _END else None
 
 
-def _check(text: bytes) -> bytes:
+def _compute_checksum(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=_DIGITS // 2).hexdigest().encode("ascii")

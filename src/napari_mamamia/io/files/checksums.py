@@ -24,31 +24,29 @@ def sha256_of(path: Path) -> str:
         with open_plain(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _make_read_error(path, error) from error
 
 
 def sha256_of_large(path: Path) -> str:
     """Return the same, for files that take longer; raises as `sha256_of`."""
-    report_progress(0, 1, f"Checksum of {path.name}")
+    text = f"Checksum of {path.name}"
+    report_progress(0, 1, text)
     digest = hashlib.sha256()
     try:
-        for block in paced(_blocks(path)):
-            if block is None:
-                report_progress(0, 1, f"Checksum of {path.name}")
-            else:
-                digest.update(block)
+        for block in paced(_read_blocks(path), text):
+            digest.update(block)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _make_read_error(path, error) from error
     return digest.hexdigest()
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _read_blocks(path: Path) -> Iterator[bytes]:
     with open_plain(path) as stream:
         while block := stream.read(_BLOCK_BYTES):
             yield block
 
 
-def _unreadable(path: Path, error: OSError) -> FormatError:
+def _make_read_error(path: Path, error: OSError) -> FormatError:
     return FormatError(
         f"expected a readable file at {path}, but {error.strerror or error}: "
         "check that it exists and that you may read it"

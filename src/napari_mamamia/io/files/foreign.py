@@ -12,6 +12,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import isgeneratorfunction
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -103,6 +104,8 @@ def explained(
 def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) -> Callable[[F], F]:
     """Make a function the door of a reader; its first argument is what errors name.
 
+    One that yields is guarded while it is read from, not only as it is called.
+
     Examples
     --------
     >>> @reads("two numbers", "correct them")
@@ -117,17 +120,21 @@ def reads(expected: str, remedy: str, kind: type[MamamiaError] = FormatError) ->
 
     def guarded(function: F) -> F:
         def door(*args: Any, **named: Any) -> Any:
-            with explained(_first(args, named), expected, remedy, kind):
+            with explained(_find_source(args, named), expected, remedy, kind):
                 return function(*args, **named)
 
-        made = wraps(function)(door)
-        setattr(made, READS, expected)
-        return cast("F", made)
+        def yielding_door(*args: Any, **named: Any) -> Iterator[Any]:
+            with explained(_find_source(args, named), expected, remedy, kind):
+                yield from function(*args, **named)
+
+        reader = wraps(function)(yielding_door if isgeneratorfunction(function) else door)
+        setattr(reader, READS, expected)
+        return cast("F", reader)
 
     return guarded
 
 
-def _first(args: tuple[Any, ...], named: dict[str, Any]) -> object:
+def _find_source(args: tuple[Any, ...], named: dict[str, Any]) -> object:
     """Return what a reader is asked to read: the first of several files stands for all."""
     given = args[0] if args else next(iter(named.values()), "")
     files = getattr(given, "files", given)

@@ -61,7 +61,7 @@ def wait_for_turn(path: Path) -> Turn:
     lock = path.with_name(f".{path.name}.lock")
     waiting = Progress(0, 1, f"Waiting for another program that is changing {path.name}")
     while True:
-        handle = _opened(lock, path)
+        handle = _open_lock(lock, path)
         try:
             claimed = claim(handle)
         except OSError:  # no locks on this file system
@@ -74,7 +74,7 @@ def wait_for_turn(path: Path) -> Turn:
             time.sleep(_POLL_S)
 
 
-def _opened(lock: Path, path: Path) -> int:
+def _open_lock(lock: Path, path: Path) -> int:
     try:
         # a link that somebody put there would make a file wherever it leads
         return open_own(lock, os.O_RDWR | os.O_CREAT)

@@ -146,7 +146,7 @@ def sweep(folder: Path) -> list[Path]:
     for entry in entries:
         with suppress(OSError):
             if _is_abandoned(entry):
-                _clear(Path(entry.path))
+                _clear_path(Path(entry.path))
             elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith(_PREFIX):
                 others.append(Path(entry.path))
     return others
@@ -163,6 +163,7 @@ def remove_tree(folder: Path) -> None:
                 place.chmod(_PRIVATE)
         shutil.rmtree(folder, ignore_errors=True)
     except RecursionError:
+        # Python's own removal calls itself for each level, `rm` does not.
         answer_of(("/bin/rm", "-rf", "--", str(folder.absolute())), _REMOVE_S)
     except OSError:
         return
@@ -183,22 +184,22 @@ def _is_abandoned(entry: "os.DirEntry[str]") -> bool:
     if owner is None or not _is_own(about):
         return False  # somebody else's processes may be hidden from us
     if owner.runs is None:
-        return time.time() - _touched(Path(entry.path), about.st_mtime) > _LEASE_S
+        return time.time() - _find_last_change(Path(entry.path), about.st_mtime) > _LEASE_S
     return not owner.runs
 
 
 def _is_own(about: os.stat_result) -> bool:
-    own = account()
-    return own is None or about.st_uid == own[0]
+    user = account()
+    return user is None or about.st_uid == user[0]
 
 
-def _touched(path: Path, since: float) -> float:
+def _find_last_change(path: Path, since: float) -> float:
     """Return when something in a folder was last changed."""
     inside = (item.lstat().st_mtime for item in path.rglob("*"))
     return max(since, max(inside, default=since))
 
 
-def _clear(path: Path) -> None:
+def _clear_path(path: Path) -> None:
     """Remove one path, or give it back its name."""
     name = path.name.partition(_WAS)[2]
     if name and not os.path.lexists(path.with_name(name)):

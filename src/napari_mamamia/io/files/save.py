@@ -21,6 +21,7 @@ from napari_mamamia.io.files.own_paths import new_path_in
 _POLL_S: Final = 0.1
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_ALLOWED: Final = {errno.EACCES, errno.EPERM, errno.EROFS}
+# What systems answer where there are no hard links, as on FAT and many shares.
 _NO_HARD_LINKS: Final = {
     errno.EPERM,
     errno.ENOTSUP,
@@ -67,7 +68,7 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     temporary = new_path_in(target.parent)
     if not overwrite and os.path.lexists(target):
-        raise _conflict(target)
+        raise _make_conflict_error(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -80,7 +81,7 @@ def saving(target: Path, *, overwrite: bool = False) -> Iterator[Path]:
     except MamamiaError:
         raise
     except OSError as error:
-        raise _failure(target, error) from error
+        raise _make_save_error(target, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -130,11 +131,12 @@ def _rename_to_free_name(temporary: Path, target: Path) -> None:
     """Rename without ever replacing: `target` must not exist, not even since a moment ago."""
     try:
         if RENAMING_REPLACES:
+            # Renaming would replace what is there; a second name is refused.
             target.hardlink_to(temporary)
         else:
             temporary.rename(target)
     except FileExistsError as error:
-        raise _conflict(target) from error
+        raise _make_conflict_error(target) from error
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
@@ -146,7 +148,7 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
     try:
         target.touch(exist_ok=False)
     except FileExistsError as error:
-        raise _conflict(target) from error
+        raise _make_conflict_error(target) from error
     try:
         put_in_place(temporary, target)
     except OSError:
@@ -155,18 +157,19 @@ def _claim_and_replace(temporary: Path, target: Path) -> None:
 
 
 def _force_to_disk(path: Path) -> None:
+    # For writing, though nothing is written: Windows forces no file that is open for reading only.
     with path.open("r+b") as stream:
         force_to_disk(stream.fileno())
 
 
-def _conflict(target: Path) -> SaveConflictError:
+def _make_conflict_error(target: Path) -> SaveConflictError:
     return SaveConflictError(
         f"expected no file at {target}, but there is one already: nothing was written; "
         "choose another name, or allow overwriting"
     )
 
 
-def _failure(target: Path, error: OSError) -> SaveError:
+def _make_save_error(target: Path, error: OSError) -> SaveError:
     if remedy := refusal_remedy(target, error):
         pass
     elif error.errno in _NO_ROOM:

@@ -77,7 +77,7 @@ class DataSet:
     def folders(self) -> frozenset[Path]:
         """Each folder that holds a file of the data set."""
         cases = ((case.reference, case.automatic, case.info) for case in self.cases)
-        files = [path for own in cases for path in own if path is not None]
+        files = [path for paths in cases for path in paths if path is not None]
         files += [path for path in (self.clinical, self.splits) if path is not None]
         for case in self.cases:
             files += [path for phase in case.phases for path in phase.files]
@@ -89,11 +89,11 @@ class DataSet:
 
     def case(self, case_id: str) -> CaseFiles:
         """Return one case, or raise `CaseError` that names close matches."""
-        found = self.by_id().get(case_id)
-        if found is None:
-            known = ", ".join(case.case_id for case in self.cases[:5])
+        files = self.by_id().get(case_id)
+        if files is None:
+            case_ids = ", ".join(case.case_id for case in self.cases[:5])
             raise CaseError(
                 f"no case {case_id!r} in {self.root}: it holds {len(self.cases)} case(s), "
-                f"the first are {known}; check the spelling"
+                f"the first are {case_ids}; check the spelling"
             )
-        return found
+        return files

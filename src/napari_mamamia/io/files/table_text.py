@@ -24,6 +24,7 @@ def decoded(data: bytes) -> tuple[str, str]:
     try:
         return data.decode("utf-8-sig"), ""
     except UnicodeDecodeError as error:
+        # Whole UTF-8 letters beside the bad bytes: a damaged file of UTF-8, and not Windows-1252.
         rest = data.decode("utf-8", errors="ignore")
         if _CONTROL.search(rest) or not rest.isascii():
             raise ValueError(f"its text is damaged or in an unknown encoding ({error})") from error

@@ -21,7 +21,7 @@ def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
         If it is no zip, or a member is said to be longer than the whole file or has no name.
     """
     with zipfile.ZipFile(file) as archive:
-        size = _size(file)
+        size = _measure_size(file)
         for member in archive.infolist():
             if not member.filename or member.compress_size > size:
                 raise zipfile.BadZipFile(
@@ -31,7 +31,7 @@ def open_zip(file: Path | BinaryIO) -> Iterator[zipfile.ZipFile]:
         yield archive
 
 
-def _size(file: Path | BinaryIO) -> int:
+def _measure_size(file: Path | BinaryIO) -> int:
     if isinstance(file, Path):
         return file.stat().st_size
     return os.fstat(file.fileno()).st_size

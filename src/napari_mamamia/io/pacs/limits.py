@@ -16,6 +16,7 @@ from requests import Response, Session
 from requests.adapters import HTTPAdapter
 
 _PIECE: Final = 1 << 16
+# zlib's 15 for the window, and 32 to tell from the head which of the two it is.
 _ZLIB_OR_GZIP: Final = 47
 
 
@@ -112,7 +113,7 @@ def limited_session(pace: Pace) -> Session:
     session.headers["Accept-Encoding"] = "identity"
     for scheme in ("http://", "https://"):
         session.mount(scheme, _Adapter(pace))
-    session.hooks["response"] = [lambda answer, *_, **__: _take(answer, pace)]
+    session.hooks["response"] = [lambda answer, *_, **__: _take_body(answer, pace)]
     return session
 
 
@@ -127,11 +128,11 @@ class _Adapter(HTTPAdapter):
         """Return the pool of a request, as always, but with our connections in it."""
         pool = super().get_connection_with_tls_context(*args, **named)
         if not hasattr(pool.ConnectionCls, "keeps_pace"):
-            pool.ConnectionCls = _paced(pool.ConnectionCls, self._pace)
+            pool.ConnectionCls = _pace_connection(pool.ConnectionCls, self._pace)
         return pool
 
 
-def _paced(connection: type[Any], pace: Pace) -> type[Any]:
+def _pace_connection(connection: type[Any], pace: Pace) -> type[Any]:
     def connect(self: Any) -> None:
         connection.connect(self)
         self.sock = _PacedSocket(self.sock, pace)
@@ -191,7 +192,7 @@ class _PacedStream(io.RawIOBase):
         super().close()
 
 
-def _take(answer: Response, pace: Pace) -> None:
+def _take_body(answer: Response, pace: Pace) -> None:
     """Put the whole body, unpacked, in place of the stream of an answer; else hang up."""
     with closing(answer.raw) as stream:
         answer.raw = io.BytesIO(_whole_body(answer, stream, pace))
@@ -201,18 +202,19 @@ def _whole_body(answer: Response, stream: Any, pace: Pace) -> bytes | bytearray:
     packing = answer.headers.pop("Content-Encoding", "identity").strip().lower()
     if packing not in ("identity", "", "gzip", "x-gzip", "deflate"):
         pace.stop(f"it packs its answer as {packing[:20]!r}, which was not asked for")
-    told = answer.headers.get("Content-Length", "")
-    if told.isdigit() and int(told[:20]) > pace.most_bytes:
+    length = answer.headers.get("Content-Length", "")
+    # Twenty digits are enough; Python refuses to read thousands.
+    if length.isdigit() and int(length[:20]) > pace.most_bytes:
         pace.too_large()
     body = bytearray()
     while piece := stream.read(_PIECE):
         body += piece
         if len(body) > pace.most_bytes:
             pace.too_large()
-    return body if packing in ("identity", "") else _unpacked(body, pace)
+    return body if packing in ("identity", "") else _unpack_body(body, pace)
 
 
-def _unpacked(packed: bytearray, pace: Pace) -> bytes:
+def _unpack_body(packed: bytearray, pace: Pace) -> bytes:
     if not packed:
         return b""
     inflate = zlib.decompressobj(_ZLIB_OR_GZIP)

@@ -28,6 +28,7 @@ _STUDY_UID: Final = "0020000D"
 _SERIES_UID: Final = "0020000E"
 _INSTANCE_UID: Final = "00080018"
 _UID: Final = re.compile(r"[0-9.]{1,64}")
+# Without a transfer syntax a PACS may unpack an image; "*" asks for it as it is stored.
 _IMAGE: Final = 'multipart/related; type="application/dicom"; transfer-syntax=*'
 _BOUNDARY: Final = re.compile(r'boundary="?([^";]+)"?', re.IGNORECASE)
 
@@ -94,17 +95,17 @@ def find_studies_on(
         If dicomweb-client is not installed.
     """
     filters = {"ModalitiesInStudy": "MR", "PatientID": patient_id, "StudyDate": date}
-    line = _connect(url, limits)
+    line = _open_line(url, limits)
     most = line.limits.n_studies
-    with _reachable(line):
-        found = line.client.search_for_studies(
+    with _explain_failures(line):
+        entries = line.client.search_for_studies(
             limit=most,
             fields=["StudyDescription", "NumberOfStudyRelatedInstances", "ModalitiesInStudy"],
             search_filters={name: value for name, value in filters.items() if value},
         )
-    studies = map(_study, islice(found, most))
+    studies = map(_parse_study, islice(entries, most))
     in_order = tuple(sorted(studies, key=lambda s: (s.date, s.study_uid)))
-    return FoundStudies(in_order, len(found) >= most)
+    return FoundStudies(in_order, len(entries) >= most)
 
 
 @reads("a study of a PACS", "check the address", PacsError)
@@ -127,34 +128,38 @@ def fetch_study(
     SaveError
         If the system refuses to write.
     """
-    line = _connect(url, limits)
+    line = _open_line(url, limits)
     sweep_below(folder)
     text = "Fetching from the PACS"
     report_progress(0, 1, text)
-    with _reachable(line):
-        listed = _all_images(line, _uid(study_uid))
+    with _explain_failures(line):
+        listed = _all_images(line, _require_uid(study_uid))
     if not listed:
         raise PacsError(
             f"expected study {study_uid} at {url}, but it has no image of it: look for the study "
             "again, it may have been moved"
         )
     n_kept = n_bytes = 0
-    for done, entry in enumerate(listed):
-        report_progress(done, len(listed), text)
-        series, instance = (_first(entry, tag) for tag in (_SERIES_UID, _INSTANCE_UID))
-        target = folder / _digest(series)[:12] / f"{_digest(instance)[:32]}.dcm"
+    for number, entry in enumerate(listed):
+        report_progress(number, len(listed), text)
+        series, instance = (_read_first(entry, tag) for tag in (_SERIES_UID, _INSTANCE_UID))
+        target = folder / _hash_uid(series)[:12] / f"{_hash_uid(instance)[:32]}.dcm"
         if target.is_file():
             n_kept += 1
             continue
-        state = f"{done} of {len(listed)} images are in {folder}"
-        with _reachable(line, state):
-            image = _image_bytes(line, f"{_uid(study_uid)}/series/{_uid(series)}", _uid(instance))
+        state = f"{number} of {len(listed)} images are in {folder}"
+        with _explain_failures(line, state):
+            image = _image_bytes(
+                line,
+                f"{_require_uid(study_uid)}/series/{_require_uid(series)}",
+                _require_uid(instance),
+            )
             n_bytes += len(image)
             if n_bytes > line.limits.study_bytes:
                 line.pace.too_large()
         with saving(target) as temporary:
             temporary.write_bytes(image)
-            with _reachable(line, state):
+            with _explain_failures(line, state):
                 _require_image(temporary, image, instance)
     report_progress(len(listed), len(listed), text)
     return FetchedStudy(folder, len(listed), n_kept)
@@ -172,12 +177,14 @@ def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | No
     MissingExtraError
         If dicomweb-client is not installed.
     """
-    line = _connect(url, limits)
-    for done, file in enumerate(files):
-        report_progress(done, len(files), f"Storing {file.name}")
+    line = _open_line(url, limits)
+    for n_stored, file in enumerate(files):
+        report_progress(n_stored, len(files), f"Storing {file.name}")
         image = open_dicom(file, file)
         line.pace.begin(line.limits.list_bytes, line.limits.image_s)
-        with _reachable(line, f"{done} of {len(files)} files were stored, {file} was not"):
+        with _explain_failures(
+            line, f"{n_stored} of {len(files)} files were stored, {file} was not"
+        ):
             _require_stored(line.client.store_instances([image]))
     report_progress(len(files), len(files), "Stored")
     return len(files)
@@ -185,15 +192,17 @@ def store_files(url: str, files: Sequence[Path], *, limits: "TransferLimits | No
 
 def _all_images(line: _Line, study_uid: str) -> list[Mapping[str, Any]]:
     """Return what the PACS lists, page by page; one that knows no pages repeats the first."""
-    found: dict[str, Mapping[str, Any]] = {}
+    images: dict[str, Mapping[str, Any]] = {}
     line.pace.begin(line.limits.list_bytes, line.limits.list_s)
     while True:
-        known = len(found)
-        for entry in line.client.search_for_instances(study_instance_uid=study_uid, offset=known):
-            found.setdefault(_first(entry, _INSTANCE_UID), entry)
-        if len(found) == known:
-            return list(found.values())
-        if len(found) > line.limits.n_images:
+        n_before = len(images)
+        for entry in line.client.search_for_instances(
+            study_instance_uid=study_uid, offset=n_before
+        ):
+            images.setdefault(_read_first(entry, _INSTANCE_UID), entry)
+        if len(images) == n_before:
+            return list(images.values())
+        if len(images) > line.limits.n_images:
             line.pace.stop(f"it lists more than {line.limits.n_images} images of one study")
 
 
@@ -211,8 +220,8 @@ def _image_bytes(line: _Line, series: str, instance: str) -> bytes:
         raise ValueError(f"it sent {kind[:60]!r} instead of an image")
     edge = b"--" + named[1].encode()
     head, _, rest = bytes(answer.content).partition(edge)
-    part, found, after = rest.partition(b"\r\n" + edge)
-    if head.strip() or not found or after[:2] != b"--":
+    part, separator, after = rest.partition(b"\r\n" + edge)
+    if head.strip() or not separator or after[:2] != b"--":
         raise ValueError("its message is not one image sent to its end")
     return part.partition(b"\r\n\r\n")[2]
 
@@ -230,14 +239,14 @@ def _require_image(path: Path, sent: bytes, instance: str) -> None:
         raise ValueError(f"it sent another image than {instance}")
 
 
-def _uid(text: str) -> str:
+def _require_uid(text: str) -> str:
     """Return a UID, which becomes part of an address."""
     if not _UID.fullmatch(text):
         raise ValueError(f"a UID is digits and dots, not {text[:70]!r}")
     return text
 
 
-def _connect(url: str, limits: "TransferLimits | None") -> _Line:
+def _open_line(url: str, limits: "TransferLimits | None") -> _Line:
     try:
         from dicomweb_client.api import DICOMwebClient
 
@@ -258,7 +267,7 @@ def _connect(url: str, limits: "TransferLimits | None") -> _Line:
 
 
 @contextmanager
-def _reachable(line: _Line, state: str = "nothing was changed") -> Iterator[None]:
+def _explain_failures(line: _Line, state: str = "nothing was changed") -> Iterator[None]:
     """Turn what goes wrong on the way into one error that says what is done so far."""
     remedy = f"{state}; check address, network and rights, then run it again to go on"
     with explained(line.url, "an answer from the PACS", remedy, PacsError):
@@ -276,22 +285,22 @@ def _require_stored(answer: Any) -> None:
         raise ValueError(f"it refused the file (failure reason {reason})")
 
 
-def _study(entry: Mapping[str, Any]) -> PacsStudy:
-    count = _first(entry, "00201208")
+def _parse_study(entry: Mapping[str, Any]) -> PacsStudy:
+    count = _read_first(entry, "00201208")
     return PacsStudy(
-        _first(entry, _STUDY_UID),
-        _first(entry, "00080020"),
-        _first(entry, "00081030"),
+        _read_first(entry, _STUDY_UID),
+        _read_first(entry, "00080020"),
+        _read_first(entry, "00081030"),
         tuple(str(v) for v in entry.get("00080061", {}).get("Value", ())),
         int(count) if count.isdigit() else None,
     )
 
 
-def _first(entry: Mapping[str, Any], tag: str) -> str:
+def _read_first(entry: Mapping[str, Any], tag: str) -> str:
     """Return the first value of an element in DICOM JSON as one line, "" where there is none."""
     values = entry.get(tag, {}).get("Value") or ("",)
     return "".join(c if c.isprintable() else " " for c in str(values[0]))
 
 
-def _digest(uid: str) -> str:
+def _hash_uid(uid: str) -> str:
     return hashlib.sha256(uid.encode()).hexdigest()

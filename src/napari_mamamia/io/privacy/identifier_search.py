@@ -3,7 +3,6 @@
 import base64
 import binascii
 import bz2
-import gzip
 import io
 import lzma
 import re
@@ -37,12 +36,15 @@ _DEFLATED: Final = re.compile(rb"(?:stream|LOCAL|\n)\r?\n(?=\x1f\x8b\x08|\x78[\x
 """Before what is packed inside a PDF, an MHA, an NRRD: zlib's or gzip's own head follows."""
 _ZLIB: Final = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 _GZIP: Final = b"\x1f\x8b"
-_PACKERS: Final[Mapping[bytes, Callable[[Any], Any]]] = {
-    _GZIP: lambda stream: gzip.GzipFile(fileobj=stream),
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\0": lzma.LZMAFile,
-}
 _ANY_HEAD: Final = 32 + zlib.MAX_WBITS
+_PACKERS: Final[Mapping[bytes, Callable[[], Any]]] = {
+    _GZIP: lambda: zlib.decompressobj(_ANY_HEAD),
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\0": lzma.LZMADecompressor,
+}
+_PACKED_CHUNK: Final = 1 << 16
+_LOCAL_HEAD: Final = 30
+"""Bytes of a member's own head in a zip, before its name."""
 _BASE64: Final = re.compile(rb"[A-Za-z0-9+/_-]{11,}")
 _HEX: Final = re.compile(rb"(?:[0-9a-f]{2}){5,}|(?:[0-9A-F]{2}){5,}")
 _READABLE: Final = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]+")
@@ -69,16 +71,16 @@ def search_file(path: Path, signs: Sequence[Sign | Among]) -> tuple[str, ...]:
         If it cannot be unpacked (7z, rar, zstandard, lz4, HDF5 never are), or a text in it is
         larger than 128 MiB.
     """
-    found: dict[str, None] = {}
+    elements: dict[str, None] = {}
     with open_bounded(path) as stream:
-        for number, (is_text, piece) in enumerate(_pieces(stream, _DEPTH)):
+        for number, (is_text, piece) in enumerate(_unpack_stream(stream, _DEPTH)):
             for start in range(0, len(piece), _CHUNK):
                 report_progress(number, number + 1, "Searching for what tells the patient")
                 part = piece[max(0, start - _OVERLAP) : start + _CHUNK]
-                open_signs = [sign for sign in signs if sign.element not in found]
-                told = _in_text(part, open_signs) if is_text else _in_voxels(part, open_signs)
-                found.update(dict.fromkeys(told))
-    return tuple(found)
+                open_signs = [sign for sign in signs if sign.element not in elements]
+                hits = _in_text(part, open_signs) if is_text else _in_voxels(part, open_signs)
+                elements.update(dict.fromkeys(hits))
+    return tuple(elements)
 
 
 def _in_text(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
@@ -93,35 +95,32 @@ def _in_text(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
 
 def _in_voxels(piece: bytes, signs: Sequence[Sign | Among]) -> Iterator[str]:
     lower = piece.lower()
-    yield from (sign.element for sign in signs if sign.is_in_bytes(lower))
+    return (sign.element for sign in signs if sign.is_in_bytes(lower))
 
 
-def _pieces(stream: BinaryIO, depth: int) -> Iterator[Piece]:
+def _unpack_stream(stream: BinaryIO, depth: int) -> Iterator[Piece]:
     """Yield all bytes of a stream, unpacked, in pieces that overlap a little."""
     if depth == 0:
         raise FormatError("expected files packed in each other at most five times: unpack them")
     head = stream.read(_HEAD)
     rest = _Joined(head, stream)
     _require_open(head)
-    unpack = next((opener for magic, opener in _PACKERS.items() if head.startswith(magic)), None)
-    if unpack is not None:
-        yield from _gzip_names(head)
-        with unpack(rest) as inner:
-            yield from _pieces(inner, depth - 1)
+    if head.startswith(tuple(_PACKERS)):
+        yield from _read_packed(rest, depth)
     elif head[:4] == b"PK\x03\x04":
-        yield from _members(_seekable(rest, stream), depth)
+        yield from _read_members(_make_seekable(rest, stream), depth)
     elif head[:4] == b"PAR1":
-        yield from _columns(_whole(rest))
+        yield from _read_columns(_read_whole(rest))
     elif head[344:348] in _NIFTI:
-        yield from _volume(rest)
+        yield from _read_volume(rest)
     elif head[128:132] == b"DICM":
-        before, mark, after = _whole(rest).partition(_PIXELS)
+        before, mark, after = _read_whole(rest).partition(_PIXELS)
         yield True, before
         yield False, mark + after
     elif head[:8] == _PNG:
-        yield from _picture(_whole(rest))
+        yield from _read_picture(_read_whole(rest))
     else:
-        yield from _text(_whole(rest), depth)
+        yield from _read_text(_read_whole(rest), depth)
 
 
 def _require_open(head: bytes) -> None:
@@ -148,7 +147,7 @@ class _Joined(io.RawIOBase):
         return len(data)
 
 
-def _whole(stream: io.RawIOBase) -> bytes:
+def _read_whole(stream: io.RawIOBase) -> bytes:
     parts, size = [], 0
     while piece := stream.read(_CHUNK):
         parts.append(piece)
@@ -160,39 +159,131 @@ def _whole(stream: io.RawIOBase) -> bytes:
     return b"".join(parts)
 
 
-def _seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
+def _make_seekable(rest: io.RawIOBase, stream: BinaryIO) -> BinaryIO:
     """Return a file as it is; what is packed in another one, as bytes."""
-    return stream if isinstance(stream, io.BufferedReader) else io.BytesIO(_whole(rest))
+    is_file = isinstance(stream, io.BufferedReader) and stream.seekable()
+    return stream if is_file else io.BytesIO(_read_whole(rest))
 
 
-def _gzip_names(head: bytes) -> Iterator[Piece]:
-    """Yield what a gzip file's own header tells: the name of the packed file, a comment."""
-    if head[:2] == _GZIP and len(head) > 10 and head[3] & 0b11100:
-        yield True, head[10:]
+class _Unpacked(io.RawIOBase):
+    """What is packed in a stream, one packed part after the other.
+
+    `beside` gets what is not packed: the texts in the heads of gzip, and what follows the last
+    part, which programs that unpack pass over in silence.
+    """
+
+    def __init__(self, packed: io.RawIOBase) -> None:
+        super().__init__()
+        self.beside: list[bytes] = []
+        self._packed, self._waiting, self._part = packed, b"", None  # type: Any, bytes, Any
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            if self._part is None and not self._begin_part():
+                return 0
+            data: bytes = self._part.decompress(self._waiting, len(buffer))
+            self._waiting = getattr(self._part, "unconsumed_tail", b"")
+            if self._part.eof:
+                self._waiting, self._part = self._part.unused_data, None
+            elif not data and getattr(self._part, "needs_input", not self._waiting):
+                self._waiting = self._packed.read(_PACKED_CHUNK) or b""
+                if not self._waiting:
+                    raise EOFError("it ends within what is packed")
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+
+    def _begin_part(self) -> bool:
+        """Begin the next packed part; False behind the last one, whose rest is kept."""
+        while len(self._waiting) < _HEAD and (more := self._packed.read(_PACKED_CHUNK)):
+            self._waiting += more
+        opener = next(
+            (new for magic, new in _PACKERS.items() if self._waiting[: len(magic)] == magic), None
+        )
+        if opener is None:
+            rest, self._waiting = self._waiting + _read_whole(self._packed), b""
+            if rest.strip(b"\0"):
+                self.beside.append(rest)
+            return False
+        if self._waiting[:2] == _GZIP:
+            self._keep_gzip_texts()
+        self._part = opener()
+        return True
+
+    def _keep_gzip_texts(self) -> None:
+        """Keep what a gzip head tells: extra field, name of the packed file, comment (RFC 1952)."""
+        flags, at = self._waiting[3] if len(self._waiting) > 3 else 0, 10
+        if flags & 4:
+            at += 2 + int.from_bytes(self._waiting[at : at + 2], "little")
+        for flag in (8, 16):
+            while flags & flag and (end := self._waiting.find(b"\0", at)) < 0:
+                more = self._packed.read(_PACKED_CHUNK)
+                if not more or len(self._waiting) > _MOST_TEXT:
+                    raise EOFError("its head has no end")
+                self._waiting += more
+            at = end + 1 if flags & flag else at
+        if at > 10:
+            self.beside.append(self._waiting[10:at])
 
 
-def _members(data: BinaryIO, depth: int) -> Iterator[Piece]:
+def _read_packed(packed: io.RawIOBase, depth: int) -> Iterator[Piece]:
+    inner = _Unpacked(packed)
+    yield from _unpack_stream(io.BufferedReader(inner), depth - 1)
+    for piece in inner.beside:
+        yield True, piece
+
+
+def _read_members(data: BinaryIO, depth: int) -> Iterator[Piece]:
     with zipfile.ZipFile(data) as archive:
         yield True, archive.comment
-        for member in archive.infolist():
+        members = archive.infolist()
+        for member in members:
             raw_name = member.orig_filename.encode("cp437", "replace")  # as it lies there
             texts = (member.filename.encode(), raw_name, member.comment, member.extra)
             yield True, b"\n".join(texts)
             with archive.open(member) as inner:
-                yield from _pieces(inner, depth - 1)  # type: ignore[arg-type]
+                yield from _unpack_stream(inner, depth - 1)  # type: ignore[arg-type]
+        yield from _read_between(data, members)
 
 
-def _columns(data: bytes) -> Iterator[Piece]:
+def _read_between(data: BinaryIO, members: Sequence[zipfile.ZipInfo]) -> Iterator[Piece]:
+    """Yield what lies in a zip and in no member: heads, gaps, the directory, what follows it."""
+    at = 0
+    for member in sorted(members, key=lambda one: one.header_offset):
+        data.seek(member.header_offset)
+        head = data.read(_LOCAL_HEAD)
+        n_names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+        start = member.header_offset + _LOCAL_HEAD + n_names
+        yield True, _read_range(data, at, member.header_offset)
+        yield True, _read_range(data, member.header_offset, start)
+        at = max(at, start + member.compress_size)
+    yield True, _read_range(data, at, data.seek(0, io.SEEK_END))
+
+
+def _read_range(data: BinaryIO, start: int, stop: int) -> bytes:
+    if stop - start > _MOST_TEXT:
+        raise FormatError(
+            f"expected at most {_MOST_TEXT >> 20} MiB beside the members of a zip, got "
+            f"{(stop - start) >> 20}: pack them again"
+        )
+    data.seek(start)
+    return data.read(max(stop - start, 0))
+
+
+def _read_columns(data: bytes) -> Iterator[Piece]:
     table = import_module("pyarrow.parquet").read_table(io.BytesIO(data))
     yield True, str(table.schema.to_string(show_schema_metadata=True)).encode()
     for key, value in (table.schema.metadata or {}).items():
         yield True, key + b"\n" + value
     for column in table.itercolumns():
-        told = {str(value) for value in column.to_pylist() if value is not None}
-        yield True, "\n".join(sorted(told)).encode("utf-8", "replace")
+        values = {str(value) for value in column.to_pylist() if value is not None}
+        yield True, "\n".join(sorted(values)).encode("utf-8", "replace")
 
 
-def _volume(stream: io.RawIOBase) -> Iterator[Piece]:
+def _read_volume(stream: io.RawIOBase) -> Iterator[Piece]:
     """Yield a NIfTI header with its extensions as text, and the voxels."""
     head = stream.read(_HEAD) or b""
     order = "<" if struct.unpack("<i", head[:4])[0] == _HEAD - 4 else ">"
@@ -208,7 +299,7 @@ def _volume(stream: io.RawIOBase) -> Iterator[Piece]:
         last = piece[-_OVERLAP:]
 
 
-def _picture(data: bytes) -> Iterator[Piece]:
+def _read_picture(data: bytes) -> Iterator[Piece]:
     at = len(_PNG)
     while at + 8 <= len(data):
         length = int.from_bytes(data[at : at + 4], "big")
@@ -216,25 +307,27 @@ def _picture(data: bytes) -> Iterator[Piece]:
         if name in _PNG_TEXT:
             yield True, value
             for packed in _ZLIB.finditer(value) if name != b"tEXt" else ():
-                yield True, _unpacked(value[packed.start() :])
+                yield True, _inflate_bytes(value[packed.start() :])
         else:
             yield False, value
         at += 12 + length
+    # Behind the last part of a picture anything may hang.
     yield True, data[at:]
 
 
-def _text(data: bytes, depth: int) -> Iterator[Piece]:
+def _read_text(data: bytes, depth: int) -> Iterator[Piece]:
     """Yield a text, or of other bytes the printable runs; what is packed in it apart."""
-    for found in _DATA_URI.finditer(data):
+    for match in _DATA_URI.finditer(data):
         try:
-            inner = base64.b64decode(found[1])
+            inner = base64.b64decode(match[1])
         except binascii.Error:
             continue  # it is searched as text below
-        yield from _pieces(io.BytesIO(inner), depth - 1)
+        yield from _unpack_stream(io.BytesIO(inner), depth - 1)
     for mark in _DEFLATED.finditer(data):
-        yield True, _unpacked(data[mark.end() :])
-    plain = _DATA_URI.sub(_undecodable, data)
-    yield True, b"\n".join(_decoded(plain))
+        yield True, _inflate_bytes(data[mark.end() :])
+    plain = _DATA_URI.sub(_keep_undecodable, data)
+    yield True, b"\n".join(_decode_words(plain))
+    # UTF-16 has zero bytes too, but is text to its end.
     if b"\0" not in plain or plain[:2] in (b"\xff\xfe", b"\xfe\xff"):
         yield True, plain
     else:
@@ -243,7 +336,7 @@ def _text(data: bytes, depth: int) -> Iterator[Piece]:
         yield False, plain
 
 
-def _unpacked(packed: bytes) -> bytes:
+def _inflate_bytes(packed: bytes) -> bytes:
     """Return what begins with the head of zlib or gzip, as far as it can be unpacked."""
     try:
         return zlib.decompressobj(_ANY_HEAD).decompress(packed, _MOST_TEXT)
@@ -251,20 +344,21 @@ def _unpacked(packed: bytes) -> bytes:
         return b""  # a chance likeness
 
 
-def _decoded(data: bytes) -> Iterator[bytes]:
+def _decode_words(data: bytes) -> Iterator[bytes]:
     """Yield the words in base64 and hex that a text holds, as far as they are readable."""
-    for found in _BASE64.finditer(data):
-        text = found[0].translate(_URL_SAFE)
-        told = base64.b64decode(text[: len(text) // 4 * 4] if len(text) % 4 == 1 else text + b"==")
-        if _READABLE.fullmatch(told):
-            yield told
-    for found in _HEX.finditer(data):
-        told = bytes.fromhex(found[0].decode())
-        if _READABLE.fullmatch(told):
-            yield told
+    for match in _BASE64.finditer(data):
+        text = match[0].translate(_URL_SAFE)
+        # One letter over is no byte, and padding cannot make it one.
+        word = base64.b64decode(text[: len(text) // 4 * 4] if len(text) % 4 == 1 else text + b"==")
+        if _READABLE.fullmatch(word):
+            yield word
+    for match in _HEX.finditer(data):
+        word = bytes.fromhex(match[0].decode())
+        if _READABLE.fullmatch(word):
+            yield word
 
 
-def _undecodable(found: re.Match[bytes]) -> bytes:
+def _keep_undecodable(found: re.Match[bytes]) -> bytes:
     """Return what stays of a packed part: nothing if it was unpacked."""
     try:
         base64.b64decode(found[1])

@@ -145,9 +145,9 @@ class Among:
 
     def is_in(self, text: str) -> bool:
         """Whether a folded text holds one of them."""
-        return any(map(self._tells, self.run.findall(text)))
+        return any(map(self._has_known_start, self.run.findall(text)))
 
-    def _tells(self, run: str) -> bool:
+    def _has_known_start(self, run: str) -> bool:
         while run and run not in self.texts:
             run = run.rpartition(".")[0]
         return bool(run)
@@ -160,9 +160,9 @@ class Among:
         """
         if len(self.raws) <= _FEW:
             return any(raw in lower for raw in self.raws)
-        wanted, lengths = frozenset(self.raws), sorted({len(raw) for raw in self.raws})
+        raws, lengths = frozenset(self.raws), sorted({len(raw) for raw in self.raws})
         return any(
-            run[0][at : at + length] in wanted
+            run[0][at : at + length] in raws
             for run in _RAW_RUN.finditer(lower)
             for length in lengths
             for at in range(len(run[0]) - length + 1)
@@ -191,19 +191,19 @@ def folded(text: str) -> str:
 
 def signs_of(identifiers: Iterable[Identifier]) -> tuple[Sign | Among, ...]:
     """Return the signs of identifiers, each once; of UIDs and numbers one for each element."""
-    found: dict[tuple[str, str], Sign] = {}
+    signs: dict[tuple[str, str], Sign] = {}
     runs: dict[tuple[str, str], dict[str, None]] = {}
     for one in dict.fromkeys(identifiers):
         for sign in _SIGNS[one.kind](one):
             if isinstance(sign, Sign):
-                found.setdefault((sign.element, sign.pattern.pattern), sign)
+                signs.setdefault((sign.element, sign.pattern.pattern), sign)
             else:
                 runs.setdefault((one.element, sign.run), {})[sign.text] = None
     several = (
-        Among(element, re.compile(run), frozenset(texts), tuple(_raws(run, texts)))
+        Among(element, re.compile(run), frozenset(texts), tuple(_list_raws(run, texts)))
         for (element, run), texts in runs.items()
     )
-    return (*found.values(), *several)
+    return (*signs.values(), *several)
 
 
 class _Run(NamedTuple):
@@ -213,36 +213,39 @@ class _Run(NamedTuple):
     text: str
 
 
-def _raws(run: str, texts: Iterable[str]) -> Iterator[bytes]:
+def _list_raws(run: str, texts: Iterable[str]) -> Iterator[bytes]:
     """Yield the bytes that tell numbers with letters among voxels."""
     if run == _RUN_OF_LETTERS:
-        yield from (raw for text in texts if not text.isdigit() and (raw := _raw(text)))
+        yield from (raw for text in texts if not text.isdigit() and (raw := _encode_raw(text)))
 
 
 def without_signs(text: str, signs: Iterable[Sign | Among]) -> str:
     """Return a text for the user in which each word that tells the patient is ``***``."""
-    told = tuple(signs)
-    if not any(sign.is_in(folded(text)) for sign in told):
+    all_signs = tuple(signs)
+    if not any(sign.is_in(folded(text)) for sign in all_signs):
         return text
     parts = re.split(r"([^\w.^=-]+)", text)
-    shown = "".join("***" if any(s.is_in(folded(part)) for s in told) else part for part in parts)
-    return shown if not any(sign.is_in(folded(shown)) for sign in told) else "***"
+    shown = "".join(
+        "***" if any(s.is_in(folded(part)) for s in all_signs) else part for part in parts
+    )
+    # A sign may stretch over several words, none of which tells it alone.
+    return shown if not any(sign.is_in(folded(shown)) for sign in all_signs) else "***"
 
 
 def looks_personal(element: str, text: str) -> Iterator[Identifier]:
     """Yield what looks like a name, a day or a number in a text that nobody has explained."""
     for kind, pattern in _PERSONAL.items():
-        for found in pattern.finditer(text):
-            yield Identifier(element, found[0], kind, certain=False)
+        for match in pattern.finditer(text):
+            yield Identifier(element, match[0], kind, certain=False)
 
 
-def _names(one: Identifier) -> Iterator[Sign]:
-    for text in _spellings(one.text):
+def _sign_names(one: Identifier) -> Iterator[Sign]:
+    for text in _list_spellings(one.text):
         words = [w for w in re.findall(f"{_LETTER}+", text) if _is_word(w)]
         for word in dict.fromkeys(words):
             is_long = len(word) >= _LEAST_LETTERS or not word.isascii()
             if is_long and word not in OWN_WORDS and word not in PARTICLES:
-                yield _word(one.element, word)
+                yield _make_word_sign(one.element, word)
         for first, second in permutations(dict.fromkeys(words[:_MOST_NAMES]), 2):
             least = 0 if len(first + second) >= _LEAST_RAW else 1
             yield Sign(
@@ -252,7 +255,7 @@ def _names(one: Identifier) -> Iterator[Sign]:
             )
 
 
-def _spellings(text: str) -> tuple[str, ...]:
+def _list_spellings(text: str) -> tuple[str, ...]:
     """Return a name as it is folded, with German umlauts as two letters, and with one for two."""
     umlauts = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "æ": "ae"})
     composed = unicodedata.normalize("NFC", text.casefold())
@@ -270,27 +273,27 @@ def _is_word(word: str) -> bool:
     return len(word) > 1 or not word.isascii()
 
 
-def _word(element: str, word: str) -> Sign:
+def _make_word_sign(element: str, word: str) -> Sign:
     if len(word) >= _LEAST_RAW:
-        raw = _raw(word)
+        raw = _encode_raw(word)
         return Sign(element, (word,), re.compile(re.escape(word)), (raw,) * bool(raw))
     edge = r"[^\W_]" if _HEX.issuperset(word) else _LETTER  # Ada stands in many a checksum
     return Sign(element, (word,), re.compile(f"(?<!{edge}){re.escape(word)}(?!{edge})"))
 
 
-def _ids(one: Identifier) -> Iterator[Sign | _Run]:
+def _sign_ids(one: Identifier) -> Iterator[Sign | _Run]:
     parts = re.findall(r"[^\W_]+", folded(one.text))
     whole = "".join(parts)
     too_short = len(whole) < (_LEAST_NUMBER if whole.isdigit() else _LEAST_ID)
     if too_short or OWN_WORDS.issuperset(parts):
         return
-    yield _id(one.element, parts)
+    yield _make_id_sign(one.element, parts)
     for part in parts if len(parts) > 1 else ():
         if len(part) >= _LEAST_NUMBER and part not in OWN_WORDS:
-            yield _id(one.element, [part])
+            yield _make_id_sign(one.element, [part])
 
 
-def _id(element: str, parts: list[str]) -> Sign | _Run:
+def _make_id_sign(element: str, parts: list[str]) -> Sign | _Run:
     whole = "".join(parts)
     is_long = whole.isdigit() and len(whole) >= _LEAST_IN_HEX
     if len(parts) == 1:
@@ -302,15 +305,15 @@ def _id(element: str, parts: list[str]) -> Sign | _Run:
     return Sign(element, tuple(parts), re.compile(f"(?<!{edge}){fraction}{body}(?!{edge})"))
 
 
-def _dates(one: Identifier) -> Iterator[Sign]:
-    if pattern := _day(one.text):
+def _sign_dates(one: Identifier) -> Iterator[Sign]:
+    if pattern := _make_day_pattern(one.text):
         yield Sign(one.element, (_day_digits(one.text)[:4],), re.compile(pattern))
 
 
 def _exam_days(one: Identifier) -> Iterator[Sign]:
-    if pattern := _day(one.text):
-        own = re.compile(pattern + _NOT_OUR_TIME)
-        yield Sign(one.element, (_day_digits(one.text)[:4],), own)
+    if pattern := _make_day_pattern(one.text):
+        day_pattern = re.compile(pattern + _NOT_OUR_TIME)
+        yield Sign(one.element, (_day_digits(one.text)[:4],), day_pattern)
 
 
 def _day_digits(text: str) -> str:
@@ -320,7 +323,7 @@ def _day_digits(text: str) -> str:
     return digits if is_day and "01" <= digits[6:] <= "31" else ""
 
 
-def _day(text: str) -> str:
+def _make_day_pattern(text: str) -> str:
     """Return the pattern of a day in its usual spellings, months by number or by name."""
     digits = _day_digits(text)
     if not digits:
@@ -337,7 +340,7 @@ def _day(text: str) -> str:
     return rf"(?<!\d)(?<!\d\.)(?:{'|'.join(bodies)})(?!\d)"
 
 
-def _phrases(one: Identifier) -> Iterator[Sign]:
+def _sign_phrases(one: Identifier) -> Iterator[Sign]:
     """Yield each sentence of a free text that is long enough to be no chance."""
     for sentence in re.split(r"[.;\r\n]+", folded(one.text)):
         words = re.findall(r"[^\W_]+", sentence)
@@ -346,8 +349,8 @@ def _phrases(one: Identifier) -> Iterator[Sign]:
             yield Sign(one.element, tuple(words), re.compile(rf"(?<![^\W_]){body}(?![^\W_])"))
 
 
-def _places(one: Identifier) -> Iterator[Sign]:
-    for text in _spellings(one.text):
+def _sign_places(one: Identifier) -> Iterator[Sign]:
+    for text in _list_spellings(one.text):
         words = re.findall(r"[^\W_]+", text)
         if len("".join(words)) < _LEAST_PLACE:
             continue
@@ -355,22 +358,23 @@ def _places(one: Identifier) -> Iterator[Sign]:
             body = f"{_BETWEEN}{{0,3}}".join(map(re.escape, words))
             yield Sign(one.element, tuple(words), re.compile(body))
         for word in words:
-            told = word.isalpha() and len(word) >= _LEAST_PLACE
-            if told and word not in PLACE_WORDS and word not in OWN_WORDS:
-                yield _word(one.element, word)
+            is_long = word.isalpha() and len(word) >= _LEAST_PLACE
+            if is_long and word not in PLACE_WORDS and word not in OWN_WORDS:
+                yield _make_word_sign(one.element, word)
 
 
-def _uids(one: Identifier) -> Iterator[_Run]:
+def _sign_uids(one: Identifier) -> Iterator[_Run]:
     uid = one.text.strip()
     if len(uid) >= _LEAST_UID:
         yield _Run(_RUN_OF_UID, uid)
 
 
-def _raw(word: str) -> bytes:
+def _encode_raw(word: str) -> bytes:
     return word.encode() if word.isascii() and len(word) >= _LEAST_RAW else b""
 
 
 _SIGNS: Final = {
-    "name": _names, "person": _names, "id": _ids, "date": _dates, "exam": _exam_days,
-    "place": _places, "uid": _uids, "text": _phrases,
+    "name": _sign_names, "person": _sign_names, "id": _sign_ids, "date": _sign_dates,
+    "exam": _exam_days,
+    "place": _sign_places, "uid": _sign_uids, "text": _sign_phrases,
 }  # fmt: skip

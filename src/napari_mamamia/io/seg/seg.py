@@ -101,24 +101,24 @@ def read_segmentation(path: Path) -> Segmentation:
     """
     hd = load_highdicom()
     with open_bounded(path) as stream:
-        found = hd.seg.segread(stream)
-    fractional = found.SegmentationType == "FRACTIONAL"
-    volume = found.get_volume(combine_segments=False, rescale_fractional=True)
+        dataset = hd.seg.segread(stream)
+    fractional = dataset.SegmentationType == "FRACTIONAL"
+    volume = dataset.get_volume(combine_segments=False, rescale_fractional=True)
     values: NDArray[Any] = volume.array
     grid = dicom_grid(volume.affine, values.shape[:3])
     threshold = FRACTION_THRESHOLD if fractional else None
-    described = [found.get_segment_description(number) for number in found.segment_numbers]
-    kept = [k for k, description in enumerate(described) if not _is_background(description)]
-    segments = tuple(_segment(described[k], values[..., k], threshold) for k in kept)
-    series = found.get("ReferencedSeriesSequence") or ()
+    described = [dataset.get_segment_description(number) for number in dataset.segment_numbers]
+    indices = [k for k, description in enumerate(described) if not _is_background(description)]
+    segments = tuple(_make_segment(described[k], values[..., k], threshold) for k in indices)
+    series = dataset.get("ReferencedSeriesSequence") or ()
     source = str(series[0].SeriesInstanceUID) if series else ""
     warnings = []
     if fractional:
         warnings.append(
-            f"{path.name} holds {str(found.SegmentationFractionalType).lower()} from 0 to 1: "
+            f"{path.name} holds {str(dataset.SegmentationFractionalType).lower()} from 0 to 1: "
             f"voxels of at least {FRACTION_THRESHOLD:g} are taken as inside"
         )
-    if n_left := len(described) - len(kept):
+    if n_left := len(described) - len(indices):
         warnings.append(f"{path.name} lists the background as {n_left} segment(s): left out")
     return Segmentation(grid, segments, source, tuple(warnings))
 
@@ -145,7 +145,7 @@ def dicom_grid(affine_lps: NDArray[Any], shape: tuple[int, ...]) -> Grid:
     return Grid((z, y, x), _LPS_TO_RAS @ turned)
 
 
-def _segment(description: Any, values: NDArray[Any], threshold: float | None) -> Segment:
+def _make_segment(description: Any, values: NDArray[Any], threshold: float | None) -> Segment:
     inside = values > 0 if threshold is None else values >= threshold
     regions = description.anatomic_regions or ()
     algorithm = description.algorithm_identification

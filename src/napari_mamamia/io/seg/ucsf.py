@@ -131,52 +131,54 @@ def read_ucsf_seg(path: Path) -> UcsfAnalysis:
     header = open_dicom(path, path)
     if str(header.get("SOPClassUID") or "") != _SEG:
         raise FormatError(f"expected a DICOM SEG in {path}, got another object: {_REMEDY}")
-    block = _block(header)
+    block = _find_block(header)
     if block is None:
         raise FormatError(
             f"expected UCSF's private block (creator {CREATOR}) in {path}, got a SEG of somebody "
             f"else: {_REMEDY}"
         )
-    said = _parameters(block)
-    method = str(said.get("tissue_masking_method", _METHOD))
+    parameters = _read_parameters(block)
+    method = str(parameters.get("tissue_masking_method", _METHOD))
     if method != _METHOD:
         raise FormatError(
             f"expected tissue_masking_method {_METHOD} in {path}, got {method!r}: FTV under "
             f"another one is not known here; {_REMEDY}"
         )
-    neighbours = _parameter(path, said, "minimum_neighbor_count")
-    least = said.get("pre_contrast_threshold")
+    neighbours = _require_parameter(path, parameters, "minimum_neighbor_count")
+    least = parameters.get("pre_contrast_threshold")
     return UcsfAnalysis(
         patient_id=str(header.get("PatientID") or ""),
         study_uid=str(header.get("StudyInstanceUID") or ""),
         name=str(header.get("SeriesDescription") or path.name),
-        frames=_frames(path, header),
-        regions=_regions(path, block),
-        enhancement=_parameter(path, said, "PE_threshold"),
-        background=_parameter(path, said, "PCT_background_threshold") / 100,
+        frames=_read_frames(path, header),
+        regions=_read_regions(path, block),
+        enhancement=_require_parameter(path, parameters, "PE_threshold"),
+        background=_require_parameter(path, parameters, "PCT_background_threshold") / 100,
         neighbours=int(neighbours),
-        least_signal=None if least is None else _finite(path, "pre_contrast_threshold", least),
-        phases=_phases(path, block),
-        times_s=tuple(float(time) for time in _values(block, 0x34)),
-        resolution_s=next(map(float, _values(block, 0x31)), None),
-        measures=_measures(path, block),
+        least_signal=None
+        if least is None
+        else _require_finite(path, "pre_contrast_threshold", least),
+        phases=_read_phases(path, block),
+        times_s=tuple(float(time) for time in _read_values(block, 0x34)),
+        resolution_s=next(map(float, _read_values(block, 0x31)), None),
+        measures=_read_measures(path, block),
     )
 
 
-def _block(header: Any) -> Any | None:
+def _find_block(header: Any) -> Any | None:
     try:
         return header.private_block(GROUP, CREATOR)
     except KeyError:
         return None
 
 
-def _inner(item: Any, offset: int) -> Any:
+def _read_inner(item: Any, offset: int) -> Any:
     """Return the value of an element of the block inside an item of one of its sequences."""
-    block = _block(item)
+    block = _find_block(item)
     return block[offset].value if block is not None and offset in block else None
 
 
-def _values(block: Any, offset: int) -> Sequence[Any]:
+def _read_values(block: Any, offset: int) -> Sequence[Any]:
     if offset not in block:
         return ()
     value = block[offset].value
@@ -185,96 +187,100 @@ def _values(block: Any, offset: int) -> Sequence[Any]:
     return value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
-def _parameters(block: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for item in _values(block, 0x10):
-        value = _inner(item, 0x19)
-        found[str(_inner(item, 0x14))] = _inner(item, 0x1A) if value is None else value
-    return found
+def _read_parameters(block: Any) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for item in _read_values(block, 0x10):
+        value = _read_inner(item, 0x19)
+        parameters[str(_read_inner(item, 0x14))] = (
+            _read_inner(item, 0x1A) if value is None else value
+        )
+    return parameters
 
 
-def _parameter(path: Path, said: dict[str, Any], name: str) -> float:
+def _require_parameter(path: Path, said: dict[str, Any], name: str) -> float:
     if said.get(name) is None:
         got = ", ".join(sorted(said)) or "no parameter"
         raise FormatError(
             f"expected {name} in UCSF's block of {path}, got {got}: FTV cannot be counted under "
             f"it; {_REMEDY}"
         )
-    return _finite(path, name, said[name])
+    return _require_finite(path, name, said[name])
 
 
-def _finite(path: Path, name: str, value: Any) -> float:
+def _require_finite(path: Path, name: str, value: Any) -> float:
     number = float(value)
     if not math.isfinite(number) or number < 0:
         raise FormatError(f"expected {name} of 0 or more in {path}, got {value}: {_REMEDY}")
     return number
 
 
-def _regions(path: Path, block: Any) -> tuple[UcsfRegion, ...]:
-    found = []
-    for item in _values(block, 0x20):
-        if _inner(item, 0x50) is not None or _inner(item, 0x42) is None:
+def _read_regions(path: Path, block: Any) -> tuple[UcsfRegion, ...]:
+    regions = []
+    for item in _read_values(block, 0x20):
+        if _read_inner(item, 0x50) is not None or _read_inner(item, 0x42) is None:
             raise FormatError(
                 f"expected boxes as regions of {path}, got a polygon: FTV under such a SEG is not "
                 f"known here; {_REMEDY}"
             )
-        vectors = [_vector(_inner(item, offset)) for offset in (0x42, 0x43, 0x44, 0x45)]
+        vectors = [_read_vector(_read_inner(item, offset)) for offset in (0x42, 0x43, 0x44, 0x45)]
         if any(vector is None for vector in vectors):
             raise FormatError(
                 f"expected a centre and three half-axes in mm for each region of {path}, got "
                 f"{vectors}: {_REMEDY}"
             )
         centre, *axes = (vector for vector in vectors if vector is not None)
-        found.append(UcsfRegion(int(_inner(item, 0x41)) == 1, centre, tuple(axes)))
-    if not any(region.is_inside for region in found):
+        regions.append(UcsfRegion(int(_read_inner(item, 0x41)) == 1, centre, tuple(axes)))
+    if not any(region.is_inside for region in regions):
         raise FormatError(f"expected a VOI in {path}, got none: {_REMEDY}")
-    return tuple(found)
+    return tuple(regions)
 
 
-def _vector(value: Any) -> tuple[float, float, float] | None:
+def _read_vector(value: Any) -> tuple[float, float, float] | None:
     if value is None or len(value) < 3:
         return None
     x, y, z = (float(number) for number in value[:3])
     return (x, y, z) if math.isfinite(x + y + z) else None
 
 
-def _phases(path: Path, block: Any) -> tuple[int, int, int]:
-    found = [int(phase) for phase in _values(block, 0x35)[:4]]
-    if len(found) != 3 or not 0 <= found[0] < found[1] < found[2]:
+def _read_phases(path: Path, block: Any) -> tuple[int, int, int]:
+    phases = [int(phase) for phase in _read_values(block, 0x35)[:4]]
+    if len(phases) != 3 or not 0 <= phases[0] < phases[1] < phases[2]:
         raise FormatError(
-            f"expected three phases (before contrast, early, late) in {path}, got {found}: "
+            f"expected three phases (before contrast, early, late) in {path}, got {phases}: "
             f"{_REMEDY}"
         )
-    return (found[0], found[1], found[2])
+    return (phases[0], phases[1], phases[2])
 
 
-def _measures(path: Path, block: Any) -> tuple[UcsfMeasure, ...]:
-    found = []
-    for item in _values(block, 0xB0):
+def _read_measures(path: Path, block: Any) -> tuple[UcsfMeasure, ...]:
+    measures = []
+    for item in _read_values(block, 0xB0):
         low, high, voxels, volume = (
-            _finite(path, "an FTV", _inner(item, offset)) for offset in (0xB1, 0xB2, 0xB3, 0xB4)
+            _require_finite(path, "an FTV", _read_inner(item, offset))
+            for offset in (0xB1, 0xB2, 0xB3, 0xB4)
         )
-        name = str(_inner(item, 0xB5) or "")
+        name = str(_read_inner(item, 0xB5) or "")
         kind = "ser" if low > 0 or name.casefold().startswith("ftvser") else "pe"
-        found.append(UcsfMeasure(kind, round(low, 6), round(high, 6), int(voxels), volume))
-    found.sort(key=lambda one: one.kind)
-    if not found or found[0].kind != "pe":
+        measures.append(UcsfMeasure(kind, round(low, 6), round(high, 6), int(voxels), volume))
+    measures.sort(key=lambda one: one.kind)
+    if not measures or measures[0].kind != "pe":
         raise FormatError(f"expected UCSF's own FTV in {path}, got none: {_REMEDY}")
-    return tuple(found)
+    return tuple(measures)
 
 
-def _frames(path: Path, header: Any) -> UcsfFrames:
+def _read_frames(path: Path, header: Any) -> UcsfFrames:
     shared = needed(path, header, "SharedFunctionalGroupsSequence")[0]
     shape = shape_of(path, header)
     cosines = numbers(path, shared.PlaneOrientationSequence[0], "ImageOrientationPatient", 6)
     x, y, z, p, q, r = cosines
+    # The dot product plus 1, so that of all three the same is asked: to be 1.
     length = (math.hypot(x, y, z), math.hypot(p, q, r), abs(x * p + y * q + z * r) + 1)
     if not all(math.isclose(one, 1, abs_tol=1e-3) for one in length):
         raise FormatError(
             f"expected two upright axes of length 1 in {path}, got {cosines}: {_REMEDY}"
         )
     places = tuple(
-        _place(path, frame.PlanePositionSequence[0])
+        _read_position(path, frame.PlanePositionSequence[0])
         for frame in needed(path, header, "PerFrameFunctionalGroupsSequence")
     )
     n_frames = int(needed(path, header, "NumberOfFrames"))
@@ -284,7 +290,7 @@ def _frames(path: Path, header: Any) -> UcsfFrames:
             f"{_REMEDY}"
         )
     return UcsfFrames(
-        _mask(path, header, (n_frames, *shape)),
+        _read_mask(path, header, (n_frames, *shape)),
         places,
         (x, y, z),
         (p, q, r),
@@ -292,12 +298,12 @@ def _frames(path: Path, header: Any) -> UcsfFrames:
     )
 
 
-def _place(path: Path, item: Any) -> tuple[float, float, float]:
+def _read_position(path: Path, item: Any) -> tuple[float, float, float]:
     x, y, z = numbers(path, item, "ImagePositionPatient", 3)
     return (x, y, z)
 
 
-def _mask(path: Path, header: Any, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
+def _read_mask(path: Path, header: Any, shape: tuple[int, int, int]) -> NDArray[np.bool_]:
     bits = int(needed(path, header, "BitsAllocated"))
     require_room(
         path, math.prod(shape) * bits // 8, bool(header.file_meta.TransferSyntaxUID.is_compressed)

@@ -193,28 +193,30 @@ def write_segmentation(
     turn = reorientation_to(grid, source_grid.orientation)
     first = source.files[0]
     require_same_grid(turn.target, source_grid, "the mask", f"the DICOM series of {first}")
-    found = [(value, name) for value, name in names if np.any(labels == value)]
-    if not found:
+    segments = [(value, name) for value, name in names if np.any(labels == value)]
+    if not segments:
         raise CaseError(
             f"a DICOM SEG needs at least one marked voxel, but the mask for {path.name} is empty: "
             "leave the case out, or export it as NIfTI"
         )
-    masks = [labels == value for value, _ in found]
+    masks = [labels == value for value, _ in segments]
     turned = np.stack([turn.array(mask) for mask in masks], axis=-1)
     with referring_to(first):
         images = source_images(source)
         if pseudonym is not None:
             images = [without_person(image, pseudonym) for image in images]
-        made = _made(turned, [name for _, name in found], images, meaning, software)
-        name_frames(made, source.frames)
+        segmentation = _make_segmentation(
+            turned, [name for _, name in segments], images, meaning, software
+        )
+        name_frames(segmentation, source.frames)
         if pseudonym is not None:
-            mark_impersonal(made)
+            mark_impersonal(segmentation)
     with saving(path, overwrite=overwrite) as temporary:
-        made.save_as(temporary)
+        segmentation.save_as(temporary)
         _require_equal(temporary, path, masks, grid)
 
 
-def _made(
+def _make_segmentation(
     stack: NDArray[np.bool_],
     names: Sequence[str],
     images: Sequence[Any],

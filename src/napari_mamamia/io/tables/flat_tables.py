@@ -43,7 +43,9 @@ def write_flat_table(
     """
     suffix = path.suffix.lower()
     if suffix == ".xlsx":
-        cells = chain([columns], rows)
+        # counts are numbers like all others in such a table: 5.0, so that a column has one type
+        plain = ([cell if isinstance(cell, str) else float(cell) for cell in row] for row in rows)
+        cells = chain([columns], plain)
         return write_workbook(cells, n_rows + 1, path, name=name, overwrite=overwrite)
     if suffix == ".csv":
         return _write_csv(columns, rows, n_rows, path, overwrite)
@@ -59,18 +61,13 @@ def _write_csv(
 ) -> None:
     with saving(path, overwrite=overwrite) as temporary:
         with temporary.open("w", encoding="utf-8", newline="") as stream:
-            stream.write(",".join(map(_cell, columns)) + _LINE_END)
-            done = 0
-            for row in paced(rows):
-                if row is None:
-                    report_progress(done, n_rows, f"Writing {path.name}")
-                    continue
-                stream.write(",".join(map(_cell, row)) + _LINE_END)
-                done += 1
+            stream.write(",".join(map(_format_cell, columns)) + _LINE_END)
+            for row in paced(rows, f"Writing {path.name}", n_rows):
+                stream.write(",".join(map(_format_cell, row)) + _LINE_END)
         report_progress(n_rows, n_rows, f"Writing {path.name}")
 
 
-def _cell(value: Cell) -> str:
+def _format_cell(value: Cell) -> str:
     if isinstance(value, str):
         text = as_csv_text(value)
         quoted = any(mark in text for mark in ',"\r\n') or text != text.strip()

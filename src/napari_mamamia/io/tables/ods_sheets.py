@@ -41,14 +41,14 @@ class OdsSheet:
     @property
     def gaps(self) -> Gaps:
         """The cells that only look empty."""
-        found = merged_gaps(self.merged, self.rows)
+        gaps_by_row = merged_gaps(self.merged, self.rows)
         for row, cells in self.formulas.items():
-            found[row] = {**found.get(row, {}), **cells}
-        return found
+            gaps_by_row[row] = {**gaps_by_row.get(row, {}), **cells}
+        return gaps_by_row
 
 
-def ods_sheets(stream: BinaryIO) -> Iterator[OdsSheet | None]:
-    """Give the sheets of a file one after the other, None whenever a sign of life is due.
+def ods_sheets(stream: BinaryIO, text: str) -> Iterator[OdsSheet]:
+    """Give the sheets of a file one after the other; `text` is told meanwhile.
 
     Raises
     ------
@@ -59,11 +59,11 @@ def ods_sheets(stream: BinaryIO) -> Iterator[OdsSheet | None]:
     """
     room = Room(most_cells(stream))
     with open_zip(stream) as archive, archive.open("content.xml") as content:
-        found = _Found()
-        for step in paced(iterparse(content, ("start", "end"))):  # noqa: S314 - expat has limits
-            if step is None:
-                yield None
-            elif (sheet := found.take(*step, room)) is not None:
+        table = _Found()
+        steps = iterparse(content, ("start", "end"))  # noqa: S314 - expat has limits
+        for event, element in paced(steps, text):
+            sheet = table.take(event, element, room)
+            if sheet is not None:
                 yield sheet
 
 
@@ -89,16 +89,17 @@ class _Found:
         elif self.sheet is not None and event == "end":
             if element.tag == f"{_TABLE}table-row":
                 self.empty_rows = _take_row(self.sheet, element, self.empty_rows, room)
+                # Otherwise all rows of the sheet stay in memory.
                 element.clear()
             elif element.tag == f"{_TABLE}table":
-                done, self.sheet = self.sheet, None
-                return done
+                sheet, self.sheet = self.sheet, None
+                return sheet
         return None
 
 
 def _take_row(sheet: OdsSheet, element: Element, empty_rows: int, room: Room) -> int:
     """Add a row as often as it says; return how many empty ones wait for one with a value."""
-    times = _times(element, "number-rows-repeated")
+    times = _read_count(element, "number-rows-repeated")
     start = len(sheet.rows) + empty_rows
     row, formulas, merged = _read_row(element, start, room)
     if not row and not formulas:
@@ -122,29 +123,29 @@ def _read_row(
     for cell in element:
         if cell.tag not in _CELLS:
             continue
-        times = _times(cell, "number-columns-repeated")
-        value = _value(cell)
+        times = _read_count(cell, "number-columns-repeated")
+        value = _read_value(cell)
         is_formula = value is None and cell.get(f"{_TABLE}formula") is not None
         if value is not None or is_formula:
             room.take(column + times - len(row), place + 1)
             row += [None] * (column - len(row)) + [value] * times
         if is_formula:
             formulas |= dict.fromkeys(range(column, column + times), _FORMULA)
-        down, right = (_times(cell, f"number-{way}-spanned") for way in ("rows", "columns"))
+        down, right = (_read_count(cell, f"number-{way}-spanned") for way in ("rows", "columns"))
         if (down, right) != (1, 1):
             merged.append((place, column, place + down - 1, column + right - 1))
         column += times
     return row, formulas, merged
 
 
-def _times(element: Element, name: str, space: str = _TABLE) -> int:
+def _read_count(element: Element, name: str, space: str = _TABLE) -> int:
     times = int(element.get(space + name, 1))
     if times < 1:
         raise ValueError(f"{name} is {times}")
     return times
 
 
-def _value(cell: Element) -> object:
+def _read_value(cell: Element) -> object:
     """Return what a cell holds, None where it is empty."""
     kind = cell.get(f"{_OFFICE}value-type")
     if kind is None or cell.tag == _CELLS[1]:
@@ -156,23 +157,23 @@ def _value(cell: Element) -> object:
         return cell.get(f"{_OFFICE}boolean-value") == "true"
     if kind in {"date", "time"}:
         return cell.get(f"{_OFFICE}{kind}-value")
-    shown = "\n".join(_line(part) for part in cell if part.tag == f"{_TEXT}p")
+    shown = "\n".join(_read_line(part) for part in cell if part.tag == f"{_TEXT}p")
     return cell.get(f"{_OFFICE}string-value") or shown  # of an error the value is empty
 
 
 def _as_shown(cell: Element, number: int) -> object:
     """Return a whole number; as its text where zeros or letters stand before it, as in an id."""
-    shown = "".join(_line(part) for part in cell if part.tag == f"{_TEXT}p")
+    shown = "".join(_read_line(part) for part in cell if part.tag == f"{_TEXT}p")
     before = shown.removesuffix(str(number))
     is_more = before not in ("", shown) and _BEFORE_NUMBER.fullmatch(before) and number >= 0
     return shown if is_more else number
 
 
-def _line(part: Element) -> str:
+def _read_line(part: Element) -> str:
     """Return a paragraph's text; runs of blanks, tabs and line breaks are elements of their own."""
     texts = [part.text or ""]
     for inner in part:
-        times = min(_times(inner, "c", _TEXT), _MOST_BLANKS) if inner.tag == f"{_TEXT}s" else 1
-        texts.append(_SIGNS.get(inner.tag, "") * times or _line(inner))
+        times = min(_read_count(inner, "c", _TEXT), _MOST_BLANKS) if inner.tag == f"{_TEXT}s" else 1
+        texts.append(_SIGNS.get(inner.tag, "") * times or _read_line(inner))
         texts.append(inner.tail or "")
     return "".join(texts)

@@ -53,12 +53,12 @@ def gaps_of_sheet(part: Callable[[], IO[bytes]], rows: Sequence[Sequence[object]
         if not _is_suspicious(stream):
             return {}
     with part() as stream:
-        formulas, merged = _scanned(stream)
+        formulas, merged = _scan_sheet(stream)
     gaps: dict[int, dict[int, str]] = {}
     for row, column in formulas:
         gaps.setdefault(row, {})[column] = "a formula without a stored result"
-    for row, found in merged_gaps(merged, rows).items():
-        gaps[row] = {**found, **gaps.get(row, {})}
+    for row, cells in merged_gaps(merged, rows).items():
+        gaps[row] = {**cells, **gaps.get(row, {})}
     return gaps
 
 
@@ -68,6 +68,7 @@ def n_hidden_rows(part: Callable[[], IO[bytes]]) -> int:
     with part() as stream:
         while data := stream.read(_CHUNK):
             text = before + data
+            # The last tag may not be whole yet: it waits for the next read, and is counted once.
             whole, _, before = text.rpartition(b"<")
             count += len(_HIDDEN_ROW.findall(whole))
     return count + len(_HIDDEN_ROW.findall(b"<" + before))
@@ -103,17 +104,18 @@ def _is_suspicious(stream: IO[bytes]) -> bool:
     while data := stream.read(_CHUNK):
         if _SUSPICIOUS.search(before + data):
             return True
+        # A tag may lie across two reads.
         before = data[-_OVERLAP:]
     return False
 
 
-def _scanned(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRange]]:
+def _scan_sheet(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRange]]:
     """Return the places of formulas without result, and the merged ranges."""
     formulas: list[tuple[int, int]] = []
     merged: list[MergedRange] = []
-    for name, row, column, element in _placed(stream):
+    for name, row, column, element in _iterate_cells(stream):
         if name == "mergeCell":
-            merged.append(_range(element.get("ref", "")))
+            merged.append(_parse_range(element.get("ref", "")))
         elif _is_uncomputed(element):
             formulas.append((row, column))
         if len(formulas) + len(merged) > _MOST:
@@ -121,7 +123,7 @@ def _scanned(stream: IO[bytes]) -> tuple[list[tuple[int, int]], list[MergedRange
     return formulas, merged
 
 
-def _placed(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]:
+def _iterate_cells(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]:
     """Give the cells and merged ranges of a sheet's XML: name, row, column, element."""
     row = column = -1
     for event, element in iterparse(stream, ("start", "end")):  # noqa: S314 - expat has limits
@@ -129,10 +131,11 @@ def _placed(stream: IO[bytes]) -> Iterator[tuple[str, int, int, Element]]:
         if name == "row" and event == "start":
             row, column = int(element.get("r", row + 2)) - 1, -1
         elif name == "row":
+            # Otherwise all rows of the sheet stay in memory.
             element.clear()
         elif name in {"c", "mergeCell"} and event == "end":
             if name == "c":
-                row, column = _place(element.get("r"), row, column + 1)
+                row, column = _parse_reference(element.get("r"), row, column + 1)
             yield name, row, column, element
 
 
@@ -144,23 +147,23 @@ def _is_uncomputed(cell: Element) -> bool:
     return "v" not in parts or not parts["v"].text
 
 
-def _place(reference: str | None, row: int, column: int) -> tuple[int, int]:
+def _parse_reference(reference: str | None, row: int, column: int) -> tuple[int, int]:
     """Return the place that ``B7`` names, else the one that was counted."""
-    found = _REFERENCE.fullmatch(reference or "")
-    if found is None:
+    match = _REFERENCE.fullmatch(reference or "")
+    if match is None:
         return row, column
-    return int(found[2]) - 1, _column(found[1])
+    return int(match[2]) - 1, _parse_column(match[1])
 
 
-def _column(letters: str) -> int:
+def _parse_column(letters: str) -> int:
     place = 0
     for letter in letters.upper():
         place = 26 * place + ord(letter) - ord("A") + 1
     return place - 1
 
 
-def _range(reference: str) -> MergedRange:
+def _parse_range(reference: str) -> MergedRange:
     first, _, last = reference.partition(":")
-    top, left = _place(first, 0, 0)
-    bottom, right = _place(last, top, left)
+    top, left = _parse_reference(first, 0, 0)
+    bottom, right = _parse_reference(last, top, left)
     return top, left, bottom, right

@@ -10,19 +10,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.progress import paced
+from napari_mamamia.core.progress import listening, paced, report_progress
 from napari_mamamia.io.files.csv_text import from_csv_text, write_csv
 from napari_mamamia.io.files.foreign import open_plain, reads
-from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.table_text import decoded
 from napari_mamamia.io.tables.ods_sheets import ods_sheets
 from napari_mamamia.io.tables.sheet_gaps import Gaps, gaps_of_sheet, n_hidden_rows
 from napari_mamamia.io.tables.workbook_limits import Room, most_cells
-
-Cell: TypeAlias = str | float | bool | None
+from napari_mamamia.io.tables.workbook_writer import NOT_IN_XML, Cell, write_workbook
 
 _SHOWN_AS: Final = re.compile(r'(?P<before>("[^"0#]*"|\\[A-Za-z_-])*)(?P<zeros>0+)')
 """Number formats that put zeros or fixed letters before a whole number: 0000, "DUKE_"000."""
@@ -50,8 +49,8 @@ class Sheet:
 
 
 @reads("a readable table", "save it again as .xlsx or CSV UTF-8")
-def paced_sheets(path: Path) -> Iterator[Sheet | None]:
-    """Give the sheets of a table one after the other, None whenever a sign of life is due.
+def read_sheets(path: Path, text: str) -> Iterator[Sheet]:
+    """Give the sheets of a table one after the other; `text` is told meanwhile.
 
     An .xlsx or .ods file has its sheets, hidden ones last. A .csv file has one, separated by
     whichever of comma, semicolon and tab its first line has most of; where a title stands above its
@@ -66,11 +65,11 @@ def paced_sheets(path: Path) -> Iterator[Sheet | None]:
         raise FormatError(f"expected a table at {path}, but nothing is there: correct its name")
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        yield from _read_csv(path)
+        yield from _read_csv(path, text)
     elif suffix == ".xlsx":
-        yield from _read_xlsx(path)
+        yield from _read_xlsx(path, text)
     elif suffix == ".ods":
-        yield from _read_ods(path)
+        yield from _read_ods(path, text)
     else:
         raise _other_kind(path, ".xlsx, .ods or .csv")
 
@@ -92,12 +91,14 @@ def write_sheet(
     suffix = path.suffix.lower()
     if suffix not in {".csv", ".xlsx"}:
         raise _other_kind(path, ".xlsx or .csv")
-    known = [[_known(cell) for cell in row] for row in rows]
+    finite_rows = [[_keep_finite(cell) for cell in row] for row in rows]
     if suffix == ".xlsx":
-        _write_xlsx(known, path, name, overwrite)
+        _require_xml(finite_rows, path)
+        with listening(None):
+            write_workbook(finite_rows, len(finite_rows), path, name=name, overwrite=overwrite)
     else:
         text = io.StringIO(newline="")
-        write_csv(known, text, "\r\n")
+        write_csv(finite_rows, text, "\r\n")
         write_text_atomically(path, text.getvalue(), overwrite=overwrite)
 
 
@@ -132,25 +133,26 @@ def wrong_length(sheet: Sheet, cells: Sequence[object], width: int) -> str:
     return f"it has {len(cells)} cells where the header has {width}"
 
 
-def _known(cell: Cell) -> Cell:
+def _keep_finite(cell: Cell) -> Cell:
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
-def _read_xlsx(path: Path) -> Iterator[Sheet | None]:
+def _read_xlsx(path: Path, text: str) -> Iterator[Sheet]:
     openpyxl: Any = import_module("openpyxl")  # 0.2 s, which only reading a table should cost
     try:
         with open_plain(path) as stream:
             room = Room(most_cells(stream))
             book = openpyxl.load_workbook(stream, read_only=True, data_only=True)
+            # Cells with their formats take longer to read than bare values, so only where one
+            # matters.
             shown_as = any(map(_SHOWN_AS.fullmatch, book._number_formats))
             for sheet in sorted(book.worksheets, key=_is_hidden):
                 sheet.reset_dimensions()  # some programs write them wrong
-                rows: list[Sequence[object]] = []
-                for row in paced(room.taken(sheet.iter_rows(values_only=not shown_as))):
-                    if row is None:
-                        yield None
-                    else:
-                        rows.append([_shown(cell) for cell in row] if shown_as else row)
+                cells = room.taken(sheet.iter_rows(values_only=not shown_as))
+                rows: list[Sequence[object]] = [
+                    [_read_shown(cell) for cell in row] if shown_as else row
+                    for row in paced(cells, text)
+                ]
                 gaps = gaps_of_sheet(sheet._get_source, rows)
                 hidden = n_hidden_rows(sheet._get_source)
                 yield Sheet(sheet.title, rows, False, gaps, "", _is_hidden(sheet), hidden)
@@ -165,7 +167,7 @@ def _is_hidden(sheet: Any) -> bool:
     return bool(sheet.sheet_state != "visible")
 
 
-def _shown(cell: Any) -> object:
+def _read_shown(cell: Any) -> object:
     """Return a cell's value; a whole number whose format puts zeros or letters before it, as shown.
 
     ``0001`` typed into a spreadsheet program is the number 1 with such a format: as an id it must
@@ -181,16 +183,13 @@ def _shown(cell: Any) -> object:
     return value if text == str(value) else text
 
 
-def _read_ods(path: Path) -> Iterator[Sheet | None]:
+def _read_ods(path: Path, text: str) -> Iterator[Sheet]:
     hidden: list[Sheet] = []
     try:
         with open_plain(path) as stream:
-            for found in ods_sheets(stream):
-                if found is None:
-                    yield None
-                    continue
-                sheet = Sheet(found.name, found.rows, False, found.gaps, "", found.is_hidden,
-                              found.n_hidden_rows)  # fmt: skip
+            for ods in ods_sheets(stream, text):
+                sheet = Sheet(ods.name, ods.rows, False, ods.gaps, "", ods.is_hidden,
+                              ods.n_hidden_rows)  # fmt: skip
                 if sheet.is_hidden:
                     hidden.append(sheet)
                 else:
@@ -203,18 +202,19 @@ def _read_ods(path: Path) -> Iterator[Sheet | None]:
         ) from error
 
 
-def _read_csv(path: Path) -> Iterator[Sheet | None]:
+def _read_csv(path: Path, text: str) -> Iterator[Sheet]:
     try:
         with open_plain(path) as stream:
-            text, note = decoded(stream.read())
-        yield None
-        first_line = text.split("\n", 1)[0]
+            content, note = decoded(stream.read())
+        report_progress(0, 1, text)
+        first_line = content.split("\n", 1)[0]
         first, *others = sorted(_SEPARATORS, key=first_line.count, reverse=True)
-        yield from _parted(text, first, Sheet(path.name, (), all_text=True, note=note))
+        empty = Sheet(path.name, (), all_text=True, note=note)
+        yield replace(empty, rows=_part_rows(content, first, text))
         for separator in others:
-            if separator in text:
+            if separator in content:
                 with suppress(csv.Error):
-                    yield from _parted(text, separator, Sheet(path.name, (), True, note=note))
+                    yield replace(empty, rows=_part_rows(content, separator, text))
     except (OSError, ValueError, csv.Error) as error:
         raise FormatError(
             f"expected a readable .csv table in UTF-8 at {path}, but {error}: "
@@ -222,37 +222,19 @@ def _read_csv(path: Path) -> Iterator[Sheet | None]:
         ) from error
 
 
-def _parted(text: str, separator: str, empty: Sheet) -> Iterator[Sheet | None]:
-    """Give a sheet with the rows of a text, None whenever a sign of life is due."""
-    rows: list[Sequence[object]] = []
-    for row in paced(csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)):
-        if row is None:
-            yield None
-        else:
-            rows.append([from_csv_text(cell) for cell in row])
-    yield replace(empty, rows=rows)
+def _part_rows(content: str, separator: str, text: str) -> list[Sequence[object]]:
+    lines = csv.reader(io.StringIO(content, newline=""), delimiter=separator, strict=True)
+    return [[from_csv_text(cell) for cell in row] for row in paced(lines, text)]
 
 
-def _write_xlsx(rows: Sequence[Sequence[Cell]], path: Path, name: str, overwrite: bool) -> None:
-    openpyxl: Any = import_module("openpyxl")
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet(name)
-
-    def cell(value: Cell) -> Any:
-        made = openpyxl.cell.WriteOnlyCell(sheet, value)
-        if isinstance(value, str):
-            made.data_type = "s"  # a text that starts with = is no formula
-        return made
-
-    try:
-        for row in rows:
-            sheet.append([cell(value) for value in row])
-    except openpyxl.utils.exceptions.IllegalCharacterError as error:
-        raise FormatError(
-            f"expected texts without control characters for {path}, but {error}: remove them"
-        ) from error
-    with saving(path, overwrite=overwrite) as temporary:
-        book.save(temporary)
+def _require_xml(rows: Sequence[Sequence[Cell]], path: Path) -> None:
+    for row in rows:
+        for cell in row:
+            if isinstance(cell, str) and NOT_IN_XML.search(cell):
+                raise FormatError(
+                    f"expected texts without control characters for {path}, but {cell!r} has one: "
+                    "remove it"
+                )
 
 
 def _other_kind(path: Path, kinds: str) -> FormatError:

@@ -23,11 +23,28 @@ from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 
 _COLUMNS: Final = tuple(field.name for field in fields(CaseScore))
-_TEXTS: Final = frozenset({"case_id", "status", "device", "tags", "profile", "warning", "reason"})
-_LATER: Final = frozenset(
-    {"diameter_reference_mm", "prediction_seconds", "peak_memory_bytes", "device", "tags"}
+_TEXTS: Final = frozenset(one.name for one in fields(CaseScore) if one.type is not float)
+_FIRST: Final = frozenset(
+    [
+        "case_id",
+        "status",
+        "dsc",
+        "iou",
+        "hausdorff95_mm",
+        "hausdorff95_voxels",
+        "hausdorff_mm",
+        "assd_mm",
+        "nsd_1mm",
+        "nsd_2mm",
+        "norm_hd",
+        "volume_reference_mm3",
+        "volume_prediction_mm3",
+        "profile",
+        "warning",
+        "reason",
+    ]
 )
-"""Columns that came later: tables of before lack them."""
+"""Columns that every table has, from the first version on; tables lack what came after it."""
 
 
 def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool = False) -> None:
@@ -52,7 +69,12 @@ def write_case_scores(rows: Sequence[CaseScore], path: Path, *, overwrite: bool 
         return _write_parquet(rows, path, overwrite)
     if suffix in (".csv", ".xlsx"):
         return write_flat_table(
-            _COLUMNS, map(_row, rows), len(rows), path, name="case_scores", overwrite=overwrite
+            _COLUMNS,
+            map(_list_values, rows),
+            len(rows),
+            path,
+            name="case_scores",
+            overwrite=overwrite,
         )
     raise FormatError(
         f"expected a score table as .csv, .xlsx or .parquet, got {path}: choose one of them"
@@ -76,13 +98,13 @@ def read_case_scores(path: Path) -> tuple[CaseScore, ...]:
             table = csv.DictReader(stream, strict=True)
             there = table.fieldnames or ()
             columns = tuple(name for name in _COLUMNS if name in there)
-            missing = [n for n in _COLUMNS if n not in there and n not in _LATER]
+            missing = [n for n in _COLUMNS if n in _FIRST and n not in there]
             if missing:
                 raise FormatError(
                     f"expected the columns of a score table in {path}, but "
                     f"{', '.join(missing)} are missing: score the cases again"
                 )
-            return tuple(_score(row, columns, path, table.line_num) for row in table)
+            return tuple(_parse_score(row, columns, path, table.line_num) for row in table)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise FormatError(
             f"expected a score table in {path}, but it cannot be read ({error}): "
@@ -109,15 +131,15 @@ def write_json(content: object, path: Path, *, overwrite: bool = False) -> None:
     write_text_atomically(path, text + "\n", overwrite=overwrite)
 
 
-def _row(row: CaseScore) -> list[str | float]:
+def _list_values(row: CaseScore) -> list[str | float]:
     return [getattr(row, name) for name in _COLUMNS]
 
 
 def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> None:
     arrow: Any = import_module("pyarrow")  # 0.1 s, which only writing a table should cost
     columns = {}
-    for done, name in enumerate(_COLUMNS):
-        report_progress(done, len(_COLUMNS), f"Writing {path.name}")
+    for n_written, name in enumerate(_COLUMNS):
+        report_progress(n_written, len(_COLUMNS), f"Writing {path.name}")
         if name in _TEXTS:
             texts = [str(getattr(row, name)) for row in rows]
             columns[name] = arrow.array(texts, type=arrow.string())
@@ -129,14 +151,14 @@ def _write_parquet(rows: Sequence[CaseScore], path: Path, overwrite: bool) -> No
     report_progress(len(_COLUMNS), len(_COLUMNS), f"Writing {path.name}")
 
 
-def _score(
+def _parse_score(
     row: Mapping[str, str | None], columns: Sequence[str], path: Path, line: int
 ) -> CaseScore:
     values: dict[str, Any] = {}
     for name in columns:
         cell = row[name]
         try:
-            values[name] = _value(name, cell)
+            values[name] = _parse_value(name, cell)
         except ValueError as error:
             raise FormatError(
                 f"expected {'a status' if name == 'status' else 'a number or an empty cell'} in "
@@ -145,7 +167,7 @@ def _score(
     return CaseScore(**values)
 
 
-def _value(name: str, cell: str | None) -> str | float:
+def _parse_value(name: str, cell: str | None) -> str | float:
     if cell is None:
         raise ValueError("the row is too short")
     if name == "status":
@@ -174,11 +196,11 @@ def _plain_container(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain_content(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {_key(key): plain_content(item) for key, item in value.items()}
+        return {_format_key(key): plain_content(item) for key, item in value.items()}
     if isinstance(value, Sequence | set | frozenset):
         return [plain_content(item) for item in value]
     raise TypeError(f"cannot write {type(value).__name__} as JSON")
 
 
-def _key(key: Any) -> str:
+def _format_key(key: Any) -> str:
     return readable_name(str(key.value if isinstance(key, Enum) else key))

@@ -5,13 +5,16 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 from xml.sax.saxutils import escape
 
 from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.io.files.save import saving
 
-_NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+Cell: TypeAlias = str | float | bool | None
+
+NOT_IN_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that no XML text holds, and so no cell."""
 _LIKE_AN_ESCAPE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """Spreadsheet programs read ``_x0041_`` as a character; ``_x005F_`` stands for the underscore."""
 
@@ -52,14 +55,14 @@ _PARTS: Final = (
 
 
 def write_workbook(
-    rows: Iterable[Sequence[str | float]],
+    rows: Iterable[Sequence[Cell]],
     n_rows: int,
     path: Path,
     *,
     name: str,
     overwrite: bool = False,
 ) -> None:
-    """Write rows as the only sheet of an .xlsx file; nan is an empty cell.
+    """Write rows as the only sheet of an .xlsx file; nan and None are empty cells.
 
     Numbers have as many digits as it takes to read back the same. Characters that spreadsheets
     refuse become "?"; a text that starts with = is no formula. Nothing stays of work that is
@@ -74,28 +77,23 @@ def write_workbook(
     """
     with saving(path, overwrite=overwrite) as temporary:
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
-            for part, text in (*_PARTS, ("xl/workbook.xml", _workbook(name))):
-                book.writestr(_entry(part), _HEAD + text)
-            with book.open(_entry("xl/worksheets/sheet1.xml"), "w", force_zip64=True) as sheet:
+            for part, text in (*_PARTS, ("xl/workbook.xml", _format_workbook(name))):
+                book.writestr(_make_entry(part), _HEAD + text)
+            with book.open(_make_entry("xl/worksheets/sheet1.xml"), "w", force_zip64=True) as sheet:
                 sheet.write(f'{_HEAD}<worksheet xmlns="{_MAIN}"><sheetData>'.encode())
-                done = 0
-                for row in paced(_lines(rows)):
-                    if row is None:
-                        report_progress(min(done, n_rows), n_rows, f"Writing {path.name}")
-                    else:
-                        sheet.write(row)
-                        done += 1
+                for row in paced(_format_rows(rows), f"Writing {path.name}", n_rows):
+                    sheet.write(row)
                 sheet.write(b"</sheetData></worksheet>")
         report_progress(n_rows, n_rows, f"Writing {path.name}")
 
 
-def _entry(part: str) -> zipfile.ZipInfo:
+def _make_entry(part: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(part, _EARLIEST)
     entry.compress_type = zipfile.ZIP_DEFLATED
     return entry
 
 
-def _workbook(name: str) -> str:
+def _format_workbook(name: str) -> str:
     quoted = escape(name, {'"': "&quot;"})
     return (
         f'<workbook xmlns="{_MAIN}" xmlns:r="{_LINKS}"><sheets>'
@@ -103,30 +101,36 @@ def _workbook(name: str) -> str:
     )
 
 
-def _lines(rows: Iterable[Sequence[str | float]]) -> Iterator[bytes]:
+def _format_rows(rows: Iterable[Sequence[Cell]]) -> Iterator[bytes]:
     letters: list[str] = []
     for number, row in enumerate(rows, start=1):
         while len(letters) < len(row):
-            letters.append(_letters(len(letters)))
-        cells = (_cell(f"{letters[k]}{number}", value) for k, value in enumerate(row))
+            letters.append(_name_column(len(letters)))
+        cells = (_format_cell(f"{letters[k]}{number}", value) for k, value in enumerate(row))
         yield f'<row r="{number}">{"".join(cells)}</row>'.encode("utf-8", "replace")
 
 
-def _cell(place: str, value: str | float) -> str:
+def _format_cell(place: str, value: Cell) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return f'<c r="{place}" t="b"><v>{value:d}</v></c>'
     if isinstance(value, str):
         if not value:
             return ""
-        text = escape(_LIKE_AN_ESCAPE.sub("_x005F_", _NOT_IN_XML.sub("?", str(value))))
+        text = escape(_LIKE_AN_ESCAPE.sub("_x005F_", NOT_IN_XML.sub("?", str(value))))
+        # XML readers turn a bare carriage return into a line feed.
         text = text.replace("\r", "&#13;")
         return f'<c r="{place}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
-    return f'<c r="{place}"><v>{float(value)!r}</v></c>' if math.isfinite(value) else ""
+    number = value if isinstance(value, int) else float(value)
+    return f'<c r="{place}"><v>{number!r}</v></c>' if math.isfinite(number) else ""
 
 
-def _letters(place: int) -> str:
+def _name_column(place: int) -> str:
     """Return a column's letters, 0 for A, 26 for AA."""
-    found = ""
+    letters = ""
     place += 1
     while place:
         place, rest = divmod(place - 1, 26)
-        found = chr(ord("A") + rest) + found
-    return found
+        letters = chr(ord("A") + rest) + letters
+    return letters

@@ -58,14 +58,15 @@ def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> byte
     sheared, which a qform cannot say), in mm. The voxels must be written in the same byte order.
     """
     old = None if grid.nifti_header is None else known_fields(grid.nifti_header)
-    fields = _fresh(grid) if old is None else type(old)(endianness=old.endianness)
+    fields = _make_header_fields(grid) if old is None else type(old)(endianness=old.endianness)
     if old is not None:
         for name in _GEOMETRY:
             fields[name] = old[name]
-    wanted = 3 if n_volumes == 1 else 4
+    n_dims = 3 if n_volumes == 1 else 4
     fields["dim"][1:4] = grid.shape[::-1]
-    if fields["dim"][0] != wanted or wanted == 4:
-        fields["dim"][0] = wanted
+    # Where the source is 3-D too, its unused extents stay, byte for byte.
+    if fields["dim"][0] != n_dims or n_dims == 4:
+        fields["dim"][0] = n_dims
         fields["dim"][4:] = (n_volumes, 1, 1, 1)
     fields["datatype"] = data_type_codes[stored.newbyteorder("=")]
     fields["bitpix"] = stored.itemsize * 8
@@ -75,7 +76,7 @@ def make_nifti_header(grid: Grid, n_volumes: int, stored: np.dtype[Any]) -> byte
     return raw + EXTENSION_FLAG
 
 
-def _fresh(grid: Grid) -> Any:
+def _make_header_fields(grid: Grid) -> Any:
     """Return a little-endian header that says where `grid` lies."""
     big = max(grid.shape) > _MOST_VOXELS_NIFTI1
     fields = _NEW[big](endianness="<")

@@ -49,16 +49,16 @@ def parse_nifti_header(path: Path, raw: bytes) -> tuple[VolumeHeader, int]:
         If this is not a volume of a known number type, 3-D or a row of 3-D volumes, with positive
         spacing and an affine that spans space.
     """
-    fields = _fields(path, raw)
+    fields = _read_fields(path, raw)
     size = int(fields["sizeof_hdr"])
-    shape_xyz, n_volumes = _extents(path, fields)
-    slope, intercept = _scaling(path, fields)
+    shape_xyz, n_volumes = _read_extents(path, fields)
+    slope, intercept = _read_scaling(path, fields)
     _require_spacing(path, fields)
-    grid, warnings = _place(path, fields, shape_xyz, raw[:size])
+    grid, warnings = _read_grid(path, fields, shape_xyz, raw[:size])
     header = VolumeHeader(
         path, grid, _stored_type(path, fields), slope, intercept, n_volumes, warnings
     )
-    return header, _offset(path, fields, size)
+    return header, _read_offset(path, fields, size)
 
 
 def is_nifti2(raw: bytes) -> bool:
@@ -83,7 +83,7 @@ def _byte_order(raw: bytes, size: int) -> str | None:
     return None
 
 
-def _fields(path: Path, raw: bytes) -> Any:
+def _read_fields(path: Path, raw: bytes) -> Any:
     fields = known_fields(raw)
     if fields is None:
         raise refusal(
@@ -99,7 +99,7 @@ def _fields(path: Path, raw: bytes) -> Any:
     return fields
 
 
-def _extents(path: Path, fields: Any) -> tuple[tuple[int, int, int], int]:
+def _read_extents(path: Path, fields: Any) -> tuple[tuple[int, int, int], int]:
     """Return the extents along (x, y, z) and the number of volumes."""
     n = int(fields["dim"][0])
     sizes = tuple(int(size) for size in fields["dim"][1 : 1 + n]) if 1 <= n <= 7 else ()
@@ -140,7 +140,7 @@ def _require_spacing(path: Path, fields: Any) -> None:
         raise refusal(path, "a positive voxel spacing", came, remedy)
 
 
-def _scaling(path: Path, fields: Any) -> tuple[float, float]:
+def _read_scaling(path: Path, fields: Any) -> tuple[float, float]:
     """Return slope and intercept; 1 and 0 where the slope is 0 or not a number."""
     slope, intercept = float(fields["scl_slope"]), float(fields["scl_inter"])
     if slope == 0 or not np.isfinite(slope):
@@ -151,7 +151,7 @@ def _scaling(path: Path, fields: Any) -> tuple[float, float]:
     return slope, intercept
 
 
-def _offset(path: Path, fields: Any, size: int) -> int:
+def _read_offset(path: Path, fields: Any, size: int) -> int:
     """Return where voxels begin; never before the end of header and extension flag."""
     offset = float(fields["vox_offset"])
     if not np.isfinite(offset):
@@ -159,13 +159,14 @@ def _offset(path: Path, fields: Any, size: int) -> int:
     return max(int(offset), size + len(EXTENSION_FLAG))
 
 
-def _place(
+def _read_grid(
     path: Path, fields: Any, shape_xyz: tuple[int, int, int], raw: bytes
 ) -> tuple[Grid, tuple[str, ...]]:
     """Return the grid, and what is unusual about it."""
     repaired = fields
     if not _is_sound(fields):
         repaired = fields.copy()
+        # nibabel shall neither log nor raise: what is unusual is told by the warnings below.
         repaired.check_fix(logger=_SILENT, error_level=logging.CRITICAL + 1)
     x, y, z = shape_xyz
     try:
@@ -173,8 +174,13 @@ def _place(
     except (ValueError, HeaderDataError) as error:
         remedy = "export it again from the scanner's data"
         raise refusal(path, "an affine that spans space", str(error), remedy) from error
-    found = (_two_forms(repaired, grid), _no_form(repaired), _shear(grid), _unit(fields))
-    return grid, tuple(f"{path.name}: {text}" for text in found if text)
+    notes = (
+        _two_forms(repaired, grid),
+        _no_form(repaired),
+        _describe_shear(grid),
+        _describe_unit(fields),
+    )
+    return grid, tuple(f"{path.name}: {text}" for text in notes if text)
 
 
 def _is_sound(fields: Any) -> bool:
@@ -208,7 +214,7 @@ def _no_form(repaired: Any) -> str:
     )
 
 
-def _shear(grid: Grid) -> str:
+def _describe_shear(grid: Grid) -> str:
     if not grid.is_sheared:
         return ""
     return (
@@ -217,7 +223,7 @@ def _shear(grid: Grid) -> str:
     )
 
 
-def _unit(fields: Any) -> str:
+def _describe_unit(fields: Any) -> str:
     unit = _UNITS.get(int(fields["xyzt_units"]) & _UNIT_BITS)
     if unit is None:
         return ""

@@ -1,6 +1,6 @@
 """NRRD volumes, 3-D, raw or gzip, in one file: opened for reading, and written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from math import prod
@@ -50,8 +50,8 @@ def open_nrrd(
         If the file cannot be read, is no 3-D volume in a patient space, is packed in another way
         than raw or gzip, or cannot hold the voxels its header promises.
     """
-    fields, start = _fields(path)
-    header = _header(path, fields)
+    fields, start = _read_fields(path)
+    header = _parse_header(path, fields)
     is_gzip = fields["encoding"].lower() in _GZIP
     with open_stream(path, start, content=content, is_gzip=is_gzip) as stream:
         stream.require(prod(header.grid.shape) * header.stored.itemsize)
@@ -65,7 +65,21 @@ def read_nrrd_header(path: Path) -> VolumeHeader:
         return header
 
 
-def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False) -> None:
+@reads("a readable NRRD file", "copy or download it again")
+def read_nrrd_pairs(path: Path, start: str) -> dict[str, str]:
+    """Return the texts ``key:=value`` of a header whose keys begin with `start`."""
+    fields, _ = _read_fields(path)
+    return {key: str(value) for key, value in fields.items() if key.startswith(start)}
+
+
+def write_nrrd(
+    array: Planes,
+    grid: Grid,
+    path: Path,
+    *,
+    pairs: Sequence[tuple[str, str]] = (),
+    overwrite: bool = False,
+) -> None:
     """Write voxels as a gzip NRRD in left-posterior-superior space; verified.
 
     The affine is written in full precision. pynrrd's own writer is not used: it stamps the time
@@ -79,26 +93,31 @@ def write_nrrd(array: Planes, grid: Grid, path: Path, *, overwrite: bool = False
         Shape and place.
     path
         The file to make.
+    pairs
+        Texts ``key:=value`` of the header: ASCII without line ends and backslashes.
     overwrite
         Whether an existing file is replaced.
 
     Raises
     ------
     ValueError
-        If array and grid differ in shape, or the type cannot be stored.
+        If array and grid differ in shape, or the type or a text cannot be stored.
     SaveConflictError, SaveError
         See `save_volume`.
     """
     if array.shape != grid.shape:
         raise ValueError(f"the array has shape {array.shape}, its grid {grid.shape} (z, y, x)")
     stored = stored_type(array)
-    content = VolumeContent(_text(grid, stored).encode("ascii"), b"", array, stored, is_gzip=True)
+    content = VolumeContent(
+        _format_header(grid, stored, pairs).encode("ascii"), b"", array, stored, is_gzip=True
+    )
     place = Grid(grid.shape, grid.affine)
     save_volume(content, path, place, read_nrrd_header, overwrite=overwrite)
 
 
-def _fields(path: Path) -> tuple[Mapping[str, Any], int]:
+def _read_fields(path: Path) -> tuple[Mapping[str, Any], int]:
     """Return pynrrd's header fields and where the bytes behind the header begin."""
+    # For its errors alone, which say why a file cannot be opened; pynrrd's do not.
     with open_stream(path, is_gzip=False):
         pass
     try:
@@ -110,12 +129,12 @@ def _fields(path: Path) -> tuple[Mapping[str, Any], int]:
         raise refusal(path, "an NRRD file", f"its header is not one ({error})", remedy) from error
 
 
-def _header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
+def _parse_header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
     sizes = tuple(int(size) for size in fields.get("sizes", ()))
     if len(sizes) != 3 or min(sizes) < 1:
         raise refusal(path, "a 3-D volume", f"its sizes are {sizes}", _CONVERT)
     _require_attached(path, fields)
-    affine, warnings = _affine(path, fields)
+    affine, warnings = _read_affine(path, fields)
     x, y, z = sizes
     try:
         grid = Grid((z, y, x), affine)
@@ -128,7 +147,7 @@ def _header(path: Path, fields: Mapping[str, Any]) -> VolumeHeader:
             "copy at right angles: mamamia straighten DATASET --out DIR"
         )
         warnings = (*warnings, f"{path.name}: {text}")
-    return VolumeHeader(path, grid, _stored(path, fields), warnings=warnings)
+    return VolumeHeader(path, grid, _find_stored_type(path, fields), warnings=warnings)
 
 
 def _require_attached(path: Path, fields: Mapping[str, Any]) -> None:
@@ -142,7 +161,9 @@ def _require_attached(path: Path, fields: Mapping[str, Any]) -> None:
             raise refusal(path, "voxels right behind the header", came, _CONVERT)
 
 
-def _affine(path: Path, fields: Mapping[str, Any]) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def _read_affine(
+    path: Path, fields: Mapping[str, Any]
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Return the affine, voxel (x, y, z) to RAS mm, and what had to be assumed."""
     warnings: tuple[str, ...] = ()
     space = str(fields.get("space", "")).lower()
@@ -153,13 +174,13 @@ def _affine(path: Path, fields: Mapping[str, Any]) -> tuple[NDArray[np.float64],
     if space not in _TO_RAS:
         raise refusal(path, "a patient space such as left-posterior-superior", space, _CONVERT)
     affine = np.eye(4)
-    affine[:3, :3] = _directions(path, fields).T
+    affine[:3, :3] = _read_directions(path, fields).T
     affine[:3, 3] = fields.get("space origin", np.zeros(3))
     affine[:3] *= np.array(_TO_RAS[space])[:, None]
     return affine, warnings
 
 
-def _directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float64]:
+def _read_directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float64]:
     """Return one row for each axis (x, y, z): its step in mm in the file's space."""
     if "space directions" in fields:
         directions = np.asarray(fields["space directions"], dtype=np.float64)
@@ -170,7 +191,7 @@ def _directions(path: Path, fields: Mapping[str, Any]) -> NDArray[np.float64]:
     return directions
 
 
-def _stored(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
+def _find_stored_type(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
     """Return the number type; pynrrd knows its many names, asked here with an empty volume."""
     empty = {**fields, "sizes": np.zeros(3, int), "encoding": "raw"}
     try:
@@ -182,15 +203,18 @@ def _stored(path: Path, fields: Mapping[str, Any]) -> np.dtype[np.generic]:
     return stored
 
 
-def _text(grid: Grid, stored: np.dtype[Any]) -> str:
+def _format_header(grid: Grid, stored: np.dtype[Any], pairs: Sequence[tuple[str, str]] = ()) -> str:
     """Return the header; the empty line at its end belongs to it."""
     signs = np.array(_TO_RAS[_SPACE_ASSUMED])
     lps = grid.affine[:3] * signs[:, None]
     vectors = [f"({','.join(repr(float(v)) for v in column)})" for column in lps.T]
     name = _NAMES.get(stored.name, stored.name)
     sizes = " ".join(str(n) for n in grid.shape[::-1])
+    texts = "".join(f"{key}:={value}\n" for key, value in pairs)
+    if "\\" in texts or texts.count("\n") != len(pairs):
+        raise ValueError(f"texts of an NRRD header need one line each, got {texts!r}")
     return (
         f"NRRD0004\ntype: {name}\ndimension: 3\nspace: {_SPACE_ASSUMED}\nsizes: {sizes}\n"
         f"space directions: {' '.join(vectors[:3])}\nkinds: domain domain domain\n"
-        f"endian: little\nencoding: gzip\nspace origin: {vectors[3]}\n\n"
+        f"endian: little\nencoding: gzip\nspace origin: {vectors[3]}\n{texts}\n"
     )

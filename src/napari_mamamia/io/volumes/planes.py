@@ -66,15 +66,16 @@ def read_block(stream: VoxelStream, header: VolumeHeader) -> tuple[Box, NDArray[
     plane_bytes = ny * nx * header.stored.itemsize
     step = max(1, _MASK_STEP_BYTES // plane_bytes)
     zeros = bytes(step * plane_bytes)
+    # With an intercept a stored 0 is another value.
     zero_is_zero = header.intercept == 0.0
-    found = _FoundPlanes(header)
+    planes = _FoundPlanes(header)
     for first in range(0, nz, step):
         data = stream.take(min(step, nz - first) * plane_bytes)
         if zero_is_zero and data == zeros:
             continue
         for z, plane in enumerate(np.frombuffer(data, header.stored).reshape(-1, ny, nx), first):
-            found.add(z, header.scaled(plane))
-    return found.block()
+            planes.add(z, header.scaled(plane))
+    return planes.block()
 
 
 class _FoundPlanes:

@@ -40,7 +40,7 @@ class VoxelStream:
         try:
             return self._reader.read(size)
         except BROKEN as error:
-            raise self._damaged(error) from error
+            raise self._make_damage_error(error) from error
 
     def take(self, size: int) -> bytes:
         """Return exactly the next `size` bytes, or raise `FormatError` where the file ends."""
@@ -54,7 +54,7 @@ class VoxelStream:
         try:
             got = self._reader.readinto(out)
         except BROKEN as error:
-            raise self._damaged(error) from error
+            raise self._make_damage_error(error) from error
         if got != len(out):
             raise _too_short(self.path)
 
@@ -79,7 +79,7 @@ class VoxelStream:
         if size > self.at_most:
             raise _too_short(self.path)
 
-    def _damaged(self, error: Exception) -> FormatError:
+    def _make_damage_error(self, error: Exception) -> FormatError:
         return refusal(
             self.path,
             "a whole, undamaged file",

@@ -14,6 +14,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
+from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
@@ -76,6 +77,7 @@ class BlockGzip:
 
     def close(self) -> None:
         """Write the end of the file."""
+        # gzip keeps the size modulo 2^32.
         self._write(_END + struct.pack("<II", self._crc, self._size & 0xFFFFFFFF))
 
 
@@ -120,7 +122,8 @@ _SLOW_BYTES: Final = 1 << 23
 class Planes(Protocol):
     """Voxels to be written: an array, or what gives its planes one after the other, once.
 
-    A plane may be used until the next one is asked for. Asking may raise `FormatError`.
+    A plane may be used until the next one is asked for; None stands for one of zeros that nobody
+    looks at. Asking may raise `FormatError`.
     """
 
     @property
@@ -137,6 +140,33 @@ class Planes(Protocol):
 
     def __iter__(self) -> Iterator[Any]:
         """Give the planes, of an array with 4 axes its volumes."""
+
+
+class LabelPlanes:
+    """The planes of a label map, made from the block that is not zero: there is nothing outside.
+
+    A box beside a whole array could be wrong, and what lies outside be lost; here it cannot.
+    """
+
+    ndim = 3
+
+    def __init__(self, labels: LabelMap) -> None:
+        self._box = labels.box
+        is_bool = labels.crop.dtype == np.bool_
+        self._crop = labels.crop.astype(np.uint8) if is_bool else labels.crop
+        self.shape = labels.grid.shape
+        self.dtype: np.dtype[Any] = self._crop.dtype
+
+    def __iter__(self) -> Iterator[NDArray[Any] | None]:
+        """Give one plane after the other, all in the same memory."""
+        (first, top, left), (stop, bottom, right) = self._box.start, self._box.stop
+        plane: NDArray[Any] = np.zeros(self.shape[1:], self.dtype)
+        for z in range(self.shape[0]):
+            if first <= z < stop:
+                plane[top:bottom, left:right] = self._crop[z - first]
+                yield plane
+            else:
+                yield None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,26 +244,28 @@ def save_volume(
     total = content.n_planes
     with saving(target, overwrite=overwrite) as temporary:
         try:
-            written = report_steps(_write(content, temporary), total, f"Writing {target.name}")
+            written = report_steps(
+                _write_content(content, temporary), total, f"Writing {target.name}"
+            )
         except FormatError:  # what the planes are read from is at fault, not the file written
             raise
         except ValueError as error:
-            raise _differs(target, str(error)) from error
+            raise _make_difference_error(target, str(error)) from error
         try:
             read = read_header(temporary)
         except ValueError as error:
-            raise _differs(target, str(error)) from error
+            raise _make_difference_error(target, str(error)) from error
         report_progress(total, total, f"Checking {target.name}")
         checking = _checksum_of(temporary, total)
-        found = report_steps(checking, total, f"Checking {target.name}")
-        if found != written:
-            raise _differs(target, "the bytes on the disk are not those written")
-        for what, wanted, got in _facts(content, grid, read):
-            if wanted != got:
-                raise _differs(target, f"{what} is {got}, expected {wanted}")
+        checksum = report_steps(checking, total, f"Checking {target.name}")
+        if checksum != written:
+            raise _make_difference_error(target, "the bytes on the disk are not those written")
+        for what, expected, got in _list_facts(content, grid, read):
+            if expected != got:
+                raise _make_difference_error(target, f"{what} is {got}, expected {expected}")
 
 
-def _write(content: VolumeContent, path: Path) -> _Steps:
+def _write_content(content: VolumeContent, path: Path) -> _Steps:
     """Write the file and force it to the disk."""
     checksum = 0
     with path.open("wb", buffering=_BUFFER_BYTES) as file:
@@ -270,12 +302,12 @@ def report_steps(steps: Generator[int, None, T], total: int, text: str) -> T:
     with closing(steps):
         while True:
             try:
-                done = next(steps)
+                n_steps = next(steps)
             except StopIteration as stop:
                 result: T = stop.value
                 return result
             if perf_counter() - last >= _YIELD_SECONDS:
-                report_progress(done, total, text)
+                report_progress(n_steps, total, text)
                 last = perf_counter()
 
 
@@ -284,9 +316,12 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
     step = BLOCK_BYTES // content.stored.itemsize
     n_voxels = int(np.prod(content.array.shape[-2:]))
     n_planes = 0
-    for done, plane in enumerate(_planes(content.array)):
-        yield done
+    for index, plane in enumerate(_iterate_planes(content.array)):
+        yield index
         n_planes += 1
+        if plane is None:
+            blocks.add_zeros(n_voxels * content.stored.itemsize)
+            continue
         if plane.size != n_voxels:
             raise ValueError(f"plane {n_planes} has {plane.size} voxels, expected {n_voxels}")
         if _is_zero(plane):
@@ -298,7 +333,7 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
                 blocks.add_zeros(part.nbytes)
             else:
                 blocks.add(part.astype(content.stored, copy=False).tobytes())
-                yield done
+                yield index
     if n_planes != content.n_planes:
         raise ValueError(f"{n_planes} of {content.n_planes} planes came")
 
@@ -308,14 +343,14 @@ def _is_zero(values: NDArray[Any]) -> bool:
     return not values.view(np.bool_).any()
 
 
-def _planes(array: Planes) -> Iterator[NDArray[Any]]:
-    """Yield the planes of all volumes, each flat and contiguous."""
+def _iterate_planes(array: Planes) -> Iterator[NDArray[Any] | None]:
+    """Yield the planes of all volumes, each flat and contiguous; None for one of zeros."""
     for volume in array if array.ndim == 4 else (array,):
         for plane in volume:
-            yield np.ascontiguousarray(plane).reshape(-1)
+            yield None if plane is None else np.ascontiguousarray(plane).reshape(-1)
 
 
-def _facts(
+def _list_facts(
     content: VolumeContent, grid: Grid, read: VolumeHeader
 ) -> Iterator[tuple[str, object, object]]:
     """Yield what must agree: its name, what was written, what was read."""
@@ -327,7 +362,7 @@ def _facts(
     yield "scaling", False, read.is_scaled
 
 
-def _differs(target: Path, what: str) -> SaveError:
+def _make_difference_error(target: Path, what: str) -> SaveError:
     return SaveError(
         f"expected {target} to read back as it was written, but {what}: save again, on another "
         "disk if this repeats; an existing file is unchanged"

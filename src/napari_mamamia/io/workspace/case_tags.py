@@ -58,17 +58,17 @@ def read_tag_notes(workspace: Path) -> tuple[CaseTag, ...]:
     """
     events = read_events(workspace / TAGS_FOLDER).events
     entries = [{**event.body, "reader": event.reader, "created": event.at} for event in events]
-    found: dict[tuple[str, str, str], CaseTag] = {}
+    tags: dict[tuple[str, str, str], CaseTag] = {}
     for entry in (*_old_entries(workspace / OLD_TAGS_NAME), *entries):
-        tag = _tag(entry)
+        tag = _parse_tag(entry)
         if tag is None:
             continue
         key = (case_key(tag.case_id), tag.tag.casefold(), tag.reader)
         if entry["on"] is True:
-            found.setdefault(key, tag)
+            tags.setdefault(key, tag)
         else:
-            found.pop(key, None)
-    return tuple(found.values())
+            tags.pop(key, None)
+    return tuple(tags.values())
 
 
 def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
@@ -77,13 +77,13 @@ def _last_about(folder: Path, case_id: str, tag: str) -> tuple[str, ...]:
     Where a file cannot be read the clocks decide; a note is taken all the same.
     """
     with suppress(FormatError):
-        wanted = (case_key(case_id), tag.casefold())
-        about = [one.hash for one in read_events(folder).events if _key(one) == wanted]
+        key = (case_key(case_id), tag.casefold())
+        about = [one.hash for one in read_events(folder).events if _read_key(one) == key]
         return tuple(about[-1:])
     return ()
 
 
-def _key(event: Event) -> tuple[str, str]:
+def _read_key(event: Event) -> tuple[str, str]:
     """Return the case and the tag that an event is of, without letter case."""
     return case_key(str(event.body.get("case_id"))), str(event.body.get("tag")).casefold()
 
@@ -93,7 +93,7 @@ def _old_entries(path: Path) -> Iterator[Any]:
         yield from read_checked_lines(path)
 
 
-def _tag(entry: Any) -> CaseTag | None:
+def _parse_tag(entry: Any) -> CaseTag | None:
     """Return what a line says, None for a line of another form."""
     if not isinstance(entry, Mapping) or not isinstance(entry.get("on"), bool):
         return None

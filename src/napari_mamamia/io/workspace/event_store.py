@@ -140,7 +140,7 @@ class EventWriter:
         session: str | None = None,
     ) -> None:
         self.reader = reader
-        self.host = host or _host()
+        self.host = host or _name_host()
         self.session = session or f"{os.getpid()}-{_RUN}"
         name = f"{self.host}-{self.session}{_SUFFIX}"
         self.path = folder / file_name(reader, "the name of a reader") / name
@@ -225,27 +225,28 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
         for path in sorted(folder.rglob(f"*{_SUFFIX}"))
         if path.is_file() and not path.is_symlink()
     }
-    read = {name: _read(path, name, origin, before.get(name)) for name, path in files.items()}
+    read = {name: _read_file(path, name, origin, before.get(name)) for name, path in files.items()}
     gone = [
         EventProblem(name, "the file was there before and is gone")
         for name in before
         if name not in read
     ]
     problems = [problem for file in read.values() for problem in file.problems]
-    events = _merged([file.events for file in read.values()])
-    return EventLog(events, (*gone, *problems, *_forks(events)), read)
+    events = _merge_events([file.events for file in read.values()])
+    return EventLog(events, (*gone, *problems, *_find_forks(events)), read)
 
 
-def _read(path: Path, name: str, origin: str, known: _FileRead | None) -> _FileRead:
+def _read_file(path: Path, name: str, origin: str, known: _FileRead | None) -> _FileRead:
     if known is None:
-        return _scanned(path, name, _FileRead(head=origin))
+        return _scan_file(path, name, _FileRead(head=origin))
     size = path.stat().st_size
     if size == known.size:
         return known
-    grown = _scanned(path, name, known) if size > known.size else known
+    grown = _scan_file(path, name, known) if size > known.size else known
+    # What does not fit may mean that lines known before were changed: then all is read anew.
     if size > known.size and len(grown.problems) == len(known.problems):
         return grown
-    anew = _scanned(path, name, _FileRead(head=origin))
+    anew = _scan_file(path, name, _FileRead(head=origin))
     lost = {event.hash for event in known.events} - {event.hash for event in anew.events}
     if not lost:
         return anew
@@ -255,7 +256,7 @@ def _read(path: Path, name: str, origin: str, known: _FileRead | None) -> _FileR
     )
 
 
-def _scanned(path: Path, name: str, known: _FileRead) -> _FileRead:
+def _scan_file(path: Path, name: str, known: _FileRead) -> _FileRead:
     """Return what was known of a file and all that stands behind it."""
     events, problems = list(known.events), list(known.problems)
     hashes = {event.hash for event in events}
@@ -264,7 +265,7 @@ def _scanned(path: Path, name: str, known: _FileRead) -> _FileRead:
         if line.is_torn:
             break
         size = line.stop
-        event = _event(line)
+        event = _parse_event(line)
         if line.hash and line.hash in hashes:
             continue
         if line.problem or event is None:
@@ -277,7 +278,7 @@ def _scanned(path: Path, name: str, known: _FileRead) -> _FileRead:
     return _FileRead(tuple(events), tuple(problems), size, head, count)
 
 
-def _event(line: ChainedLine) -> Event | None:
+def _parse_event(line: ChainedLine) -> Event | None:
     """Return the event of a line, None where it holds none, such as one of a later schema."""
     entry = line.entry
     if not isinstance(entry, dict) or entry.get("schema") != SCHEMA or not line.is_chained:
@@ -292,36 +293,37 @@ def _event(line: ChainedLine) -> Event | None:
     return Event(reader, host, session, line.seq, at, body, tuple(seen), line.hash, line.prev)
 
 
-def _merged(files: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
+def _merge_events(files: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
     """Return all events once, each after those before it in its file and those it had seen."""
     by_hash = {event.hash: event for events in files for event in events}
-    needs = {own: _needs(event, by_hash) for own, event in by_hash.items()}
+    needs = {digest: _list_needs(event, by_hash) for digest, event in by_hash.items()}
     then: dict[str, list[str]] = {}
-    for own, others in needs.items():
+    for digest, others in needs.items():
         for other in others:
-            then.setdefault(other, []).append(own)
-    ready = [_rank(by_hash[own]) for own, others in needs.items() if not others]
+            then.setdefault(other, []).append(digest)
+    ready = [_rank_event(by_hash[digest]) for digest, others in needs.items() if not others]
     heapq.heapify(ready)
     order: list[Event] = []
     while ready:
-        own = heapq.heappop(ready)[-1]
-        order.append(by_hash[own])
-        for other in then.get(own, ()):
-            needs[other].discard(own)
+        digest = heapq.heappop(ready)[-1]
+        order.append(by_hash[digest])
+        for other in then.get(digest, ()):
+            needs[other].discard(digest)
             if not needs[other]:
-                heapq.heappush(ready, _rank(by_hash[other]))
+                heapq.heappush(ready, _rank_event(by_hash[other]))
     return tuple(order)
 
 
-def _needs(event: Event, by_hash: Mapping[str, Event]) -> set[str]:
+def _list_needs(event: Event, by_hash: Mapping[str, Event]) -> set[str]:
     return {other for other in (event.prev, *event.seen) if other in by_hash}
 
 
-def _rank(event: Event) -> tuple[str, str, str, str, int, str]:
+def _rank_event(event: Event) -> tuple[str, str, str, str, int, str]:
+    # Down to the hash, so that every computer finds the same order.
     return (event.at, event.reader, event.host, event.session, event.seq, event.hash)
 
 
-def _forks(events: Iterable[Event]) -> Iterator[EventProblem]:
+def _find_forks(events: Iterable[Event]) -> Iterator[EventProblem]:
     """Yield where one session goes on in two ways, such as in a copy of the folder."""
     first: dict[tuple[str, str, str, int], str] = {}
     for event in events:
@@ -344,6 +346,6 @@ def _require_exact(value: object) -> None:
             _require_exact(inner)
 
 
-def _host() -> str:
+def _name_host() -> str:
     """Return this computer's name as a part of a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "-", platform.node()).strip("-")[:40] or "computer"

@@ -165,11 +165,11 @@ class Journal:
         self._timer: threading.Timer | None = None
         self._is_closed = False
         try:
-            self._open()
+            self._open_lines()
         except SaveConflictError:
             raise
         except SaveError as error:
-            self._reason = _why(error)
+            self._reason = _describe_refusal(error)
 
     @property
     def waiting(self) -> int:
@@ -198,7 +198,7 @@ class Journal:
                 self._queue.append(self._header)
                 self._header = None
             self._queue.append(record)
-            self._drain()
+            self._write_queue()
 
     def mark(self) -> str:
         """Return the hash of the last record, for `Saved`; "" where records still wait.
@@ -209,13 +209,13 @@ class Journal:
             if self._header is not None:
                 self._queue.append(self._header)
                 self._header = None
-            self._drain()
+            self._write_queue()
             return "" if self._queue or self._lines is None else self._lines.head
 
     def retry(self) -> None:
         """Try to write what waits."""
         with self._lock:
-            self._drain()
+            self._write_queue()
 
     def know(self, number: int, start: int) -> None:
         """Note where the step of an earlier run begins, for `read_back`."""
@@ -250,9 +250,9 @@ class Journal:
             target = _free_name(self.path)
             try:
                 self.path.rename(target)
-                self._open()
+                self._open_lines()
             except (OSError, SaveError) as error:
-                self._reason = _why(error)
+                self._reason = _describe_refusal(error)
                 return None
             self._starts.clear()
             return target
@@ -265,7 +265,7 @@ class Journal:
         with self._lock:
             self._is_closed = True
             if self._queue:
-                self._drain()
+                self._write_queue()
             self._let_go()
 
     def _let_go(self) -> None:
@@ -279,16 +279,16 @@ class Journal:
         try:
             lines.close()
         except SaveError as error:
-            self._reason = _why(error)
+            self._reason = _describe_refusal(error)
         if is_empty:
             with suppress(OSError):
                 self.path.unlink()
 
-    def _open(self) -> ChainedLines:
+    def _open_lines(self) -> ChainedLines:
         self._lines = ChainedLines(self.path, sync_every_s=float("inf"))
         return self._lines
 
-    def _drain(self) -> None:
+    def _write_queue(self) -> None:
         try:
             lines = self._in_place()
             while self._queue:
@@ -300,34 +300,37 @@ class Journal:
                 del self._queue[0]
             self._reason = ""
         except OSError as error:
-            self._reason = _why(error)
+            self._reason = _describe_refusal(error)
         if self._is_closed:
             self._let_go()
         elif self._timer is None:
-            self._timer = threading.Timer(_SYNC_AFTER_S, self._sync)
+            self._timer = threading.Timer(_SYNC_AFTER_S, self._sync_lines)
             self._timer.daemon = True
             self._timer.start()
 
     def _in_place(self) -> ChainedLines:
         """Return the open file; put it back where somebody removed it, beside what lies there."""
-        lines = self._lines or self._open()
+        lines = self._lines or self._open_lines()
         if not lines.is_in_place:
             if self.path.exists():
                 self.path.rename(_free_name(self.path))
             lines = self._lines = lines.put_back()
         return lines
 
-    def _sync(self) -> None:
+    def _sync_lines(self) -> None:
         """Force to the disk, in a thread of its own; a failure is said like one of writing."""
+        # First, so that a record that comes meanwhile starts a timer of its own.
         self._timer = None
         lines = self._lines
         if lines is None:
             return
         try:
+            # Without the lock, which a slow disk would hold against the next stroke.
             lines.sync(every_s=0.0)
         except SaveError as error:
+            # Of a file that was let go of meanwhile, `close` has told.
             if self._lines is lines:
-                self._reason = _why(error)
+                self._reason = _describe_refusal(error)
 
 
 def step_at(path: Path, start: int, number: int) -> Step:
@@ -340,23 +343,23 @@ def step_at(path: Path, start: int, number: int) -> Step:
     """
     line = line_at(path, start)
     if line.entry is None:
-        raise _unreadable(path, number, line.problem)
+        raise _make_read_error(path, number, line.problem)
     try:
         _, record = decoded(line.entry)
     except _NO_RECORD as error:
-        raise _unreadable(path, number, str(error)) from error
+        raise _make_read_error(path, number, str(error)) from error
     if not isinstance(record, Step) or record.number != number:
-        raise _unreadable(path, number, "another record stands there")
+        raise _make_read_error(path, number, "another record stands there")
     return record
 
 
-def _unreadable(path: Path, number: int, why: str) -> FormatError:
+def _make_read_error(path: Path, number: int, why: str) -> FormatError:
     return FormatError(
         f"expected step {number} in {path}, but {why}: it cannot be undone; your mask is as it was"
     )
 
 
-def _why(error: OSError) -> str:
+def _describe_refusal(error: OSError) -> str:
     """Return the system's own words for why it refused."""
     if isinstance(error, SaveConflictError):
         return "another window records in the same journal"

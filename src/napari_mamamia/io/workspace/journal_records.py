@@ -91,7 +91,7 @@ JournalRecord: TypeAlias = Opened | Step | Turn | Jump | Saved
 
 def encoded(record: JournalRecord) -> bytes:
     """Return a record as one line of JSON, with the present time."""
-    content = {"at": datetime.now(UTC).isoformat(timespec="microseconds"), **_content(record)}
+    content = {"at": datetime.now(UTC).isoformat(timespec="microseconds"), **_encode_record(record)}
     head = json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
     if not isinstance(record, Step):
         return head
@@ -110,9 +110,11 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
     """
     at, kind = str(entry["at"]), entry["kind"]
     if kind == "opened":
-        return at, _opened(entry)
+        return at, _parse_opened(entry)
     if kind == "step":
-        return at, Step(int(entry["n"]), _edit(entry["edit"]), _difference(entry["change"]))
+        return at, Step(
+            int(entry["n"]), _parse_edit(entry["edit"]), _parse_difference(entry["change"])
+        )
     if kind == "saved":
         return at, Saved(str(entry["sha256"]), int(entry["labels_crc"]), str(entry.get("head", "")))
     if kind == "jump":
@@ -120,7 +122,7 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
     return at, Turn(kind)
 
 
-def _content(record: JournalRecord) -> dict[str, Any]:
+def _encode_record(record: JournalRecord) -> dict[str, Any]:
     if isinstance(record, Turn):
         return {"kind": record.value}
     if isinstance(record, Jump):
@@ -152,12 +154,12 @@ def _opened_content(record: Opened) -> dict[str, Any]:
         "reader": record.reader,
         "shape": list(grid.shape),
         "affine": grid.affine.ravel().tolist(),
-        "header": "" if grid.nifti_header is None else _text(grid.nifti_header),
+        "header": "" if grid.nifti_header is None else _encode_bytes(grid.nifti_header),
         "base": {
             "name": record.base_name,
             "sha256": record.base_sha256,
             "box": [*box.start, *box.stop],
-            "labels": _text(zlib.compress(crop.tobytes(), _LEVEL)),
+            "labels": _encode_bytes(zlib.compress(crop.tobytes(), _LEVEL)),
         },
         "labels_crc": record.labels_crc,
         "phases": list(record.phases),
@@ -165,7 +167,7 @@ def _opened_content(record: Opened) -> dict[str, Any]:
     }
 
 
-def _opened(entry: Mapping[str, Any]) -> Opened:
+def _parse_opened(entry: Mapping[str, Any]) -> Opened:
     if entry["version"] not in _READABLE:
         raise FormatError(
             f"expected a journal of format {FORMAT_VERSION} or older, got format "
@@ -175,11 +177,11 @@ def _opened(entry: Mapping[str, Any]) -> Opened:
     if z * y * x > _MOST_VOXELS:
         raise ValueError(f"its volume of {z} x {y} x {x} voxels is larger than any exam")
     affine = np.array(entry["affine"], dtype=np.float64).reshape(4, 4)
-    grid = Grid((z, y, x), affine, _bytes(entry["header"]) or None)
+    grid = Grid((z, y, x), affine, _decode_bytes(entry["header"]) or None)
     base = entry["base"]
-    box = _box(base["box"])
+    box = _parse_box(base["box"])
     size = math.prod(box.shape)
-    crop = np.frombuffer(_inflated(_bytes(base["labels"]), size), np.uint8)
+    crop = np.frombuffer(_inflate_bytes(_decode_bytes(base["labels"]), size), np.uint8)
     return Opened(
         case_id=str(entry["case_id"]),
         reader=str(entry["reader"]),
@@ -193,7 +195,7 @@ def _opened(entry: Mapping[str, Any]) -> Opened:
     )
 
 
-def _inflated(packed: bytes, size: int) -> bytes:
+def _inflate_bytes(packed: bytes, size: int) -> bytes:
     """Return the bytes, never more than one above `size`: a small file can stand for gigabytes."""
     try:
         return zlib.decompressobj().decompress(packed, size + 1)
@@ -226,15 +228,17 @@ def _edit_content(edit: Edit) -> dict[str, Any]:
     return content
 
 
-def _edit(content: Mapping[str, Any]) -> Edit:
+def _parse_edit(content: Mapping[str, Any]) -> Edit:
     stroke = None
     if "brush" in content:
         path = ((float(z), float(y), float(x)) for z, y, x in content["path"])
-        stroke = Stroke(_brush(content["brush"]), tuple(path))
+        stroke = Stroke(_parse_brush(content["brush"]), tuple(path))
     return Edit(
         name=str(content["name"]),
         stroke=stroke,
-        parameters=tuple((str(name), _setting(value)) for name, value in content["parameters"]),
+        parameters=tuple(
+            (str(name), _parse_setting(value)) for name, value in content["parameters"]
+        ),
         path_mm=float(content["path_mm"]),
         changed_voxels=int(content["changed_voxels"]),
         at_s=float(content["at_s"]),
@@ -250,7 +254,7 @@ def _setting_content(value: Any) -> Any:
     return value
 
 
-def _setting(value: Any) -> Setting:
+def _parse_setting(value: Any) -> Setting:
     if isinstance(value, dict):
         return float(value[_NOT_FINITE])
     if value is not None and not isinstance(value, bool | int | float | str):
@@ -258,7 +262,7 @@ def _setting(value: Any) -> Setting:
     return value
 
 
-def _brush(content: Mapping[str, Any]) -> Brush:
+def _parse_brush(content: Mapping[str, Any]) -> Brush:
     return Brush(
         tool=Tool(content["tool"]),
         action=Action(content["action"]),
@@ -275,13 +279,13 @@ def _brush(content: Mapping[str, Any]) -> Brush:
 def _change_parts(difference: Difference) -> Iterator[bytes]:
     """Yield the JSON of a difference in pieces; a JSON writer would look at each letter of it."""
     yield b'{"label":%d,"labels":[' % difference.label
-    yield from _changes(difference.labels)
+    yield from _encode_changes(difference.labels)
     yield b'],"membership":['
-    yield from _changes(difference.membership)
+    yield from _encode_changes(difference.membership)
     yield b"]}"
 
 
-def _changes(changes: tuple[BitChange, ...]) -> Iterator[bytes]:
+def _encode_changes(changes: tuple[BitChange, ...]) -> Iterator[bytes]:
     for number, change in enumerate(changes):
         box = ",".join(map(str, (*change.box.start, *change.box.stop)))
         yield b"," if number else b""
@@ -292,29 +296,31 @@ def _changes(changes: tuple[BitChange, ...]) -> Iterator[bytes]:
         yield b'"]}'
 
 
-def _difference(content: Mapping[str, Any]) -> Difference:
+def _parse_difference(content: Mapping[str, Any]) -> Difference:
     return Difference(
         int(content["label"]),
-        tuple(_change(change, 1) for change in content["labels"]),
-        tuple(_change(change, 4) for change in content["membership"]),
+        tuple(_parse_change(change, 1) for change in content["labels"]),
+        tuple(_parse_change(change, 4) for change in content["membership"]),
     )
 
 
-def _change(content: Mapping[str, Any], n_planes: int) -> BitChange:
-    planes = tuple(_bytes(plane) for plane in content["planes"])
+def _parse_change(content: Mapping[str, Any], n_planes: int) -> BitChange:
+    planes = tuple(_decode_bytes(plane) for plane in content["planes"])
     if len(planes) != n_planes:
         raise ValueError(f"expected {n_planes} plane(s) of bytes, got {len(planes)}")
-    return BitChange(_box(content["box"]), int(content["n"]), _bytes(content["where"]), planes)
+    return BitChange(
+        _parse_box(content["box"]), int(content["n"]), _decode_bytes(content["where"]), planes
+    )
 
 
-def _box(content: Any) -> Box:
+def _parse_box(content: Any) -> Box:
     z0, y0, x0, z1, y1, x1 = (int(n) for n in content)
     return Box((z0, y0, x0), (z1, y1, x1))
 
 
-def _text(content: bytes) -> str:
+def _encode_bytes(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def _bytes(text: str) -> bytes:
+def _decode_bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)

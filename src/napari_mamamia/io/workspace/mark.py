@@ -55,12 +55,12 @@ class WorkspaceMark:
         """
         if not self.prints or not workspace.is_dir():
             return
-        own = {"path": _path_between(workspace, self.root), "cases": dict(self.prints)}
-        known = _entries(workspace)
-        others = [one for one in known if _relation(one, self.prints) is not Relation.SAME]
-        if own in known and len(others) == len(known) - 1:
+        entry = {"path": _path_between(workspace, self.root), "cases": dict(self.prints)}
+        entries = _read_entries(workspace)
+        others = [one for one in entries if _find_relation(one, self.prints) is not Relation.SAME]
+        if entry in entries and len(others) == len(entries) - 1:
             return
-        content = {"mamamia_workspace": _VERSION, "data_sets": [own, *others]}
+        content = {"mamamia_workspace": _VERSION, "data_sets": [entry, *others]}
         with suppress(SaveError):
             write_json(content, workspace / MARK_NAME, overwrite=True)
 
@@ -71,35 +71,35 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
     A print is of a case's first image file: its size, its beginning and its end. A file that cannot
     be read has none.
     """
-    found = {case.case_id: case for case in data_set.cases}
-    wanted = case_ids or sorted(found, key=_drawn)[:_MOST_CASES]
+    cases = {case.case_id: case for case in data_set.cases}
+    chosen_ids = case_ids or sorted(cases, key=_hash_case_id)[:_MOST_CASES]
     prints = {}
-    for case_id in wanted:
-        if case_id in found:
+    for case_id in chosen_ids:
+        if case_id in cases:
             with suppress(OSError, IndexError):
-                prints[case_id] = _print_of(found[case_id])
+                prints[case_id] = _print_of(cases[case_id])
     return prints
 
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
     """Return what the note in a workspace says of a data set; UNKNOWN without a note."""
-    entries = _entries(workspace)
+    entries = _read_entries(workspace)
     ids = tuple(sorted({case_id for one in entries for case_id in one["cases"]}))
     if not ids:
         return Relation.UNKNOWN
     now = prints_of(data_set, ids)
-    found = {_relation(one, now) for one in entries}
+    relations = {_find_relation(one, now) for one in entries}
     order = (Relation.SAME, Relation.OTHER, Relation.UNKNOWN)
-    return next(relation for relation in order if relation in found)
+    return next(relation for relation in order if relation in relations)
 
 
 def points_to(workspace: Path, data_set: Path) -> bool:
     """Whether the note in a workspace names the place where a data set lies now."""
     path = _path_between(workspace, data_set)
-    return any(one["path"] == path for one in _entries(workspace))
+    return any(one["path"] == path for one in _read_entries(workspace))
 
 
-def _drawn(case_id: str) -> str:
+def _hash_case_id(case_id: str) -> str:
     """Return what cases are drawn by: the same ones while a data set grows a little."""
     return hashlib.sha256(case_id.encode()).hexdigest()
 
@@ -115,7 +115,7 @@ def _print_of(case: CaseFiles) -> str:
     return digest.hexdigest()[:32]
 
 
-def _relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation:
+def _find_relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation:
     shared = [case_id for case_id in entry["cases"] if case_id in now]
     if not shared:
         return Relation.UNKNOWN
@@ -123,14 +123,14 @@ def _relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation:
     return Relation.SAME if 2 * n_same >= len(shared) else Relation.OTHER
 
 
-def _entries(workspace: Path) -> list[dict[str, Any]]:
+def _read_entries(workspace: Path) -> list[dict[str, Any]]:
     """Return the data sets of a note; none where it is missing or not ours."""
     try:
         content = read_json(workspace / MARK_NAME, _MOST_BYTES)
     except (OSError, ValueError):
         return []
-    found = content.get("data_sets") if isinstance(content, dict) else None
-    entries = found if isinstance(found, list) else []
+    data_sets = content.get("data_sets") if isinstance(content, dict) else None
+    entries = data_sets if isinstance(data_sets, list) else []
     return [one for one in entries if _is_entry(one)]
 
 

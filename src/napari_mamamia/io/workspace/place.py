@@ -63,11 +63,11 @@ def find_workspace(data_set: DataSet, preferences: Preferences) -> WorkspacePlac
         if relation_to(chosen, data_set) is Relation.OTHER:
             warnings.append(_OF_ANOTHER.format(chosen))
         elif chosen.is_dir() or not beside:
-            return _chosen(chosen, beside)
+            return _make_chosen_place(chosen, beside)
         else:
             warnings.append(f"the folder {chosen}, chosen for your masks, is not there any more")
-    found = _found(data_set, preferences, beside, warnings)
-    return found or WorkspacePlace(_new(data_set, warnings), "new", tuple(warnings))
+    place = _find_place(data_set, preferences, beside, warnings)
+    return place or WorkspacePlace(_find_free_place(data_set, warnings), "new", tuple(warnings))
 
 
 def require_own(workspace: Path, data_set: DataSet) -> None:
@@ -85,24 +85,24 @@ def require_own(workspace: Path, data_set: DataSet) -> None:
         )
 
 
-def _chosen(chosen: Path, beside: list[Path]) -> WorkspacePlace:
+def _make_chosen_place(chosen: Path, beside: list[Path]) -> WorkspacePlace:
     others = [_ALSO.format(one) for one in beside if not _is_same(one, chosen)]
     unwritable = chosen.is_dir() and not can_write_in(chosen)
-    own = [_READ_ONLY.format(chosen)] if unwritable else []
-    return WorkspacePlace(chosen, "chosen on this account", (*own, *others))
+    warnings = [_READ_ONLY.format(chosen)] if unwritable else []
+    return WorkspacePlace(chosen, "chosen on this account", (*warnings, *others))
 
 
-def _found(
+def _find_place(
     data_set: DataSet, preferences: Preferences, beside: list[Path], warnings: list[str]
 ) -> WorkspacePlace | None:
     """Return the workspace that exists and names the data set, or has its name."""
-    own = workspace_beside(data_set.root)
-    is_free = own.is_dir() and relation_to(own, data_set) is Relation.UNKNOWN
-    there = beside or ([own] if is_free else [])
+    usual_folder = workspace_beside(data_set.root)
+    is_free = usual_folder.is_dir() and relation_to(usual_folder, data_set) is Relation.UNKNOWN
+    there = beside or ([usual_folder] if is_free else [])
     why = "beside the data set"
     if not there:
         there, why = _moved_from(data_set, preferences), "of this data set at its earlier place"
-    documents = [one for one in _noted_in(documents_folder()) if _names(one, data_set)]
+    documents = [one for one in _noted_in(documents_folder()) if _is_workspace_of(one, data_set)]
     if documents and not (there and can_write_in(there[0])):
         there, why = [*documents, *there], "in your documents"
     if not there:
@@ -115,14 +115,14 @@ def _found(
 
 def _named_beside(data_set: DataSet) -> list[Path]:
     """Return the folders beside a data set that name it, best first."""
-    own, whole = workspace_beside(data_set.root), outermost(absolute(data_set.root))
-    found = [one for one in _noted_in(whole.parent) if _names(one, data_set)]
+    usual_folder, whole = workspace_beside(data_set.root), outermost(absolute(data_set.root))
+    folders = [one for one in _noted_in(whole.parent) if _is_workspace_of(one, data_set)]
 
     def rank(one: Path) -> tuple[bool, bool, float]:
         noted = (one / MARK_NAME).stat().st_mtime
-        return not points_to(one, absolute(data_set.root)), one != own, -noted
+        return not points_to(one, absolute(data_set.root)), one != usual_folder, -noted
 
-    return sorted(found, key=rank)
+    return sorted(folders, key=rank)
 
 
 def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
@@ -130,11 +130,11 @@ def _moved_from(data_set: DataSet, preferences: Preferences) -> list[Path]:
     return [
         workspace
         for root, workspace in preferences.workspaces
-        if not root.exists() and _names(workspace, data_set)
+        if not root.exists() and _is_workspace_of(workspace, data_set)
     ]
 
 
-def _new(data_set: DataSet, warnings: list[str]) -> Path:
+def _find_free_place(data_set: DataSet, warnings: list[str]) -> Path:
     """Return a place that is free: the usual one, unless it is that of another data set."""
     usual = workspace_for(data_set.root, Preferences())
     place, number = usual, 2
@@ -145,7 +145,7 @@ def _new(data_set: DataSet, warnings: list[str]) -> Path:
     return place
 
 
-def _names(workspace: Path, data_set: DataSet) -> bool:
+def _is_workspace_of(workspace: Path, data_set: DataSet) -> bool:
     return relation_to(workspace, data_set) is Relation.SAME
 
 

@@ -6,7 +6,7 @@ import logging
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from napari_mamamia.core.errors import CaseError, SaveError
 from napari_mamamia.io.data_set.layout import recognise
@@ -14,6 +14,7 @@ from napari_mamamia.io.files.file_names import file_stem
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.one_writer import wait_for_turn
 from napari_mamamia.io.files.own_paths import can_write_in
+from napari_mamamia.io.files.record_codec import Layout, RecordCodec
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.io.files.user_folders import documents_folder, preferences_path
@@ -47,6 +48,31 @@ class Preferences:
     loaded: "Preferences | None" = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    data_set: Path
+    workspace: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """The file: what of `Preferences` is kept."""
+
+    reader: str | None = None
+    workspaces: tuple[_Choice, ...] = ()
+    recent: tuple[Path, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
+    view: tuple[tuple[str, str], ...] = ()
+
+
+_CODEC: Final = RecordCodec(
+    _Stored,
+    "it is set aside, set them again",
+    [Layout(_Stored, pairs=frozenset({"keys", "view"}))],
+    passes_unknown=True,
+)
+
+
 def load_preferences() -> Preferences:
     """Return what was saved; defaults where nothing was.
 
@@ -55,8 +81,10 @@ def load_preferences() -> Preferences:
     """
     path = preferences_path()
     try:
-        found = _from_json(read_json(path))
-        return replace(found, loaded=found)
+        stored = _CODEC.record(read_json(path), path)
+        pairs = tuple((one.data_set, one.workspace) for one in stored.workspaces)
+        saved = Preferences(stored.reader, pairs, stored.recent, stored.keys, stored.view)
+        return replace(saved, loaded=saved)
     except FileNotFoundError:
         return Preferences(loaded=Preferences())
     except OSError as error:  # they may be sound: a share that does not answer tells nothing
@@ -86,7 +114,7 @@ def save_preferences(preferences: Preferences) -> None:
     path = preferences_path()
     _require_folder(path.parent)
     with wait_for_turn(path):
-        _write(_joined(preferences, load_preferences()), path)
+        _write_preferences(_join_changes(preferences, load_preferences()), path)
 
 
 def _require_folder(folder: Path) -> None:
@@ -100,7 +128,7 @@ def _require_folder(folder: Path) -> None:
         ) from error
 
 
-def _joined(own: Preferences, there: Preferences) -> Preferences:
+def _join_changes(own: Preferences, there: Preferences) -> Preferences:
     """Return what is on the disk with what was changed since loading."""
     before = own.loaded
     if before is None or there.problem:
@@ -114,18 +142,15 @@ def _joined(own: Preferences, there: Preferences) -> Preferences:
     return replace(there, view=tuple(view.items()), **changed)
 
 
-def _write(preferences: Preferences, path: Path) -> None:
-    content = {
-        "reader": preferences.reader,
-        "workspaces": [
-            {"data_set": str(data_set), "workspace": str(workspace)}
-            for data_set, workspace in preferences.workspaces
-        ],
-        "recent": [str(path) for path in preferences.recent],
-        "keys": dict(preferences.keys),
-        "view": dict(preferences.view),
-    }
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+def _write_preferences(preferences: Preferences, path: Path) -> None:
+    stored = _Stored(
+        preferences.reader,
+        tuple(_Choice(*pair) for pair in preferences.workspaces),
+        preferences.recent,
+        preferences.keys,
+        preferences.view,
+    )
+    text = json.dumps(_CODEC.plain(stored), indent=2, ensure_ascii=False) + "\n"
     write_text_atomically(path, text, overwrite=True)
 
 
@@ -170,16 +195,16 @@ def workspace_for(data_set: Path, preferences: Preferences) -> Path:
     if can_write_in(beside if beside.is_dir() else beside.parent):
         return beside
     code = hashlib.sha256(os.fsencode(data_set)).hexdigest()[:6]
-    return documents_folder() / f"{_stem(data_set)}-{code}-workspace"
+    return documents_folder() / f"{_find_stem(data_set)}-{code}-workspace"
 
 
 def workspace_beside(data_set: Path) -> Path:
     """Return ``<name>-workspace`` beside a data set, whether or not it is there."""
     data_set = absolute(data_set)
-    return outermost(data_set).parent / f"{_stem(data_set)}-workspace"
+    return outermost(data_set).parent / f"{_find_stem(data_set)}-workspace"
 
 
-def _stem(data_set: Path) -> str:
+def _find_stem(data_set: Path) -> str:
     return file_stem(data_set.name) or data_set.name or "data"
 
 
@@ -195,39 +220,6 @@ def outermost(path: Path) -> Path:
 def absolute(path: Path) -> Path:
     """Return a path from the root, as preferences know it."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
-
-
-def _from_json(content: Any) -> Preferences:
-    """Return preferences from parsed JSON; ValueError or TypeError where it has another form."""
-    if not isinstance(content, dict):
-        raise TypeError(f"expected a JSON object, got {type(content).__name__}")
-    reader = content.get("reader")
-    if reader is not None and not isinstance(reader, str):
-        raise TypeError(f"expected the reader's name, got {reader!r}")
-    workspaces = _entries(content, "workspaces")
-    if not all(isinstance(pair, dict) for pair in workspaces):
-        raise TypeError("expected objects in 'workspaces'")
-    return Preferences(
-        reader,
-        tuple((Path(pair.get("data_set")), Path(pair.get("workspace"))) for pair in workspaces),
-        tuple(Path(path) for path in _entries(content, "recent")),
-        _pairs(content, "keys", "actions and their keys"),
-        _pairs(content, "view", "settings and their values"),
-    )
-
-
-def _pairs(content: dict[str, Any], key: str, what: str) -> tuple[tuple[str, str], ...]:
-    pairs = content.get(key, {})
-    if not isinstance(pairs, dict) or not all(isinstance(value, str) for value in pairs.values()):
-        raise TypeError(f"expected an object of {what} under {key!r}")
-    return tuple((str(name), value) for name, value in pairs.items())
-
-
-def _entries(content: dict[str, Any], key: str) -> list[Any]:
-    entries = content.get(key, [])
-    if not isinstance(entries, list):
-        raise TypeError(f"expected a list under {key!r}, got {type(entries).__name__}")
-    return entries
 
 
 def _set_aside(path: Path) -> None:

@@ -82,7 +82,7 @@ def read_protocol(path: Path) -> Protocol:
             "correct the file, see docs/protocol_example.json"
         ) from error
     try:
-        return Protocol(**_named(_values(content, _PARSERS, "the protocol")))
+        return Protocol(**_require_name(_parse_values(content, _PARSERS, "the protocol")))
     except (TypeError, ValueError) as error:
         raise FormatError(
             f"expected an annotation protocol in {path}, but {error}: correct the file, see "
@@ -90,16 +90,16 @@ def read_protocol(path: Path) -> Protocol:
         ) from error
 
 
-def _values(
+def _parse_values(
     content: Any, parsers: Mapping[str, Callable[[Any], Any]], where: str
 ) -> dict[str, Any]:
     """Return each value as its parser reads it."""
     if not isinstance(content, dict):
-        raise TypeError(f"{where} is {_shown(content)}, not an object {{...}}")
+        raise TypeError(f"{where} is {_describe_value(content)}, not an object {{...}}")
     unknown = [key for key in content if key not in parsers]
     if unknown:
-        known = ", ".join(parsers)
-        raise ValueError(f"{where} has the key {unknown[0]!r}, which is none of {known}")
+        keys = ", ".join(parsers)
+        raise ValueError(f"{where} has the key {unknown[0]!r}, which is none of {keys}")
     values = {}
     for key, value in content.items():
         try:
@@ -109,31 +109,31 @@ def _values(
     return values
 
 
-def _named(values: dict[str, Any]) -> dict[str, Any]:
+def _require_name(values: dict[str, Any]) -> dict[str, Any]:
     if "name" not in values:
         raise ValueError("the key 'name' is missing")
     return values
 
 
-def _text(value: Any) -> str:
+def _parse_text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"is {_shown(value)}, not a text")
+        raise ValueError(f"is {_describe_value(value)}, not a text")
     return value
 
 
-def _whole(least: int, most: float = math.inf) -> Callable[[Any], int]:
+def _make_whole_parser(least: int, most: float = math.inf) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             limits = f"{least} or more" if most == math.inf else f"{least} to {most}"
-            raise ValueError(f"is {_shown(value)}, not a whole number of {limits}")
+            raise ValueError(f"is {_describe_value(value)}, not a whole number of {limits}")
         return value
 
     return parse
 
 
-def _positive(value: Any) -> float:
+def _parse_positive(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"is {_shown(value)}, not a number")
+        raise TypeError(f"is {_describe_value(value)}, not a number")
     if not 0 < value < math.inf:
         raise ValueError(f"is {value}, not a number above 0")
     return float(value)
@@ -143,7 +143,7 @@ def _one_of(kind: type[StrEnum]) -> Callable[[Any], StrEnum]:
     def parse(value: Any) -> StrEnum:
         names = [member.value for member in kind]
         if value not in names:
-            raise ValueError(f"is {_shown(value)}, not one of {', '.join(names)}")
+            raise ValueError(f"is {_describe_value(value)}, not one of {', '.join(names)}")
         return kind(value)
 
     return parse
@@ -153,22 +153,22 @@ def _or_none(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else parse(value)
 
 
-def _list(value: Any) -> list[Any]:
+def _parse_list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise TypeError(f"is {_shown(value)}, not a list [...]")
+        raise TypeError(f"is {_describe_value(value)}, not a list [...]")
     return value
 
 
-def _brush(value: Any) -> Brush:
-    return Brush(**_values(value, _BRUSH_PARSERS, "the brush"))
+def _parse_brush(value: Any) -> Brush:
+    return Brush(**_parse_values(value, _BRUSH_PARSERS, "the brush"))
 
 
-def _structures(value: Any) -> tuple[Structure, ...]:
+def _parse_structures(value: Any) -> tuple[Structure, ...]:
     structures = []
-    for item in _list(value):
-        fields = _values(item, _STRUCTURE_PARSERS, "a structure")
+    for item in _parse_list(value):
+        fields = _parse_values(item, _STRUCTURE_PARSERS, "a structure")
         if len(fields) < len(_STRUCTURE_PARSERS):
-            raise ValueError(f"has {_shown(item)}, which lacks value or name")
+            raise ValueError(f"has {_describe_value(item)}, which lacks value or name")
         structures.append(Structure(**fields))
     for what in ("value", "name"):
         seen = [getattr(structure, what) for structure in structures]
@@ -177,30 +177,33 @@ def _structures(value: Any) -> tuple[Structure, ...]:
     return tuple(structures)
 
 
-def _checklist(value: Any) -> tuple[str, ...]:
-    return tuple(_text(item) for item in _list(value))
+def _parse_checklist(value: Any) -> tuple[str, ...]:
+    return tuple(_parse_text(item) for item in _parse_list(value))
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return repr(value)[:60]
 
 
-_LABEL: Final = _whole(1, _LARGEST_LABEL)
-_STRUCTURE_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {"value": _LABEL, "name": _text}
+_LABEL: Final = _make_whole_parser(1, _LARGEST_LABEL)
+_STRUCTURE_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "value": _LABEL,
+    "name": _parse_text,
+}
 _BRUSH_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "tool": _one_of(Tool),
     "action": _one_of(Action),
-    "radius_mm": _positive,
-    "tolerance": _positive,
+    "radius_mm": _parse_positive,
+    "tolerance": _parse_positive,
     "features": _one_of(Features),
     "extent": _one_of(Extent),
     "sampling": _one_of(Sampling),
 }
 _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "name": _text,
-    "phase": _or_none(_whole(0)),
-    "brush": _brush,
-    "structures": _structures,
-    "checklist": _checklist,
-    "time_limit_s": _or_none(_positive),
+    "name": _parse_text,
+    "phase": _or_none(_make_whole_parser(0)),
+    "brush": _parse_brush,
+    "structures": _parse_structures,
+    "checklist": _parse_checklist,
+    "time_limit_s": _or_none(_parse_positive),
 }

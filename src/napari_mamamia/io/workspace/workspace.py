@@ -45,8 +45,8 @@ class FileState:
     @classmethod
     def of(cls, path: Path) -> "FileState":
         """Return the state of a file now; OSError where it is not there."""
-        found = path.stat()
-        return cls(path, found.st_size, found.st_mtime_ns)
+        status = path.stat()
+        return cls(path, status.st_size, status.st_mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Workspace:
             If `model` or `case_id` cannot be a file name, or `model` differs from one that has
             predictions by letter case only.
         """
-        return self._mask("prediction", model, case_id)
+        return self._find_mask_path("prediction", model, case_id)
 
     def refined(self, reader: str, case_id: str) -> Path:
         """Return the file of a reader's mask of a case, whether or not it is there.
@@ -114,15 +114,15 @@ class Workspace:
             If `reader` or `case_id` cannot be a file name, or `reader` differs from one that has
             masks by letter case only.
         """
-        return self._mask("refined", reader, case_id)
+        return self._find_mask_path("refined", reader, case_id)
 
     def models(self) -> tuple[str, ...]:
         """Return the models that have a folder of predictions, in natural order."""
-        return self._names("prediction")
+        return self._list_names("prediction")
 
     def readers(self) -> tuple[str, ...]:
         """Return the readers that have a folder of refined masks, in natural order."""
-        return self._names("refined")
+        return self._list_names("refined")
 
     def case_ids(self, role: StoredRole, name: str) -> frozenset[str]:
         """Return the cases that a model predicted, or a reader refined."""
@@ -138,32 +138,32 @@ class Workspace:
         masks = (
             StoredMask(role, name, self.root / folder / name / f"{case_id}{MASK_SUFFIX}")
             for role, folder in _FOLDERS.items()
-            for name in self._names(role)
+            for name in self._list_names(role)
         )
         return tuple(mask for mask in masks if mask.path.is_file())
 
     def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
         """Return the model whose prediction of a case was written last, and that file."""
-        found = []
-        for name in self._names("prediction"):
+        files = []
+        for name in self._list_names("prediction"):
             with suppress(OSError):
                 path = self.predictions / name / f"{case_id}{MASK_SUFFIX}"
-                found.append((name, FileState.of(path)))
-        return max(found, key=lambda one: one[1].written_ns, default=None)
+                files.append((name, FileState.of(path)))
+        return max(files, key=lambda one: one[1].written_ns, default=None)
 
-    def _mask(self, role: StoredRole, name: str, case_id: str) -> Path:
+    def _find_mask_path(self, role: StoredRole, name: str, case_id: str) -> Path:
         who = "reader" if role == "refined" else "model"
         name = file_name(name, f"the name of a {who}")
-        for known in self._names(role):
-            if known != name and case_key(known) == case_key(name):
+        for other in self._list_names(role):
+            if other != name and case_key(other) == case_key(name):
                 raise CaseError(
-                    f"expected the {who} {known!r}, who has masks in {self.root}, or a new name; "
+                    f"expected the {who} {other!r}, who has masks in {self.root}, or a new name; "
                     f"got {name!r}, which many systems take for the same: choose one spelling"
                 )
         case_id = file_name(case_id, "a case id")
         return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
 
-    def _names(self, role: StoredRole) -> tuple[str, ...]:
+    def _list_names(self, role: StoredRole) -> tuple[str, ...]:
         folder = self.root / _FOLDERS[role]
         try:
             entries = [entry for entry in folder.iterdir() if entry.is_dir()]

@@ -7,12 +7,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import TissueModel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
 from napari_mamamia.kinetics.perfusion.fit import RefinedFit
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, concentration_mm
-from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel
 
 _COARSE_S: Final = 2.0
 _FINE_S: Final = 0.25
@@ -43,7 +43,9 @@ def fitted_arrival_s(
     for _ in range(2):
         for arrival_s in np.arange(low, high, step):
             report_progress(0, 1, "Arrival of contrast")
-            residual = _residual(times, signal, t10_s, echo, source, model, float(arrival_s))
+            residual = _measure_residual(
+                times, signal, t10_s, echo, source, model, float(arrival_s)
+            )
             if residual < least:
                 best, least = float(arrival_s), residual
         low, high, step = max(best - _COARSE_S, times[0]), min(best + _COARSE_S, peak), _FINE_S
@@ -75,7 +77,7 @@ def _why_none(signal: NDArray[np.float64], t10_s: float, echo: SpoiledEcho) -> s
     )
 
 
-def _residual(
+def _measure_residual(
     times: Sequence[float],
     signal: NDArray[np.float64],
     t10_s: float,

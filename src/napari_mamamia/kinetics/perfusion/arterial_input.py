@@ -1,31 +1,19 @@
 """The contrast agent in an artery after a bolus: named curves of populations."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from napari_mamamia.core.choices import InputName
 from napari_mamamia.core.errors import CaseError
 
 Curve = NDArray[np.float64]
 
 _STEP_MIN: Final = 0.1 / 60
 """Step of the fine grid. A peak is 4 s wide: sampled like images, Ktrans is off by half."""
-
-
-class InputName(StrEnum):
-    """Whose curve. PARKER and GEORGIOU are of whole blood, WEINMANN of plasma.
-
-    Sources: Parker 2006 (MRM 56:993, OSIPI M.IC2.001); Georgiou 2018 (doi 10.1002/mrm.27524,
-    M.IC2.002); Weinmann 1984 with the constants of Tofts and Kermode 1991 (M.IC2.003).
-    """
-
-    PARKER = "parker"
-    GEORGIOU = "georgiou"
-    WEINMANN = "weinmann"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +77,7 @@ def plasma_curve(
     n_steps = int(np.ceil(max(last_min, 0.0) / step_min)) + 2
     minutes = np.arange(n_steps, dtype=np.float64) * np.float64(step_min)
     if source.name is InputName.WEINMANN:
-        return PlasmaCurve(source.dose_mmol_per_kg * _weinmann(minutes), step_min)
+        return PlasmaCurve(source.dose_mmol_per_kg * _compute_weinmann(minutes), step_min)
     return PlasmaCurve(blood_mm(source.name, minutes) / (1 - source.haematocrit), step_min)
 
 
@@ -104,14 +92,14 @@ def blood_mm(name: InputName, minutes: Curve) -> Curve:
     array([0.    , 6.0422, 0.8872])
     """
     curve = {
-        InputName.PARKER: _parker,
-        InputName.GEORGIOU: _georgiou,
-        InputName.WEINMANN: _weinmann,
+        InputName.PARKER: _compute_parker,
+        InputName.GEORGIOU: _compute_georgiou,
+        InputName.WEINMANN: _compute_weinmann,
     }[name]
     return np.where(minutes < 0, 0.0, curve(np.maximum(minutes, 0.0)))
 
 
-def _parker(minutes: Curve) -> Curve:
+def _compute_parker(minutes: Curve) -> Curve:
     """Two Gaussians and an exponential with a sigmoid: equation 1 and table 1 of Parker 2006."""
     tail = 1.050 * np.exp(-0.1685 * minutes) / (1 + np.exp(-38.078 * (minutes - 0.483)))
     for area, centre, width in ((0.809, 0.17046, 0.0563), (0.330, 0.365, 0.132)):
@@ -121,7 +109,7 @@ def _parker(minutes: Curve) -> Curve:
     return curve
 
 
-def _georgiou(minutes: Curve) -> Curve:
+def _compute_georgiou(minutes: Curve) -> Curve:
     """Three exponentials times a train of gamma variates, each a passage of the bolus.
 
     The variates' factors overflow after some minutes; their logarithms do not.
@@ -141,6 +129,6 @@ def _georgiou(minutes: Curve) -> Curve:
     return np.asarray(decay * passages)
 
 
-def _weinmann(minutes: Curve) -> Curve:
+def _compute_weinmann(minutes: Curve) -> Curve:
     """Plasma at 1 mmol/kg: two exponentials, kg/l times the dose."""
     return np.asarray(3.99 * np.exp(-0.144 * minutes) + 4.78 * np.exp(-0.0111 * minutes))

@@ -7,8 +7,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import TissueModel
 from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve
-from napari_mamamia.kinetics.perfusion.tissue_model import TissueModel, uptake
+from napari_mamamia.kinetics.perfusion.tissue_model import uptake
 
 Curve = NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class LinearFit:
                 kep = np.where(has_plasma, own_kep, kep)
                 ktrans = np.where(has_plasma, own_ktrans, ktrans)
                 vp = np.where(has_plasma, own_vp, vp)
-        return _judged(ktrans, kep, vp)
+        return _judge_fit(ktrans, kep, vp)
 
 
 class RefinedFit:
@@ -106,13 +107,14 @@ class RefinedFit:
         taken = uptake(plasma, minutes, kep)
         self._tofts = _Table(kep, taken, None)
         vessel = plasma.at(minutes)
+        # Where no image shows the vessel, its square is 0, and the table divides by it.
         is_extended = model is TissueModel.EXTENDED and vessel.any()
         self._extended = _Table(kep, taken, vessel) if is_extended else None
 
     def fit(self, concentration: NDArray[Any]) -> TissueFit:
         """Return the parameters of ``(phase, voxel)`` concentrations in mM."""
         parts = [
-            self._part(concentration[:, start : start + _VOXELS])
+            self._fit_part(concentration[:, start : start + _VOXELS])
             for start in range(0, max(concentration.shape[1], 1), _VOXELS)
         ]
         names = ("ktrans_per_min", "ve", "vp", "kep_per_min", "status")
@@ -129,7 +131,7 @@ class RefinedFit:
             )
         return float(least[0])
 
-    def _part(self, concentration: NDArray[Any]) -> TissueFit:
+    def _fit_part(self, concentration: NDArray[Any]) -> TissueFit:
         ktrans, kep, vp = self._tofts.solve(concentration)
         if self._extended is not None:
             extended = self._extended.solve(concentration)
@@ -138,7 +140,7 @@ class RefinedFit:
                 np.where(has_plasma, mine, other)
                 for mine, other in zip(extended, (ktrans, kep, vp), strict=True)
             )
-        return _judged(ktrans, kep, vp)
+        return _judge_fit(ktrans, kep, vp)
 
 
 class _Projection:
@@ -148,7 +150,7 @@ class _Projection:
     """
 
     def __init__(self, minutes: Curve, columns: Curve) -> None:
-        integral = _trapezoids(minutes)
+        integral = _make_trapezoids(minutes)
         outside = np.eye(len(minutes)) - columns @ np.linalg.pinv(columns)
         self._of_signal, self._of_integral = outside, outside @ integral
         solved = np.linalg.pinv(columns)
@@ -156,6 +158,7 @@ class _Projection:
 
     def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return kep ``(voxel,)`` and the columns' factors ``(column, voxel)``."""
+        # A float64 matrix would have the concentrations of all voxels converted to float64 first.
         left = self._of_signal.astype(concentration.dtype) @ concentration
         right = self._of_integral.astype(concentration.dtype) @ concentration
         kep = -np.einsum("tv,tv->v", left, right) / np.einsum("tv,tv->v", right, right)
@@ -164,7 +167,7 @@ class _Projection:
         return kep, factors
 
 
-def _trapezoids(minutes: Curve) -> Curve:
+def _make_trapezoids(minutes: Curve) -> Curve:
     """Return the matrix that integrates a curve from the first image on."""
     halves = np.diff(minutes) / 2
     matrix = np.zeros((len(minutes), len(minutes)))
@@ -189,7 +192,8 @@ class _Table:
 
     def solve(self, concentration: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return Ktrans, kep and vp of every voxel; kep is NaN at the table's ends."""
-        scores = self._scores(concentration)
+        scores = self._compute_scores(concentration)
+        # Not the largest square: a negative score would be a negative Ktrans.
         best = np.argmax(scores, axis=0)
         inner = np.clip(best, 1, len(self._kep) - 2)
         voxels = np.arange(scores.shape[1])
@@ -199,8 +203,8 @@ class _Table:
         shift = np.clip(np.nan_to_num(shift), -1, 1)
         ratio = self._kep[1] / self._kep[0]
         kep = np.where(best == inner, self._kep[inner] * ratio**shift, np.nan)
-        shape = _between(self._taken, inner, shift)
-        ktrans, vp = self._factors(concentration, shape)
+        shape = _interpolate_columns(self._taken, inner, shift)
+        ktrans, vp = self._solve_factors(concentration, shape)
         return ktrans, kep, vp
 
     def residuals(self, concentration: NDArray[Any]) -> NDArray[Any]:
@@ -208,13 +212,15 @@ class _Table:
         total = np.einsum("tv,tv->v", concentration, concentration)
         if self._vessel is not None:
             total -= (self._vessel @ concentration) ** 2 / (self._vessel @ self._vessel)
-        return np.asarray(total - np.maximum(self._scores(concentration), 0).max(axis=0) ** 2)
+        return np.asarray(
+            total - np.maximum(self._compute_scores(concentration), 0).max(axis=0) ** 2
+        )
 
-    def _scores(self, concentration: NDArray[Any]) -> NDArray[Any]:
+    def _compute_scores(self, concentration: NDArray[Any]) -> NDArray[Any]:
         scores: NDArray[Any] = self._units.T.astype(concentration.dtype) @ concentration
         return scores
 
-    def _factors(
+    def _solve_factors(
         self, concentration: NDArray[Any], shape: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return Ktrans and vp by least squares for each voxel's own shape ``(time, voxel)``."""
@@ -231,14 +237,14 @@ class _Table:
             return ktrans, (square * vessel_product - cross * product) / determinant
 
 
-def _between(taken: Curve, places: NDArray[Any], shift: NDArray[Any]) -> NDArray[Any]:
+def _interpolate_columns(taken: Curve, places: NDArray[Any], shift: NDArray[Any]) -> NDArray[Any]:
     """Return the table's columns between places, by parabolas."""
     low, mid, high = (taken[:, places + k] for k in (-1, 0, 1))
     columns: NDArray[Any] = mid + shift * (high - low) / 2 + shift**2 * (high - 2 * mid + low) / 2
     return columns
 
 
-def _judged(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> TissueFit:
+def _judge_fit(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> TissueFit:
     """Return what can be: of any other voxel only why not."""
     with np.errstate(invalid="ignore", divide="ignore"):
         ve = ktrans / kep
@@ -247,6 +253,7 @@ def _judged(ktrans: NDArray[Any], kep: NDArray[Any], vp: NDArray[Any]) -> Tissue
         in_range &= ktrans <= _MOST_KTRANS
         status[in_range] = FitStatus.FITTED
         status[~(ktrans > 0)] = FitStatus.NO_UPTAKE
+    # Last, because nan is not above 0 either.
     status[~np.isfinite(ktrans)] = FitStatus.NO_CONCENTRATION
     failed = status != FitStatus.FITTED
     values_of = [np.where(failed, np.nan, values) for values in (ktrans, ve, vp, kep)]

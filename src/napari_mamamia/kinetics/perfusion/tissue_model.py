@@ -1,6 +1,5 @@
 """What tissue takes up of the plasma's contrast agent: Tofts and extended Tofts."""
 
-from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -11,16 +10,6 @@ from napari_mamamia.kinetics.perfusion.arterial_input import PlasmaCurve
 Curve = NDArray[np.float64]
 
 _SMALL: Final = 1e-3
-
-
-class TissueModel(StrEnum):
-    """TOFTS: C = Ktrans Cp (x) exp(-kep t), kep = Ktrans / ve. EXTENDED: + vp Cp.
-
-    Source: Tofts 1999 (JMRI 10:223); OSIPI CAPLEX M.IC1.004, M.IC1.005.
-    """
-
-    TOFTS = "tofts"
-    EXTENDED = "extended-tofts"
 
 
 def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
@@ -42,6 +31,7 @@ def uptake(plasma: PlasmaCurve, minutes: Curve, kep_per_min: Curve) -> Curve:
     for place, time in enumerate(minutes):
         if time <= 0:
             continue
+        # At the curve's very end no piece begins: the last one is gone to its end.
         whole_steps = min(int(time / step), last)
         while reached < whole_steps:
             state = whole.advance(state, *plasma.values[reached : reached + 2])
@@ -58,6 +48,7 @@ class _Step:
 
     def __init__(self, kep: Curve, length: float) -> None:
         x = kep * length
+        # Both branches below are computed everywhere, and at 0 the second would be 0/0.
         safe = np.where(x < _SMALL, 1.0, x)
         first = np.where(x < _SMALL, 1 - x / 2 + x * x / 6, -np.expm1(-safe) / safe)
         second = np.where(

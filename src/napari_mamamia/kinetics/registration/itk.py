@@ -17,9 +17,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Interpolation
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.core.system import CAN_LOAD_BESIDE
-from napari_mamamia.kinetics.registration.settings import Interpolation
 
 _ORDER: Final = 3
 _LAZY: Final = 1
@@ -56,6 +56,7 @@ def _load_library() -> None:
     for path in (path for place in places for path in Path(place).glob("_SimpleITK*.so")):
         load = ctypes.CDLL(None).dlopen  # a foreign call lets other threads go on
         load.restype = ctypes.c_void_p
+        # The handle is dropped on purpose: the library stays loaded, and `import` finds it.
         load(bytes(path), _LAZY)
 
 
@@ -100,8 +101,8 @@ class Warp:
 
     def places(self, points_mm: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return where points ``(n, 3)`` of the reference phase lie in the other one, mm."""
-        found = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
-        return np.array(found, np.float64).reshape(-1, 3)[:, ::-1]
+        positions = [self.transform.TransformPoint(turned(point, float)) for point in points_mm]
+        return np.array(positions, np.float64).reshape(-1, 3)[:, ::-1]
 
     def displacement(
         self, shape: Sequence[int], spacing_mm: Sequence[float], origin_mm: Sequence[float]
@@ -115,8 +116,8 @@ class Warp:
             turned(origin_mm, float),
             turned(spacing_mm, float),
         )
-        found: NDArray[np.float64] = np.moveaxis(itk.GetArrayFromImage(field)[..., ::-1], -1, 0)
-        return found
+        shifts: NDArray[np.float64] = np.moveaxis(itk.GetArrayFromImage(field)[..., ::-1], -1, 0)
+        return shifts
 
     def moved(
         self,
@@ -140,18 +141,20 @@ class Warp:
         is_linear = source.coefficients is None
         method.SetInterpolator(itk.sitkLinear if is_linear else itk.sitkBSplineResamplerOrder3)
         method.SetOutputPixelType(itk.sitkFloat32)
+        # Marks what lies outside: no value of the volume can be it, and the clipping leaves it.
         method.SetDefaultPixelValue(float("nan"))
         image = source.image if is_linear else source.coefficients
-        found: NDArray[np.float32] = itk.GetArrayFromImage(method.Execute(image))
-        np.clip(found, source.low, source.high, out=found)
-        outside = np.isnan(found)
+        values: NDArray[np.float32] = itk.GetArrayFromImage(method.Execute(image))
+        np.clip(values, source.low, source.high, out=values)
+        outside = np.isnan(values)
         count = int(np.count_nonzero(outside))
         if count:
+            # Only the volume has a nearest value at its edge; B-spline coefficients are no values.
             method.SetInterpolator(itk.sitkLinear)
             method.SetUseNearestNeighborExtrapolator(True)
             edge = itk.GetArrayFromImage(method.Execute(source.image))
-            found[outside] = edge[outside]
-        return found, count
+            values[outside] = edge[outside]
+        return values, count
 
 
 def image_of(

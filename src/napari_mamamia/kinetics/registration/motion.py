@@ -69,7 +69,7 @@ def judge(
     plain = {
         index: smoothed(coarse.phases[index], steps) for index in {0, 1, settings.reference, *tries}
     }
-    last = {index: found[-1].moved for index, found in tries.items()}
+    last = {index: phase_tries[-1].moved for index, phase_tries in tries.items()}
     before = (plain[0], plain[1])
     after = (last.get(0, plain[0]), last.get(1, plain[1]))
     quiet = not_enhancing(coarse, before, after)
@@ -77,9 +77,9 @@ def judge(
         quiet = coarse.body
     reference = plain[settings.reference]
     fits = {}
-    for index, found in tries.items():
+    for index, phase_tries in tries.items():
         report_progress(1, 1, f"Phase {index}: quality")
-        volumes = [plain[index], *(one.moved for one in found)]
+        volumes = [plain[index], *(one.moved for one in phase_tries)]
         fits[index] = [fit_of(volume, reference, quiet, coarse.body) for volume in volumes]
     return fits, int(np.count_nonzero(quiet))
 
@@ -89,6 +89,8 @@ def choose(index: int, found: list[Try], fits: list[Fit]) -> tuple[Try, PhaseMot
     chosen, fit, note = found[0], fits[1], ""
     if len(found) > 1:
         finer, finer_fit = found[1], fits[2]
+        # In this order: `min` keeps its first value where the other is nan, as it is without a
+        # mask.
         folds = min(finer.body_jacobian_min, finer.jacobian[0]) <= 0
         if folds:
             note = "the B-spline folds: rigid instead"

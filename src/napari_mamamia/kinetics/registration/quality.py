@@ -56,13 +56,14 @@ def fit_of(
     """
     level = float(np.median(reference[body]))
     return Fit(
-        residual_percent(_some(phase, quiet), _some(reference, quiet), level),
-        normalised_mutual_information(_some(phase, body), _some(reference, body)),
+        residual_percent(_sample_values(phase, quiet), _sample_values(reference, quiet), level),
+        normalised_mutual_information(_sample_values(phase, body), _sample_values(reference, body)),
     )
 
 
-def _some(volume: NDArray[np.float32], region: Bools) -> NDArray[np.float32]:
+def _sample_values(volume: NDArray[np.float32], region: Bools) -> NDArray[np.float32]:
     values = volume[region]
+    # An empty region would give a step of 0, which a slice refuses.
     return values[:: -(-values.size // _MOST_VALUES) or 1]
 
 
@@ -92,6 +93,7 @@ def residual_percent(
         slope = 0.0 if spread == 0 else (weight @ ((x - x_mean) * (y - y_mean))) / spread
         rest = np.abs(y - y_mean - slope * (x - x_mean))
         limit = _HUBER * _MAD * float(np.median(rest))
+        # At least half of the voxels fit exactly, and their weights would be 0/0.
         if limit == 0:
             break
         weight = np.minimum(1.0, limit / np.maximum(rest, limit))
@@ -111,8 +113,8 @@ def normalised_mutual_information(a: NDArray[np.float32], b: NDArray[np.float32]
     clipped = [np.clip(values, *ends) for values, ends in zip((a, b), edges, strict=True)]
     counts, _, _ = np.histogram2d(clipped[0], clipped[1], bins=_BINS)
     joint = counts / counts.sum()
-    together = _entropy(joint)
-    apart = _entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1))
+    together = _compute_entropy(joint)
+    apart = _compute_entropy(joint.sum(axis=0)) + _compute_entropy(joint.sum(axis=1))
     return apart / together if together > 0 else math.nan
 
 
@@ -134,17 +136,17 @@ def jacobian_determinant(
     >>> float(jacobian_determinant(u, (2.0, 1.0, 1.0))[0, 1, 1].round(6))
     1.1
     """
-    found = np.empty(displacement.shape[1:])
-    count = len(found)
+    determinants = np.empty(displacement.shape[1:])
+    count = len(determinants)
     for start in range(0, count, _SLICES):
         stop = min(start + _SLICES, count)
         low, high = max(start - 1, 0), min(stop + 1, count)  # neighbours for the differences
-        part = _determinant(displacement[:, low:high], spacing_mm)
-        found[start:stop] = part[start - low : stop - low]
-    return found
+        part = _compute_determinant(displacement[:, low:high], spacing_mm)
+        determinants[start:stop] = part[start - low : stop - low]
+    return determinants
 
 
-def _determinant(
+def _compute_determinant(
     displacement: NDArray[np.float64], spacing_mm: tuple[float, ...]
 ) -> NDArray[np.float64]:
     slopes = [
@@ -152,10 +154,10 @@ def _determinant(
         for row, one in enumerate(displacement)
     ]
     a, b, c = slopes
-    found: NDArray[np.float64] = a[0] * (b[1] * c[2] - b[2] * c[1])
-    found -= a[1] * (b[0] * c[2] - b[2] * c[0])
-    found += a[2] * (b[0] * c[1] - b[1] * c[0])
-    return found
+    determinant: NDArray[np.float64] = a[0] * (b[1] * c[2] - b[2] * c[1])
+    determinant -= a[1] * (b[0] * c[2] - b[2] * c[0])
+    determinant += a[2] * (b[0] * c[1] - b[1] * c[0])
+    return determinant
 
 
 def displacement_in(displacement: NDArray[np.float64], region: Bools) -> Displacement:
@@ -173,14 +175,15 @@ def verdict_of(before: Fit, after: Fit) -> Verdict:
     Better: the residual falls by 5 % of itself or more, and no mutual information is lost. Worse:
     the residual rises by more than 2 %, or more than 0.1 % of the mutual information is lost.
     """
-    kept = not after.nmi < _LEAST_INFORMATION * before.nmi
-    if kept and after.residual_percent <= BETTER_BELOW * before.residual_percent:
+    # Not `>=`: information that is undefined is none that was lost.
+    is_lossless = not after.nmi < _LEAST_INFORMATION * before.nmi
+    if is_lossless and after.residual_percent <= BETTER_BELOW * before.residual_percent:
         return Verdict.BETTER
-    if kept and after.residual_percent <= WORSE_ABOVE * before.residual_percent:
+    if is_lossless and after.residual_percent <= WORSE_ABOVE * before.residual_percent:
         return Verdict.UNCHANGED
     return Verdict.WORSE
 
 
-def _entropy(share: NDArray[np.float64]) -> float:
+def _compute_entropy(share: NDArray[np.float64]) -> float:
     filled = share[share > 0]
     return float(-(filled * np.log(filled)).sum())

@@ -11,16 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.choices import Interpolation
 from napari_mamamia.core.progress import Progress, part, report_progress
 from napari_mamamia.kinetics.registration.itk import Warp, readable, require_simpleitk
 from napari_mamamia.kinetics.registration.motion import PhaseMotion, choose, judge
 from napari_mamamia.kinetics.registration.progress import in_thread
 from napari_mamamia.kinetics.registration.quality import Fit
-from napari_mamamia.kinetics.registration.settings import (
-    Interpolation,
-    RegistrationSettings,
-    Verdict,
-)
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings, Verdict
 from napari_mamamia.kinetics.registration.tries import Try, try_phase
 from napari_mamamia.kinetics.registration.volumes import (
     Coarse,
@@ -45,10 +42,10 @@ def resample(
     text = f"Phase {index}: resampling"
     ready = Progress(0, len(out), text)
     source = in_thread(
-        lambda: readable(volume, spacing, interpolation=interpolation), _nothing, lambda: ready
+        lambda: readable(volume, spacing, interpolation=interpolation), _stop_nothing, lambda: ready
     )
     outside = 0
-    for start, stop in _slabs(out.shape):
+    for start, stop in _iterate_slabs(out.shape):
         report_progress(start, len(out), text)
         place = (stop - start, *out.shape[1:]), spacing, (start * spacing[0], 0.0, 0.0)
         moved, count = warp.moved(source, *place)
@@ -57,7 +54,7 @@ def resample(
     return outside
 
 
-def _slabs(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+def _iterate_slabs(shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """Yield first and last slices of slabs, each of which takes a moment."""
     thick = max(1, _SLAB_VOXELS // math.prod(shape[1:]))
     for start in range(0, shape[0], thick):
@@ -68,11 +65,13 @@ def _in_type(values: NDArray[np.float32], dtype: np.dtype[Any]) -> NDArray[Any]:
     if not np.issubdtype(dtype, np.integer):
         return values.astype(dtype)
     limits = np.iinfo(dtype)
-    found: NDArray[Any] = np.clip(np.rint(values.astype(np.float64)), limits.min, limits.max)
-    return found.astype(dtype)
+    whole_numbers: NDArray[Any] = np.clip(
+        np.rint(values.astype(np.float64)), limits.min, limits.max
+    )
+    return whole_numbers.astype(dtype)
 
 
-def _nothing() -> None:
+def _stop_nothing() -> None:
     """Stop nothing: coefficients are there in a moment."""
 
 
@@ -135,17 +134,17 @@ def register_phases(
     total = _STEPS * (len(case.phases) - 1)
     coarse = coarse_case(case, settings, mask)
     tries: dict[int, list[Try]] = {}
-    for place, index in enumerate(_moving(case, settings)):
+    for place, index in enumerate(_list_moving_phases(case, settings)):
         with part(place * _FITTING, place * _FITTING + _FITTING, total):
             tries[index] = try_phase(case, coarse, index, settings, mask)
     fits = judge(coarse, tries, settings)
-    return _finish(case, settings, coarse, tries, fits)
+    return _finish_registration(case, settings, coarse, tries, fits)
 
 
 # ------------------------------------------------------------------------------------------- inner
 
 
-def _finish(
+def _finish_registration(
     case: Case,
     settings: RegistrationSettings,
     coarse: Coarse,
@@ -170,16 +169,18 @@ def _finish(
     motions.sort(key=lambda motion: motion.phase)
     report_progress(total, total, "Registered")
     volume = math.prod(coarse.spacing_mm)
-    told = case if not better else replace(case, signal=signal, warnings=_told(case, better))
+    new_case = (
+        case if not better else replace(case, signal=signal, warnings=_list_warnings(case, better))
+    )
     warps = MappingProxyType({index: best.warp for index, (best, _) in chosen.items()})
-    return Registered(told, tuple(motions), warps, settings, n_quiet, volume)
+    return Registered(new_case, tuple(motions), warps, settings, n_quiet, volume)
 
 
-def _told(case: Case, better: list[int]) -> tuple[str, ...]:
+def _list_warnings(case: Case, better: list[int]) -> tuple[str, ...]:
     listed = ", ".join(map(str, better))
     which = f"phase {listed} was" if len(better) == 1 else f"phases {listed} were"
     return (*case.warnings, f"{which} registered: these are not the voxels of the scanner")
 
 
-def _moving(case: Case, settings: RegistrationSettings) -> list[int]:
+def _list_moving_phases(case: Case, settings: RegistrationSettings) -> list[int]:
     return [phase.index for phase in case.phases if phase.index != settings.reference]

@@ -61,14 +61,14 @@ def find_rigid(
     transform.SetCenter(turned(centre_mm, float))
     metric = float("nan")
     for place, level in enumerate(levels):
-        method = _method(level, settings)
+        method = _make_method(level, settings)
         step = max(level.spacing_mm)
         method.SetOptimizerAsRegularStepGradientDescent(
             _FIRST_STEP * step, _LAST_STEP * step, _RIGID_STEPS, _RELAX
         )
         method.SetOptimizerScalesFromPhysicalShift()
         method.SetInitialTransform(transform, True)
-        _execute(method, level, f"{text}: rigid", place, len(levels), _RIGID_STEPS)
+        _run_level(method, level, f"{text}: rigid", place, len(levels), _RIGID_STEPS)
         metric = -float(method.GetMetricValue())
     turns = (transform.GetAngleZ(), transform.GetAngleY(), transform.GetAngleX())
     x, y, z = transform.GetTranslation()
@@ -95,24 +95,25 @@ def find_bspline(
     counts = [max(1, round(mm / settings.mesh_mm)) for mm in extent]
     fixed = image_of(finest.fixed, finest.spacing_mm, finest.origin_mm)
     spline = itk.BSplineTransformInitializer(fixed, turned(counts, int), _ORDER)
+    # The optimiser's step is the length of the whole vector: the root mean square times this.
     length = float(np.sqrt(spline.GetNumberOfParameters()))
     metric = float("nan")
     for place, level in enumerate(levels):
-        method = _method(level, settings)
+        method = _make_method(level, settings)
         step = max(level.spacing_mm) * length
         method.SetOptimizerAsRegularStepGradientDescent(
             _FIRST_STEP * step / 2, _SPLINE_LAST_STEP * step, _SPLINE_STEPS, _RELAX
         )
         method.SetMovingInitialTransform(rigid.transform)
         method.SetInitialTransform(spline, True)
-        _execute(method, level, f"{text}: B-spline", place, len(levels), _SPLINE_STEPS)
+        _run_level(method, level, f"{text}: B-spline", place, len(levels), _SPLINE_STEPS)
         metric = -float(method.GetMetricValue())
     both = itk.CompositeTransform([rigid.transform, spline])
     mesh = tuple(mm / n for mm, n in zip(extent, counts, strict=True))
     return Warp(both, rigid.rotation_deg, rigid.translation_mm, rigid.centre_mm, metric, True, mesh)
 
 
-def _method(level: Level, settings: RegistrationSettings) -> Any:
+def _make_method(level: Level, settings: RegistrationSettings) -> Any:
     itk = require_simpleitk()
     method = itk.ImageRegistrationMethod()
     method.SetNumberOfWorkUnits(1)  # sums in one order: the same result on every computer's cores
@@ -127,21 +128,23 @@ def _method(level: Level, settings: RegistrationSettings) -> Any:
     return method
 
 
-def _execute(method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int) -> None:
+def _run_level(
+    method: Any, level: Level, text: str, place: int, n_levels: int, n_steps: int
+) -> None:
     """Run one level in a thread; closed before its end, it stops at the next step."""
     itk = require_simpleitk()
     fixed = image_of(level.fixed, level.spacing_mm, level.origin_mm)
     moving = image_of(level.moving, level.spacing_mm, level.origin_mm)
     stop = threading.Event()
-    done = [0]
+    counter = [0]
 
     def on_step() -> None:
-        done[0] += 1
+        counter[0] += 1
         if stop.is_set():
             method.StopRegistration()
 
     def progress() -> Progress:
-        done_here = place * n_steps + min(done[0], n_steps)
+        done_here = place * n_steps + min(counter[0], n_steps)
         return Progress(done_here, n_levels * n_steps, text)
 
     method.AddCommand(itk.sitkIterationEvent, on_step)

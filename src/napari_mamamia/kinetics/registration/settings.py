@@ -3,19 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class TransformKind(StrEnum):
-    """How far a registration may go: rigid alone, or rigid and then B-spline."""
-
-    RIGID = "rigid"
-    BSPLINE = "bspline"
-
-
-class Interpolation(StrEnum):
-    """How a phase that is moved is read between its voxels; `BSPLINE` is cubic."""
-
-    LINEAR = "linear"
-    BSPLINE = "bspline"
+from napari_mamamia.core.choices import Interpolation, TransformKind
 
 
 class Verdict(StrEnum):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.kinetics.registration.itk import Warp, readable
 from napari_mamamia.kinetics.registration.quality import (
@@ -18,7 +19,7 @@ from napari_mamamia.kinetics.registration.quality import (
     jacobian_determinant,
 )
 from napari_mamamia.kinetics.registration.search import find_bspline, find_rigid
-from napari_mamamia.kinetics.registration.settings import RegistrationSettings, TransformKind
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.registration.volumes import Coarse, levels_of, smoothed
 
 
@@ -47,16 +48,16 @@ def try_phase(
     text = f"Phase {index}"
     with part(0, 40, 100):
         rigid = find_rigid(levels, coarse.middle_mm, settings, text)
-    found = [_tried(case, coarse, index, rigid, mask, begun)]
+    tries = [_make_try(case, coarse, index, rigid, mask, begun)]
     if settings.transform is TransformKind.BSPLINE:
         with part(40, 90, 100):
             spline = find_bspline(levels, rigid, settings, text)
         report_progress(90, 100, f"{text}: folding")
-        found.append(_tried(case, coarse, index, spline, mask, begun))
-    return found
+        tries.append(_make_try(case, coarse, index, spline, mask, begun))
+    return tries
 
 
-def _tried(
+def _make_try(
     case: Case, coarse: Coarse, index: int, warp: Warp, mask: NDArray[Any] | None, begun: float
 ) -> Try:
     place = (coarse.body.shape, coarse.spacing_mm, coarse.origin_mm)

@@ -103,7 +103,7 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
     the whole volume counts.
     """
     spacing, shape = case.grid.spacing_mm, case.grid.shape
-    factors = _factors(settings.finest_mm, spacing, shape)
+    factors = _choose_factors(settings.finest_mm, spacing, shape)
     phases = []
     for index, volume in enumerate(case.signal):
         report_progress(index, len(case.signal) + 1, "Preparing the phases")
@@ -111,10 +111,10 @@ def coarse_case(case: Case, settings: RegistrationSettings, mask: NDArray[Any] |
     steps = tuple(s * f for s, f in zip(spacing, factors, strict=True))
     origin = tuple(s * (f - 1) / 2 for s, f in zip(spacing, factors, strict=True))
     report_progress(len(case.signal), len(case.signal) + 1, "Looking for the body")
-    body = _body(smoothed(phases[settings.reference], steps))
+    body = _find_body(smoothed(phases[settings.reference], steps))
     near = np.zeros_like(body)
     if mask is not None:
-        near = _within(_block_means(mask != 0, factors) > 0, TUMOUR_MARGIN_MM, steps)
+        near = _grow_region(_block_means(mask != 0, factors) > 0, TUMOUR_MARGIN_MM, steps)
     return Coarse(np.stack(phases), body, near, steps, origin)
 
 
@@ -124,16 +124,18 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
     A level keeps 8 voxels along each axis. Sampled is the body with 5 mm around it, but not the
     tumour with its margin: contrast that comes and goes there would be taken for motion.
     """
-    around = _within(coarse.body, _SKIN_MM, coarse.spacing_mm) & ~coarse.near
+    around = _grow_region(coarse.body, _SKIN_MM, coarse.spacing_mm) & ~coarse.near
     if not around.any():
         around = ~coarse.near
-    found = []
+    levels = []
     for times in _COARSER:
         mm = times * max(coarse.spacing_mm)
         shape = coarse.body.shape
-        factors = (1, 1, 1) if times == 1 else _factors(mm, coarse.spacing_mm, shape)
+        # The finest level is the coarse case itself: the choice could merge voxels along a finer
+        # axis.
+        factors = (1, 1, 1) if times == 1 else _choose_factors(mm, coarse.spacing_mm, shape)
         pairs = list(zip(coarse.spacing_mm, factors, coarse.origin_mm, strict=True))
-        found.append(
+        levels.append(
             Level(
                 _block_means(coarse.phases[reference], factors),
                 _block_means(coarse.phases[moving], factors),
@@ -142,7 +144,7 @@ def levels_of(coarse: Coarse, reference: int, moving: int) -> tuple[Level, ...]:
                 tuple(o + s * (f - 1) / 2 for s, f, o in pairs),
             )
         )
-    return tuple(found)
+    return tuple(levels)
 
 
 def not_enhancing(
@@ -172,8 +174,8 @@ def smoothed(volume: NDArray[np.float32], spacing_mm: Sequence[float]) -> NDArra
     sides of a comparison, what it adds is small.
     """
     sigma = [_SMOOTH_MM / mm for mm in spacing_mm]
-    found: NDArray[np.float32] = ndimage.gaussian_filter(volume, sigma, mode="nearest")
-    return found
+    smooth_volume: NDArray[np.float32] = ndimage.gaussian_filter(volume, sigma, mode="nearest")
+    return smooth_volume
 
 
 def _require_values(volume: NDArray[Any], index: int, name: str) -> None:
@@ -190,7 +192,7 @@ def _require_values(volume: NDArray[Any], index: int, name: str) -> None:
         )
 
 
-def _factors(
+def _choose_factors(
     wanted_mm: float, spacing_mm: Sequence[float], shape: Sequence[int]
 ) -> tuple[int, int, int]:
     pairs = zip(spacing_mm, shape, strict=True)
@@ -210,7 +212,7 @@ def _block_means(volume: NDArray[Any], factors: tuple[int, int, int]) -> NDArray
     return out
 
 
-def _body(volume: NDArray[np.float32]) -> Bools:
+def _find_body(volume: NDArray[np.float32]) -> Bools:
     root = np.sqrt(np.maximum(volume, 0))
     tissue = root > bright_from(root)
     labels, count = ndimage.label(tissue)
@@ -224,9 +226,9 @@ def _body(volume: NDArray[np.float32]) -> Bools:
     return filled
 
 
-def _within(region: Bools, distance_mm: float, spacing_mm: Sequence[float]) -> Bools:
+def _grow_region(region: Bools, distance_mm: float, spacing_mm: Sequence[float]) -> Bools:
     """Return the region and all that lies at most `distance_mm` from it."""
     if not region.any():
         return region
-    found: Bools = ndimage.distance_transform_edt(~region, sampling=spacing_mm) <= distance_mm
-    return found
+    wide_region: Bools = ndimage.distance_transform_edt(~region, sampling=spacing_mm) <= distance_mm
+    return wide_region

@@ -33,10 +33,12 @@ class Node:
 def lay_nodes(spec: PhantomSpec, body: Body) -> tuple[Node, ...]:
     """Return the nodes of both armpits, each between ribs and skin."""
     rng = stream(spec.seed, Part.NODES)
-    return tuple(_node(body, breast, rng) for breast in body.breasts for _ in range(spec.nodes))
+    return tuple(
+        _make_node(body, breast, rng) for breast in body.breasts for _ in range(spec.nodes)
+    )
 
 
-def _node(body: Body, breast: Breast, rng: np.random.Generator) -> Node:
+def _make_node(body: Body, breast: Breast, rng: np.random.Generator) -> Node:
     chest = body.chest
     aside, height = float(rng.uniform(98.0, 126.0)), float(rng.uniform(40.0, 85.0))
     radii = rng.uniform((3.5, 4.5, 5.0), (6.0, 8.0, 9.5))

@@ -76,6 +76,7 @@ class Parenchyma:
 
     def enhancement(self, points: Points) -> Array:
         """Return the factor, mean 1, by which glandular enhancement varies: patches and foci."""
+        # Half the variance is taken off, since that is by how much the exponential raises the mean.
         gain: Array = np.exp(_PATCHINESS * self.patches.at(points) - _PATCHINESS**2 / 2)
         return gain
 
@@ -91,6 +92,7 @@ class Parenchyma:
         under_skin = 1 - smoothstep(-depths.skin, 3, 13)
         behind = 1 - smoothstep(depths.muscle, 1, 14)
         score = score - 1.2 * under_skin * smoothstep(radial, 0.05, 0.3) - 1.5 * behind
+        # Below every threshold, so that no density puts gland into the muscle.
         blocked: Array = np.where(depths.muscle < 0, np.float32(-9), score)
         return blocked
 
@@ -105,6 +107,7 @@ def grow_parenchyma(spec: PhantomSpec, body: Body) -> Parenchyma:
         for index, step in enumerate((14.0, 6.5, 3.2, 13.0))
     ]
     patches = make_field(stream(spec.seed, Part.ENHANCEMENT), 6.0)
+    # Thresholds are quantiles of scores, which need a parenchyma but not its thresholds.
     open_ended = Parenchyma(body, (), fields[0], fields[1], fields[2], fields[3], patches)
     thresholds = []
     for breast in body.breasts:

@@ -55,17 +55,17 @@ class Points:
     @property
     def x_mm(self) -> NDArray[np.float32]:
         """Right of the midline; broadcasts to `shape`."""
-        return self._spread(0)
+        return self._spread_axis(0)
 
     @property
     def y_mm(self) -> NDArray[np.float32]:
         """Towards anterior; broadcasts to `shape`."""
-        return self._spread(1)
+        return self._spread_axis(1)
 
     @property
     def z_mm(self) -> NDArray[np.float32]:
         """Towards superior; broadcasts to `shape`."""
-        return self._spread(2)
+        return self._spread_axis(2)
 
     def moved(self, shift_mm: Sequence[float]) -> "Points":
         """Return the points at which a patient who moved by `shift_mm` has to be looked up."""
@@ -90,7 +90,7 @@ class Points:
             slices.append(slice(int(inside[0]), int(inside[-1]) + 1))
         return (slices[0], slices[1], slices[2])
 
-    def _spread(self, world: int) -> NDArray[np.float32]:
+    def _spread_axis(self, world: int) -> NDArray[np.float32]:
         shape = [1, 1, 1]
         shape[self.axes.index(world)] = -1
         return self.along[world].reshape(shape)

@@ -56,6 +56,7 @@ def quadric(offsets_mm: tuple[Array, ...], radii_mm: tuple[float, ...]) -> Array
         g2 = g2 + steep * steep
     k = np.sqrt(k2)
     distance: Array = k * (k - 1) / np.sqrt(np.maximum(g2, np.float32(1e-12)))
+    # In the very centre the formula is 0/0; the surface is nearest along the shortest axis.
     return np.where(k2 < 1e-8, np.float32(-min(radii_mm)), distance)
 
 

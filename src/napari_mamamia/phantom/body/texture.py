@@ -33,16 +33,17 @@ class Field:
         One axis after the other, the last array axis first, so that the largest step adds whole
         planes. Without BLAS: its threads would fight with whatever else runs.
         """
-        taps = {world: self._taps(points.along[world], world) for world in range(3)}
+        taps = {world: self._make_taps(points.along[world], world) for world in range(3)}
         values = self.values[tuple(taps[world].reach for world in range(3))]
         values = np.ascontiguousarray(values.transpose(points.axes))
         for axis in (2, 1, 0):
             values = taps[points.axes[axis]].along(values, axis)
         return values
 
-    def _taps(self, along_mm: NDArray[np.float32], world: int) -> "_Taps":
+    def _make_taps(self, along_mm: NDArray[np.float32], world: int) -> "_Taps":
         last = self.values.shape[world] - 1
         place = (along_mm.astype(np.float64) - self.origin_mm[world]) / self.step_mm
+        # Keeps all four taps of each point on the lattice.
         place = np.clip(place, 1.0, last - 1.001)
         first = np.floor(place).astype(np.intp) - 1
         t = place - first - 1

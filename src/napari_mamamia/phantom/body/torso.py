@@ -62,13 +62,13 @@ def paint_torso(canvas: Canvas, body: Body, depths: Depths) -> None:
     points, near = canvas.points.block(window), depths.block(window)
     muscle = np.maximum(near.muscle, near.skin + 3)
     canvas.paint(Tissue.MUSCLE, filled(muscle, voxel_mm), window)
-    canvas.paint(Tissue.BONE, _ribs(points, near.ribs, voxel_mm), window)
+    canvas.paint(Tissue.BONE, _make_ribs(points, near.ribs, voxel_mm), window)
     canvas.paint(Tissue.LUNG, filled(near.ribs + np.float32(_WALL_MM), voxel_mm), window)
     for organ in _ORGANS:
         _paint_organ(canvas, organ, body, depths)
 
 
-def _ribs(points: Points, ribs: Array, voxel_mm: float) -> Array:
+def _make_ribs(points: Points, ribs: Array, voxel_mm: float) -> Array:
     """Return the share of marrow in the chest wall: slanting ribs, and the breast bone."""
     aside = np.abs(points.x_mm)
     slant = (points.z_mm + np.float32(0.45) * aside) * np.float32(2 * np.pi / _RIB_PITCH_MM)
@@ -82,7 +82,7 @@ def _ribs(points: Points, ribs: Array, voxel_mm: float) -> Array:
 def _paint_organ(canvas: Canvas, organ: _Organ, body: Body, depths: Depths) -> None:
     x, behind, z = organ.centre_mm
     centre = (x, body.chest.front_mm + behind, z)
-    window = canvas.points.window(_bounds(organ, centre))
+    window = canvas.points.window(_find_bounds(organ, centre))
     if window is None:
         return
     points = canvas.points.block(window)
@@ -92,7 +92,7 @@ def _paint_organ(canvas: Canvas, organ: _Organ, body: Body, depths: Depths) -> N
     canvas.paint(organ.tissue, filled(inside, canvas.voxel_mm), window)
 
 
-def _bounds(organ: _Organ, centre_mm: tuple[float, float, float]) -> Bounds:
+def _find_bounds(organ: _Organ, centre_mm: tuple[float, float, float]) -> Bounds:
     margin = 5 + 3 * _UNEVEN_MM
     (x0, x1), (y0, y1), (z0, z1) = (
         (c - r - margin, c + r + margin) for c, r in zip(centre_mm, organ.radii_mm, strict=True)

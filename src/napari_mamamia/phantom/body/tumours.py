@@ -54,17 +54,17 @@ class Tumour:
     @property
     def bounds_mm(self) -> Bounds:
         """A box that holds the tumour and a margin for partial volume."""
-        return _around(self.centre_mm, self.spec.longest_mm)
+        return _make_bounds(self.centre_mm, self.spec.longest_mm)
 
     def distance(self, points: Points) -> Array:
         """Return the distance to the tumour's surface; negative inside, the dead core included."""
-        offsets = self._turned(points)
+        offsets = self._turn_points(points)
         distance = quadric(offsets, self.radii_mm)
         if self.spec.roughness > 0:
             height = _LOBE_MM * self.spec.longest_mm * self.spec.roughness
             distance = distance - np.float32(height) * self.lobes.at(points)
         if self.spec.spicules:
-            distance = distance - self._spikes(offsets)
+            distance = distance - self._raise_spikes(offsets)
         if self.spec.kind == TumourKind.NON_MASS:
             gaps = (np.float32(_CLUMP_FILL) - self.clumps.at(points)) * np.float32(
                 self.clumps.step_mm
@@ -83,7 +83,7 @@ class Tumour:
         gain: Array = np.exp(spread * self.mottle.at(points) - spread**2 / 2)
         return gain
 
-    def _turned(self, points: Points) -> tuple[Array, Array, Array]:
+    def _turn_points(self, points: Points) -> tuple[Array, Array, Array]:
         x, y, z = (
             place - np.float32(centre)
             for place, centre in zip(
@@ -93,7 +93,7 @@ class Tumour:
         a, b, c = (row[0] * x + row[1] * y + row[2] * z for row in self.rotation)
         return a, b, c
 
-    def _spikes(self, offsets: tuple[Array, Array, Array]) -> Array:
+    def _raise_spikes(self, offsets: tuple[Array, Array, Array]) -> Array:
         """Return how far spicules lift the surface; each ray is a cone about its unit vector."""
         length = np.sqrt(offsets[0] ** 2 + offsets[1] ** 2 + offsets[2] ** 2) + np.float32(1e-3)
         lift: Array = np.zeros_like(length)
@@ -117,29 +117,31 @@ def grow_tumours(spec: PhantomSpec, body: Body, parenchyma: Parenchyma) -> tuple
         centre = one.centre_mm
         if centre is None:
             rng = stream(spec.seed, Part.TUMOUR_PLACE, index)
-            centre = _place(one, index, body, parenchyma, tuple(grown), rng)
-        grown.append(_shape(one, centre, stream(spec.seed, Part.TUMOUR_SHAPE, index)))
+            centre = _choose_centre(one, index, body, parenchyma, tuple(grown), rng)
+        grown.append(_make_tumour(one, centre, stream(spec.seed, Part.TUMOUR_SHAPE, index)))
     return tuple(grown)
 
 
-def _around(centre_mm: tuple[float, float, float], longest_mm: float) -> Bounds:
+def _make_bounds(centre_mm: tuple[float, float, float], longest_mm: float) -> Bounds:
     reach = 0.85 * longest_mm + 6
     x, y, z = ((c - reach, c + reach) for c in centre_mm)
     return (x, y, z)
 
 
-def _shape(
+def _make_tumour(
     one: TumourSpec, centre_mm: tuple[float, float, float], rng: np.random.Generator
 ) -> Tumour:
+    # Q of a random matrix is a random turn; where it mirrors too, an ellipsoid does not show it.
     turn, _ = np.linalg.qr(rng.standard_normal((3, 3)))
-    bounds = _around(centre_mm, one.longest_mm)
+    bounds = _make_bounds(centre_mm, one.longest_mm)
     lobes = make_field(rng, max(one.longest_mm / 5, 1.5), bounds)
     clumps = make_field(rng, max(one.longest_mm / 9, 2.2), bounds)
     mottle = make_field(rng, max(one.longest_mm / 8, 1.5), bounds)
+    # The most there may be are drawn, so that with more spicules the first ones stay as they are.
     rays = rng.standard_normal((60, 3))
     rays = rays / np.linalg.norm(rays, axis=1, keepdims=True)
     lengths = one.longest_mm * rng.uniform(0.08, 0.3, 60)
-    kept = slice(0, one.spicules)
+    spicules = slice(0, one.spicules)
     return Tumour(
         one,
         centre_mm,
@@ -147,12 +149,12 @@ def _shape(
         lobes,
         clumps,
         mottle,
-        rays[kept].astype(np.float32),
-        lengths[kept].astype(np.float32),
+        rays[spicules].astype(np.float32),
+        lengths[spicules].astype(np.float32),
     )
 
 
-def _place(
+def _choose_centre(
     one: TumourSpec,
     index: int,
     body: Body,

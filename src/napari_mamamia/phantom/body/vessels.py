@@ -55,7 +55,7 @@ class Tube:
 
 def lay_vessels(spec: PhantomSpec, body: Body) -> tuple[Tube, ...]:
     """Return the vessels of the breasts and the two internal mammary vessels."""
-    tubes = [_mammary(body, sign) for sign in (-1.0, 1.0)]
+    tubes = [_lay_mammary_vessel(body, sign) for sign in (-1.0, 1.0)]
     for index, breast in enumerate(body.breasts):
         rng = stream(spec.seed, Part.VESSELS, index)
         tubes += [_breast_vessel(body, breast, rng) for _ in range(_VESSELS_PER_BREAST)]
@@ -68,10 +68,10 @@ def feeding_tube(
     """Return a vessel from the chest's outer side that ends inside a tumour."""
     start = _chest_point(body, breast, rng, outer=True)
     radii = (float(rng.uniform(1.0, 1.5)), float(rng.uniform(0.7, 1.0)))
-    return _bent(start, np.asarray(target_mm, dtype=np.float64), radii, rng)
+    return _bend_tube(start, np.asarray(target_mm, dtype=np.float64), radii, rng)
 
 
-def _mammary(body: Body, sign: float) -> Tube:
+def _lay_mammary_vessel(body: Body, sign: float) -> Tube:
     z = np.linspace(-140.0, 140.0, 12)
     x = sign * (17.0 + 2.0 * np.sin(z / 31.0))
     y = body.chest.front_mm - 13.5 - body.chest.lean * z
@@ -84,7 +84,7 @@ def _breast_vessel(body: Body, breast: Breast, rng: np.random.Generator) -> Tube
     aside = rng.uniform(-0.35, 0.35, 2) * np.array([breast.radii_mm[0], breast.radii_mm[2]])
     end = nipple + np.array([aside[0], -rng.uniform(14, 40), aside[1]])
     radii = (float(rng.uniform(1.0, 1.7)), float(rng.uniform(0.5, 0.8)))
-    return _bent(start, end, radii, rng)
+    return _bend_tube(start, end, radii, rng)
 
 
 def _chest_point(
@@ -102,7 +102,7 @@ def _chest_point(
     return place
 
 
-def _bent(
+def _bend_tube(
     start: NDArray[np.float64],
     end: NDArray[np.float64],
     radii_mm: tuple[float, float],

@@ -45,16 +45,16 @@ def contrast_to_noise(
                 f"a phase has shape {phase.shape} (z, y, x), the masks have {grid.shape}: give "
                 "the phases of the same case"
             )
-    own = Box.around(reference)
-    if own.is_empty:
+    tumour_box = Box.around(reference)
+    if tumour_box.is_empty:
         return float("nan")
     steps = [ceil(surroundings_mm / mm) for mm in grid.spacing_mm]
-    there = [a + o for a, o in zip(own.start, box.start, strict=True)]
-    stop = [a + n for a, n in zip(there, own.shape, strict=True)]
+    there = [a + o for a, o in zip(tumour_box.start, box.start, strict=True)]
+    stop = [a + n for a, n in zip(there, tumour_box.shape, strict=True)]
     wide = Box((there[0], there[1], there[2]), (stop[0], stop[1], stop[2]))
     wide = wide.grown(steps, grid.shape)
     mask = np.pad(
-        reference[own.slices],
+        reference[tumour_box.slices],
         [(a - o, p - b) for a, b, o, p in zip(there, stop, wide.start, wide.stop, strict=True)],
     )
     gain = enhancement.after[wide.slices].astype(np.float32) - enhancement.before[wide.slices]

@@ -1,4 +1,4 @@
-"""Two mask files on their joint crop, as a profile sees them."""
+"""Two mask files on their joint crop, as a profile sees them, and what is measured of them once."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -8,9 +8,19 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap, foreground
-from napari_mamamia.metrics.diameter import longest_diameter_mm
+from napari_mamamia.core.errors import GridMismatchError
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.metrics.compared import ComparedMasks
+from napari_mamamia.metrics.lesions import Parts, parts_of
+from napari_mamamia.metrics.surface import (
+    ContourPair,
+    ContourRule,
+    SurfaceDistances,
+    contour_pair,
+    distances_between,
+)
 from napari_mamamia.metrics.volume import volume_mm3
-from napari_mamamia.scoring.case.profiles import Foreground, Profile
+from napari_mamamia.scoring.case.profiles import Foreground, GridRule, Profile
 
 _VALUES_LISTED: Final = 5
 
@@ -30,6 +40,65 @@ class MaskPair:
     prediction: NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredPair:
+    """A pair of masks on `grid`, measured once for the score and for why the case failed.
+
+    `mm` are the distances between `contours`, those of the rule CLOSED; `voxels` those of the rule
+    OPEN. `lesions` and `parts` are the parts of the reference and of the prediction, of what
+    distances count as foreground.
+    """
+
+    pair: MaskPair
+    grid: Grid
+    contours: ContourPair
+    mm: SurfaceDistances
+    voxels: SurfaceDistances
+    lesions: Parts
+    parts: Parts
+
+    @property
+    def compared(self) -> ComparedMasks:
+        """What metrics are computed of: Dice's foreground, and the distances."""
+        masks = self.pair.overlap_reference, self.pair.overlap_prediction
+        return ComparedMasks(*masks, self.grid.matrix_mm, self.mm, self.voxels)
+
+
+def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
+    """Return why the profile does not compare masks on the two grids, "" if it does."""
+    if profile.grid_rule is GridRule.SAME_SHAPE and reference.shape == prediction.shape:
+        return ""
+    try:
+        require_same_grid(reference, prediction, "the reference", "the prediction")
+    except GridMismatchError as error:
+        return str(error)
+    return ""
+
+
+def nothing_on(grid: Grid) -> LabelMap:
+    """Return the labels of a mask without foreground, which stands for one that is missing."""
+    return LabelMap(grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
+
+
+def measure_pair(
+    reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
+) -> MeasuredPair:
+    """Return both masks with their distances and parts; arguments are those of `pair_of`."""
+    pair = pair_of(reference, prediction, profile, label)
+    matrix_mm = reference.grid.matrix_mm
+    foregrounds = pair.reference != 0, pair.prediction != 0
+    opened = contour_pair(pair.reference, pair.prediction, ContourRule.OPEN)
+    if opened.is_plain:
+        closed = opened
+        mm, voxels = distances_between(opened, (matrix_mm, None))
+    else:
+        closed = contour_pair(*foregrounds, ContourRule.CLOSED)
+        (mm,) = distances_between(closed, (matrix_mm,))
+        (voxels,) = distances_between(opened, (None,))
+    lesions, parts = parts_of(foregrounds[0]), parts_of(foregrounds[1])
+    return MeasuredPair(pair, reference.grid, closed, mm, voxels, lesions, parts)
+
+
 def pair_of(
     reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None = None
 ) -> MaskPair:
@@ -39,34 +108,51 @@ def pair_of(
     """
     box = reference.box.union(prediction.box)
     if not box.is_empty:
+        # A contour is where foreground meets background, which the crop must show all around.
         box = box.grown((1, 1, 1), reference.grid.shape)
     values_r, values_p = reference.cut(box), prediction.cut(box)
     return MaskPair(
         box,
-        _as_bool(_selected(values_r, profile.overlap_foreground, label)),
-        _as_bool(_selected(values_p, profile.overlap_foreground, label)),
-        _selected(values_r, profile.distance_foreground, label),
-        _selected(values_p, profile.distance_foreground, label),
+        _as_bool(_select_foreground(values_r, profile.overlap_foreground, label)),
+        _as_bool(_select_foreground(values_p, profile.overlap_foreground, label)),
+        _select_foreground(values_r, profile.distance_foreground, label),
+        _select_foreground(values_p, profile.distance_foreground, label),
     )
+
+
+def touched_axes(mask: NDArray[Any], box: Box, shape: tuple[int, int, int]) -> list[str]:
+    """Return the axes "z", "y", "x" along which foreground on the crop `box` reaches the border.
+
+    An axis of 1 voxel has no border.
+    """
+    touched = []
+    for axis, letter in enumerate("zyx"):
+        if shape[axis] == 1 or not mask.size:
+            continue
+        planes = np.moveaxis(mask, axis, 0)
+        low = box.start[axis] == 0 and planes[0].any()
+        if low or (box.stop[axis] == shape[axis] and planes[-1].any()):
+            touched.append(letter)
+    return touched
 
 
 def foreground_volume_mm3(mask: LabelMap, profile: Profile, label: float | None = None) -> float:
     """Return the volume of what the profile's distances count as foreground, in mm3."""
-    chosen = _selected(mask.crop, profile.distance_foreground, label) != 0
-    return volume_mm3(chosen, mask.grid.matrix_mm)
+    return volume_mm3(measured_foreground(mask, profile, label), mask.grid.matrix_mm)
 
 
-def foreground_diameter_mm(mask: LabelMap, profile: Profile, label: float | None = None) -> float:
-    """Return the longest diameter of what the profile's distances count as foreground, in mm."""
-    chosen = _selected(mask.crop, profile.distance_foreground, label) != 0
-    return longest_diameter_mm(chosen, mask.grid.matrix_mm)
+def measured_foreground(
+    mask: LabelMap, profile: Profile, label: float | None = None
+) -> NDArray[np.bool_]:
+    """Return what the profile's distances count as foreground, bool, on the mask's own crop."""
+    return _as_bool(_select_foreground(mask.crop, profile.distance_foreground, label))
 
 
 def foreground_of(
     values: NDArray[Any], profile: Profile, label: float | None = None
 ) -> NDArray[np.bool_]:
     """Return what the profile's Dice counts as foreground of raw label values, bool."""
-    chosen: NDArray[np.bool_] = _selected(values, profile.overlap_foreground, label) != 0
+    chosen: NDArray[np.bool_] = _select_foreground(values, profile.overlap_foreground, label) != 0
     return chosen
 
 
@@ -82,12 +168,22 @@ def _as_bool(values: NDArray[Any]) -> NDArray[np.bool_]:
     return values if values.dtype == np.bool_ else values != 0
 
 
-def _selected(values: NDArray[Any], rule: Foreground, label: float | None) -> NDArray[Any]:
+def _select_foreground(values: NDArray[Any], rule: Foreground, label: float | None) -> NDArray[Any]:
     """Return the foreground of raw values: bool, or uint8 labels under `Foreground.UINT8`."""
     if rule is Foreground.CHOSEN_LABEL:
         return foreground(values, label)
     if rule is Foreground.ONE:
         ones: NDArray[np.bool_] = values == 1
         return ones
-    with np.errstate(invalid="ignore"):
+    return _wrap_to_uint8(values)
+
+
+def _wrap_to_uint8(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return values as C converts them: cut to whole numbers, modulo 256; 0 for nan and endless.
+
+    Written out for floats, which C leaves undefined beyond 0 to 255: processors differ.
+    """
+    if not np.issubdtype(values.dtype, np.floating):
         return values.astype(np.uint8)
+    finite = np.where(np.isfinite(values), values, 0)
+    return np.fmod(np.trunc(finite), 256).astype(np.int16).astype(np.uint8)

@@ -36,14 +36,14 @@ def prediction_costs(rows: Sequence[CaseScore]) -> PredictionCosts:
     """Return what the predictions of a table's cases cost."""
     devices = Counter(row.device for row in rows if row.device)
     return PredictionCosts(
-        _cost(np.array([row.prediction_seconds for row in rows], dtype=np.float64)),
-        _cost(np.array([row.peak_memory_bytes for row in rows], dtype=np.float64)),
+        _summarise_cost(np.array([row.prediction_seconds for row in rows], dtype=np.float64)),
+        _summarise_cost(np.array([row.peak_memory_bytes for row in rows], dtype=np.float64)),
         tuple(devices.most_common()),
     )
 
 
-def _cost(values: NDArray[np.float64]) -> Cost:
-    known = values[~np.isnan(values)]
-    if not known.size:
+def _summarise_cost(values: NDArray[np.float64]) -> Cost:
+    numbers = values[~np.isnan(values)]
+    if not numbers.size:
         return Cost(float("nan"), float("nan"), 0)
-    return Cost(float(np.median(known)), float(known.max()), known.size)
+    return Cost(float(np.median(numbers)), float(numbers.max()), numbers.size)

@@ -168,8 +168,8 @@ def profile_named(name: str) -> Profile:
     for profile in PROFILES:
         if profile.name == name:
             return profile
-    known = ", ".join(profile.name for profile in PROFILES)
-    raise ValueError(f"there is no profile named {name!r}; choose one of {known}")
+    names = ", ".join(profile.name for profile in PROFILES)
+    raise ValueError(f"there is no profile named {name!r}; choose one of {names}")
 
 
 def _or_nan(value: float | None) -> float:

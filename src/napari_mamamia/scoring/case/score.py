@@ -1,43 +1,37 @@
 """One case: two masks and a profile in, a `CaseScore` out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isnan
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.errors import GridMismatchError
-from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.core.records import CaseScore, ScoreStatus
-from napari_mamamia.metrics.overlap import dice_and_iou
-from napari_mamamia.metrics.surface import (
-    ContourRule,
-    SurfaceDistances,
-    assd,
-    contour_pair,
-    distances_between,
-    hausdorff,
-    hausdorff95,
-    nsd,
+from napari_mamamia.metrics.registry import (
+    METRICS,
+    metric,
+    pair_values,
+    prediction_values,
+    reference_values,
 )
 from napari_mamamia.scoring.case.pair import (
-    MaskPair,
-    foreground_diameter_mm,
-    foreground_volume_mm3,
+    MeasuredPair,
+    grid_problem,
     listed_values,
-    pair_of,
+    measure_pair,
+    measured_foreground,
+    nothing_on,
+    touched_axes,
 )
 from napari_mamamia.scoring.case.profiles import (
     CLINICAL,
-    Distance,
     Emptiness,
     EmptinessOf,
     Foreground,
-    GridRule,
     MissingPrediction,
     Profile,
 )
@@ -58,23 +52,27 @@ _COUNTED: Final = {
 def case_warnings(
     reference: LabelMap,
     prediction: LabelMap,
-    pair: MaskPair,
+    measured: MeasuredPair,
     profile: Profile,
     label: float | None = None,
 ) -> tuple[str, ...]:
     """Return plain sentences on unusual values, geometry and shape of a scored case."""
+    pair = measured.pair
     masks = (
         ("reference", reference, pair.reference),
         ("prediction", prediction, pair.prediction),
     )
-    found = [_values(name, labels, profile, label) for name, labels, _ in masks]
-    found.append(_affines(reference, prediction))
-    found += [_border(name, mask, pair.box, labels.grid.shape) for name, labels, mask in masks]
-    found.append(_parts(pair.reference != 0))
-    return tuple(text for text in found if text)
+    warnings = [_warn_of_values(name, labels, profile, label) for name, labels, _ in masks]
+    warnings.append(_warn_of_affines(reference, prediction))
+    warnings += [
+        _warn_of_border(name, mask, pair.box, labels.grid.shape) for name, labels, mask in masks
+    ]
+    if (n_parts := measured.lesions.n) > 1:
+        warnings.append(f"the reference consists of {n_parts} separate parts, scored together")
+    return tuple(text for text in warnings if text)
 
 
-def _values(name: str, labels: LabelMap, profile: Profile, label: float | None) -> str:
+def _warn_of_values(name: str, labels: LabelMap, profile: Profile, label: float | None) -> str:
     if label is not None or _is_plain(labels.crop):
         return ""
     values = labels.values
@@ -99,7 +97,7 @@ def _is_plain(values: NDArray[Any]) -> bool:
     return bool(values.max() == 1 and values.min() >= 0)
 
 
-def _affines(reference: LabelMap, prediction: LabelMap) -> str:
+def _warn_of_affines(reference: LabelMap, prediction: LabelMap) -> str:
     a, b = reference.grid, prediction.grid
     if a == b:
         return ""
@@ -114,56 +112,20 @@ def _affines(reference: LabelMap, prediction: LabelMap) -> str:
     return f"the affines differ slightly (up to {apart:.3f} mm); the reference's is used"
 
 
-def _border(name: str, mask: NDArray[Any], box: Box, shape: tuple[int, int, int]) -> str:
-    touched = []
-    for axis, letter in enumerate("zyx"):
-        planes = np.moveaxis(mask, axis, 0)
-        if shape[axis] == 1 or not planes.size:
-            continue
-        low = box.start[axis] == 0 and planes[0].any()
-        high = box.stop[axis] == shape[axis] and planes[-1].any()
-        if low or high:
-            touched.append(letter)
-    axes = ", ".join(touched)
-    return f"the {name} touches the image border (along {axes})" if touched else ""
-
-
-def _parts(reference: NDArray[np.bool_]) -> str:
-    own = reference[Box.around(reference).slices]
-    label: Any = ndimage.label  # type: ignore[attr-defined, unused-ignore]
-    _, n_parts = label(own)  # sharing faces alone: quicker, and one part is one part
-    if n_parts > 1:
-        _, n_parts = label(own, structure=np.ones((3, 3, 3)))
-    if n_parts < 2:
-        return ""
-    return f"the reference consists of {n_parts} separate parts, scored together"
+def _warn_of_border(name: str, mask: NDArray[Any], box: Box, shape: tuple[int, int, int]) -> str:
+    axes = ", ".join(touched_axes(mask, box, shape))
+    return f"the {name} touches the image border (along {axes})" if axes else ""
 
 
 _EMPTINESS: Final = (Emptiness.NEITHER, Emptiness.ONE, Emptiness.BOTH)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Measured:
-    """A pair of masks with its distances, one computation for each contour rule and unit."""
-
-    pair: MaskPair
-    mm: SurfaceDistances
-    voxels: SurfaceDistances
-
-    def emptiness(self, of: EmptinessOf) -> Emptiness:
-        if of is EmptinessOf.CONTOUR:
-            there, back = self.voxels.reference_to_prediction, self.voxels.prediction_to_reference
-            return _EMPTINESS[(not there.size) + (not back.size)]
-        return _EMPTINESS[(not self.pair.reference.any()) + (not self.pair.prediction.any())]
-
-    def distance(self, column: Distance) -> float:
-        if column is Distance.HAUSDORFF95_VOXELS:
-            return hausdorff95(self.voxels)
-        return hausdorff(self.mm) if column is Distance.HAUSDORFF_MM else hausdorff95(self.mm)
-
-    def norm_hd(self, profile: Profile) -> float:
-        emptiness = self.emptiness(profile.emptiness_of)
-        return profile.norm_hd(self.distance(profile.distance), emptiness)
+def _find_emptiness(measured: MeasuredPair, of: EmptinessOf) -> Emptiness:
+    if of is EmptinessOf.CONTOUR:
+        there = measured.voxels.reference_to_prediction
+        back = measured.voxels.prediction_to_reference
+        return _EMPTINESS[(not there.size) + (not back.size)]
+    return _EMPTINESS[(not measured.lesions.n) + (not measured.parts.n)]
 
 
 def score_masks(
@@ -174,7 +136,9 @@ def score_masks(
     Nothing is raised for masks that cannot be compared: `status` and `reason` tell. A few
     milliseconds for a lesion of ordinary size, most of them to find it.
     """
-    return score_label_maps(case_id, _as_labels(reference), _as_labels(prediction), profile)
+    expert = LabelMap.of(reference.array, reference.grid)
+    model = LabelMap.of(prediction.array, prediction.grid)
+    return score_label_maps(case_id, expert, model, profile)
 
 
 def score_label_maps(
@@ -209,31 +173,43 @@ def score_label_maps(
     ValueError
         If both masks are missing, or `label` is 0 or given to a profile with its own foreground.
     """
+    return score_and_measure(case_id, reference, prediction, profile, label)[0]
+
+
+def score_and_measure(
+    case_id: str,
+    reference: LabelMap | None,
+    prediction: LabelMap | None,
+    profile: Profile = CLINICAL,
+    label: float | None = None,
+) -> tuple[CaseScore, MeasuredPair | None]:
+    """Do what `score_label_maps` does; return also what was measured, None where nothing was."""
     _check_label(profile, label)
     if reference is None:
         if prediction is None:
             raise ValueError(f"{case_id} has neither a reference nor a prediction: give one")
-        return CaseScore(
+        score = CaseScore(
             case_id,
             ScoreStatus.REFERENCE_MISSING,
-            volume_prediction_mm3=foreground_volume_mm3(prediction, profile, label),
+            **_measure_sizes(None, prediction, profile, label),
             profile=profile.name,
             reason="there is no reference file, so nothing can be compared",
         )
+        return score, None
     if prediction is None:
         return _without_prediction(case_id, reference, profile, label)
-    problem = _grid_problem(reference, prediction, profile)
+    problem = grid_problem(reference.grid, prediction.grid, profile)
     if problem:
-        return CaseScore(
+        score = CaseScore(
             case_id,
             ScoreStatus.GRID_MISMATCH,
-            volume_reference_mm3=foreground_volume_mm3(reference, profile, label),
-            volume_prediction_mm3=foreground_volume_mm3(prediction, profile, label),
-            diameter_reference_mm=foreground_diameter_mm(reference, profile, label),
+            **_measure_sizes(reference, prediction, profile, label),
             profile=profile.name,
             reason=problem,
         )
-    return _scored(case_id, reference, prediction, profile, label)
+        return score, None
+    measured = measure_pair(reference, prediction, profile, label)
+    return _score_case(case_id, (reference, prediction), measured, profile, label), measured
 
 
 def norm_hd(
@@ -251,15 +227,13 @@ def norm_hd(
         If `label` is 0 or given to a profile with its own foreground.
     """
     _check_label(profile, label)
-    problem = _grid_problem(reference, prediction, profile)
+    problem = grid_problem(reference.grid, prediction.grid, profile)
     if problem:
         raise GridMismatchError(problem)
-    return _measure(reference, prediction, profile, label).norm_hd(profile)
-
-
-def _as_labels(mask: Mask) -> LabelMap:
-    box = Box.around(mask.array)
-    return LabelMap(mask.grid, box, mask.array[box.slices])
+    measured = measure_pair(reference, prediction, profile, label)
+    measure = metric(profile.distance).of_pair
+    distance = float("nan") if measure is None else measure(measured.compared)
+    return profile.norm_hd(distance, _find_emptiness(measured, profile.emptiness_of))
 
 
 def _check_label(profile: Profile, label: float | None) -> None:
@@ -274,94 +248,80 @@ def _check_label(profile: Profile, label: float | None) -> None:
         raise ValueError("label 0 is background: choose a label other than 0")
 
 
-def _grid_problem(reference: LabelMap, prediction: LabelMap, profile: Profile) -> str:
-    """Return why the profile does not compare the two grids, "" if it does."""
-    same_shape = reference.grid.shape == prediction.grid.shape
-    if same_shape and profile.grid_rule is GridRule.SAME_SHAPE:
-        return ""
-    try:
-        require_same_grid(reference.grid, prediction.grid, "the reference", "the prediction")
-    except GridMismatchError as error:
-        return str(error)
-    return ""
+def _measure_sizes(
+    reference: LabelMap | None,
+    prediction: LabelMap | None,
+    profile: Profile,
+    label: float | None,
+) -> dict[str, Any]:
+    """Return the metrics of one mask alone, each on its own grid, of those that are there."""
+    values: dict[str, float] = {}
+    for mask, values_of in ((reference, reference_values), (prediction, prediction_values)):
+        if mask is not None:
+            foreground = measured_foreground(mask, profile, label)
+            values |= values_of(foreground, mask.grid.matrix_mm)
+    return values
 
 
-def _measure(
-    reference: LabelMap, prediction: LabelMap, profile: Profile, label: float | None
-) -> _Measured:
-    pair = pair_of(reference, prediction, profile, label)
-    matrix_mm = reference.grid.matrix_mm
-    opened = contour_pair(pair.reference, pair.prediction, ContourRule.OPEN)
-    if opened.is_plain:
-        return _Measured(pair, *distances_between(opened, (matrix_mm, None)))
-    foregrounds = pair.reference != 0, pair.prediction != 0
-    closed = contour_pair(*foregrounds, ContourRule.CLOSED)
-    (mm,), (voxels,) = distances_between(closed, (matrix_mm,)), distances_between(opened, (None,))
-    return _Measured(pair, mm, voxels)
-
-
-def _scored(
+def _score_case(
     case_id: str,
-    reference: LabelMap,
-    prediction: LabelMap,
+    masks: tuple[LabelMap, LabelMap],
+    measured: MeasuredPair,
     profile: Profile,
     label: float | None,
 ) -> CaseScore:
-    measured = _measure(reference, prediction, profile, label)
-    pair, mm = measured.pair, measured.mm
-    dsc, shared_share = dice_and_iou(pair.overlap_reference, pair.overlap_prediction)
-    distances = {column: measured.distance(column) for column in Distance}
-    status = _status(pair)
-    warnings = case_warnings(reference, prediction, pair, profile, label)
+    reference, prediction = masks
+    values: dict[str, Any] = pair_values(measured.compared)
+    distance = values[profile.distance]
+    values["norm_hd"] = profile.norm_hd(distance, _find_emptiness(measured, profile.emptiness_of))
+    for spec in METRICS:
+        if spec.both_empty_by_profile:
+            values[spec.name] = profile.overlap(values[spec.name])
+    status = _decide_status(measured)
+    warnings = case_warnings(reference, prediction, measured, profile, label)
     if status is ScoreStatus.OK and not measured.voxels.is_defined:
         warnings += ("a mask without contour inside the image: hausdorff95_voxels is undefined",)
     return CaseScore(
         case_id,
         status,
-        dsc=profile.overlap(dsc),
-        iou=profile.overlap(shared_share),
-        hausdorff95_mm=distances[Distance.HAUSDORFF95_MM],
-        hausdorff95_voxels=distances[Distance.HAUSDORFF95_VOXELS],
-        hausdorff_mm=distances[Distance.HAUSDORFF_MM],
-        assd_mm=assd(mm),
-        nsd_1mm=nsd(mm, 1.0),
-        nsd_2mm=nsd(mm, 2.0),
-        norm_hd=profile.norm_hd(
-            distances[profile.distance], measured.emptiness(profile.emptiness_of)
-        ),
-        volume_reference_mm3=foreground_volume_mm3(reference, profile, label),
-        volume_prediction_mm3=foreground_volume_mm3(prediction, profile, label),
-        diameter_reference_mm=foreground_diameter_mm(reference, profile, label),
+        **values,
+        **_measure_sizes(reference, prediction, profile, label),
         profile=profile.name,
         warning="; ".join(warnings),
-        reason=_reason(status, reference, prediction, profile),
+        reason=_explain_status(status, reference, prediction, profile),
     )
 
 
 def _without_prediction(
     case_id: str, reference: LabelMap, profile: Profile, label: float | None
-) -> CaseScore:
+) -> tuple[CaseScore, MeasuredPair | None]:
     missing = ScoreStatus.PREDICTION_MISSING
     if profile.missing_prediction is MissingPrediction.NOT_SCORED:
-        return CaseScore(
+        score = CaseScore(
             case_id,
             missing,
-            volume_reference_mm3=foreground_volume_mm3(reference, profile, label),
-            diameter_reference_mm=foreground_diameter_mm(reference, profile, label),
+            **_measure_sizes(reference, None, profile, label),
             profile=profile.name,
             reason=f"there is no prediction file, and the profile {profile.name} does not score "
             "such a case",
         )
-    nothing = LabelMap(reference.grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
-    score = _scored(case_id, reference, nothing, profile, label)
+        return score, None
+    nothing = nothing_on(reference.grid)
+    measured = measure_pair(reference, nothing, profile, label)
+    score = _score_case(case_id, (reference, nothing), measured, profile, label)
     reason = "there is no prediction file: scored as an empty prediction"
     if score.status is ScoreStatus.BOTH_EMPTY:
         reason += f"; {score.reason}"
-    return replace(score, status=missing, volume_prediction_mm3=float("nan"), reason=reason)
+    # A prediction that is not there has no volume, not one of 0.
+    unknown: dict[str, Any] = dict.fromkeys(
+        _measure_sizes(None, nothing, profile, label), float("nan")
+    )
+    score = replace(score, status=missing, reason=reason, **unknown)
+    return score, measured
 
 
-def _status(pair: MaskPair) -> ScoreStatus:
-    match bool(pair.reference.any()), bool(pair.prediction.any()):
+def _decide_status(measured: MeasuredPair) -> ScoreStatus:
+    match measured.lesions.n > 0, measured.parts.n > 0:
         case True, True:
             return ScoreStatus.OK
         case True, False:
@@ -372,14 +332,14 @@ def _status(pair: MaskPair) -> ScoreStatus:
             return ScoreStatus.BOTH_EMPTY
 
 
-def _reason(
+def _explain_status(
     status: ScoreStatus, reference: LabelMap, prediction: LabelMap, profile: Profile
 ) -> str:
     undefined = "Dice is 0 and distances are undefined"
     if status is ScoreStatus.PREDICTION_EMPTY:
-        return f"the prediction has no foreground{_instead(prediction)}: {undefined}"
+        return f"the prediction has no foreground{_describe_values(prediction)}: {undefined}"
     if status is ScoreStatus.REFERENCE_EMPTY:
-        return f"the reference has no foreground{_instead(reference)}: {undefined}"
+        return f"the reference has no foreground{_describe_values(reference)}: {undefined}"
     if status is ScoreStatus.BOTH_EMPTY:
         if not isnan(profile.overlap(float("nan"))):
             given = f"Dice is {profile.overlap_both_empty:g} by the profile"
@@ -388,6 +348,6 @@ def _reason(
     return ""
 
 
-def _instead(mask: LabelMap) -> str:
+def _describe_values(mask: LabelMap) -> str:
     values = listed_values(mask)
     return f" (its values are {values})" if values else ""

@@ -63,9 +63,9 @@ def balanced_accuracy_against_chance(
     for n_rows in row_blocks(n_classifiers, len(label)):
         report_progress(0, 1, _SIMULATING)
         guesses = (rng.random((n_rows, len(label))) < rate).astype(np.float64)
-        reached.append(_balanced(guesses @ parts, parts))
-    value = float(_balanced(predicted[None] @ parts, parts)[0])
-    return _tested(value, np.concatenate(reached))
+        reached.append(_compute_balanced_accuracy(guesses @ parts, parts))
+    value = float(_compute_balanced_accuracy(predicted[None] @ parts, parts)[0])
+    return _test_against_chance(value, np.concatenate(reached))
 
 
 def auc_against_chance(
@@ -85,22 +85,26 @@ def auc_against_chance(
     for n_rows in row_blocks(n_classifiers, len(label)):
         report_progress(0, 1, _SIMULATING)
         shuffled = yes[rng.random((n_rows, len(label))).argsort(axis=1)]
+        # The responders' ranks less those they have among themselves: the pairs in the right order.
         ordered = shuffled @ np.arange(len(label), dtype=np.float64) - n_yes * (n_yes - 1) / 2
         reached.append(ratio(ordered, np.asarray(float(n_yes * n_no))))
-    return _tested(auc(label, score), np.concatenate(reached))
+    return _test_against_chance(auc(label, score), np.concatenate(reached))
 
 
-def _balanced(said_yes: NDArray[np.float64], parts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_balanced_accuracy(
+    said_yes: NDArray[np.float64], parts: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Return the balanced accuracy from how many of both classes (b, 2) were said to respond."""
     shares = ratio(said_yes, parts.sum(axis=0))
     balanced: NDArray[np.float64] = (shares[:, 0] + 1 - shares[:, 1]) / 2
     return balanced
 
 
-def _tested(value: float, reached: NDArray[np.float64]) -> ChanceTest:
+def _test_against_chance(value: float, reached: NDArray[np.float64]) -> ChanceTest:
     if np.isnan(value):
         nothing = float("nan")
         return ChanceTest(value, nothing, Significance.UNDEFINED, nothing, reached.size)
+    # One that reaches the value but for rounding has reached it.
     at_least = np.count_nonzero(reached >= value - 1e-12)
     p_value = (1 + at_least) / (1 + reached.size)
     significance = Significance.NOT_SIGNIFICANT

@@ -119,12 +119,12 @@ def rate_gaps(
 
     Both are nan where no group has a case.
     """
-    tpr, fpr = _rates(counts, rules, empty_groups)
+    tpr, fpr = _compute_rates(counts, rules, empty_groups)
     nowhere = counts.sum(axis=(-1, -2)) == 0
     return np.where(nowhere, np.nan, disparity(tpr)), np.where(nowhere, np.nan, disparity(fpr))
 
 
-def _rates(
+def _compute_rates(
     counts: NDArray[np.float64], rules: GroupRules, empty_groups: EmptyGroups
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return TPR and FPR of groups from their outcome counts (..., g, 4), nan: not counted."""
@@ -144,7 +144,7 @@ def group_rates(
 ) -> tuple[GroupRates, ...]:
     """Return one row for each group over its cases with a known label, empty groups too."""
     counts = grouping.indicator.T @ outcomes(predictions.label, predictions.predicted)
-    tpr, fpr = _rates(counts, rules, grouping.empty_groups)
+    tpr, fpr = _compute_rates(counts, rules, grouping.empty_groups)
     return tuple(
         GroupRates(
             label,
@@ -198,11 +198,11 @@ def _variable_odds(
         spread(fpr, grouping.labels, of_fpr, Better.LOWER),
         groups,
         grouping.unassigned,
-        _reason(grouping.variable, of_tpr, of_fpr),
+        _explain_undefined(grouping.variable, of_tpr, of_fpr),
     )
 
 
-def _reason(variable: str, of_tpr: float, of_fpr: float) -> str:
+def _explain_undefined(variable: str, of_tpr: float, of_fpr: float) -> str:
     if np.isnan(of_tpr) and np.isnan(of_fpr):
         return f"no case with a known pcr has a group of {variable}"
     if np.isnan(of_tpr):

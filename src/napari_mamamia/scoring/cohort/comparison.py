@@ -55,14 +55,14 @@ def compare_models(
 
     Source of the t-test: arXiv 2603.01250v2 (there against the baseline, without correction).
     """
-    return _compared(list(combinations(models, 2)), metrics)
+    return _compare_pairs(list(combinations(models, 2)), metrics)
 
 
 def compare_with_baseline(
     models: Sequence[NamedScores], baseline: NamedScores, metrics: Sequence[str] = METRICS_COMPARED
 ) -> tuple[PairedComparison, ...]:
     """Return every model compared with the baseline alone, so that Holm corrects for less."""
-    return _compared([(model, baseline) for model in models], metrics)
+    return _compare_pairs([(model, baseline) for model in models], metrics)
 
 
 def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
     return corrected
 
 
-def _compared(
+def _compare_pairs(
     pairs: list[tuple[NamedScores, NamedScores]], metrics: Sequence[str]
 ) -> tuple[PairedComparison, ...]:
     unknown = set(metrics) - set(METRICS_COMPARED)
@@ -91,20 +91,20 @@ def _compared(
         raise ValueError(
             f"models are compared in {', '.join(METRICS_COMPARED)}, got {', '.join(unknown)}"
         )
-    found: list[PairedComparison] = []
+    comparisons: list[PairedComparison] = []
     for metric in metrics:
-        rows = [_pair(metric, a, b) for a, b in pairs]
+        rows = [_test_pair(metric, a, b) for a, b in pairs]
         t_test = holm(np.array([row.p_t_test for row in rows], dtype=np.float64))
         signed = holm(np.array([row.p_wilcoxon for row in rows], dtype=np.float64))
-        found += [
+        comparisons += [
             replace(row, p_t_test_holm=float(t), p_wilcoxon_holm=float(w))
             for row, t, w in zip(rows, t_test, signed, strict=True)
         ]
-    return tuple(found)
+    return tuple(comparisons)
 
 
-def _pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
-    values_a, values_b = _common(getattr(a.scores, metric), a.scores, b.scores, metric)
+def _test_pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
+    values_a, values_b = _select_common(getattr(a.scores, metric), a.scores, b.scores, metric)
     apart = values_a - values_b
     mean = float(apart.mean()) if apart.size else float("nan")
     nan = float("nan")
@@ -115,6 +115,7 @@ def _pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
     if not np.any(np.abs(apart) > _ROUNDING):
         reason = f"both models have the same {metric} in every case"
         return replace(row, p_t_test=1.0, p_wilcoxon=1.0, low=mean, high=mean, reason=reason)
+    # Rounding would be ranked as a difference, while a 0 is left out.
     p_wilcoxon = float(wilcoxon(np.where(np.abs(apart) > _ROUNDING, apart, 0.0)).pvalue)
     if np.ptp(apart) <= _ROUNDING:
         reason = f"the difference of {metric} is the same in every case: no t-test"
@@ -130,7 +131,7 @@ def _pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
     )
 
 
-def _common(
+def _select_common(
     values_a: NDArray[np.float64], a: SegmentationScores, b: SegmentationScores, metric: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the values of the cases that both models have a defined value for."""

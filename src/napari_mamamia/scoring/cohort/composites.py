@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from math import isnan
 from typing import Final
 
 import numpy as np
 
+from napari_mamamia.core.choices import CompositeName
 from napari_mamamia.scoring.cohort.ranking import (
     Adaptive,
     Composite,
@@ -17,17 +17,6 @@ from napari_mamamia.scoring.cohort.ranking import (
     WeightedMean,
     ranks,
 )
-
-
-class CompositeName(StrEnum):
-    """The variants that a user can ask for."""
-
-    WEIGHTED = "weighted"
-    """The challenge's own ranking score."""
-    GATED = "gated"
-    """Fairness counts only above a threshold, or above the baseline's interval."""
-    ADAPTIVE = "adaptive"
-    """The weight of fairness grows with the performance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +46,9 @@ class CompositeChoice:
         if self.gate is not None and not 0 <= self.gate < 1:
             raise ValueError(f"the gate is a performance from 0 to below 1, got {self.gate:g}")
         if set(self.names) - {CompositeName.WEIGHTED} and self.gate is None and not self.baseline:
-            wanted = " and ".join(name for name in self.names if name is not CompositeName.WEIGHTED)
+            names = " and ".join(name for name in self.names if name is not CompositeName.WEIGHTED)
             raise ValueError(
-                f"the composite {wanted} needs a performance to measure by, got neither a gate nor "
+                f"the composite {names} needs a performance to measure by, got neither a gate nor "
                 "a baseline: give one of them"
             )
 
@@ -115,15 +104,17 @@ def composite_results(
     ValueError
         If no model has the baseline's name.
     """
-    baseline = _baseline(models, choice)
-    found = []
+    baseline = _find_baseline(models, choice)
+    results = []
     for name in dict.fromkeys(choice.names):
-        composite, definition, reason = _composite(CompositeName(name), choice, baseline, weight)
-        found.append(_result(models, composite, definition, reason, weight))
-    return tuple(found)
+        composite, definition, reason = _make_composite(
+            CompositeName(name), choice, baseline, weight
+        )
+        results.append(_rank_models(models, composite, definition, reason, weight))
+    return tuple(results)
 
 
-def _baseline(models: Sequence[ScoredModel], choice: CompositeChoice) -> ScoredModel | None:
+def _find_baseline(models: Sequence[ScoredModel], choice: CompositeChoice) -> ScoredModel | None:
     if not choice.baseline:
         return None
     for model in models:
@@ -136,7 +127,7 @@ def _baseline(models: Sequence[ScoredModel], choice: CompositeChoice) -> ScoredM
     )
 
 
-def _composite(
+def _make_composite(
     name: CompositeName, choice: CompositeChoice, baseline: ScoredModel | None, weight: float
 ) -> tuple[Composite, str, str]:
     """Return the composite, its definition, and why it has no value ("" where it has)."""
@@ -144,37 +135,37 @@ def _composite(
     if name is CompositeName.WEIGHTED:
         return WeightedMean(), f"{plain}: the challenge's ranking score", ""
     if name is CompositeName.ADAPTIVE:
-        return _adaptive(choice, baseline, weight)
+        return _make_adaptive(choice, baseline, weight)
     if choice.gate is not None:
-        said = f"{plain}, with fairness 0 unless the performance is above {choice.gate:g}"
-        return Gated(choice.gate), said, ""
+        definition = f"{plain}, with fairness 0 unless the performance is above {choice.gate:g}"
+        return Gated(choice.gate), definition, ""
     high = baseline.high if baseline else float("nan")
-    said = (
+    definition = (
         f"{plain}, with fairness 0 unless the lower end of the performance's 95 % interval is "
         f"above the upper end of the baseline's ({choice.baseline}: {high:.4f})"
     )
     reason = "the baseline's performance has no interval" if isnan(high) else ""
-    return Gated(high, Evidence.LOWER_BOUND), said, reason
+    return Gated(high, Evidence.LOWER_BOUND), definition, reason
 
 
-def _adaptive(
+def _make_adaptive(
     choice: CompositeChoice, baseline: ScoredModel | None, weight: float
 ) -> tuple[Composite, str, str]:
     start, whose = choice.gate, "the gate"
     if start is None:
         start = baseline.performance if baseline else float("nan")
         whose = f"that of the baseline {choice.baseline}"
-    said = (
+    definition = (
         "(1 − w) × performance + w × fairness, where w grows in a line from 0 at performance "
         f"{start:.4g} ({whose}) to {weight:g} at performance 1"
     )
     if not start < 1:
         reason = f"the performance to start from is {'undefined' if isnan(start) else 'perfect'}"
-        return Adaptive(0.0, 1.0), said, f"{reason}: {whose}"
-    return Adaptive(start, 1.0), said, ""
+        return Adaptive(0.0, 1.0), definition, f"{reason}: {whose}"
+    return Adaptive(start, 1.0), definition, ""
 
 
-def _result(
+def _rank_models(
     models: Sequence[ScoredModel],
     composite: Composite,
     definition: str,
@@ -182,16 +173,16 @@ def _result(
     weight: float,
 ) -> CompositeResult:
     inputs = [ModelScore(m.name, m.performance, m.fairness, m.low) for m in models]
-    values = np.array([np.nan if reason else composite.score(own, weight) for own in inputs])
+    values = np.array([np.nan if reason else composite.score(model, weight) for model in inputs])
     places = ranks(values)
     scores = tuple(
-        _score(own, composite, float(values[k]), float(places[k]), reason, weight)
-        for k, own in enumerate(inputs)
+        _score_model(model, composite, float(values[k]), float(places[k]), reason, weight)
+        for k, model in enumerate(inputs)
     )
     return CompositeResult(composite.name, definition, scores)
 
 
-def _score(
+def _score_model(
     model: ModelScore,
     composite: Composite,
     value: float,
@@ -199,10 +190,10 @@ def _score(
     reason: str,
     weight: float,
 ) -> CompositeScore:
-    own = composite.weight(model, weight) if isinstance(composite, Adaptive) else weight
-    counts = composite.is_open(model) if isinstance(composite, Gated) else own > 0
+    model_weight = composite.weight(model, weight) if isinstance(composite, Adaptive) else weight
+    counts = composite.is_open(model) if isinstance(composite, Gated) else model_weight > 0
     if isnan(value) and not reason:
         reason = "performance or fairness is undefined"
     elif isinstance(composite, Gated) and not counts and not reason:
         reason = "the gate is closed: its fairness counts 0"
-    return CompositeScore(model.name, value, rank, own, counts, reason)
+    return CompositeScore(model.name, value, rank, model_weight, counts, reason)

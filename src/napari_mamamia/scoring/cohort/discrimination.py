@@ -7,14 +7,15 @@ from numpy.typing import NDArray
 
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.statistics.auc import (
+    RankedCases,
     auc,
+    auc_of_counts,
     average_precision,
-    weighted_auc,
-    weighted_average_precision,
+    average_precision_of_counts,
 )
 from napari_mamamia.scoring.statistics.bootstrap import Bootstrap, bootstrap
 from napari_mamamia.scoring.statistics.calibration import Calibration, calibration
-from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED, draw_cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Discrimination:
 
 def discrimination(predictions: ResponsePredictions) -> Discrimination:
     """Return AUC, average precision and calibration; nan and empty where there are no cases."""
-    label, score = _scored(predictions)
+    label, score = _select_scored(predictions)
     reason = ""
     if not len(label):
         reason = "no case has both a known pcr and a score"
@@ -57,17 +58,21 @@ def bootstrap_discrimination(
     ValueError
         If no case has both.
     """
-    label, score = _scored(predictions)
+    label, score = _select_scored(predictions)
+    resamples = draw_cases(len(label), n_resamples, seed)
+    cases = RankedCases.of(label, score)
 
-    def numbers(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        both = (weighted_auc, weighted_average_precision)
-        return np.stack([number(weights, label, score) for number in both], axis=1)
+    def numbers(drawn: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        counts = cases.counts(drawn)
+        both = auc_of_counts(*counts), average_precision_of_counts(*counts)
+        return np.stack(both, axis=1)
 
+    without = np.stack([cases.auc_without_each(), cases.average_precision_without_each()], axis=1)
     names = ("auc", "average_precision")
-    return bootstrap(names, numbers, len(label), None, n_resamples, seed)
+    return bootstrap(names, map(numbers, resamples), numbers()[0], without, n_resamples)
 
 
-def _scored(
+def _select_scored(
     predictions: ResponsePredictions,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return label and score of the cases that have both."""

@@ -81,6 +81,7 @@ def disparity(
     >>> float(disparity(np.array([0.5, np.nan, 0.75])))
     0.25
     """
+    # Unlike nanmax this gives nan without a warning where no group has a value.
     highest = np.fmax.reduce(means, axis=-1, initial=np.nan)
     lowest = np.fmin.reduce(means, axis=-1, initial=np.nan)
     gap: NDArray[np.float64] = np.asarray(highest - lowest)
@@ -117,7 +118,7 @@ def variable_fairness(
     dsc = _spread_of([group.mean_dsc for group in groups], grouping, Better.HIGHER)
     norm_hd = _spread_of([group.mean_norm_hd for group in groups], grouping, Better.LOWER)
     value = 1 - (dsc.disparity + norm_hd.disparity) / 2
-    reason = _reason(groups, grouping) if np.isnan(value) else ""
+    reason = _explain_undefined(groups, grouping) if np.isnan(value) else ""
     return VariableFairness(
         grouping.variable, value, dsc, norm_hd, groups, grouping.unassigned, reason
     )
@@ -128,8 +129,8 @@ def group_table(
 ) -> tuple[GroupScore, ...]:
     """Return one row for each group of a grouping, scored or only reported, empty ones too."""
     indicator = grouping.indicator
-    mean_dsc, sd_dsc = _moments(scores.dsc, indicator)
-    mean_norm_hd, sd_norm_hd = _moments(scores.norm_hd, indicator)
+    mean_dsc, sd_dsc = _compute_moments(scores.dsc, indicator)
+    mean_norm_hd, sd_norm_hd = _compute_moments(scores.norm_hd, indicator)
     sizes = grouping.sizes
     return tuple(
         GroupScore(
@@ -157,7 +158,7 @@ def spread(means: NDArray[np.float64], labels: Sequence[str], gap: float, better
     return Spread(gap, float(defined.var()), float(means[place]), labels[place])
 
 
-def _moments(
+def _compute_moments(
     values: NDArray[np.float64], indicator: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean and the standard deviation of the defined values of each group."""
@@ -174,7 +175,7 @@ def _spread_of(means: list[float], grouping: Grouping, better: Better) -> Spread
     return spread(values, grouping.labels, float(disparity(values, grouping.empty_groups)), better)
 
 
-def _reason(groups: tuple[GroupScore, ...], grouping: Grouping) -> str:
+def _explain_undefined(groups: tuple[GroupScore, ...], grouping: Grouping) -> str:
     if not any(group.n for group in groups):
         return f"no case has a group of {grouping.variable}"
     if not any(group.mean_dsc >= 0 and group.mean_norm_hd >= 0 for group in groups):

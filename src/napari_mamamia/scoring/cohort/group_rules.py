@@ -161,5 +161,5 @@ def rules_of(profile: str) -> GroupRules:
     for rules in GROUP_RULES:
         if rules.profile == profile:
             return rules
-    known = ", ".join(rules.profile for rules in GROUP_RULES)
-    raise ValueError(f"there is no profile named {profile!r}; choose one of {known}")
+    names = ", ".join(rules.profile for rules in GROUP_RULES)
+    raise ValueError(f"there is no profile named {profile!r}; choose one of {names}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
-from napari_mamamia.core.progress import listening, paced, report_progress
+from napari_mamamia.core.progress import listening, paced
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
 
 FAIRNESS_VARIABLES: Final = ("age", "menopausal_status", "breast_density")
@@ -82,13 +82,13 @@ def group_cases_job(
     """
     ages = tuple(group.label for group in rules.age_groups)
     empty = rules.empty_age_groups
-    found = group_each("age", ages, case_ids, cohort, _age_rule(rules), empty)
+    by_age = group_each("age", ages, case_ids, cohort, _age_rule(rules), empty)
     menopause, density = rules.menopause_groups, rules.density_groups
     by_menopause = group_each(
         "menopausal_status", menopause, case_ids, cohort, _menopause_rule(rules)
     )
     by_density = group_each("breast_density", density, case_ids, cohort, _density_rule(rules))
-    return found, by_menopause, by_density
+    return by_age, by_menopause, by_density
 
 
 Found = str | Unassigned
@@ -111,17 +111,14 @@ def group_each(
     places = {label: place for place, label in enumerate(labels)}
     codes: list[int] = []
     unassigned: list[Unassigned] = []
-    for case_id in paced(case_ids):
-        if case_id is None:
-            report_progress(len(codes), len(case_ids), f"Grouping cases by {variable}")
-            continue
+    for case_id in paced(case_ids, f"Grouping cases by {variable}", len(case_ids)):
         record = records.get(case_id)
-        found = rule(record) if record else Unassigned(case_id, "it is not in the clinical table")
-        if isinstance(found, Unassigned):
-            unassigned.append(found)
+        group = rule(record) if record else Unassigned(case_id, "it is not in the clinical table")
+        if isinstance(group, Unassigned):
+            unassigned.append(group)
             codes.append(UNASSIGNED)
         else:
-            codes.append(places[found])
+            codes.append(places[group])
     return Grouping(
         variable,
         tuple(labels),
@@ -168,8 +165,8 @@ def _density_rule(rules: GroupRules) -> Callable[[CaseRecord], Found]:
         if density is None:
             return Unassigned(record.case_id, "the breast density is missing")
         if density not in rules.density_groups:
-            known = ", ".join(rules.density_groups)
-            return Unassigned(record.case_id, f"breast density {density!r} is none of {known}")
+            densities = ", ".join(rules.density_groups)
+            return Unassigned(record.case_id, f"breast density {density!r} is none of {densities}")
         return density
 
     return rule

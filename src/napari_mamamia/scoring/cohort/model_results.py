@@ -101,8 +101,8 @@ def segmentation_result(
     ids = scores.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
     report_progress(0, 1, "Scoring the groups")
-    found = score_groups(scores, groupings, rules)
-    weight = found.weight_of_fairness
+    numbers = score_groups(scores, groupings, rules)
+    weight = numbers.weight_of_fairness
     report_progress(0, 1, "Scoring the groups")
     intervals: tuple[Interval, ...] = ()
     if ids and resampling.n_resamples:
@@ -110,14 +110,14 @@ def segmentation_result(
         job = bootstrap_segmentation(scores, groupings, weight, n, seed)
         intervals = _all_intervals(job)
     tests = permute_segmentation_groups(scores, groupings, seed=resampling.seed)
-    strata = _strata(ids, cohort, sizes)
+    strata = _build_strata(ids, cohort, sizes)
     reported = []
     for grouping in strata:
         report_progress(0, 1, f"Groups of {grouping.variable}")
         table = group_table(scores, grouping, rules.min_group_size)
         reported.append(Stratum(grouping, table))
     report_progress(1, 1, "Cohort's numbers are ready")
-    return SegmentationResult(scores, found, groupings, intervals, tests, tuple(reported))
+    return SegmentationResult(scores, numbers, groupings, intervals, tests, tuple(reported))
 
 
 def response_result(
@@ -132,13 +132,13 @@ def response_result(
     """
     ids = predictions.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
-    found = score_response(predictions, groupings, rules)
+    numbers = score_response(predictions, groupings, rules)
     scored = ~(np.isnan(predictions.label) | np.isnan(predictions.score))
     label, score = predictions.label[scored], predictions.score[scored]
     n, seed = resampling.n_resamples, resampling.seed
     intervals: tuple[Interval, ...] = ()
-    if n and ids and not found.refused:
-        weight = found.weight_of_fairness
+    if n and ids and not numbers.refused:
+        weight = numbers.weight_of_fairness
         job = bootstrap_response(predictions, groupings, rules, weight, n, seed)
         intervals += _all_intervals(job)
     if n and len(label):
@@ -146,16 +146,16 @@ def response_result(
     tests = permute_odds_groups(predictions, groupings, rules, seed=seed)
     by_chance = auc_against_chance(label, score)
     delong = auc_interval(label, score)
-    return ResponseResult(predictions, found, groupings, intervals, tests, delong, by_chance)
+    return ResponseResult(predictions, numbers, groupings, intervals, tests, delong, by_chance)
 
 
 def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
     """Return the percentile, basic and BCa interval of each number, in turn."""
-    found = []
+    intervals = []
     for name in resampling.names:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
-        found += [resampling.interval(name, method) for method in IntervalMethod]
-    return tuple(found)
+        intervals += [resampling.interval(name, method) for method in IntervalMethod]
+    return tuple(intervals)
 
 
 def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
@@ -170,8 +170,8 @@ def with_composites(model: ModelScores, choice: CompositeChoice) -> ModelScores:
     if not choice.names or result is None:
         return model
     weight = result.cohort.weight_of_fairness
-    found = composite_results([_scored_model(model)], choice, weight)
-    return replace(model, composites=found)
+    composites = composite_results([_scored_model(model)], choice, weight)
+    return replace(model, composites=composites)
 
 
 def compare_results(
@@ -187,60 +187,64 @@ def compare_results(
         If there is no model, or one was not scored on segmentation or under another profile, or
         no model has the baseline's name.
     """
-    found = [model.segmentation for model in models if model.segmentation]
-    if not found or len(found) < len(models) or len({model.profile for model in models}) > 1:
+    results = [model.segmentation for model in models if model.segmentation]
+    if not results or len(results) < len(models) or len({model.profile for model in models}) > 1:
         names = ", ".join(f"{model.name} ({model.profile})" for model in models) or "none"
         raise ValueError(f"one or more models scored under one profile were expected, got {names}")
-    named = [NamedScores(m.name, r.scores) for m, r in zip(models, found, strict=True)]
+    named = [NamedScores(m.name, r.scores) for m, r in zip(models, results, strict=True)]
     parts = [
         ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value)
-        for m, r in zip(models, found, strict=True)
+        for m, r in zip(models, results, strict=True)
     ]
-    weight = found[0].cohort.weight_of_fairness
+    weight = results[0].cohort.weight_of_fairness
     composites = composite_results([_scored_model(model) for model in models], choice, weight)
     return ModelComparison(
         models[0].profile,
         weight,
-        _ranking(models, found),
+        _rank_models(models, results),
         compare_models(named),
         sweep_weights(parts),
         _unequal_cases(named),
         choice.baseline,
-        _against(named, choice.baseline),
+        _test_against_baseline(named, choice.baseline),
         composites,
     )
 
 
-def _against(named: Sequence[NamedScores], baseline: str) -> tuple[PairedComparison, ...]:
+def _test_against_baseline(
+    named: Sequence[NamedScores], baseline: str
+) -> tuple[PairedComparison, ...]:
     """Return the paired tests of every other model minus the baseline, () without one."""
     if not baseline:
         return ()
-    own = next((scores for scores in named if scores.name == baseline), None)
-    if own is None:
+    baseline_scores = next((scores for scores in named if scores.name == baseline), None)
+    if baseline_scores is None:
         names = ", ".join(scores.name for scores in named)
         raise ValueError(
             f"expected one of {names} as the baseline, got {baseline!r}: choose one of them"
         )
-    return compare_with_baseline([scores for scores in named if scores.name != baseline], own)
+    return compare_with_baseline(
+        [scores for scores in named if scores.name != baseline], baseline_scores
+    )
 
 
 def _scored_model(model: ModelScores) -> ScoredModel:
     """Return a model's performance with its percentile interval, and its fairness."""
     if model.segmentation is not None:
         result, cohort = model.segmentation, model.segmentation.cohort
-        own = interval_named(result.intervals, "performance")
+        interval = interval_named(result.intervals, "performance")
         performance, fairness = cohort.performance.value, cohort.fairness.value
     elif model.response is not None:
-        own = interval_named(model.response.intervals, "balanced_accuracy")
+        interval = interval_named(model.response.intervals, "balanced_accuracy")
         performance = model.response.cohort.balanced_accuracy
         fairness = model.response.cohort.fairness
     else:
         return ScoredModel(model.name, np.nan, np.nan)
-    low, high = (own.low, own.high) if own else (np.nan, np.nan)
+    low, high = (interval.low, interval.high) if interval else (np.nan, np.nan)
     return ScoredModel(model.name, performance, fairness, low, high)
 
 
-def _ranking(
+def _rank_models(
     models: Sequence[ModelScores], found: Sequence[SegmentationResult]
 ) -> tuple[RankedModel, ...]:
     cohorts = [result.cohort for result in found]
@@ -273,24 +277,26 @@ def _unequal_cases(models: Sequence[NamedScores]) -> tuple[str, ...]:
     )
 
 
-def _strata(ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None) -> list[Grouping]:
+def _build_strata(
+    ids: Sequence[str], cohort: Cohort | None, sizes: CaseSizes | None
+) -> list[Grouping]:
     """Return the groups by size, tag and each column that makes groups of two or more."""
-    found = _own_strata(ids, sizes) if sizes is not None else []
+    groupings = _own_strata(ids, sizes) if sizes is not None else []
     if cohort is None or not ids:
-        return found
+        return groupings
     further = dict.fromkeys(name for record in cohort.records for name in record.other)
     for column in (*_FIRST_STRATA, *further):
         report_progress(0, 1, f"Groups of {column}")
         grouping = column_groups_job(ids, cohort, column)
         if grouping is not None and 1 < len(grouping.labels) <= grouping.sizes.sum() / 2:
-            found.append(grouping)
-    return found
+            groupings.append(grouping)
+    return groupings
 
 
 def _own_strata(ids: Sequence[str], sizes: CaseSizes) -> list[Grouping]:
-    found = []
+    groupings = []
     if not np.isnan(sizes.volumes_mm3).all():
-        found.append(group_by_volume(ids, sizes.volumes_mm3))
+        groupings.append(group_by_volume(ids, sizes.volumes_mm3))
     if not np.isnan(sizes.diameters_mm).all():
-        found.append(group_by_diameter(ids, sizes.diameters_mm))
-    return [*found, *group_by_tags(ids, sizes.tags)]
+        groupings.append(group_by_diameter(ids, sizes.diameters_mm))
+    return [*groupings, *group_by_tags(ids, sizes.tags)]

@@ -65,7 +65,9 @@ def permute_segmentation_groups(
         return np.stack([dsc, norm_hd, (dsc + norm_hd) / 2], axis=-1)
 
     measures = ("dsc", "norm_hd", "mean")
-    return _tests(groupings, measures, columns.astype(np.float64), gaps, n_permutations, seed)
+    return _test_groupings(
+        groupings, measures, columns.astype(np.float64), gaps, n_permutations, seed
+    )
 
 
 def permute_odds_groups(
@@ -87,10 +89,10 @@ def permute_odds_groups(
 
     columns = outcomes(predictions.label, predictions.predicted)
     measures = ("tpr", "fpr", "equalised_odds")
-    return _tests(groupings, measures, columns, gaps, n_permutations, seed)
+    return _test_groupings(groupings, measures, columns, gaps, n_permutations, seed)
 
 
-def _tests(
+def _test_groupings(
     groupings: Sequence[Grouping],
     measures: tuple[str, ...],
     columns: NDArray[np.float64],
@@ -100,31 +102,33 @@ def _tests(
 ) -> tuple[PermutationTest, ...]:
     if n_permutations < 1:
         raise ValueError(f"at least one permutation is needed, got {n_permutations}")
-    found = []
+    tests = []
     for grouping in groupings:
         codes = grouping.codes[grouping.codes >= 0]
-        own = columns[grouping.codes >= 0][np.argsort(codes, kind="stable")]
+        # In order of groups, each of which is a stretch then: shuffled cases have exchanged their
+        # groups.
+        rows = columns[grouping.codes >= 0][np.argsort(codes, kind="stable")]
         sizes = grouping.sizes[grouping.sizes > 0]
         starts = np.cumsum(sizes) - sizes
         if sizes.size < 2:
-            found += [_untested(grouping, measure, sizes.size) for measure in measures]
+            tests += [_make_undefined_test(grouping, measure, sizes.size) for measure in measures]
             continue
-        observed = gaps(np.add.reduceat(own, starts, axis=0)[None])[0]
-        parts, done = [], 0
-        for block in _permuted(own, n_permutations, seed):
+        observed = gaps(np.add.reduceat(rows, starts, axis=0)[None])[0]
+        parts, n_permuted = [], 0
+        for block in _permute_rows(rows, n_permutations, seed):
             text = f"Permuting groups of {grouping.variable}"
-            report_progress(done, n_permutations, text)
+            report_progress(n_permuted, n_permutations, text)
             parts.append(gaps(np.add.reduceat(block, starts, axis=1)))
-            done += len(block)
+            n_permuted += len(block)
         drawn = np.concatenate(parts)
-        found += [
-            _tested(grouping.variable, measure, float(observed[place]), drawn[:, place])
+        tests += [
+            _test_disparity(grouping.variable, measure, float(observed[place]), drawn[:, place])
             for place, measure in enumerate(measures)
         ]
-    return tuple(found)
+    return tuple(tests)
 
 
-def _permuted(
+def _permute_rows(
     rows: NDArray[np.float64], n_permutations: int, seed: int
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the rows (n, k) in random orders, in blocks (b, n, k)."""
@@ -134,7 +138,7 @@ def _permuted(
         yield rows[rng.permuted(orders, axis=1)]
 
 
-def _tested(
+def _test_disparity(
     variable: str, measure: str, observed: float, drawn: NDArray[np.float64]
 ) -> PermutationTest:
     if np.isnan(observed):
@@ -146,6 +150,6 @@ def _tested(
     return PermutationTest(variable, measure, observed, p_value, expected, defined.size)
 
 
-def _untested(grouping: Grouping, measure: str, n_groups: int) -> PermutationTest:
+def _make_undefined_test(grouping: Grouping, measure: str, n_groups: int) -> PermutationTest:
     reason = f"{n_groups} group of {grouping.variable} has cases: a disparity needs two"
     return PermutationTest(grouping.variable, measure, np.nan, np.nan, np.nan, 0, reason)

@@ -125,10 +125,10 @@ class Adaptive:
     def score(self, model: ModelScore, weight: float) -> float:
         """Return `ranking_score` at the model's own weight."""
         _check_weight(weight)
-        own = self.weight(model, weight)
-        if np.isnan(own):
-            return own
-        return float(ranking_score(model.performance, model.fairness, own))
+        model_weight = self.weight(model, weight)
+        if np.isnan(model_weight):
+            return model_weight
+        return float(ranking_score(model.performance, model.fairness, model_weight))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,8 +178,8 @@ def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     if not scores.size:
         return np.zeros(scores.shape)
     rounded = np.round(scores, _ALIKE)
-    found: NDArray[np.float64] = rankdata(-rounded, method="min", axis=0, nan_policy="omit")
-    return found.astype(np.float64)
+    ranking: NDArray[np.float64] = rankdata(-rounded, method="min", axis=0, nan_policy="omit")
+    return ranking.astype(np.float64)
 
 
 def _check_weight(weight: float) -> None:

@@ -71,12 +71,12 @@ def score_response(
     fairness = float("nan") if refused else odds.fairness
     weight = rules.weight_of_fairness if weight_of_fairness is None else weight_of_fairness
     score = float(ranking_score(balanced, fairness, weight))
-    known = ~np.isnan(label)
-    chance = balanced_accuracy_against_chance(label[known], predictions.predicted[known])
+    has_label = ~np.isnan(label)
+    chance = balanced_accuracy_against_chance(label[has_label], predictions.predicted[has_label])
     return ResponseCohort(
         rules.profile,
         len(predictions.case_ids),
-        int(known.sum()),
+        int(has_label.sum()),
         _without_label(predictions),
         balanced,
         Recall(tpr, tnr, abs(tpr - tnr)),
@@ -87,8 +87,8 @@ def score_response(
         discrimination(predictions),
         chance,
         refused,
-        _reason(refused, balanced, odds) if np.isnan(score) else "",
-        _notes(predictions, rules),
+        _explain_undefined(refused, balanced, odds) if np.isnan(score) else "",
+        _note_missing_labels(predictions, rules),
     )
 
 
@@ -110,28 +110,28 @@ def bootstrap_response(
     if groupings:
         names += [f"disparity_{grouping.variable}" for grouping in groupings]
         names += ["disparity", "fairness", "ranking_score"]
-    parts = _parts(predictions, groupings, rules)
+    parts = _collect_parts(predictions, groupings, rules)
 
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _numbers(sums, groupings, rules, weight_of_fairness)
+        return _compute_numbers(sums, groupings, rules, weight_of_fairness)
 
     return bootstrap_sums(tuple(names), parts, numbers, n_resamples, seed)
 
 
-def _parts(
+def _collect_parts(
     predictions: ResponsePredictions, groupings: Sequence[Grouping], rules: GroupRules
 ) -> NDArray[np.float64]:
     """Return what each case adds to the outcome counts of all and each group, (n, 4 (1 + G))."""
     everybody = outcomes(scored_labels(predictions, rules), predictions.predicted)
-    known = outcomes(predictions.label, predictions.predicted)
+    counts = outcomes(predictions.label, predictions.predicted)
     in_groups = [
-        (grouping.indicator[:, :, None] * known[:, None, :]).reshape(len(known), -1)
+        (grouping.indicator[:, :, None] * counts[:, None, :]).reshape(len(counts), -1)
         for grouping in groupings
     ]
     return np.hstack([everybody, *in_groups])
 
 
-def _numbers(
+def _compute_numbers(
     sums: NDArray[np.float64], groupings: Sequence[Grouping], rules: GroupRules, weight: float
 ) -> NDArray[np.float64]:
     """Return the numbers (b, m) from outcome counts (b, 4 (1 + G))."""
@@ -139,10 +139,10 @@ def _numbers(
     balanced = balanced_accuracy(cells[:, 0], rules)
     first, gaps = 1, []
     for grouping in groupings:
-        own = slice(first, first + len(grouping.labels))
-        tpr, fpr = rate_gaps(cells[:, own], rules, grouping.empty_groups)
+        columns = slice(first, first + len(grouping.labels))
+        tpr, fpr = rate_gaps(cells[:, columns], rules, grouping.empty_groups)
         gaps.append(tpr + fpr)
-        first = own.stop
+        first = columns.stop
     if not gaps:
         return balanced[:, None]
     mean = np.stack(gaps).mean(axis=0)
@@ -156,22 +156,22 @@ def _without_label(predictions: ResponsePredictions) -> tuple[str, ...]:
     return tuple(predictions.case_ids[place] for place in places)
 
 
-def _reason(refused: str, balanced: float, odds: EqualisedOdds) -> str:
+def _explain_undefined(refused: str, balanced: float, odds: EqualisedOdds) -> str:
     if refused:
         return refused
     one_class = "a balanced accuracy needs responders and non-responders with a known pcr"
-    said = (one_class if np.isnan(balanced) else "", odds.reason)
-    return "; ".join(text for text in said if text)
+    reasons = (one_class if np.isnan(balanced) else "", odds.reason)
+    return "; ".join(text for text in reasons if text)
 
 
-def _notes(predictions: ResponsePredictions, rules: GroupRules) -> tuple[str, ...]:
+def _note_missing_labels(predictions: ResponsePredictions, rules: GroupRules) -> tuple[str, ...]:
     n_missing = int(np.isnan(predictions.label).sum())
     if not n_missing:
         return ()
-    found = f"pcr is unknown for {n_missing} of {len(predictions.case_ids)} cases"
+    text = f"pcr is unknown for {n_missing} of {len(predictions.case_ids)} cases"
     if rules.missing_label is MissingLabel.NO_RESPONSE:
         return (
-            f"{found}: non-responders in balanced accuracy, as in the published script, and left "
+            f"{text}: non-responders in balanced accuracy, as in the published script, and left "
             "out of the groups, where the script stops",
         )
-    return (f"{found}: left out",)
+    return (f"{text}: left out",)

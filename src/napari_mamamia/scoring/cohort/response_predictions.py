@@ -39,9 +39,9 @@ class ResponsePredictions:
         """Return the predictions of rows of case id, pcr (0 or 1) and score, with their labels."""
         rows = tuple(rows)
         records = cohort.by_id()
-        known = [records[row[0]].pcr if row[0] in records else None for row in rows]
+        responses = [records[row[0]].pcr if row[0] in records else None for row in rows]
         numbers = np.array([row[1:] for row in rows], dtype=np.float64).reshape(-1, 2)
-        label = np.array([np.nan if pcr is None else float(pcr) for pcr in known])
+        label = np.array([np.nan if pcr is None else float(pcr) for pcr in responses])
         return cls(tuple(row[0] for row in rows), label, numbers[:, 0], numbers[:, 1])
 
     @property

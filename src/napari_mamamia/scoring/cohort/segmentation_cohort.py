@@ -87,15 +87,17 @@ def bootstrap_segmentation(
     if groupings:
         names += [f"fairness_{grouping.variable}" for grouping in groupings]
         names += ["fairness", "ranking_score"]
-    parts = _parts(scores, groupings)
+    parts = _collect_parts(scores, groupings)
 
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _numbers(sums, groupings, weight_of_fairness)
+        return _compute_numbers(sums, groupings, weight_of_fairness)
 
     return bootstrap_sums(tuple(names), parts, numbers, n_resamples, seed)
 
 
-def _parts(scores: SegmentationScores, groupings: Sequence[Grouping]) -> NDArray[np.float64]:
+def _collect_parts(
+    scores: SegmentationScores, groupings: Sequence[Grouping]
+) -> NDArray[np.float64]:
     """Return what each case adds to the sums over everybody and over each group, (n, 4 (1 + G))."""
     n = len(scores.case_ids)
     columns = np.empty((n, _COLUMNS))
@@ -107,7 +109,7 @@ def _parts(scores: SegmentationScores, groupings: Sequence[Grouping]) -> NDArray
     return parts.reshape(n, -1)
 
 
-def _numbers(
+def _compute_numbers(
     sums: NDArray[np.float64], groupings: Sequence[Grouping], weight: float
 ) -> NDArray[np.float64]:
     """Return the numbers (b, m) from sums (b, 4 (1 + G))."""
@@ -117,10 +119,10 @@ def _numbers(
     numbers = [dsc[:, 0], norm_hd[:, 0], performance]
     first = 1
     for grouping in groupings:
-        own = slice(first, first + len(grouping.labels))
-        gaps = [disparity(means[:, own], grouping.empty_groups) for means in (dsc, norm_hd)]
+        columns = slice(first, first + len(grouping.labels))
+        gaps = [disparity(means[:, columns], grouping.empty_groups) for means in (dsc, norm_hd)]
         numbers.append(1 - (gaps[0] + gaps[1]) / 2)
-        first = own.stop
+        first = columns.stop
     if groupings:
         fairness = sum(numbers[3:]) / len(groupings)
         numbers += [fairness, ranking_score(performance, fairness, weight)]

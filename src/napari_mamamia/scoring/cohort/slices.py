@@ -129,28 +129,33 @@ def worst_slices(
     maxT; the search over itemsets with a least support follows E. Pastor, L. de Alfaro,
     E. Baralis, SIGMOD 2021 (DivExplorer), which tests each slice for itself.
     """
-    _check(values, groupings, better, min_support, most_columns)
+    _check_arguments(values, groupings, better, min_support, most_columns)
     defined = ~np.isnan(values)
-    own = values[defined]
-    found = _slices(groupings, defined, min_support, most_columns)
+    case_values = values[defined]
+    slices = _find_slices(groupings, defined, min_support, most_columns)
     report_progress(0, 1, _SEARCHING)
-    mean, n_slices = (float(own.mean()) if own.size else float("nan")), len(found.conditions)
-    reason = _reason(own, n_slices, min_support)
+    mean, n_slices = (
+        (float(case_values.mean()) if case_values.size else float("nan")),
+        len(slices.conditions),
+    )
+    reason = _explain_no_slices(case_values, n_slices, min_support)
     worst: tuple[Slice, ...] = ()
     if not reason:
-        worse = own if better is Better.LOWER else -own
-        observed = _statistics(found, worse[:, None])[:, 0]
+        worse = case_values if better is Better.LOWER else -case_values
+        observed = _compute_statistics(slices, worse[:, None])[:, 0]
         report_progress(0, 1, _SEARCHING)
-        highest = _highest(found, worse, n_permutations, seed)
+        highest = _simulate_highest(slices, worse, n_permutations, seed)
         report_progress(0, 1, _SEARCHING)
-        for place in _telling(found, observed)[:n_worst]:
-            worst += (_slice(found, place, own, observed, highest),)
+        for place in _select_telling(slices, observed)[:n_worst]:
+            worst += (_describe_slice(slices, place, case_values, observed, highest),)
             report_progress(0, 1, _SEARCHING)
     report_progress(1, 1, _SEARCHING)
-    return SliceSearch(metric, own.size, mean, n_slices, min_support, n_permutations, worst, reason)
+    return SliceSearch(
+        metric, case_values.size, mean, n_slices, min_support, n_permutations, worst, reason
+    )
 
 
-def _check(
+def _check_arguments(
     values: NDArray[np.float64],
     groupings: Sequence[Grouping],
     better: Better,
@@ -172,48 +177,50 @@ def _check(
         )
 
 
-def _slices(
+def _find_slices(
     groupings: Sequence[Grouping], defined: NDArray[np.bool_], least: int, most_columns: int
 ) -> _Found:
     """Return every different slice with enough cases inside and outside, short ones first."""
     n = int(defined.sum())
+    # Slices of the same cases are told by their number and the sum of random marks, not case by
+    # case.
     marks = np.random.default_rng(0).integers(1 << 62, size=n)
     columns: list[NDArray[np.intp]] = []
     sizes: list[NDArray[np.intp]] = []
     seen: set[tuple[int, int]] = set()
     conditions: list[tuple[tuple[str, str], ...]] = []
-    for chosen in _combinations(groupings, most_columns):
+    for chosen in _combine_columns(groupings, most_columns):
         report_progress(0, 1, _SEARCHING)
         codes, n_codes = _joint_codes(chosen, defined)
         inside = np.flatnonzero(codes >= 0)
         counts = np.bincount(codes[inside], minlength=n_codes)
         sums = np.zeros(n_codes, dtype=np.int64)
         np.add.at(sums, codes[inside], marks[inside])
-        kept = [
+        new_codes = [
             code
             for code in np.flatnonzero((counts >= least) & (n - counts >= least))
             if (int(counts[code]), int(sums[code])) not in seen
         ]
-        seen |= {(int(counts[code]), int(sums[code])) for code in kept}
-        columns.append(_members(codes, inside, kept))
-        conditions += [_conditions(chosen, int(code)) for code in kept]
-        sizes.append(counts[kept])
+        seen |= {(int(counts[code]), int(sums[code])) for code in new_codes}
+        columns.append(_find_members(codes, inside, new_codes))
+        conditions += [_list_conditions(chosen, int(code)) for code in new_codes]
+        sizes.append(counts[new_codes])
     report_progress(0, 1, _SEARCHING)
-    return _joined(columns, sizes, conditions, n)
+    return _join_slices(columns, sizes, conditions, n)
 
 
-def _members(
+def _find_members(
     codes: NDArray[np.intp], inside: NDArray[np.intp], kept: Sequence[np.signedinteger[Any]]
 ) -> NDArray[np.intp]:
     """Return the cases of each kept code, one code after the other."""
-    wanted = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
-    wanted[list(kept)] = True
-    cases = inside[wanted[codes[inside]]]
+    is_kept = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.bool_)
+    is_kept[list(kept)] = True
+    cases = inside[is_kept[codes[inside]]]
     members: NDArray[np.intp] = cases[np.argsort(codes[cases], kind="stable")]
     return members
 
 
-def _joined(
+def _join_slices(
     columns: Sequence[NDArray[np.intp]],
     sizes: Sequence[NDArray[np.intp]],
     conditions: Sequence[tuple[tuple[str, str], ...]],
@@ -224,12 +231,9 @@ def _joined(
     small = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64  # of one kind: no copies
     column = np.empty(ends[-1], dtype=small)
     filled = 0
-    for own in paced(columns):
-        if own is None:
-            report_progress(0, 1, _SEARCHING)
-            continue
-        column[filled : filled + own.size] = own
-        filled += own.size
+    for places in paced(columns, _SEARCHING):
+        column[filled : filled + places.size] = places
+        filled += places.size
     report_progress(0, 1, _SEARCHING)
     ones = np.ones(column.size)
     report_progress(0, 1, _SEARCHING)
@@ -237,7 +241,7 @@ def _joined(
     return _Found(members, size.astype(np.float64), tuple(conditions))
 
 
-def _combinations(
+def _combine_columns(
     groupings: Sequence[Grouping], most_columns: int
 ) -> Iterator[tuple[Grouping, ...]]:
     for n_columns in range(1, most_columns + 1):
@@ -251,14 +255,14 @@ def _joint_codes(
     codes = np.zeros(int(defined.sum()), dtype=np.intp)
     nowhere = np.zeros(codes.shape, dtype=np.bool_)
     for grouping in chosen:
-        own = grouping.codes[defined]
-        nowhere |= own < 0
-        codes = codes * len(grouping.labels) + own
+        group_codes = grouping.codes[defined]
+        nowhere |= group_codes < 0
+        codes = codes * len(grouping.labels) + group_codes
     codes[nowhere] = -1
     return codes, prod(len(grouping.labels) for grouping in chosen)
 
 
-def _conditions(chosen: tuple[Grouping, ...], code: int) -> tuple[tuple[str, str], ...]:
+def _list_conditions(chosen: tuple[Grouping, ...], code: int) -> tuple[tuple[str, str], ...]:
     places = np.unravel_index(code, [len(grouping.labels) for grouping in chosen])
     return tuple(
         (grouping.variable, grouping.labels[int(place)])
@@ -266,7 +270,7 @@ def _conditions(chosen: tuple[Grouping, ...], code: int) -> tuple[tuple[str, str
     )
 
 
-def _statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the statistic of each slice for columns of values, (slices, b); higher is worse."""
     n = len(worse)
     apart = worse - worse.mean(axis=0)
@@ -275,7 +279,7 @@ def _statistics(found: _Found, worse: NDArray[np.float64]) -> NDArray[np.float64
     return statistics
 
 
-def _highest(
+def _simulate_highest(
     found: _Found, worse: NDArray[np.float64], n_permutations: int, seed: int
 ) -> NDArray[np.float64]:
     """Return the highest statistic of each random cohort, (n_permutations,)."""
@@ -284,13 +288,13 @@ def _highest(
     for n_rows in row_blocks(n_permutations, worse.size + len(found.conditions)):
         report_progress(0, 1, _SEARCHING)
         shuffled = rng.permuted(np.tile(worse, (n_rows, 1)), axis=1)
-        highest.append(_statistics(found, np.ascontiguousarray(shuffled.T)).max(axis=0))
+        highest.append(_compute_statistics(found, np.ascontiguousarray(shuffled.T)).max(axis=0))
     return np.concatenate(highest) if highest else np.zeros(0)
 
 
-def _telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
+def _select_telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
     """Return the slices, worst first, that are clearly worse than each broader one around them."""
-    known = {
+    statistics = {
         frozenset(conditions): statistic
         for conditions, statistic in zip(found.conditions, observed.tolist(), strict=True)
     }
@@ -298,14 +302,14 @@ def _telling(found: _Found, observed: NDArray[np.float64]) -> list[int]:
         int(place)
         for place in np.argsort(-observed, kind="stable")
         if all(
-            known.get(frozenset(broader), -np.inf) + LEAST_GAIN <= observed[place]
+            statistics.get(frozenset(broader), -np.inf) + LEAST_GAIN <= observed[place]
             for size in range(1, len(found.conditions[place]))
             for broader in combinations(found.conditions[place], size)
         )
     ]
 
 
-def _slice(
+def _describe_slice(
     found: _Found,
     place: int,
     values: NDArray[np.float64],
@@ -324,7 +328,7 @@ def _slice(
     )
 
 
-def _reason(values: NDArray[np.float64], n_slices: int, min_support: int) -> str:
+def _explain_no_slices(values: NDArray[np.float64], n_slices: int, min_support: int) -> str:
     if values.size and not n_slices:
         return f"no combination of groups leaves {min_support} cases inside and outside"
     if values.size < 2 or np.ptp(values) <= _ROUNDING:

@@ -39,7 +39,7 @@ def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Gro
     ValueError
         If no case has a value there, or there are more than `MOST_GROUPS` different values.
     """
-    values = _values(case_ids, cohort, column)
+    values = _collect_values(case_ids, cohort, column)
     if not values:
         raise ValueError(
             f"none of the {len(set(case_ids))} cases has a value in column {column!r} of the "
@@ -50,15 +50,15 @@ def group_by_column(case_ids: Sequence[str], cohort: Cohort, column: str) -> Gro
             f"column {column!r} has {len(values)} different values, at most {MOST_GROUPS} make "
             "groups: choose another column, or cut its numbers into ranges"
         )
-    return _grouped(case_ids, cohort, column, values)
+    return _group_by_values(case_ids, cohort, column, values)
 
 
 def column_groups_job(case_ids: Sequence[str], cohort: Cohort, column: str) -> Grouping | None:
     """Do what `group_by_column` does; None where it would raise."""
-    values = _values(case_ids, cohort, column)
+    values = _collect_values(case_ids, cohort, column)
     if not 0 < len(values) <= MOST_GROUPS:
         return None
-    return _grouped(case_ids, cohort, column, values)
+    return _group_by_values(case_ids, cohort, column, values)
 
 
 def group_by_cuts(
@@ -112,64 +112,68 @@ def group_by_tags(case_ids: Sequence[str], tags: Sequence[Sequence[str]]) -> tup
     makes no groups.
     """
     counts: dict[str, int] = {}
-    for own in tags:
-        for tag in set(own):
+    for case_tags in tags:
+        for tag in set(case_tags):
             counts[tag] = counts.get(tag, 0) + 1
-    names = sorted((tag for tag, n in counts.items() if n < len(case_ids)), key=_rank(counts))
+    names = sorted(
+        (tag for tag, n in counts.items() if n < len(case_ids)), key=_make_rank_key(counts)
+    )
     return tuple(
         Grouping(
             f"{TAG}{name}",
             ("with", "without"),
-            np.array([name not in own for own in tags], dtype=np.intp),
+            np.array([name not in case_tags for case_tags in tags], dtype=np.intp),
         )
         for name in names[:MOST_GROUPS]
     )
 
 
-def _values(case_ids: Sequence[str], cohort: Cohort, column: str) -> dict[str, Filled]:
+def _collect_values(case_ids: Sequence[str], cohort: Cohort, column: str) -> dict[str, Filled]:
     """Return the different values of the cases in a column, by how they are read."""
-    wanted = set(case_ids)
+    ids = set(case_ids)
     values: dict[str, Filled] = {}
-    for record in paced(cohort.records):
-        if record is None:
-            report_progress(0, 1, f"Groups of {column}")
-        elif record.case_id in wanted:
-            cell = _cell(record, column)
+    for record in paced(cohort.records, f"Groups of {column}"):
+        if record.case_id in ids:
+            cell = _read_cell(record, column)
             if cell is not None:
-                values[_text(cell)] = cell
+                values[_format_cell(cell)] = cell
     report_progress(0, 1, f"Groups of {column}")
     return values
 
 
-def _grouped(
+def _group_by_values(
     case_ids: Sequence[str], cohort: Cohort, column: str, values: Mapping[str, Filled]
 ) -> Grouping:
-    labels = sorted(values, key=lambda text: _order(values[text]))
+    labels = sorted(values, key=lambda text: _make_sort_key(values[text]))
 
     def rule(record: CaseRecord) -> Found:
-        cell = _cell(record, column)
-        return Unassigned(record.case_id, f"{column} is missing") if cell is None else _text(cell)
+        cell = _read_cell(record, column)
+        return (
+            Unassigned(record.case_id, f"{column} is missing")
+            if cell is None
+            else _format_cell(cell)
+        )
 
     return group_each(column, labels, case_ids, cohort, rule)
 
 
-def _rank(counts: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
+def _make_rank_key(counts: Mapping[str, int]) -> Callable[[str], tuple[int, str]]:
     return lambda tag: (-counts[tag], tag)
 
 
-def _cell(record: CaseRecord, column: str) -> Filled | None:
+def _read_cell(record: CaseRecord, column: str) -> Filled | None:
     cell: Any = getattr(record, column) if column in _FIELDS else record.other.get(column)
     is_nan = isinstance(cell, float) and np.isnan(cell)
     return None if cell is None or cell == "" or is_nan else cell
 
 
-def _text(cell: Filled) -> str:
+def _format_cell(cell: Filled) -> str:
     if isinstance(cell, bool | np.bool_):
         return "yes" if cell else "no"
     return cell if isinstance(cell, str) else f"{cell:g}"
 
 
-def _order(cell: Filled) -> tuple[bool, float, str]:
+def _make_sort_key(cell: Filled) -> tuple[bool, float, str]:
     """Return a sorting key: numbers by size, then texts by letter."""
     if isinstance(cell, str):
         return True, 0.0, cell.lower()

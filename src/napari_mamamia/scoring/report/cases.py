@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.records import CaseScore
-from napari_mamamia.metrics.registry import metric
+from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.cohort.strata import TAG
 from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, is_featured
@@ -24,39 +24,9 @@ _CELLS: Final = 20_000
 MOST_CHOICES: Final = 60
 """A text column with more different values gets no filter of its own."""
 
-_NUMBERS: Final = (
-    ("dsc", 3),
-    ("norm_hd", 3),
-    ("hausdorff95_mm", 1),
-    ("hausdorff95_voxels", 1),
-    ("hausdorff_mm", 1),
-    ("assd_mm", 2),
-    ("nsd_2mm", 3),
-    ("volume_reference_mm3", 0),
-    ("volume_prediction_mm3", 0),
-    ("diameter_reference_mm", 1),
-)
-_PRINTED: Final = (
-    "case_id",
-    "model",
-    "status",
-    "dsc",
-    "norm_hd",
-    "hausdorff95_mm",
-    "volume_reference_mm3",
-    "volume_prediction_mm3",
-    "failure_kinds",
-    "reason",
-    "pcr",
-    "predicted",
-    "score",
-)
-_SHORT: Final = {
-    "norm_hd": "NormHD",
-    "volume_reference_mm3": "Reference",
-    "volume_prediction_mm3": "Prediction",
-    "diameter_reference_mm": "Longest diameter",
-}
+_PRINTED: Final = frozenset(
+    ["case_id", "model", "status", "failure_kinds", "reason", "pcr", "predicted", "score"]
+) | {spec.name for spec in metrics_at(Place.PAPER)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,18 +107,23 @@ def case_table_job(models: Sequence[ModelReport]) -> CaseTable:
     """
     several = []
     for model in models:
-        own = _collected(_columns(model))
-        several.append(own)
+        model_columns = _collect_columns(_make_columns(model))
+        several.append(model_columns)
     if len(models) > 1:
         several = [
-            [_texts("model", "Model", [model.scores.name] * _n_rows(model)), *own]
-            for model, own in zip(models, several, strict=True)
+            [
+                _make_text_column("model", "Model", [model.scores.name] * _n_rows(model)),
+                *model_columns,
+            ]
+            for model, model_columns in zip(models, several, strict=True)
         ]
     sizes = [_n_rows(model) for model in models]
-    names = list(dict.fromkeys(column.name for own in several for column in own))
-    joined = _collected(_joined(name, several, sizes) for name in names)
-    kept = tuple(column for column in joined if _is_known(column))
-    return CaseTable(kept, sum(sizes), "dsc" if "dsc" in names else "")
+    names = list(
+        dict.fromkeys(column.name for model_columns in several for column in model_columns)
+    )
+    joined = _collect_columns(_join_columns(name, several, sizes) for name in names)
+    columns = tuple(column for column in joined if _is_known(column))
+    return CaseTable(columns, sum(sizes), "dsc" if "dsc" in names else "")
 
 
 def script_json(table: CaseTable) -> str:
@@ -157,25 +132,25 @@ def script_json(table: CaseTable) -> str:
     Numbers are rounded as they are shown; unknown is null.
     """
     columns = []
-    for done, column in enumerate(table.columns):
-        parts = [f'"{name}":{_json(value)}' for name, value in _head(column)]
-        cells, name = _cells(column)
+    for index, column in enumerate(table.columns):
+        parts = [f'"{name}":{_encode_json(value)}' for name, value in _describe_column(column)]
+        cells, name = _list_cells(column)
         pieces = []
         for first in range(0, len(cells), _CELLS):
-            report_progress(done, len(table.columns), "Writing the table of cases")
-            pieces.append(_json(cells[first : first + _CELLS])[1:-1])
+            report_progress(index, len(table.columns), "Writing the table of cases")
+            pieces.append(_encode_json(cells[first : first + _CELLS])[1:-1])
         columns.append("{" + ",".join([*parts, f'"{name}":[{",".join(pieces)}]']) + "}")
-    head = f'"sorted_by":{_json(table.sorted_by)},"n_rows":{table.n_rows}'
+    head = f'"sorted_by":{_encode_json(table.sorted_by)},"n_rows":{table.n_rows}'
     return "{" + head + ',"columns":[' + ",".join(columns) + "]}"
 
 
-def _head(column: TableColumn) -> list[tuple[str, object]]:
+def _describe_column(column: TableColumn) -> list[tuple[str, object]]:
     named = ("name", "label", "unit", "decimals", "choices", "style")
     texts = [("texts", column.texts)] if column.numbers is None else []
     return [*((name, getattr(column, name)) for name in named), *texts]
 
 
-def _json(content: object) -> str:
+def _encode_json(content: object) -> str:
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     escapes = (("&", "\\u0026"), ("<", "\\u003c"), (">", "\\u003e"), ("\u2028", "\\u2028"))
     for character, escaped in (*escapes, ("\u2029", "\\u2029")):
@@ -183,7 +158,7 @@ def _json(content: object) -> str:
     return text
 
 
-def _cells(column: TableColumn) -> tuple[list[Any], str]:
+def _list_cells(column: TableColumn) -> tuple[list[Any], str]:
     """Return the cells of a column and what they are called."""
     if column.numbers is None:
         return ([] if column.codes is None else column.codes.tolist()), "codes"
@@ -203,64 +178,61 @@ def _n_rows(model: ModelReport) -> int:
     return len(response.predictions.case_ids)
 
 
-def _collected(columns: Iterable[TableColumn]) -> list[TableColumn]:
-    found = []
+def _collect_columns(columns: Iterable[TableColumn]) -> list[TableColumn]:
+    table_columns = []
     for column in columns:
         report_progress(0, 1, "Writing the table of cases")
-        found.append(column)
-    return found
+        table_columns.append(column)
+    return table_columns
 
 
-def _columns(model: ModelReport) -> Iterator[TableColumn]:
+def _make_columns(model: ModelReport) -> Iterator[TableColumn]:
     rows = model.scores.rows
     if not rows and model.scores.response is not None:
         yield from _response_columns(model)
         return
     ids = [row.case_id for row in rows]
-    yield _texts("case_id", "Case", ids)
-    yield _texts("status", "Status", _statuses(rows))
-    for name, decimals in _NUMBERS:
-        yield _metric(name, decimals, rows)
+    yield _make_text_column("case_id", "Case", ids)
+    yield _make_text_column("status", "Status", _list_statuses(rows))
+    for spec in metrics_at(Place.REPORT):
+        yield _make_metric_column(spec, rows)
     if model.has_failure_kinds:
         yield _failure_kinds(model, ids)
-    yield _tagged("tags", "Tags", [row.tags for row in rows])
+    yield _make_tag_column("tags", "Tags", [row.tags for row in rows])
     yield from _group_columns(model, ids)
     for column in model.columns:
-        yield _further(column, ids)
-    yield from _costs(rows)
-    said = ["; ".join(text for text in (row.reason, row.warning) if text) for row in rows]
-    yield _texts("reason", "Reason or warning", said, has_filter=False)
+        yield _make_case_column(column, ids)
+    yield from _make_cost_columns(rows)
+    remarks = ["; ".join(text for text in (row.reason, row.warning) if text) for row in rows]
+    yield _make_text_column("reason", "Reason or warning", remarks, has_filter=False)
 
 
 def _response_columns(model: ModelReport) -> list[TableColumn]:
     result = model.scores.response
     if result is None:
         return []
-    found, ids = result.predictions, list(result.predictions.case_ids)
-    label = ["yes" if x == 1 else "no" if x == 0 else UNKNOWN for x in found.label]
-    predicted = ["yes" if x == 1 else "no" for x in found.predicted]
-    groups = [_grouped(grouping, ids, ids) for grouping in result.groupings]
+    predictions, ids = result.predictions, list(result.predictions.case_ids)
+    label = ["yes" if x == 1 else "no" if x == 0 else UNKNOWN for x in predictions.label]
+    predicted = ["yes" if x == 1 else "no" for x in predictions.predicted]
+    groups = [_make_group_column(grouping, ids, ids) for grouping in result.groupings]
     return [
-        _texts("case_id", "Case", ids),
-        _texts("pcr", "pCR", label),
-        _texts("predicted", "Predicted", predicted),
-        TableColumn("score", "Probability of pCR", "", 3, found.score),
+        _make_text_column("case_id", "Case", ids),
+        _make_text_column("pcr", "pCR", label),
+        _make_text_column("predicted", "Predicted", predicted),
+        TableColumn("score", "Probability of pCR", "", 3, predictions.score),
         *groups,
-        *(_further(column, ids) for column in model.columns),
+        *(_make_case_column(column, ids) for column in model.columns),
     ]
 
 
-def _statuses(rows: Sequence[CaseScore]) -> list[str]:
+def _list_statuses(rows: Sequence[CaseScore]) -> list[str]:
     return [row.status.value.replace("_", " ") for row in rows]
 
 
-def _metric(name: str, decimals: int, rows: Sequence[CaseScore]) -> TableColumn:
-    numbers = np.array([getattr(row, name) for row in rows], dtype=np.float64)
-    if name == "norm_hd":
-        return TableColumn(name, "NormHD", "", decimals, numbers)
-    spec = metric(name)
-    unit = spec.unit.replace("mm3", "mm³")
-    return TableColumn(name, _SHORT.get(name, spec.label), unit, decimals, numbers)
+def _make_metric_column(spec: MetricSpec, rows: Sequence[CaseScore]) -> TableColumn:
+    numbers = np.array([getattr(row, spec.name) for row in rows], dtype=np.float64)
+    label = spec.heading[:1].upper() + spec.heading[1:]
+    return TableColumn(spec.name, label, spec.unit.replace("mm3", "mm³"), spec.decimals, numbers)
 
 
 def _failure_kinds(model: ModelReport, ids: Sequence[str]) -> TableColumn:
@@ -268,22 +240,22 @@ def _failure_kinds(model: ModelReport, ids: Sequence[str]) -> TableColumn:
         "; ".join(failure.kind.value for failure in model.failures.get(case_id, ()))
         for case_id in ids
     ]
-    return _tagged("failure_kinds", "Failure kinds", kinds)
+    return _make_tag_column("failure_kinds", "Failure kinds", kinds)
 
 
-def _costs(rows: Sequence[CaseScore]) -> Iterator[TableColumn]:
+def _make_cost_columns(rows: Sequence[CaseScore]) -> Iterator[TableColumn]:
     """Return what each prediction cost, as its provenance says."""
     seconds = np.array([row.prediction_seconds for row in rows], dtype=np.float64)
     peak = np.array([row.peak_memory_bytes for row in rows], dtype=np.float64)
     title = "Peak memory of its process"
     yield TableColumn("prediction_seconds", "Prediction took", "s", 1, seconds)
     yield TableColumn("peak_memory_bytes", title, "MB", 0, peak / BYTES_IN_MB)
-    yield _texts("device", "Device", [row.device or UNKNOWN for row in rows])
+    yield _make_text_column("device", "Device", [row.device or UNKNOWN for row in rows])
 
 
-def _tagged(name: str, label: str, cells: Sequence[str]) -> TableColumn:
+def _make_tag_column(name: str, label: str, cells: Sequence[str]) -> TableColumn:
     """Return a column whose cells join several tags with "; ", each of which is a choice."""
-    column = _texts(name, label, cells)
+    column = _make_text_column(name, label, cells)
     single = dict.fromkeys(tag for text in column.texts for tag in text.split("; ") if tag)
     return TableColumn(
         column.name,
@@ -302,10 +274,12 @@ def _group_columns(model: ModelReport, ids: Sequence[str]) -> Iterator[TableColu
     strata = [grouping for grouping in shown if not grouping.variable.startswith(TAG)]
     groupings = (*result.groupings, *strata)
     for grouping in groupings:
-        yield _grouped(grouping, result.scores.case_ids, ids)
+        yield _make_group_column(grouping, result.scores.case_ids, ids)
 
 
-def _grouped(grouping: Grouping, grouped: Sequence[str], ids: Sequence[str]) -> TableColumn:
+def _make_group_column(
+    grouping: Grouping, grouped: Sequence[str], ids: Sequence[str]
+) -> TableColumn:
     labels = {
         case_id: grouping.labels[code]
         for case_id, code in zip(grouped, grouping.codes.tolist(), strict=True)
@@ -313,21 +287,25 @@ def _grouped(grouping: Grouping, grouped: Sequence[str], ids: Sequence[str]) -> 
     }
     label = SIZES.get(grouping.variable) or variable_label(grouping.variable)
     values = [labels.get(case_id, UNKNOWN) for case_id in ids]
-    column = _texts(f"group_{grouping.variable}", label, values)
-    known = tuple(text for text in grouping.labels if text in column.texts)
-    choices = (*known, UNKNOWN) if UNKNOWN in column.texts else known
+    column = _make_text_column(f"group_{grouping.variable}", label, values)
+    groups = tuple(text for text in grouping.labels if text in column.texts)
+    choices = (*groups, UNKNOWN) if UNKNOWN in column.texts else groups
     return TableColumn(column.name, label, texts=column.texts, codes=column.codes, choices=choices)
 
 
-def _further(column: CaseColumn, ids: Sequence[str]) -> TableColumn:
+def _make_case_column(column: CaseColumn, ids: Sequence[str]) -> TableColumn:
     values: Mapping[str, Any] = column.values
     if any(isinstance(value, str) for value in values.values()):
-        return _texts(column.name, column.label, [str(values.get(i, UNKNOWN)) for i in ids])
+        return _make_text_column(
+            column.name, column.label, [str(values.get(i, UNKNOWN)) for i in ids]
+        )
     numbers = np.array([values.get(i, float("nan")) for i in ids], dtype=np.float64)
     return TableColumn(column.name, column.label, column.unit, column.decimals, numbers)
 
 
-def _texts(name: str, label: str, values: Sequence[str], *, has_filter: bool = True) -> TableColumn:
+def _make_text_column(
+    name: str, label: str, values: Sequence[str], *, has_filter: bool = True
+) -> TableColumn:
     places: dict[str, int] = {}
     codes = np.array([places.setdefault(value, len(places)) for value in values], dtype=np.intp)
     texts = tuple(places)
@@ -337,26 +315,30 @@ def _texts(name: str, label: str, values: Sequence[str], *, has_filter: bool = T
     )
 
 
-def _joined(
+def _join_columns(
     name: str, several: Sequence[Sequence[TableColumn]], sizes: Sequence[int]
 ) -> TableColumn:
     """Return a column over all models; a model without it has unknown cells."""
-    found = [next((c for c in own if c.name == name), None) for own in several]
-    first = next(column for column in found if column is not None)
-    if len(found) == 1:
+    columns = [
+        next((c for c in model_columns if c.name == name), None) for model_columns in several
+    ]
+    first = next(column for column in columns if column is not None)
+    if len(columns) == 1:
         return first
     if first.is_number:
         parts = [
             c.numbers if c is not None and c.numbers is not None else np.full(n, np.nan)
-            for c, n in zip(found, sizes, strict=True)
+            for c, n in zip(columns, sizes, strict=True)
         ]
         joined = np.concatenate(parts)
         return TableColumn(name, first.label, first.unit, first.decimals, joined)
     values = [
-        c.cell(row) if c else UNKNOWN for c, n in zip(found, sizes, strict=True) for row in range(n)
+        c.cell(row) if c else UNKNOWN
+        for c, n in zip(columns, sizes, strict=True)
+        for row in range(n)
     ]
-    column = _texts(name, first.label, values)
-    choices = tuple(dict.fromkeys(text for c in found if c for text in c.choices))
+    column = _make_text_column(name, first.label, values)
+    choices = tuple(dict.fromkeys(text for c in columns if c for text in c.choices))
     return TableColumn(
         name,
         first.label,

@@ -127,7 +127,7 @@ def report_of(
     strata = tuple(stratum.grouping for stratum in result.strata) if result else ()
     slices: tuple[SliceSearch, ...] = ()
     if result:
-        slices = _slices(result, strata)
+        slices = _search_slices(result, strata)
     report_progress(1, 1, "Worst subgroups found")
     return ModelReport(
         scores,
@@ -140,7 +140,9 @@ def report_of(
     )
 
 
-def _slices(result: SegmentationResult, strata: tuple[Grouping, ...]) -> tuple[SliceSearch, ...]:
+def _search_slices(
+    result: SegmentationResult, strata: tuple[Grouping, ...]
+) -> tuple[SliceSearch, ...]:
     scores = result.scores
     groupings = [
         grouping

@@ -60,7 +60,7 @@ def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> Fig
     Median, quartiles, whiskers to 1.5 times the box, mean as a diamond. The number of cases stands
     under each label; groups without a value keep their place.
     """
-    figure, axes = _figure((max(_WIDE[0], 0.75 * len(groups) + 1.2), _WIDE[1]))
+    figure, axes = _make_figure((max(_WIDE[0], 0.75 * len(groups) + 1.2), _WIDE[1]))
     defined = [group.values[~np.isnan(group.values)] for group in groups]
     drawn = axes.boxplot(
         [values if values.size else [np.nan] for values in defined],
@@ -92,20 +92,20 @@ def fairness_performance(
     Dotted lines join equal ranking scores at weight of fairness 0.5. With `baseline`, the name of
     one of the models, the region better than it in both is shaded.
     """
-    figure, axes = _figure((5.0, 3.7))
+    figure, axes = _make_figure((5.0, 3.7))
     for place, point in enumerate(points):
         colour = _MODEL_COLOURS[place % len(_MODEL_COLOURS)]
         axes.errorbar(
             point.performance,
             point.fairness,
-            xerr=_arms(point.performance, point.performance_interval),
-            yerr=_arms(point.fairness, point.fairness_interval),
+            xerr=_measure_arms(point.performance, point.performance_interval),
+            yerr=_measure_arms(point.fairness, point.fairness_interval),
             fmt=_MODEL_MARKERS[place % len(_MODEL_MARKERS)],
             color=colour,
             ecolor=colour,
             elinewidth=1,
             capsize=2,
-            label=_shown(point.name),
+            label=_format_label(point.name),
         )
     axes.margins(0.15)
     _equal_scores(axes)
@@ -114,13 +114,13 @@ def fairness_performance(
             _better_than(axes, point)
     axes.set_xlabel(performance_label)
     axes.set_ylabel("fairness (1 is best)")
-    _legend(axes)
+    _add_legend(axes)
     return figure
 
 
 def weight_sweep(sweep: Sweep) -> Figure:
     """Return the ranks of several models, or the ranking score of one, over the weight."""
-    figure, axes = _figure(_WIDE)
+    figure, axes = _make_figure(_WIDE)
     several = len(sweep.names) > 1
     rows = sweep.ranks if several else sweep.scores
     for place, name in enumerate(sweep.names):
@@ -131,7 +131,7 @@ def weight_sweep(sweep: Sweep) -> Figure:
             marker=_MODEL_MARKERS[place % len(_MODEL_MARKERS)],
             markevery=max(1, len(sweep.weights) // 10),
             markersize=4,
-            label=_shown(name),
+            label=_format_label(name),
         )
     if several:
         axes.set_ylim(len(sweep.names) + 0.5, 0.5)
@@ -140,13 +140,13 @@ def weight_sweep(sweep: Sweep) -> Figure:
     ends = [f"0\n{sweep.ends[0]}", "0.25", "0.5", "0.75", f"1\n{sweep.ends[1]}"]
     axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ends)
     axes.set_xlabel("weight of fairness")
-    _legend(axes)
+    _add_legend(axes)
     return figure
 
 
 def reliability_diagram(calibration: Calibration) -> Figure:
     """Return the response rate against the mean score of each bin, with n beside each point."""
-    figure, axes = _figure((4.2, 3.7))
+    figure, axes = _make_figure((4.2, 3.7))
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1, label="perfect")
     means = [bin_.mean_score for bin_ in calibration.bins]
     rates = [bin_.response_rate for bin_ in calibration.bins]
@@ -163,7 +163,7 @@ def reliability_diagram(calibration: Calibration) -> Figure:
     axes.set_ylim(-0.03, 1.03)
     axes.set_xlabel("mean predicted probability of pCR")
     axes.set_ylabel("share of cases with pCR")
-    _legend(axes)
+    _add_legend(axes)
     return figure
 
 
@@ -172,7 +172,7 @@ def volume_histogram(volumes_mm3: NDArray[np.float64]) -> Figure:
 
     Volumes of 0 and nan are left out.
     """
-    figure, axes = _figure(_WIDE)
+    figure, axes = _make_figure(_WIDE)
     volumes = volumes_mm3[~np.isnan(volumes_mm3)]
     volumes = volumes[volumes > 0]
     if volumes.size:
@@ -216,7 +216,7 @@ def png_of(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _figure(size_inches: tuple[float, float]) -> tuple[Figure, Axes]:
+def _make_figure(size_inches: tuple[float, float]) -> tuple[Figure, Axes]:
     figure = Figure(figsize=size_inches, layout="constrained", facecolor="w")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
@@ -228,12 +228,12 @@ def _figure(size_inches: tuple[float, float]) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _shown(name: str) -> str:
+def _format_label(name: str) -> str:
     """Return a label for the legend, which would leave out one that starts with "_"."""
     return f" {name}" if name.startswith("_") else name
 
 
-def _legend(axes: Axes) -> None:
+def _add_legend(axes: Axes) -> None:
     legend = axes.legend()
     legend.set_frame_on(False)
     for text in legend.get_texts():
@@ -241,7 +241,7 @@ def _legend(axes: Axes) -> None:
         text.set_parse_math(False)
 
 
-def _arms(value: float, interval: Interval | None) -> NDArray[np.float64] | None:
+def _measure_arms(value: float, interval: Interval | None) -> NDArray[np.float64] | None:
     """Return the lengths of an error bar below and above, never negative; None without ends."""
     if interval is None or np.isnan([value, interval.low, interval.high]).any():
         return None

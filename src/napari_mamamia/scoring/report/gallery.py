@@ -69,13 +69,13 @@ def picture_of(
         )
     frame = grid.display_frame()
     shown_r, shown_p = (frame.to_display(mask.array) for mask in (reference, prediction))
-    place = _place(shown_r, shown_p)
+    place = _find_worst_slice(shown_r, shown_p)
     _, *spacing = frame.per_axis(grid.spacing_mm)
     outlined = shown_r[place] | shown_p[place]
-    rows, columns = (_cut(outlined.any(axis=1 - axis), spacing[axis]) for axis in (0, 1))
+    rows, columns = (_cut_axis(outlined.any(axis=1 - axis), spacing[axis]) for axis in (0, 1))
     image = None
     if volume is not None:
-        image = _windowed(frame.to_display(volume)[place][rows, columns])
+        image = _window_values(frame.to_display(volume)[place][rows, columns])
     return CasePicture(
         case_id,
         model,
@@ -89,7 +89,7 @@ def picture_of(
     )
 
 
-def _place(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> int:
+def _find_worst_slice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> int:
     """Return the index of the slice with the largest error."""
     for differing in (reference ^ prediction, reference):
         counts = np.count_nonzero(differing, axis=(1, 2))
@@ -98,7 +98,7 @@ def _place(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> int:
     return len(reference) // 2
 
 
-def _cut(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
+def _cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
     """Return the part of an axis that holds the masks with room around."""
     places = np.flatnonzero(occupied)
     first, last = (places[0], places[-1]) if places.size else (len(occupied) // 2,) * 2
@@ -108,7 +108,7 @@ def _cut(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
     return slice(max(0, int(first) - grown), min(len(occupied), int(last) + 1 + grown))
 
 
-def _windowed(values: NDArray[Any]) -> NDArray[np.float32]:
+def _window_values(values: NDArray[Any]) -> NDArray[np.float32]:
     low, high = (float(edge) for edge in np.percentile(values, (1, 99)))
     scaled = (values.astype(np.float32) - low) / max(high - low, 1e-6)
     shown: NDArray[np.float32] = np.clip(scaled, 0, 1, dtype=np.float32)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from napari_mamamia.metrics.registry import Better
+from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.cohort.fairness import GroupScore, VariableFairness
 from napari_mamamia.scoring.cohort.groups import Unassigned
 from napari_mamamia.scoring.cohort.permutation import PermutationTest
@@ -31,8 +31,10 @@ def group_tables(result: SegmentationResult) -> tuple[ReportTable, ...]:
 def _variable_table(variable: VariableFairness, result: SegmentationResult) -> ReportTable:
     label = variable_label(variable.variable)
     notes = [
-        _gap("Dice", variable.dsc.disparity, _test(result, variable.variable, "dsc")),
-        _gap("NormHD", variable.norm_hd.disparity, _test(result, variable.variable, "norm_hd")),
+        _describe_gap("Dice", variable.dsc.disparity, _find_test(result, variable.variable, "dsc")),
+        _describe_gap(
+            "NormHD", variable.norm_hd.disparity, _find_test(result, variable.variable, "norm_hd")
+        ),
     ]
     if variable.dsc.worst_group:
         notes.append(
@@ -79,46 +81,46 @@ def unassigned_lists(unassigned: Sequence[Unassigned]) -> tuple[tuple[str, tuple
     by_reason: dict[str, list[str]] = {}
     for case in unassigned:
         by_reason.setdefault(case.reason, []).append(case.case_id)
-    found = []
+    lists = []
     for reason, ids in by_reason.items():
         more = (f"and {len(ids) - IDS_LISTED} more",) if len(ids) > IDS_LISTED else ()
         heading = f"{len(ids)} unassigned: {reason}"
-        found.append((heading, (*ids[:IDS_LISTED], *more)))
-    return tuple(found)
+        lists.append((heading, (*ids[:IDS_LISTED], *more)))
+    return tuple(lists)
 
 
-def _test(result: SegmentationResult, variable: str, measure: str) -> PermutationTest | None:
+def _find_test(result: SegmentationResult, variable: str, measure: str) -> PermutationTest | None:
     tests = result.permutation_tests
     return next((t for t in tests if (t.variable, t.measure) == (variable, measure)), None)
 
 
-def _gap(name: str, disparity: float, test: PermutationTest | None) -> str:
-    said = f"{name} disparity (largest − smallest group mean) {number(disparity)}"
+def _describe_gap(name: str, disparity: float, test: PermutationTest | None) -> str:
+    sentence = f"{name} disparity (largest − smallest group mean) {number(disparity)}"
     if test is None or test.p_value != test.p_value:
-        return f"{said}."
+        return f"{sentence}."
     return (
-        f"{said}; {p_said(test.p_value)} ({test.n_permutations} permutations, "
+        f"{sentence}; {p_said(test.p_value)} ({test.n_permutations} permutations, "
         f"{number(test.expected)} expected by chance)."
     )
 
 
 def slice_table(search: SliceSearch) -> ReportTable:
     """Return the worst subgroups of one metric."""
-    name = {"dsc": "Dice", "norm_hd": "NormHD"}.get(search.metric, search.metric)
-    better = Better.LOWER if search.metric == "norm_hd" else Better.HIGHER
+    spec = metric(search.metric)
+    name, better = spec.label, spec.better
     rows = tuple(
         Row(
             (
-                " and ".join(f"{_short(v)} {group}" for v, group in found.conditions),
-                f"{found.n}",
-                number(found.mean),
-                number(found.mean_elsewhere),
-                number(found.statistic, 1),
-                p_text(found.p_value),
+                " and ".join(f"{_shorten_variable(v)} {group}" for v, group in subgroup.conditions),
+                f"{subgroup.n}",
+                number(subgroup.mean),
+                number(subgroup.mean_elsewhere),
+                number(subgroup.statistic, 1),
+                p_text(subgroup.p_value),
             ),
-            found.p_value > 0.05,
+            subgroup.p_value > 0.05,
         )
-        for found in search.worst
+        for subgroup in search.worst
     )
     headings = ("n", f"Mean {name}", "elsewhere", "SE worse", "p, corrected")
     notes = [search.reason[:1].upper() + search.reason[1:] + "."] if search.reason else []
@@ -135,7 +137,7 @@ def slice_table(search: SliceSearch) -> ReportTable:
     )
 
 
-def _short(variable: str) -> str:
+def _shorten_variable(variable: str) -> str:
     if variable.startswith(TAG):
         return f"tag {variable.removeprefix(TAG)}"
     return {"volume": "size", "dataset": "centre"}.get(variable, variable.replace("_", " "))

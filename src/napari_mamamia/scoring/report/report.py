@@ -77,7 +77,7 @@ def case_figure(picture: CasePicture) -> Figure:
         (picture.reference, REFERENCE_COLOUR),
         (picture.prediction, PREDICTION_COLOUR),
     ):
-        _outline(axes, mask, picture.spacing_mm, colour)
+        _draw_outline(axes, mask, picture.spacing_mm, colour)
     axes.plot(
         (width_mm - 3 - _BAR_MM, width_mm - 3), (height_mm - 3,) * 2, color="w", linewidth=1.5
     )
@@ -86,7 +86,7 @@ def case_figure(picture: CasePicture) -> Figure:
     return figure
 
 
-def _outline(
+def _draw_outline(
     axes: Axes, mask: NDArray[np.bool_], spacing_mm: tuple[float, float], colour: str
 ) -> None:
     """Draw a line half-way between foreground and background voxels."""
@@ -210,11 +210,11 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
         lstrip_blocks=True,
     )
     total = len(content.models) + 1
-    drawings = _drawn(figures_of_cohort(content), Progress(0, total, "Drawing"), draw)
+    drawings = _draw_figures(figures_of_cohort(content), Progress(0, total, "Drawing"), draw)
     sections = []
-    for done, model in enumerate(content.models):
-        now = Progress(done, total, f"Drawing {model.scores.name}")
-        section = _section(model, now, draw)
+    for index, model in enumerate(content.models):
+        now = Progress(index, total, f"Drawing {model.scores.name}")
+        section = _make_section(model, now, draw)
         sections.append(section)
     report_progress(total - 1, total, "Writing the report")
     now = Progress(total - 1, total, "Writing the table of cases")
@@ -255,7 +255,7 @@ def write_report(
     return path
 
 
-def _section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
+def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
     scores = model.scores
     task1, task2 = scores.segmentation, scores.response
     numbers: list[ReportTable] = []
@@ -273,11 +273,11 @@ def _section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
         numbers.append(response_table(task2))
         numbers += composite_tables(scores.composites)
         groups += odds_tables(task2)
-    drawings = _drawn(figures_of_model(model), now, draw)
-    gallery = _thumbnails(model, now, draw)
+    drawings = _draw_figures(figures_of_model(model), now, draw)
+    gallery = _make_thumbnails(model, now, draw)
     return _Section(
         scores.name,
-        _facts(model),
+        _describe_model(model),
         scores.notes,
         tuple(numbers),
         tuple(groups),
@@ -291,19 +291,21 @@ def _section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
     )
 
 
-def _facts(model: ModelReport) -> str:
+def _describe_model(model: ModelReport) -> str:
     scores = model.scores
-    said = f"{scores.n_cases:,} cases, {scores.n_scored:,} scored"
+    text = f"{scores.n_cases:,} cases, {scores.n_scored:,} scored"
     excluded = scores.n_cases - scores.n_scored
-    said += f", {excluded:,} excluded from the means"
+    text += f", {excluded:,} excluded from the means"
     if scores.clinical is None:
-        return f"{said}; no clinical table"
+        return f"{text}; no clinical table"
     table = scores.clinical
-    said += f"; {table.n_matched:,} of them in {table.name} ({table.n_rows:,} rows)"
-    return "; ".join([said, table.coverage_text, *table.notes])
+    text += f"; {table.n_matched:,} of them in {table.name} ({table.n_rows:,} rows)"
+    return "; ".join([text, table.coverage_text, *table.notes])
 
 
-def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> tuple[_Drawing, ...]:
+def _draw_figures(
+    figures: Iterable[ReportFigure], now: Progress, draw: Draw
+) -> tuple[_Drawing, ...]:
     drawings = []
     for figure in figures:
         forward_progress(now)
@@ -314,11 +316,11 @@ def _drawn(figures: Iterable[ReportFigure], now: Progress, draw: Draw) -> tuple[
     return tuple(drawings)
 
 
-def _thumbnails(model: ModelReport, now: Progress, draw: Draw) -> tuple[_Thumbnail, ...]:
+def _make_thumbnails(model: ModelReport, now: Progress, draw: Draw) -> tuple[_Thumbnail, ...]:
     thumbnails = []
     for picture in model.pictures[:MOST_PICTURES]:
         forward_progress(now)
-        found = model.failures.get(picture.case_id, ())
+        failures = model.failures.get(picture.case_id, ())
         drawing = Drawing(case_figure, (picture,), has_svg=False)
         with _standing_at(now):
             drawn = draw(drawing)
@@ -328,8 +330,8 @@ def _thumbnails(model: ModelReport, now: Progress, draw: Draw) -> tuple[_Thumbna
                 f"{picture.plane}, {picture.place}",
                 picture.caption,
                 "data:image/png;base64," + b64encode(drawn.png).decode(),
-                tuple(failure.kind.value for failure in found),
-                tuple(failure.reason for failure in found),
+                tuple(failure.kind.value for failure in failures),
+                tuple(failure.reason for failure in failures),
             )
         )
     return tuple(thumbnails)

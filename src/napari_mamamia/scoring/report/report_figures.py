@@ -37,7 +37,7 @@ class ReportFigure:
 
 def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
     """Yield the figures that hold all models: fairness against performance, weight sweep."""
-    points = [point for model in content.models if (point := _point(model))]
+    points = [point for model in content.models if (point := _make_point(model))]
     if any(not np.isnan([p.performance, p.fairness]).any() for p in points):
         label = "performance (1 is best)"
         if content.models[0].scores.segmentation is None:
@@ -50,7 +50,7 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
             + shaded,
             Drawing(fairness_performance, (points, label, content.baseline)),
         )
-    sweep = _sweep(content, points)
+    sweep = _make_sweep(content, points)
     if sweep is not None:
         what = "Rank of each model" if len(sweep.names) > 1 else "Ranking score"
         yield ReportFigure(
@@ -86,18 +86,18 @@ def write_figures(
     several = len(content.models) > 1
     parts = [(folder, figures_of_cohort(content))]
     for model in content.models:
-        own = folder / model.scores.name if several else folder
-        parts.append((own, figures_of_model(model)))
-    for done, (place, figures) in enumerate(parts):
+        model_folder = folder / model.scores.name if several else folder
+        parts.append((model_folder, figures_of_model(model)))
+    for index, (place, figures) in enumerate(parts):
         for figure in figures:
-            report_progress(done, total, f"Writing {figure.name}")
+            report_progress(index, total, f"Writing {figure.name}")
             drawn = draw(figure.drawing)
-            paths += _write(figure.name, drawn, place, overwrite=overwrite)
+            paths += _write_figure(figure.name, drawn, place, overwrite=overwrite)
     report_progress(total, total, "Figures written")
     return tuple(paths)
 
 
-def _write(name: str, drawn: Drawn, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
+def _write_figure(name: str, drawn: Drawn, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     with saving(png, overwrite=overwrite) as temporary:
         temporary.write_bytes(drawn.png)
@@ -112,7 +112,7 @@ def _segmentation_figures(model: ModelReport) -> Iterator[ReportFigure]:
     least = rules_of(model.scores.profile).min_group_size
     strata = [grouping for grouping in model.strata if is_featured(grouping.variable)]
     for grouping in (*result.groupings, *strata):
-        groups = _boxes(grouping, result.scores.dsc, least)
+        groups = _make_box_groups(grouping, result.scores.dsc, least)
         if not groups:
             continue
         label = SIZES.get(grouping.variable) or variable_label(grouping.variable)
@@ -136,16 +136,16 @@ def _response_figures(model: ModelReport) -> Iterator[ReportFigure]:
     result = model.scores.response
     if result is None or not result.cohort.discrimination.calibration.bins:
         return
-    found = result.cohort.discrimination.calibration
+    curve = result.cohort.discrimination.calibration
     yield ReportFigure(
         "reliability",
-        f"Reliability of the predicted probabilities, in {len(found.bins)} quantile bins with n "
-        f"beside each point; ECE {found.ece:.3f}, Brier score {found.brier:.3f}, {found.n} cases.",
-        Drawing(reliability_diagram, (found,)),
+        f"Reliability of the predicted probabilities, in {len(curve.bins)} quantile bins with n "
+        f"beside each point; ECE {curve.ece:.3f}, Brier score {curve.brier:.3f}, {curve.n} cases.",
+        Drawing(reliability_diagram, (curve,)),
     )
 
 
-def _boxes(grouping: Grouping, values: np.ndarray, least: int) -> list[BoxGroup]:
+def _make_box_groups(grouping: Grouping, values: np.ndarray, least: int) -> list[BoxGroup]:
     """Return the groups that have a case."""
     sizes = grouping.sizes
     return [
@@ -155,7 +155,7 @@ def _boxes(grouping: Grouping, values: np.ndarray, least: int) -> list[BoxGroup]
     ]
 
 
-def _point(model: ModelReport) -> ModelPoint | None:
+def _make_point(model: ModelReport) -> ModelPoint | None:
     scores = model.scores
     if scores.segmentation is not None:
         task1 = scores.segmentation
@@ -178,7 +178,7 @@ def _point(model: ModelReport) -> ModelPoint | None:
     return None
 
 
-def _sweep(content: ReportContent, points: list[ModelPoint]) -> Sweep | None:
+def _make_sweep(content: ReportContent, points: list[ModelPoint]) -> Sweep | None:
     if content.comparison is not None:
         return content.comparison.sweep
     defined = [p for p in points if not np.isnan([p.performance, p.fairness]).any()]

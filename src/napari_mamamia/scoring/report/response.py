@@ -23,7 +23,7 @@ from napari_mamamia.scoring.report.text import (
 
 def response_table(result: ResponseResult) -> ReportTable:
     """Return the cohort's numbers of Task 2 with all three intervals."""
-    cohort, found = result.cohort, result.cohort.discrimination
+    cohort, measures = result.cohort, result.cohort.discrimination
     weight = cohort.weight_of_fairness
     why = cohort.refused
     shown: list[Named] = [
@@ -52,25 +52,25 @@ def response_table(result: ResponseResult) -> ReportTable:
         for v in cohort.odds.variables
     ]
     shown += [
-        ("AUC", "auc", found.auc, found.reason or f"over {found.n} cases with a score"),
-        ("Average precision", "average_precision", found.average_precision, found.reason),
+        ("AUC", "auc", measures.auc, measures.reason or f"over {measures.n} cases with a score"),
+        ("Average precision", "average_precision", measures.average_precision, measures.reason),
         ("Recall of responders", "", cohort.recall.responders, "TPR"),
         ("Recall of non-responders", "", cohort.recall.non_responders, "TNR"),
         ("Recall gap", "", cohort.recall.gap, "absolute difference of both recalls"),
-        ("Brier score", "", found.calibration.brier, "0 is best"),
-        ("ECE", "", found.calibration.ece, "expected calibration error over quantile bins"),
+        ("Brier score", "", measures.calibration.brier, "0 is best"),
+        ("ECE", "", measures.calibration.ece, "expected calibration error over quantile bins"),
     ]
     rows = interval_rows(shown, result.intervals)
     return ReportTable(
         f"Response numbers (profile {cohort.profile}; shares of 1, no unit)",
         INTERVAL_COLUMNS,
         rows,
-        (*_tests(result), *interval_notes(result.intervals), *cohort.notes),
+        (*_describe_tests(result), *interval_notes(result.intervals), *cohort.notes),
         interval_warnings(result.intervals),
     )
 
 
-def _tests(result: ResponseResult) -> tuple[str, ...]:
+def _describe_tests(result: ResponseResult) -> tuple[str, ...]:
     chance, auc, delong = result.cohort.chance, result.auc_against_chance, result.delong
     random = f"{chance.n_classifiers} random classifiers"
     return (
@@ -83,10 +83,10 @@ def _tests(result: ResponseResult) -> tuple[str, ...]:
 
 def odds_tables(result: ResponseResult) -> tuple[ReportTable, ...]:
     """Return the rates of each group, one table for each variable."""
-    return tuple(_rates(variable) for variable in result.cohort.odds.variables)
+    return tuple(_make_rates_table(variable) for variable in result.cohort.odds.variables)
 
 
-def _rates(variable: VariableOdds) -> ReportTable:
+def _make_rates_table(variable: VariableOdds) -> ReportTable:
     headings = ("n", "Responders", "TPR", "FPR")
     rows = tuple(
         Row(

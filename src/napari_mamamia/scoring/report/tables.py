@@ -88,13 +88,13 @@ def interval_rows(shown: Iterable[Named], intervals: Sequence[Interval]) -> tupl
     """Return one row for each number, with the interval of each method."""
     rows = []
     for label, name, value, definition in shown:
-        found = [interval_named(intervals, name, method) for method in IntervalMethod]
-        ranges = [_marked(i) if i else UNKNOWN for i in found]
+        by_method = [interval_named(intervals, name, method) for method in IntervalMethod]
+        ranges = [_mark_interval(i) if i else UNKNOWN for i in by_method]
         rows.append(Row((label, number(value), *ranges, definition)))
     return tuple(rows)
 
 
-def _marked(interval: Interval) -> str:
+def _mark_interval(interval: Interval) -> str:
     """Return both ends, with a star where the interval has a warning."""
     return range_text(interval.low, interval.high) + ("*" if interval.warning else "")
 
@@ -104,10 +104,10 @@ def interval_notes(intervals: Sequence[Interval]) -> tuple[str, ...]:
     if not intervals:
         return ("No intervals: the bootstrap was switched off, or nothing could be resampled.",)
     most = max(interval.n_resamples + interval.n_undefined for interval in intervals)
-    made = (
+    note = (
         f"95 % intervals from {most} resamples of the cases; percentile is the challenge paper's."
     )
-    return (made,)
+    return (note,)
 
 
 def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -122,11 +122,11 @@ def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[s
 
 def cost_table(rows: Sequence[CaseScore]) -> ReportTable:
     """Return time, memory and device of the predictions, median and worst."""
-    found = prediction_costs(rows)
-    megabytes = found.peak_memory_bytes
-    devices = ", ".join(f"{name} ({n})" for name, n in found.devices) or UNKNOWN
+    costs = prediction_costs(rows)
+    megabytes = costs.peak_memory_bytes
+    devices = ", ".join(f"{name} ({n})" for name, n in costs.devices) or UNKNOWN
     shown = (
-        ("Time for a case (s)", found.seconds, 1, 1.0),
+        ("Time for a case (s)", costs.seconds, 1, 1.0),
         ("Highest memory of the process (MB)", megabytes, 0, 1e6),
     )
     lines = tuple(
@@ -160,7 +160,7 @@ def failure_table(model: ModelReport) -> ReportTable | None:
     n_cases = max(model.scores.n_cases, 1)
     rows = []
     for kind in FailureKind:
-        n = sum(any(f.kind is kind for f in found) for found in model.failures.values())
+        n = sum(any(f.kind is kind for f in failures) for failures in model.failures.values())
         what = "makes a case hard" if kind.is_circumstance else "error"
         counted = (f"{n}", f"{100 * n / n_cases:.1f}")
         if kind is FailureKind.LOW_CONTRAST and model.contrast_note and not n:

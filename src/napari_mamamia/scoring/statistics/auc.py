@@ -1,7 +1,7 @@
 """Area under the ROC curve, average precision, and DeLong's test for the former."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
 from napari_mamamia.scoring.statistics.performance import ratio
+from napari_mamamia.scoring.statistics.resampling import count_in_rows
 
 _ROUNDING: Final = 1e-15
 """A variance below this comes from rounding: the two models order the cases alike."""
@@ -38,6 +39,74 @@ class AucComparison:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedCases:
+    """Cases in order of their scores: sorted once, counted often.
+
+    `places` (n,) is 2 * (how many distinct scores are lower) + (1 for a responder), `n_scores` how
+    many distinct scores there are.
+    """
+
+    places: NDArray[np.int64]
+    n_scores: int
+
+    @classmethod
+    def of(cls, label: NDArray[np.float64], score: NDArray[np.float64]) -> Self:
+        """Rank cases; `label` (n,) holds 0 and 1, `score` (n,) any numbers."""
+        distinct, rank = np.unique(score, return_inverse=True)
+        return cls(2 * rank.astype(np.int64) + (label == 1), distinct.size)
+
+    def counts(
+        self, drawn: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return responders and others at each distinct score, rising, (b, u) both.
+
+        `drawn` (b, n) are the cases of each resample; without it each case counts once.
+        """
+        places = self.places[None] if drawn is None else self.places[drawn]
+        both = count_in_rows(places, 2 * self.n_scores).astype(np.float64)
+        return both[:, 1::2], both[:, ::2]
+
+    def auc_without_each(self) -> NDArray[np.float64]:
+        """Return the AUC of all other cases for each case, (n,).
+
+        A case takes the pairs away that it is in.
+        """
+        ((yes,), (no,)) = self.counts()
+        n_yes, n_no = yes.sum(), no.sum()
+        below, above = np.cumsum(no) - no / 2, n_yes - np.cumsum(yes) + yes / 2
+        ordered = (yes * below).sum()
+        without = np.stack(
+            [
+                ratio(ordered - above, n_yes * (n_no - 1)),
+                ratio(ordered - below, (n_yes - 1) * n_no),
+            ],
+            axis=1,
+        )
+        # `places` is twice the rank of a score and the class, which is the place in this table.
+        aucs: NDArray[np.float64] = without.ravel()[self.places]
+        return aucs
+
+    def average_precision_without_each(self) -> NDArray[np.float64]:
+        """Return the average precision of all other cases for each case, (n,).
+
+        Thresholds above a case's score keep their precision; at it and below there is a case less,
+        and a hit less without a responder.
+        """
+        yes, no = (counts[0, ::-1] for counts in self.counts())
+        n_yes, hits, n_called = yes.sum(), np.cumsum(yes), np.cumsum(yes + no)
+        shares = yes * np.nan_to_num(ratio(hits, n_called))
+        kept_above = np.cumsum(shares) - shares
+        fewer_said = yes * np.nan_to_num(ratio(hits, n_called - 1))
+        fewer_hits = np.nan_to_num(ratio(hits - 1, n_called - 1))
+        without_no = kept_above + _sums_from(fewer_said)
+        without_yes = kept_above + _sums_from(yes * fewer_hits) - fewer_hits
+        without = np.stack([ratio(without_no, n_yes), ratio(without_yes, n_yes - 1)], axis=1)
+        # Thresholds were taken falling; `places` counts the scores rising.
+        precisions: NDArray[np.float64] = without[::-1].ravel()[self.places]
+        return precisions
+
+
 def auc(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
     """Return the share of pairs of a responder and a non-responder that the score orders rightly.
 
@@ -49,7 +118,7 @@ def auc(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
     >>> auc(np.array([1, 1, 0, 0]), np.array([0.8, 0.4, 0.6, 0.2]))
     0.75
     """
-    return float(weighted_auc(np.ones((1, len(label))), label, score)[0])
+    return float(auc_of_counts(*RankedCases.of(label, score).counts())[0])
 
 
 def average_precision(label: NDArray[np.float64], score: NDArray[np.float64]) -> float:
@@ -63,23 +132,20 @@ def average_precision(label: NDArray[np.float64], score: NDArray[np.float64]) ->
     >>> round(average_precision(np.array([1, 1, 0, 0]), np.array([0.8, 0.4, 0.6, 0.2])), 6)
     0.833333
     """
-    return float(weighted_average_precision(np.ones((1, len(label))), label, score)[0])
+    return float(average_precision_of_counts(*RankedCases.of(label, score).counts())[0])
 
 
-def weighted_auc(
-    weights: NDArray[np.float64], label: NDArray[np.float64], score: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the AUC of each row of weights (b, n), how often each case counts."""
-    yes, no = _by_score(weights, label, score)
+def auc_of_counts(yes: NDArray[np.float64], no: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the AUC of each row of `RankedCases.counts`."""
     ordered = (yes * (np.cumsum(no, axis=1) - no / 2)).sum(axis=1)
     return ratio(ordered, yes.sum(axis=1) * no.sum(axis=1))
 
 
-def weighted_average_precision(
-    weights: NDArray[np.float64], label: NDArray[np.float64], score: NDArray[np.float64]
+def average_precision_of_counts(
+    yes: NDArray[np.float64], no: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the average precision of each row of weights (b, n)."""
-    yes, no = _by_score(weights, label, -score)
+    """Return the average precision of each row of `RankedCases.counts`."""
+    yes, no = np.ascontiguousarray(yes[:, ::-1]), no[:, ::-1]
     hits = np.cumsum(yes, axis=1)
     precision = np.nan_to_num(ratio(hits, hits + np.cumsum(no, axis=1)))
     return ratio((yes * precision).sum(axis=1), yes.sum(axis=1))
@@ -92,7 +158,7 @@ def auc_interval(
 
     Source: E. R. DeLong et al., Biometrics 44 (1988) 837.
     """
-    value, covariance = _delong(label, score[None])
+    value, covariance = _compute_delong(label, score[None])
     error = float(np.sqrt(covariance[0, 0]))
     reach = float(ndtri((1 + level) / 2)) * error
     low, high = max(0.0, value[0] - reach), min(1.0, value[0] + reach)
@@ -108,7 +174,7 @@ def compare_aucs(
     Source: E. R. DeLong et al., Biometrics 44 (1988) 837, by the mid-ranks of X. Sun, W. Xu, IEEE
     Signal Processing Letters 21 (2014) 1389.
     """
-    values, covariance = _delong(label, np.stack([score_a, score_b]))
+    values, covariance = _compute_delong(label, np.stack([score_a, score_b]))
     variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
     z, p_value, reason = np.nan, np.nan, ""
     if np.isnan(variance):
@@ -122,22 +188,13 @@ def compare_aucs(
     return AucComparison(float(values[0]), float(values[1]), error, z, p_value, len(label), reason)
 
 
-def _by_score(
-    weights: NDArray[np.float64], label: NDArray[np.float64], score: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weights of responders and of others at each distinct score, (b, u), rising."""
-    order = np.argsort(score, kind="stable")
-    starts = np.flatnonzero(np.diff(score[order], prepend=-np.inf))
-    sorted_weights = weights[:, order]
-    yes = sorted_weights * (label[order] == 1)
-    if not starts.size:
-        return yes, yes
-    return tuple(  # type: ignore[return-value]
-        np.add.reduceat(part, starts, axis=1) for part in (yes, sorted_weights - yes)
-    )
+def _sums_from(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of each value and all behind it."""
+    sums: NDArray[np.float64] = np.cumsum(values[::-1])[::-1]
+    return sums
 
 
-def _delong(
+def _compute_delong(
     label: NDArray[np.float64], scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the AUCs (k,) and their covariance (k, k) of k models' scores (k, n)."""

@@ -1,6 +1,6 @@
 """Bootstrap over cases: percentile, basic and BCa intervals of several numbers at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -13,12 +13,12 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.statistics.resampling import (
     N_RESAMPLES,
     SEED,
-    leave_one_out_weights,
-    resample_weights,
+    draw_cases,
+    weigh_cases,
 )
 
-Statistic = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""From weights (b, n), how often each case counts, to the values (b, m) of m numbers."""
+Numbers = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From sums over the cases (b, k) to the values (b, m) of m numbers."""
 
 LEVEL: Final = 0.95
 
@@ -102,10 +102,12 @@ class Bootstrap:
         estimate = float(self.estimates[place])
         ends, reason = (np.nan, np.nan), "the number itself is undefined"
         if not np.isnan(estimate):
-            ends, reason = _ends(estimate, defined, self.leave_one_out[:, place], method, level)
+            ends, reason = _find_ends(
+                estimate, defined, self.leave_one_out[:, place], method, level
+            )
         low, high = ends
         n_undefined = column.size - defined.size
-        warning = _warning(estimate, low, high, method, n_undefined)
+        warning = _warn_of_interval(estimate, low, high, method, n_undefined)
         return Interval(
             name, estimate, low, high, method, level, defined.size, n_undefined, warning, reason
         )
@@ -119,67 +121,70 @@ class Bootstrap:
 
 def bootstrap(
     names: tuple[str, ...],
-    statistic: Statistic,
-    n_cases: int,
-    leave_one_out: NDArray[np.float64] | None = None,
+    replicates: Iterable[NDArray[np.float64]],
+    estimates: NDArray[np.float64],
+    leave_one_out: NDArray[np.float64],
     n_resamples: int = N_RESAMPLES,
-    seed: int = SEED,
 ) -> Bootstrap:
-    """Return the values of `statistic` on resamples, drawn with replacement.
+    """Return m numbers with their values on `n_resamples` resamples, which come in blocks (b, m).
 
-    `leave_one_out` (n, m) saves time where it's known from sums; else it is computed from weights.
-    Two calls with the same number of cases and seed use the same resamples, so that models can be
-    compared resample by resample.
+    `estimates` (m,) are those of the cases themselves, `leave_one_out` (n, m) those without each.
     """
-    if n_cases < 1 or n_resamples < 1:
-        raise ValueError(
-            f"at least one case and one resample are needed, got {n_cases} and {n_resamples}"
-        )
-    replicates, done = [], 0
-    for weights in resample_weights(n_cases, n_resamples, seed):
-        report_progress(done, n_resamples, _RESAMPLING)
-        replicates.append(statistic(weights))
-        done += len(weights)
-    if leave_one_out is None:
-        parts = []
-        for weights in leave_one_out_weights(n_cases):
-            report_progress(done, n_resamples, _RESAMPLING)
-            parts.append(statistic(weights))
-        leave_one_out = np.concatenate(parts)
-    estimates = statistic(np.ones((1, n_cases)))[0]
-    report_progress(done, n_resamples, _RESAMPLING)
-    return Bootstrap(names, estimates, np.concatenate(replicates), leave_one_out)
+    blocks, n_drawn = [], 0
+    for block in replicates:
+        blocks.append(block)
+        n_drawn += len(block)
+        report_progress(n_drawn, n_resamples, _RESAMPLING)
+    return Bootstrap(names, estimates, np.concatenate(blocks), leave_one_out)
 
 
 def bootstrap_sums(
     names: tuple[str, ...],
     parts: NDArray[np.float64],
-    numbers: Statistic,
+    numbers: Numbers,
     n_resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> Bootstrap:
-    """Return what `bootstrap` does for numbers that follow from sums over the cases.
+    """Return the values on resamples, drawn with replacement, of numbers that follow from sums.
 
     `parts` (n, k) is what each case adds to k sums, `numbers` goes from sums (b, k) to (b, m).
+    Two calls with the same number of cases and seed use the same resamples, so that models can be
+    compared resample by resample.
+
+    Raises
+    ------
+    ValueError
+        If there is no case or no resample.
     """
-
-    def statistic(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        sums = np.empty((len(weights), parts.shape[1]))
-        step = _PRODUCTS // max(1, parts.size) or len(weights)
-        for first in range(0, len(weights), step):
-            own = slice(first, first + step)
-            np.matmul(weights[own], parts, out=sums[own])
-        return numbers(sums)
-
+    resamples = draw_cases(len(parts), n_resamples, seed)
     total, left_out = parts.sum(axis=0), []
     for first in range(0, len(parts), _ROWS):
         report_progress(0, n_resamples, _RESAMPLING)
         left_out.append(numbers(total - parts[first : first + _ROWS]))
-    without = np.concatenate(left_out) if left_out else None
-    return bootstrap(names, statistic, len(parts), without, n_resamples, seed)
+    estimates = numbers(np.ones((1, len(parts))) @ parts)[0]
+    weights = weigh_cases(resamples, len(parts))
+    replicates = (numbers(_weighted_sums(block, parts)) for block in weights)
+    return bootstrap(names, replicates, estimates, np.concatenate(left_out), n_resamples)
 
 
-def _ends(
+def _weighted_sums(weights: NDArray[np.uint8], parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the matrix product of weights (b, n) and parts (n, k), a tile at a time.
+
+    Tiles stay near the core and below the threads of OpenBLAS: of a cohort of ordinary size some
+    resamples with all cases, else some cases of all resamples.
+    """
+    n_rows, (n_cases, n_sums) = len(weights), parts.shape
+    rows = min(n_rows, _PRODUCTS // max(1, parts.size) or n_rows)
+    cases = max(1, _PRODUCTS // max(1, rows * n_sums))
+    sums = np.zeros((n_rows, n_sums))
+    for row in range(0, n_rows, rows):
+        for case in range(0, n_cases, cases):
+            tile = weights[row : row + rows, case : case + cases].astype(np.float64)
+            sums[row : row + rows] += tile @ parts[case : case + cases]
+    return sums
+
+
+def _find_ends(
     estimate: float,
     replicates: NDArray[np.float64],
     leave_one_out: NDArray[np.float64],
@@ -191,7 +196,7 @@ def _ends(
         return (np.nan, np.nan), "the number is undefined in every resample"
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
     if method is IntervalMethod.BCA:
-        bias = _bias(estimate, replicates)
+        bias = _estimate_bias(estimate, replicates)
         if np.isinf(bias):
             side = "below" if bias < 0 else "above"
             return (np.nan, np.nan), f"the estimate lies {side} all resampled values: no BCa"
@@ -203,7 +208,7 @@ def _ends(
     return (float(low), float(high)), ""
 
 
-def _bias(estimate: float, replicates: NDArray[np.float64]) -> float:
+def _estimate_bias(estimate: float, replicates: NDArray[np.float64]) -> float:
     """Return z0, from the share of resampled values below the estimate, ties counted half.
 
     Source: B. Efron, R. J. Tibshirani, An Introduction to the Bootstrap (1993), Eq. 14.14.
@@ -223,15 +228,15 @@ def acceleration(leave_one_out: NDArray[np.float64]) -> float:
     return float((apart**3).sum()) / (6 * squares**1.5) if squares > _ROUNDING**2 else 0.0
 
 
-def _warning(
+def _warn_of_interval(
     estimate: float, low: float, high: float, method: IntervalMethod, n_undefined: int
 ) -> str:
-    said = []
+    sentences = []
     if estimate < low - _ROUNDING or estimate > high + _ROUNDING:
-        said.append(
+        sentences.append(
             f"the estimate {estimate:.4f} lies outside its own {method.value} interval "
             f"({low:.4f} to {high:.4f}): resampling shifts this number"
         )
     if n_undefined:
-        said.append(f"{n_undefined} resamples left the number undefined and were not used")
-    return "; ".join(said)
+        sentences.append(f"{n_undefined} resamples left the number undefined and were not used")
+    return "; ".join(sentences)

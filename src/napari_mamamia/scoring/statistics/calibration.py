@@ -48,7 +48,7 @@ def calibration(
         raise ValueError(f"a reliability diagram has 1 bin or more, got {n_bins}")
     if not len(score):
         return Calibration(float("nan"), float("nan"), (), 0)
-    bins = _bins(label, score, n_bins)
+    bins = _make_bins(label, score, n_bins)
     apart = sum(bin_.n * abs(bin_.mean_score - bin_.response_rate) for bin_ in bins)
     return Calibration(brier_score(label, score), apart / len(score), bins, len(score))
 
@@ -66,21 +66,22 @@ def brier_score(label: NDArray[np.float64], score: NDArray[np.float64]) -> float
     return float(((score - label) ** 2).mean()) if len(score) else float("nan")
 
 
-def _bins(
+def _make_bins(
     label: NDArray[np.float64], score: NDArray[np.float64], n_bins: int
 ) -> tuple[ReliabilityBin, ...]:
     edges = np.unique(np.quantile(score, np.linspace(0, 1, n_bins + 1)))
     codes = np.searchsorted(edges[1:-1], score, side="left")
-    found = []
+    bins = []
     for code in np.unique(codes):
         inside = codes == code
-        found.append(
+        bins.append(
             ReliabilityBin(
                 float(edges[code]),
+                # Scores that are all alike leave one edge, which is both ends of the bin.
                 float(edges[min(code + 1, len(edges) - 1)]),
                 int(inside.sum()),
                 float(score[inside].mean()),
                 float(label[inside].mean()),
             )
         )
-    return tuple(found)
+    return tuple(bins)

@@ -69,7 +69,10 @@ def segmentation_performance(scores: SegmentationScores) -> Performance:
     Source: arXiv 2603.01250v2, Task 1; without cases everything is nan.
     """
     has_dsc, has_norm_hd = ~np.isnan(scores.dsc), ~np.isnan(scores.norm_hd)
-    mean_dsc, mean_norm_hd = _mean(scores.dsc[has_dsc]), _mean(scores.norm_hd[has_norm_hd])
+    mean_dsc, mean_norm_hd = (
+        _compute_mean(scores.dsc[has_dsc]),
+        _compute_mean(scores.norm_hd[has_norm_hd]),
+    )
     excluded = np.flatnonzero(~(has_dsc & has_norm_hd))
     return Performance(
         float(performance_of(mean_dsc, mean_norm_hd)),
@@ -79,7 +82,7 @@ def segmentation_performance(scores: SegmentationScores) -> Performance:
         int(has_dsc.sum()),
         int(has_norm_hd.sum()),
         tuple(scores.case_ids[place] for place in excluded),
-        _reason(has_dsc, has_norm_hd),
+        _explain_undefined(has_dsc, has_norm_hd),
     )
 
 
@@ -103,7 +106,7 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
     return shares
 
 
-def _reason(has_dsc: NDArray[np.bool_], has_norm_hd: NDArray[np.bool_]) -> str:
+def _explain_undefined(has_dsc: NDArray[np.bool_], has_norm_hd: NDArray[np.bool_]) -> str:
     """Return which mean has no case to be made from, "" if both have."""
     if not has_dsc.size:
         return "there is no case with a defined score"
@@ -115,7 +118,7 @@ def _reason(has_dsc: NDArray[np.bool_], has_norm_hd: NDArray[np.bool_]) -> str:
     return f"none of the {has_dsc.size} cases has a defined {undefined}"
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _compute_mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 

@@ -1,6 +1,6 @@
 """Resamples of cases as weights: how often each case counts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
@@ -11,32 +11,61 @@ SEED: Final = 42
 """Number of resamples and seed. Source: arXiv 2603.01250v2, intervals."""
 
 _BLOCK: Final = 1 << 17
-"""Weights held at a time (1 MB, near the core); memory does not grow with the resamples."""
+"""Places held at a time (1 MB, near the core); memory does not grow with the resamples."""
+
+_ROWS: Final = 60
+_WEIGHTS: Final = 1 << 24
+"""Resamples whose weights are held at a time, fewer where they would take more than 16 MB."""
 
 
-def resample_weights(
+def draw_cases(
     n_cases: int, n_resamples: int = N_RESAMPLES, seed: int = SEED
-) -> Iterator[NDArray[np.float64]]:
-    """Yield how often each resample holds each case, in blocks of rows (b, n) float64.
+) -> Iterator[NDArray[np.int64]]:
+    """Return an iterator of which cases the resamples hold, in blocks of rows (b, n).
 
-    Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
+    Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`,
+    whatever the blocks: two calls with the same number of cases and seed draw the same.
+
+    Raises
+    ------
+    ValueError
+        At once, if there is no case or no resample.
     """
+    if n_cases < 1 or n_resamples < 1:
+        raise ValueError(
+            f"at least one case and one resample are needed, got {n_cases} and {n_resamples}"
+        )
     rng = np.random.default_rng(seed)
-    for n_rows in row_blocks(n_resamples, n_cases):
-        drawn = rng.integers(0, n_cases, size=(n_rows, n_cases))
-        drawn += np.arange(n_rows)[:, None] * n_cases
-        counts = np.bincount(drawn.ravel(), minlength=n_rows * n_cases)
-        yield counts.reshape(n_rows, n_cases).astype(np.float64)
+    blocks = row_blocks(n_resamples, n_cases)
+    return (rng.integers(0, n_cases, size=(n_rows, n_cases)) for n_rows in blocks)
 
 
-def leave_one_out_weights(n_cases: int) -> Iterator[NDArray[np.float64]]:
-    """Yield weights of 1 with 0 for one case after the other, in blocks of rows (b, n)."""
-    first = 0
-    for n_rows in row_blocks(n_cases, n_cases):
-        weights = np.ones((n_rows, n_cases))
-        weights[np.arange(n_rows), first + np.arange(n_rows)] = 0
-        first += n_rows
-        yield weights
+def count_in_rows(places: NDArray[np.int64], n_places: int) -> NDArray[np.int64]:
+    """Return how often each row of `places` (b, n) holds each of 0 to `n_places` - 1, (b, m)."""
+    n_rows = len(places)
+    if n_rows > 1:
+        places = places + np.arange(n_rows)[:, None] * n_places
+    counts = np.bincount(places.ravel(), minlength=n_rows * n_places)
+    return counts.reshape(n_rows, n_places)
+
+
+def weigh_cases(
+    resamples: Iterable[NDArray[np.int64]], n_cases: int
+) -> Iterator[NDArray[np.uint8]]:
+    """Yield how often each resample of `draw_cases` holds each case, in blocks of rows (b, n).
+
+    Blocks have up to `_ROWS` resamples, so that a product with them reads what the cases add once
+    for all of those. A case is drawn about once: 256 times has a probability below 1e-500.
+    """
+    held: list[NDArray[np.uint8]] = []
+    rows = min(_ROWS, max(1, _WEIGHTS // n_cases))
+    for drawn in resamples:
+        held.append(count_in_rows(drawn, n_cases).astype(np.uint8))
+        if sum(map(len, held)) >= rows:
+            yield np.concatenate(held)
+            held.clear()
+    if held:
+        yield np.concatenate(held)
 
 
 def row_blocks(n_rows: int, row_length: int) -> Iterator[int]:

@@ -104,7 +104,7 @@ def objections(config: BundleConfig, data_format: DataFormat, weights: str) -> I
     for steps, allowed in ((config.preprocessing, BEFORE), (config.postprocessing, AFTER)):
         for step in steps:
             if step.name not in allowed:
-                yield _unknown(step, step.name, sorted(allowed), config.where)
+                yield _describe_unknown(step, step.name, sorted(allowed), config.where)
             else:
                 understood(dict(step.arguments), config.where)
     axes = len(data_format.spatial_shape)
@@ -155,11 +155,11 @@ def _about_network(config: BundleConfig, weights: str) -> Iterator[str]:
     elif weights.endswith(".pt") and config.network is not None:
         step = config.network
         if not network_name(step, config.where):
-            yield _unknown(step, step.name, sorted(NETWORKS), config.where)
+            yield _describe_unknown(step, step.name, sorted(NETWORKS), config.where)
         understood(dict(step.arguments), config.where)
 
 
-def _unknown(step: Step, name: str, allowed: list[str], where: str) -> str:
+def _describe_unknown(step: Step, name: str, allowed: list[str], where: str) -> str:
     return (
         f"{where}: {step.key} should be one of {', '.join(allowed)}, got {name}, which was not "
         f"looked up and not run: ask its author for a bundle without it, {_ISOLATED}"

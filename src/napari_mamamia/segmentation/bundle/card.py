@@ -22,6 +22,8 @@ from napari_mamamia.segmentation.bundle.files import (
     read_inference,
     read_metadata,
 )
+from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, licence_text, summed
+from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
 
 _SHOWN: Final = (
@@ -78,17 +80,17 @@ def describe_bundle(files: ModelFiles) -> BundleFacts:
         missing.append(str(error))
     return BundleFacts(
         root=root,
-        name=_name(metadata, PurePosixPath(root).name or files.path.stem),
+        name=_choose_name(metadata, PurePosixPath(root).name or files.path.stem),
         channels=data_format.channels if data_format else (),
         labels=label_names(data_format, config) if data_format and config else (),
         licence=str(metadata.get("license") or metadata.get("copyright") or "")[:_LONGEST],
         files=tuple(filter(None, (weights, *config_names(files)))),
         missing=tuple(missing),
-        facts=tuple(_facts(metadata, data_format, config)),
+        facts=tuple(_list_facts(metadata, data_format, config)),
     )
 
 
-def _facts(
+def _list_facts(
     metadata: Mapping[str, Any], data_format: DataFormat | None, config: BundleConfig | None
 ) -> Iterator[tuple[str, Setting]]:
     for name in _SHOWN:
@@ -107,7 +109,7 @@ def _run_facts(config: BundleConfig) -> Iterator[tuple[str, Setting]]:
     yield "patch", "whole volume" if size is None else " x ".join(map(str, reversed(size)))
     for step in config.preprocessing:
         if step.name == "Spacingd":
-            yield "spacing_mm", _reversed(step.argument("pixdim"))
+            yield "spacing_mm", _format_spacing(step.argument("pixdim"))
         if step.name == "Orientationd":
             yield "orientation", str(step.argument("axcodes", "as it is"))
     if _blends_labels(config):
@@ -123,13 +125,32 @@ def _blends_labels(config: BundleConfig) -> bool:
     return any(s.name == "Invertd" and s.argument("nearest_interp", True) is False for s in after)
 
 
-def _reversed(pixdim: Any) -> str:
+def _format_spacing(pixdim: Any) -> str:
     """Return a spacing along (z, y, x) as text; MONAI has it along (x, y, z)."""
     values = pixdim if isinstance(pixdim, list | tuple) else [pixdim] * 3
-    known = (f"{v:g}" if isinstance(v, int | float) else "not known" for v in reversed(values))
-    return " x ".join(known)
+    texts = (f"{v:g}" if isinstance(v, int | float) else "not known" for v in reversed(values))
+    return " x ".join(texts)
 
 
-def _name(metadata: Mapping[str, Any], usual: str) -> str:
-    found = metadata.get("name")
-    return found.strip() if isinstance(found, str) and found.strip() else usual
+def _choose_name(metadata: Mapping[str, Any], usual: str) -> str:
+    name = metadata.get("name")
+    return name.strip() if isinstance(name, str) and name.strip() else usual
+
+
+def bundle_card(files: ModelFiles, kind: ModelKind, checksums: bool) -> ModelCard:
+    """Return the card of a MONAI bundle; its configs count among the files that are summed."""
+    bundle = describe_bundle(files)
+    deciding = [item for item in files.sizes if item[0] in bundle.files]
+    return ModelCard(
+        path=files.path,
+        kind=kind,
+        name=bundle.name,
+        is_zip=files.is_zip,
+        channels=bundle.channels,
+        labels=bundle.labels,
+        licence=licence_text(files, bundle.root) or bundle.licence,
+        weights=tuple(summed(files, deciding, checksums)),
+        missing=bundle.missing,
+        facts=bundle.facts,
+        has_recipe=RECIPE_NAME in files.names,
+    )

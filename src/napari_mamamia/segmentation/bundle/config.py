@@ -91,8 +91,8 @@ def read_format(metadata: Mapping[str, Any], where: str) -> DataFormat:
         data = metadata["network_data_format"]
         image, pred = data["inputs"]["image"], data["outputs"]["pred"]
         return DataFormat(
-            channels=_named(image, "channel"),
-            outputs=_named(pred, "output"),
+            channels=_name_channels(image, "channel"),
+            outputs=_name_channels(pred, "output"),
             spatial_shape=tuple(map(str, image.get("spatial_shape", ()))),
             value_range=tuple(map(str, image.get("value_range", ()))),
         )
@@ -120,8 +120,8 @@ def read_config(references: References) -> BundleConfig:
         images=images,
         preprocessing=before,
         postprocessing=tuple(step for step in after if step.name not in WRITERS),
-        windows=_windows(references),
-        network=_network(references),
+        windows=_read_windows(references),
+        network=_find_network(references),
         lazy=lazy,
         mixed="evaluator#amp" in references and references.value("evaluator#amp") is True,
     )
@@ -145,13 +145,13 @@ def label_names(
     return tuple((name, (value,)) for value, name in enumerate(names, start=1))
 
 
-def _windows(references: References) -> Windows:
+def _read_windows(references: References) -> Windows:
     where = references.where
-    found = references.value("inferer")
-    if not isinstance(found, Mapping):
-        understood(found, where)
-        raise ModelError(f"{where}: inferer should have _target_, got {found!r}: {_REPAIR}")
-    name = short_name(understood(found.get("_target_"), where), f"{where}: inferer")
+    inferer = references.value("inferer")
+    if not isinstance(inferer, Mapping):
+        understood(inferer, where)
+        raise ModelError(f"{where}: inferer should have _target_, got {inferer!r}: {_REPAIR}")
+    name = short_name(understood(inferer.get("_target_"), where), f"{where}: inferer")
     if name == "SimpleInferer":
         return Windows()
     if name not in ("SlidingWindowInferer", "SlidingWindowInfererAdapt"):
@@ -159,9 +159,9 @@ def _windows(references: References) -> Windows:
             f"{where}: the inferer should be SlidingWindowInferer or SimpleInferer, got {name}: "
             "export the network as TorchScript and choose that file instead"
         )
-    understood({k: v for k, v in found.items() if k not in UNUSED}, where)
+    understood({k: v for k, v in inferer.items() if k not in UNUSED}, where)
     try:
-        return _window_record(found)
+        return _window_record(inferer)
     except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise ModelError(
             f"{where}: inferer should have roi_size with three whole numbers and an overlap from "
@@ -171,7 +171,7 @@ def _windows(references: References) -> Windows:
 
 def _window_record(found: Mapping[str, Any]) -> Windows:
     default = Windows()
-    overlap = _three(found.get("overlap", default.overlap), float)
+    overlap = _make_triple(found.get("overlap", default.overlap), float)
     batch = int(found.get("sw_batch_size", 1))
     mode = str(found.get("mode", default.mode))
     padding = str(found.get("padding_mode", default.padding_mode))
@@ -183,33 +183,33 @@ def _window_record(found: Mapping[str, Any]) -> Windows:
         raise ValueError(f"padding_mode is {padding!r}")
     if found.get("with_coord"):
         raise ValueError("with_coord gives the network a second input")
-    size = _three(found["roi_size"], int)
-    sigma = _three(found.get("sigma_scale", default.sigma_scale), float)
+    size = _make_triple(found["roi_size"], int)
+    sigma = _make_triple(found.get("sigma_scale", default.sigma_scale), float)
     cval = float(found.get("cval", 0.0))
     if max(size) > _MOST_EXTENT or not all(0 < s <= 10 for s in sigma) or not math.isfinite(cval):
         raise ValueError(f"roi_size is {size}, sigma_scale {sigma} and cval {cval}")
     return Windows(size, batch, overlap, mode, sigma, padding, cval)
 
 
-def _network(references: References) -> Step | None:
+def _find_network(references: References) -> Step | None:
     """Return the network's class and arguments, None where the config has none."""
     key = next((name for name in ("network_def", "network") if name in references), "")
-    found = references.value(key) if key else None
-    if not isinstance(found, Mapping) or "_target_" not in found:
+    definition = references.value(key) if key else None
+    if not isinstance(definition, Mapping) or "_target_" not in definition:
         return None
-    arguments = {k: v for k, v in found.items() if k not in UNUSED and k != "_disabled_"}
-    target = str(understood(found["_target_"], references.where))
+    arguments = {k: v for k, v in definition.items() if k not in UNUSED and k != "_disabled_"}
+    target = str(understood(definition["_target_"], references.where))
     return Step(target, tuple(arguments.items()), key)
 
 
-def _three(value: Any, kind: Any) -> Any:
+def _make_triple(value: Any, kind: Any) -> Any:
     values = list(value) if isinstance(value, list | tuple) else [value] * 3
     if len(values) != 3:
         raise ValueError(f"{value!r} has {len(values)} axes instead of 3")
     return tuple(kind(-1 if part is None else part) for part in values)
 
 
-def _named(found: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+def _name_channels(found: Mapping[str, Any], kind: str) -> tuple[str, ...]:
     count = int(found["num_channels"])
     if not 1 <= count <= 1000:
         raise ValueError(f"num_channels is {count}")

@@ -44,8 +44,8 @@ def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> Ti
     files = open_files(card.path)
     config = read_config(read_inference(files))
     data_format = read_format(read_metadata(files), config.where)
-    shape = _shape(config.preprocessing, grid)
-    windows = _windows(shape, config.windows) if shape else None
+    shape = _follow_shape(config.preprocessing, grid)
+    windows = _count_windows(shape, config.windows) if shape else None
     if shape is None or windows is None:
         return None
     count, padded = windows
@@ -64,11 +64,11 @@ def tiles_of_bundle(card: ModelCard, settings: EngineSettings, grid: Grid) -> Ti
 
 def bundle_bytes(inputs: int, outputs: int, padded: Sequence[int], grid: Grid) -> int:
     """Return what a run's volumes take, in bytes of single precision."""
-    voxels, own = math.prod(padded), math.prod(grid.shape)
-    return 4 * (voxels * (2 * inputs + 2 * outputs + 1) + own * (inputs + 2 * outputs))
+    voxels, case_voxels = math.prod(padded), math.prod(grid.shape)
+    return 4 * (voxels * (2 * inputs + 2 * outputs + 1) + case_voxels * (inputs + 2 * outputs))
 
 
-def _shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | None:
+def _follow_shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | None:
     """Return the extents (x, y, z) that the network sees, None where a step is not followed."""
     extents, spacing = list(grid.shape[::-1]), list(grid.spacing_mm[::-1])
     letters = grid.orientation
@@ -78,47 +78,47 @@ def _shape(steps: Sequence[Step], grid: Grid) -> tuple[int, int, int] | None:
         if step.name not in _FOLLOWED:
             return None
         if step.name == "Orientationd":
-            order = _order(letters, str(step.argument("axcodes", "")))
+            order = _find_order(letters, str(step.argument("axcodes", "")))
             if order is None or letters == "":
                 return None
             extents, spacing = [extents[k] for k in order], [spacing[k] for k in order]
             letters = str(step.argument("axcodes"))
         elif step.name == "Spacingd":
-            wanted = _spacing(step, spacing)
-            if wanted is None:
+            target = _find_spacing(step, spacing)
+            if target is None:
                 return None
             whole = bool(step.argument("scale_extent", False))
             extents = [
                 round(n * s / t) if whole else round((n - 1) * s / t + 1)
-                for n, s, t in zip(extents, spacing, wanted, strict=True)
+                for n, s, t in zip(extents, spacing, target, strict=True)
             ]
-            spacing = wanted
+            spacing = target
         else:
-            size = _three(step.argument("spatial_size"))
+            size = _make_triple(step.argument("spatial_size"))
             extents = [max(n, k) for n, k in zip(extents, size, strict=True)]
     a, b, c = (max(int(n), 1) for n in extents)
     return (a, b, c)
 
 
-def _order(letters: str, wanted: str) -> list[int] | None:
+def _find_order(letters: str, wanted: str) -> list[int] | None:
     """Return which axis of now becomes each axis of `wanted`, None if they are not letters."""
-    found = [
+    order = [
         next((k for k, now in enumerate(letters) if any({now, one} <= set(p) for p in _PAIRS)), -1)
         for one in wanted
     ]
-    return found if sorted(found) == [0, 1, 2] else None
+    return order if sorted(order) == [0, 1, 2] else None
 
 
-def _spacing(step: Step, now: Sequence[float]) -> list[float] | None:
+def _find_spacing(step: Step, now: Sequence[float]) -> list[float] | None:
     """Return the spacing (x, y, z) after a step; 0 and less keep the one of now, as MONAI does."""
     strange = {name for name, _ in step.arguments} - _SPACING_ARGUMENTS
-    wanted = _three(step.argument("pixdim"))
-    if strange or not all(isinstance(t, int | float) and math.isfinite(t) for t in wanted):
+    pixdim = _make_triple(step.argument("pixdim"))
+    if strange or not all(isinstance(t, int | float) and math.isfinite(t) for t in pixdim):
         return None
-    return [float(t) if t > 0 else s for t, s in zip(wanted, now, strict=True)]
+    return [float(t) if t > 0 else s for t, s in zip(pixdim, now, strict=True)]
 
 
-def _windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[int, ...]] | None:
+def _count_windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[int, ...]] | None:
     """Return how many windows there are, and the volume padded to one."""
     if windows.roi_size is None or min(windows.roi_size) < 1:
         return None
@@ -131,7 +131,7 @@ def _windows(shape: Sequence[int], windows: Windows) -> tuple[int, tuple[int, ..
     return count, tuple(padded)
 
 
-def _three(value: Any) -> tuple[Any, ...]:
+def _make_triple(value: Any) -> tuple[Any, ...]:
     """Return a value for each axis; where there is not one for each, what nothing comes of."""
     values = tuple(value) if isinstance(value, list | tuple) else (value,) * 3
     return values if len(values) == 3 else (math.nan,) * 3

@@ -56,6 +56,7 @@ from napari_mamamia.segmentation.model.device import (
     sums_on,
     threads_set,
 )
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import (
     EngineResult,
     EngineSettings,
@@ -76,6 +77,7 @@ from napari_mamamia.segmentation.nnunet.checkpoint import (
 # The network of a MONAI bundle: TorchScript, or a class of an allow-list with weights as data.
 
 _INNER: Final = ("model", "state_dict", "network")
+# Before each name where torch's DataParallel trained.
 _PREFIX: Final = "module."
 _COPY: Final = "copy the bundle again from where it came from"
 
@@ -105,20 +107,20 @@ def load_network(path: Path, step: Step | None, where: str) -> nn.Module:
             f"{where} should have network_def with the class of the network, since {path.name} "
             "holds weights only: complete the bundle, or export the network as models/model.ts"
         )
-    network = _built(step, where)
-    weights = _weights(path)
+    network = _build_network(step, where)
+    weights = _find_weights(path)
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:
-        said = "; ".join(line.strip() for line in str(error).splitlines()[1:4])
+        reason = "; ".join(line.strip() for line in str(error).splitlines()[1:4])
         raise ModelError(
             f"{path} should hold the weights of {step.name} as {where} describes it, but they do "
-            f"not fit ({said}): {_COPY}"
+            f"not fit ({reason}): {_COPY}"
         ) from error
     return network.eval()
 
 
-def _built(step: Step, where: str) -> nn.Module:
+def _build_network(step: Step, where: str) -> nn.Module:
     """Return the network without weights: MONAI's own class of an allowed name."""
     name = network_name(step, where)
     kind: Any = getattr(monai.networks.nets, name, None) if name else None
@@ -136,38 +138,38 @@ def _built(step: Step, where: str) -> nn.Module:
     return network
 
 
-def _weights(path: Path) -> Mapping[str, Any]:
+def _find_weights(path: Path) -> Mapping[str, Any]:
     """Return the table of tensors in a file: the file's own, or that under a usual name."""
-    found = _loaded(path)
+    table = _load_file(path)
     for name in _INNER:
-        if isinstance(found, Mapping) and isinstance(found.get(name), Mapping):
-            found = found[name]
-    if not isinstance(found, Mapping) or not all(torch.is_tensor(v) for v in found.values()):
+        if isinstance(table, Mapping) and isinstance(table.get(name), Mapping):
+            table = table[name]
+    if not isinstance(table, Mapping) or not all(torch.is_tensor(v) for v in table.values()):
         raise ModelError(
             f"{path} should hold a network's weights by name, but holds other things: {_COPY}"
         )
-    if found and all(str(name).startswith(_PREFIX) for name in found):
-        return {str(name).removeprefix(_PREFIX): value for name, value in found.items()}
-    return found
+    if table and all(str(name).startswith(_PREFIX) for name in table):
+        return {str(name).removeprefix(_PREFIX): value for name, value in table.items()}
+    return table
 
 
-def _loaded(path: Path) -> Any:
+def _load_file(path: Path) -> Any:
     require_plain_zip(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        wanted = ", ".join(unsafe_globals(path)) or "something that is not told"
+        names = ", ".join(unsafe_globals(path)) or "something that is not told"
         raise ModelError(
-            f"{path} should hold numbers only, but loading it would call {wanted}: it was not "
+            f"{path} should hold numbers only, but loading it would call {names}: it was not "
             f"opened and nothing was run. Ask its author for a clean file, or {IN_A_ROOM}"
         ) from error
     except DAMAGE as error:
-        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
             f"{path} should be a whole file of weights, but it is damaged or of another kind "
-            f"({said}): {_COPY}"
+            f"({reason}): {_COPY}"
         ) from error
 
 
@@ -194,7 +196,7 @@ class BundleEngine:
         """Return what a case on `grid` would cost, as if nothing empty were cut off."""
         require_meant(self.settings, self.card.name)
         shape, affine = self.transforms.shape(grid)
-        windows = self._windows(shape, affine, grid, region)
+        windows = self._plan_windows(shape, affine, grid, region)
         inputs = len(self.transforms.data_format.channels)
         outputs = len(self.transforms.data_format.outputs)
         needed = bundle_bytes(inputs, outputs, windows.padded, grid)
@@ -208,27 +210,10 @@ class BundleEngine:
             bytes_needed=needed,
         )
 
-    def predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        *,
-        region: Box | None = None,
-        deadline: float | None = None,
-    ) -> EngineResult:
-        """Label one case; progress comes with every step and group of windows.
+    def predict(self, given: EngineInput) -> EngineResult:
+        """Label one case, as `Engine.predict`; progress comes with every step and group of windows.
 
-        Parameters
-        ----------
-        arrays
-            One ``(z, y, x)`` volume for each of the bundle's channels.
-        grid
-            Their grid.
-        region
-            Box of the case outside which everything becomes background. Only groups of windows that
-            reach into it are computed, unless a step after the network looks further around.
-        deadline
-            Value of ``time.monotonic()`` at which to stop.
+        All windows are computed where a step after the network looks further than the region.
 
         Raises
         ------
@@ -240,9 +225,9 @@ class BundleEngine:
             If the volumes are not finite.
         """
         require_meant(self.settings, self.card.name)
-        self._require_channels(arrays)
+        self._require_channels(given.arrays)
         with threads_set(self.settings.threads) as threads:
-            return self._predict(arrays, grid, region, deadline, threads)
+            return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
         """Run the network once on an empty window, to measure how long it takes."""
@@ -251,7 +236,7 @@ class BundleEngine:
         usual = [n if n > 0 else _USUAL for n in size]
         with threads_set(self.settings.threads):
             inputs = len(self.transforms.data_format.channels)
-            output = self._forward(torch.zeros((1, inputs, *usual), device=self.device))
+            output = self._run_network(torch.zeros((1, inputs, *usual), device=self.device))
             output.flatten()[:1].cpu()  # a graphics card answers before it is done
 
     def close(self) -> None:
@@ -259,39 +244,34 @@ class BundleEngine:
         self.network = nn.Identity()
         release_memory(self.device)
 
-    def _predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        region: Box | None,
-        deadline: float | None,
-        threads: int,
-    ) -> EngineResult:
+    def _predict_case(self, given: EngineInput, threads: int) -> EngineResult:
         laps = Laps()
         with part(0, _PREPARED, _TOTAL):
-            data = self.transforms.prepare(arrays, grid)
+            data = self.transforms.prepare(given.arrays, given.grid)
         image = data["image"]
         laps.add("prepare")
-        windows = self._windows(image.shape[1:], np.asarray(image.affine), grid, region)
+        windows = self._plan_windows(
+            image.shape[1:], np.asarray(image.affine), given.grid, given.region
+        )
         with part(_PREPARED, _PREDICTED, _TOTAL):
-            outputs = self._outputs(image, windows, deadline)
+            outputs = self._compute_outputs(image, windows, given.deadline)
         laps.add("predict")
         with part(_PREDICTED, _TOTAL, _TOTAL):
             labels, probability = self.transforms.finish(
-                data, outputs, grid, keep_probability=self.settings.keep_probability
+                data, outputs, given.grid, keep_probability=self.settings.keep_probability
             )
-        for found in (labels, probability):
-            _clear_outside(found, region)
+        for array in (labels, probability):
+            _clear_outside(array, given.region)
         laps.add("export")
         report_progress(_TOTAL, _TOTAL, "Done")
-        return EngineResult(labels, self._ran(windows, threads, laps.done), probability)
+        return EngineResult(labels, self._describe_run(windows, threads, laps.done), probability)
 
-    def _outputs(self, image: Any, windows: WindowGrid, deadline: float | None) -> Any:
+    def _compute_outputs(self, image: Any, windows: WindowGrid, deadline: float | None) -> Any:
         count = max(len(self.transforms.data_format.outputs), 1)
         needed = 4 * (count + 1) * math.prod(windows.padded)
         try:
             return blend_windows(
-                self._forward,
+                self._run_network,
                 image.as_tensor(),
                 windows,
                 self.transforms.config.windows,
@@ -305,12 +285,12 @@ class BundleEngine:
                 "windows took longer: allow more time, or draw a box around the lesion"
             ) from stop
 
-    def _forward(self, parts: Any) -> Any:
+    def _run_network(self, parts: Any) -> Any:
         mixed = self.device == "cuda" and self.transforms.config.mixed
         with torch.no_grad(), torch.autocast("cuda", enabled=mixed):
             return self.network(parts)
 
-    def _windows(
+    def _plan_windows(
         self,
         shape: Sequence[int],
         affine: NDArray[np.float64],
@@ -324,15 +304,16 @@ class BundleEngine:
     def _looks_around(self) -> bool:
         """Whether a voxel's label depends on outputs far away, so that all must be computed."""
         config = self.transforms.config
+        # A mode that is a number is the order of a spline, whose values depend on the whole volume.
         return any(step.name in LOOKING_AROUND for step in config.postprocessing) or any(
             isinstance(step.argument("mode"), int) for step in config.preprocessing
         )
 
     def _require_channels(self, arrays: Sequence[NDArray[Any]]) -> None:
-        wanted = self.transforms.data_format.channels
-        if len(arrays) != len(wanted):
+        channels = self.transforms.data_format.channels
+        if len(arrays) != len(channels):
             raise ModelError(
-                f"{self.card.name} takes {len(wanted)} channel(s) ({', '.join(wanted)}), got "
+                f"{self.card.name} takes {len(channels)} channel(s) ({', '.join(channels)}), got "
                 f"{len(arrays)}: choose a recipe that makes these"
             )
         if not all(np.isfinite(array).all() for array in arrays):
@@ -340,7 +321,9 @@ class BundleEngine:
                 "the images should be finite numbers, but hold NaN or infinity: repair the files"
             )
 
-    def _ran(self, windows: WindowGrid, threads: int, seconds: Sequence[tuple[str, float]]) -> Ran:
+    def _describe_run(
+        self, windows: WindowGrid, threads: int, seconds: Sequence[tuple[str, float]]
+    ) -> Ran:
         mixed = self.device == "cuda" and self.transforms.config.mixed
         return Ran(
             folds_asked=(ONLY_NETWORK,),
@@ -399,6 +382,6 @@ def _box_to(region: Box, grid: Grid, affine: NDArray[np.float64]) -> Box:
 def _clear_outside(array: NDArray[Any] | None, region: Box | None) -> None:
     if array is None or region is None:
         return
-    kept = array[region.slices].copy()
+    crop = array[region.slices].copy()
     array[...] = 0
-    array[region.slices] = kept
+    array[region.slices] = crop

@@ -38,7 +38,7 @@ def bundle_root(files: ModelFiles) -> str:
 
 def read_metadata(files: ModelFiles) -> Mapping[str, Any]:
     """Return metadata.json as it is, or raise `ModelError`."""
-    return _parsed(files, _below(bundle_root(files), "/".join(_METADATA)))
+    return _parse_config(files, _join_path(bundle_root(files), "/".join(_METADATA)))
 
 
 def read_inference(files: ModelFiles) -> References:
@@ -49,15 +49,15 @@ def read_inference(files: ModelFiles) -> References:
             f"{files.path} should have {_RUNS[0]}, which says how the bundle is run, but has not: "
             f"{_REPAIR}"
         )
-    return References(_parsed(files, names[0]), f"{files.path}/{names[0]}")
+    return References(_parse_config(files, names[0]), f"{files.path}/{names[0]}")
 
 
 def config_names(files: ModelFiles) -> tuple[str, ...]:
     """Return the names of metadata.json and, where it is there, of what says how it is run."""
     root = bundle_root(files)
-    runs = (_below(root, run) for run in _RUNS)
-    found = [name for name in runs if name in files.names]
-    return (_below(root, "/".join(_METADATA)), *found[:1])
+    runs = (_join_path(root, run) for run in _RUNS)
+    names = [name for name in runs if name in files.names]
+    return (_join_path(root, "/".join(_METADATA)), *names[:1])
 
 
 def bundle_weights(files: ModelFiles) -> str:
@@ -66,20 +66,22 @@ def bundle_weights(files: ModelFiles) -> str:
     A TorchScript network comes first: it needs no class of MONAI.
     """
     root = bundle_root(files)
-    return next((_below(root, name) for name in _WEIGHTS if _below(root, name) in files.names), "")
+    return next(
+        (_join_path(root, name) for name in _WEIGHTS if _join_path(root, name) in files.names), ""
+    )
 
 
-def _parsed(files: ModelFiles, name: str) -> Mapping[str, Any]:
+def _parse_config(files: ModelFiles, name: str) -> Mapping[str, Any]:
     """Return a config file's content; YAML is read by its safe loader, which makes data only."""
     where = f"{files.path}/{name}"
     text = files.text(name)
     try:
-        found = parsed_json(text) if name.endswith(".json") else _from_yaml(text, where)
+        config = parsed_json(text) if name.endswith(".json") else _from_yaml(text, where)
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{where} should be a readable config, but {error}: {_REPAIR}") from error
-    if not isinstance(found, Mapping):
+    if not isinstance(config, Mapping):
         raise ModelError(f"{where} should be a table of values: {_REPAIR}")
-    return found
+    return config
 
 
 def _from_yaml(text: str, where: str) -> Any:
@@ -96,5 +98,5 @@ def _from_yaml(text: str, where: str) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _below(root: str, name: str) -> str:
+def _join_path(root: str, name: str) -> str:
     return f"{root}/{name}" if root else name

@@ -29,9 +29,9 @@ class Model:
         folder = Path(output_dir, "pred_segmentations")
         folder.mkdir(parents=True, exist_ok=True)
         sys.path.insert(0, str(_BUNDLE))
-        parser, keys = _parser()
+        parser, keys = _make_parser()
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        network = _network(parser).to(device).eval()
+        network = _load_network(parser).to(device).eval()
         before = parser.get_parsed_content("preprocessing")
         after = parser.get_parsed_content("postprocessing")
         inferer = parser.get_parsed_content("inferer")
@@ -42,17 +42,19 @@ class Model:
             data = before(named)
             with torch.no_grad():
                 data["pred"] = inferer(data["image"][None].to(device), network)[0]
-            _save(after(data)["pred"], files[0], folder / f"{case_id}.nii.gz", self.wrap["labels"])
+            _save_mask(
+                after(data)["pred"], files[0], folder / f"{case_id}.nii.gz", self.wrap["labels"]
+            )
         return str(folder)
 
 
-def _parser() -> tuple[Any, list[str]]:
+def _make_parser() -> tuple[Any, list[str]]:
     """Return MONAI's parser of the bundle's config without what writes files, and its images."""
     from monai.bundle import ConfigParser
 
-    found = [_BUNDLE / "configs" / f"inference.{kind}" for kind in ("json", "yaml", "yml")]
+    paths = [_BUNDLE / "configs" / f"inference.{kind}" for kind in ("json", "yaml", "yml")]
     parser = ConfigParser()
-    parser.read_config(str(next(path for path in found if path.is_file())))
+    parser.read_config(str(next(path for path in paths if path.is_file())))
     parser["bundle_root"] = str(_BUNDLE)
     parser["output_dir"] = tempfile.gettempdir()
     steps = parser["postprocessing"]["transforms"]
@@ -63,7 +65,7 @@ def _parser() -> tuple[Any, list[str]]:
     return parser, [keys] if isinstance(keys, str) else list(keys)
 
 
-def _network(parser: Any) -> Any:
+def _load_network(parser: Any) -> Any:
     import torch
 
     script = _BUNDLE / "models" / "model.ts"
@@ -79,13 +81,13 @@ def _network(parser: Any) -> Any:
     return network
 
 
-def _save(prediction: Any, image: str, path: Path, labels: list[int]) -> None:
+def _save_mask(prediction: Any, image: str, path: Path, labels: list[int]) -> None:
     import numpy as np
     from monai.data import NibabelWriter
     from monai.transforms import LoadImage
 
-    found = np.asarray(prediction.cpu() if hasattr(prediction, "cpu") else prediction)
-    chosen = np.isin(found[0], labels) if len(found) == 1 else found[labels].any(axis=0)
+    outputs = np.asarray(prediction.cpu() if hasattr(prediction, "cpu") else prediction)
+    chosen = np.isin(outputs[0], labels) if len(outputs) == 1 else outputs[labels].any(axis=0)
     like = LoadImage(image_only=True)(image)
     if chosen.shape != tuple(like.shape[:3]):
         raise ValueError(

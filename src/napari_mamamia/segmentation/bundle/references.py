@@ -65,7 +65,7 @@ class References:
         self.where = where
 
     def __contains__(self, key: str) -> bool:
-        return not isinstance(self._at(key), Refused)
+        return not isinstance(self._find_value(key), Refused)
 
     def value(self, key: str) -> Any:
         """Return the value at `key` with every reference followed; parts may be `Refused`.
@@ -76,14 +76,14 @@ class References:
             If nothing is there, references go in a circle, or it is larger than a config can be.
         """
         self._count = 0
-        found = self._at(key)
-        if isinstance(found, Refused):
+        content = self._find_value(key)
+        if isinstance(content, Refused):
             raise ModelError(
-                f"{self.where} should have {key!r}, but {found.why}: complete the bundle"
+                f"{self.where} should have {key!r}, but {content.why}: complete the bundle"
             )
-        return self._resolved(found, key, (key,))
+        return self._resolve_value(content, key, (key,))
 
-    def _resolved(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
+    def _resolve_value(self, value: Any, key: str, followed: tuple[str, ...]) -> Any:
         self._count += 1
         if self._count > _MOST_VALUES or len(followed) > _DEEPEST or key.count("#") > _DEEPEST:
             raise ModelError(
@@ -93,21 +93,23 @@ class References:
             )
         if isinstance(value, Mapping):
             return {
-                str(name): self._resolved(part, f"{key}#{name}", followed)
+                str(name): self._resolve_value(part, f"{key}#{name}", followed)
                 for name, part in value.items()
             }
         if isinstance(value, list):
-            return [self._resolved(part, f"{key}#{n}", followed) for n, part in enumerate(value)]
-        return self._text(value, key, followed) if isinstance(value, str) else value
+            return [
+                self._resolve_value(part, f"{key}#{n}", followed) for n, part in enumerate(value)
+            ]
+        return self._resolve_text(value, key, followed) if isinstance(value, str) else value
 
-    def _text(self, text: str, key: str, followed: tuple[str, ...]) -> Any:
+    def _resolve_text(self, text: str, key: str, followed: tuple[str, ...]) -> Any:
         plain = text.strip().replace("::", "#")
         if plain.startswith("$"):
             plain = plain[1:].strip()
             moved = _MOVED.match(plain)
             plain = moved[1] if moved else plain
             if not _REFERENCE.match(plain):
-                return self._expression(plain, key, text, followed)
+                return self._resolve_expression(plain, key, text, followed)
         if plain.startswith("%"):
             return Refused(key, text, "takes text from another place")
         if not plain.startswith("@"):
@@ -115,43 +117,45 @@ class References:
         reference = _REFERENCE.match(plain)
         if reference is None:
             return Refused(key, text, "is not a plain reference")
-        return self._followed(reference[1], key, text, followed)
+        return self._follow_reference(reference[1], key, text, followed)
 
-    def _expression(self, plain: str, key: str, text: str, followed: tuple[str, ...]) -> Any:
+    def _resolve_expression(
+        self, plain: str, key: str, text: str, followed: tuple[str, ...]
+    ) -> Any:
         """Return what an expression stands for, if it has one of the few known forms."""
         length = _LENGTH.match(plain)
         if length:
-            counted = self._text(length[1], key, followed)
+            counted = self._resolve_text(length[1], key, followed)
             return len(counted) if isinstance(counted, list) else Refused(key, text, _NO_DATA)
         if _SUM.match(plain):
-            parts = [self._text(part.strip(), key, followed) for part in plain.split("+")]
+            parts = [self._resolve_text(part.strip(), key, followed) for part in plain.split("+")]
             if all(isinstance(part, list) for part in parts):
                 return [value for part in parts for value in part]
             return Refused(key, text, _NO_DATA)
-        return _literal(plain, key, text)
+        return _read_literal(plain, key, text)
 
-    def _followed(self, target: str, key: str, text: str, followed: tuple[str, ...]) -> Any:
+    def _follow_reference(self, target: str, key: str, text: str, followed: tuple[str, ...]) -> Any:
         if target in followed:
             circle = " -> ".join((*followed, target))
             raise ModelError(
                 f"{self.where}: references should end at a value, but go in a circle ({circle}): "
                 "correct the bundle"
             )
-        found = self._at(target)
-        if isinstance(found, Refused):
-            return Refused(key, text, found.why)
-        return self._resolved(found, target, (*followed, target))
+        value = self._find_value(target)
+        if isinstance(value, Refused):
+            return Refused(key, text, value.why)
+        return self._resolve_value(value, target, (*followed, target))
 
-    def _at(self, key: str) -> Any:
-        found: Any = self._config
+    def _find_value(self, key: str) -> Any:
+        value: Any = self._config
         for name in key.split("#"):
-            if isinstance(found, Mapping) and name in found:
-                found = found[name]
-            elif isinstance(found, list) and name.isdigit() and int(name) < len(found):
-                found = found[int(name)]
+            if isinstance(value, Mapping) and name in value:
+                value = value[name]
+            elif isinstance(value, list) and name.isdigit() and int(name) < len(value):
+                value = value[int(name)]
             else:
                 return Refused(key, key, f"{key!r} is not in it")
-        return found
+        return value
 
 
 def understood(value: Any, where: str) -> Any:
@@ -182,7 +186,7 @@ def _first_refused(value: Any) -> Refused | None:
     return next(filter(None, map(_first_refused, parts)), None)
 
 
-def _literal(plain: str, key: str, text: str) -> Any:
+def _read_literal(plain: str, key: str, text: str) -> Any:
     """Return what an expression stands for, if it is a name of MONAI's, a number type or literal.
 
     Source of the names: MONAI 1.6.1, utils/enums.py, CommonKeys.

@@ -15,15 +15,15 @@ def require_meant(settings: EngineSettings, name: str) -> None:
 
     That no mirrored copies are made is no such setting: a bundle makes none.
     """
-    said = "; ".join(_meaningless(settings))
-    if said:
+    reasons = "; ".join(_list_meaningless(settings))
+    if reasons:
         raise ModelError(
-            f"{name} is a MONAI bundle, which says itself how it is run, but {said}: leave that "
+            f"{name} is a MONAI bundle, which says itself how it is run, but {reasons}: leave that "
             "out, or change the bundle's inference.json"
         )
 
 
-def _meaningless(settings: EngineSettings) -> Iterator[str]:
+def _list_meaningless(settings: EngineSettings) -> Iterator[str]:
     usual = EngineSettings()
     if settings.folds not in ((), (ONLY_NETWORK,)):
         yield f"it has no folds ({', '.join(settings.folds)} asked for)"

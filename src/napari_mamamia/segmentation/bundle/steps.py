@@ -32,10 +32,10 @@ class Step:
     @property
     def keys(self) -> tuple[str, ...]:
         """What of the data it works on, its argument ``keys``."""
-        found = self.argument("keys", ())
-        if isinstance(found, list | tuple):
-            return tuple(map(str, found))
-        return (found,) if isinstance(found, str) else ()
+        names = self.argument("keys", ())
+        if isinstance(names, list | tuple):
+            return tuple(map(str, names))
+        return (names,) if isinstance(names, str) else ()
 
 
 def short_name(target: Any, where: str) -> str:
@@ -55,6 +55,7 @@ def short_name(target: Any, where: str) -> str:
             "up and not run: use MONAI's own classes, export the network as models/model.ts, or "
             f"{IN_A_ROOM}"
         )
+    # MONAI has each of them under three names: Flipd, FlipD and FlipDict.
     for ending in ("Dict", "D"):
         if name.endswith(ending) and len(name) > len(ending):
             return f"{name.removesuffix(ending)}d"
@@ -71,17 +72,17 @@ def read_steps(references: References, key: str) -> tuple[tuple[Step, ...], bool
     """
     if key not in references:
         raise ModelError(f"{references.where} should have {key!r}, but has not: {_REPAIR}")
-    found = references.value(key)
-    lazy = isinstance(found, Mapping) and found.get("lazy", False)
+    transforms = references.value(key)
+    lazy = isinstance(transforms, Mapping) and transforms.get("lazy", False)
     understood(lazy, references.where)
-    return tuple(_flat(found, key, references)), bool(lazy)
+    return tuple(_flatten_steps(transforms, key, references)), bool(lazy)
 
 
-def _flat(found: Any, key: str, references: References) -> Iterator[Step]:
+def _flatten_steps(found: Any, key: str, references: References) -> Iterator[Step]:
     where = references.where
     if isinstance(found, list):
         for number, item in enumerate(found):
-            yield from _flat(item, f"{key}#{number}", references)
+            yield from _flatten_steps(item, f"{key}#{number}", references)
         return
     if not isinstance(found, Mapping) or "_target_" not in found:
         understood(found, where)
@@ -91,12 +92,12 @@ def _flat(found: Any, key: str, references: References) -> Iterator[Step]:
         return
     name = short_name(understood(found["_target_"], where), f"{where}: {key}")
     if name == "Compose":
-        yield from _flat(found.get("transforms", []), f"{key}#transforms", references)
+        yield from _flatten_steps(found.get("transforms", []), f"{key}#transforms", references)
     else:
-        yield _step(name, found, key, references)
+        yield _make_step(name, found, key, references)
 
 
-def _step(name: str, found: Mapping[str, Any], key: str, references: References) -> Step:
+def _make_step(name: str, found: Mapping[str, Any], key: str, references: References) -> Step:
     arguments = {part: value for part, value in found.items() if part not in UNUSED}
     arguments.pop("_disabled_", None)
     if arguments.pop("_mode_", "default") != "default":
@@ -105,17 +106,18 @@ def _step(name: str, found: Mapping[str, Any], key: str, references: References)
             f"{found['_mode_']!r}: leave that out"
         )
     if name in WRITERS:
+        # Nothing is written by it here, so that its arguments may be expressions.
         return Step(name, (), key)
     if name == _LOADER:
-        wanted = {"keys", "ensure_channel_first", "dtype"}
-        arguments = {part: value for part, value in arguments.items() if part in wanted}
+        loader_keys = {"keys", "ensure_channel_first", "dtype"}
+        arguments = {part: value for part, value in arguments.items() if part in loader_keys}
         understood(arguments, references.where)
     if name == "Invertd":
-        arguments["transform"] = _inverted(arguments.get("transform"), key, references)
+        arguments["transform"] = _check_inverse(arguments.get("transform"), key, references)
     return Step(name, tuple(arguments.items()), key)
 
 
-def _inverted(transform: Any, key: str, references: References) -> str:
+def _check_inverse(transform: Any, key: str, references: References) -> str:
     if transform != references.value("preprocessing"):
         raise ModelError(
             f"{references.where}: {key}#transform should be '@preprocessing', the bundle's own "

@@ -52,7 +52,7 @@ class BundleTransforms:
         ModelError
             If a transform fails; the message has MONAI's own words.
         """
-        data = self._read(arrays, grid)
+        data = self._read_images(arrays, grid)
         steps = self.config.preprocessing
         if self.config.lazy:
             report_progress(0, 1, "Preparing")
@@ -63,7 +63,7 @@ class BundleTransforms:
             report_progress(number, len(steps), f"Preparing: {step.name}")
             with said_by_monai(f"{self.config.where}: {step.key}"):
                 data = self.before(data, start=number, end=number + 1)
-        self._check(data)
+        self._check_image(data)
         return data
 
     def shape(self, grid: Grid) -> tuple[tuple[int, int, int], NDArray[np.float64]]:
@@ -72,9 +72,10 @@ class BundleTransforms:
         Nothing is computed: MONAI's lazy mode follows the grid through the transforms.
         """
         z, y, x = grid.shape
+        # One number that is seen as a whole volume: nobody looks at its voxels.
         nothing = torch.zeros(1).expand(1, x, y, z)
         data: dict[str, Any] = {
-            key: MetaTensor(nothing, meta=_meta(grid, 0)) for key in self.config.images
+            key: MetaTensor(nothing, meta=_make_meta(grid, 0)) for key in self.config.images
         }
         for step, transform in zip(self.config.preprocessing, self.before.transforms, strict=True):
             if step.name == "ConcatItemsd":
@@ -111,20 +112,20 @@ class BundleTransforms:
         for number, (name, transform) in enumerate(self.after):
             report_progress(number, len(self.after) + 1, f"After the network: {name}")
             if name == "AsDiscreted" and shares is None and keep_probability:
-                shares = self._foreground(now, names)
+                shares = self._compute_foreground(now, names)
             with said_by_monai(f"{self.config.where}: {name}"):
                 now = transform(now)
             names.append(name)
         report_progress(len(self.after), len(self.after) + 1, "Writing labels")
         if "Invertd" not in names:
-            now[_PRED] = self._undone(now, now[_PRED], nearest=True)
-        labels = self._labels(_as_array(now[_PRED], grid, self.config.where))
+            now[_PRED] = self._undo_transforms(now, now[_PRED], nearest=True)
+        labels = self._decide_labels(_as_array(now[_PRED], grid, self.config.where))
         if shares is None:
             return labels, None
         share = _as_array(shares, grid, self.config.where)[0]
         return labels, np.ascontiguousarray(np.clip(share, 0, 1).astype(np.float16))
 
-    def _read(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> dict[str, Any]:
+    def _read_images(self, arrays: Sequence[NDArray[Any]], grid: Grid) -> dict[str, Any]:
         """Return what LoadImaged would: along (x, y, z) in single precision, channels stacked."""
         turned = [array.T.astype(np.float32) for array in arrays]
         if len(self.config.images) == 1 and len(turned) > 1:
@@ -132,22 +133,22 @@ class BundleTransforms:
         stacked = turned[0].ndim == 4
         return {
             key: MetaTensor.ensure_torch_and_prune_meta(
-                image, _meta(grid, 0 if stacked else float("nan"))
+                image, _make_meta(grid, 0 if stacked else float("nan"))
             )
             for key, image in zip(self.config.images, turned, strict=True)
         }
 
-    def _check(self, data: Mapping[str, Any]) -> None:
+    def _check_image(self, data: Mapping[str, Any]) -> None:
         image: Any = data.get(_IMAGE)
-        wanted = len(self.data_format.channels)
-        if not isinstance(image, MetaTensor) or image.ndim != 4 or image.shape[0] != wanted:
+        count = len(self.data_format.channels)
+        if not isinstance(image, MetaTensor) or image.ndim != 4 or image.shape[0] != count:
             got = f"{tuple(image.shape)}" if torch.is_tensor(image) else "none"
             raise ModelError(
-                f"{self.config.where}: preprocessing should make 'image' with {wanted} channel(s) "
+                f"{self.config.where}: preprocessing should make 'image' with {count} channel(s) "
                 f"and three axes, but makes {got}: correct the bundle, or ask its author"
             )
 
-    def _foreground(self, now: Mapping[str, Any], done: Sequence[str]) -> Any:
+    def _compute_foreground(self, now: Mapping[str, Any], done: Sequence[str]) -> Any:
         """Return the probability of not being background ``(1, x, y, z)``, on the images' grid."""
         pred = now[_PRED]
         shares = pred
@@ -156,31 +157,31 @@ class BundleTransforms:
             shares = Activations(softmax=exclusive, sigmoid=not exclusive)(pred)
             shares = shares * (pred != 0).any(dim=0, keepdim=True)  # where nothing was computed
         first = shares[1:].sum(dim=0, keepdim=True) if exclusive else shares.amax(0, keepdim=True)
-        return first if "Invertd" in done else self._undone(now, first, nearest=False)
+        return first if "Invertd" in done else self._undo_transforms(now, first, nearest=False)
 
-    def _undone(self, now: Mapping[str, Any], values: Any, *, nearest: bool) -> Any:
+    def _undo_transforms(self, now: Mapping[str, Any], values: Any, *, nearest: bool) -> Any:
         """Return `values` on the grid that the images were read on."""
         key = _IMAGE if _IMAGE in self.config.images else self.config.images[0]
         undo = Invertd(_PRED, self.before, orig_keys=key, nearest_interp=nearest)
         with said_by_monai(f"{self.config.where}: undoing the preprocessing"):
             return undo({**now, _PRED: values})[_PRED]
 
-    def _labels(self, pred: NDArray[Any]) -> NDArray[Any]:
+    def _decide_labels(self, pred: NDArray[Any]) -> NDArray[Any]:
         """Return one label for each voxel; of outputs that overlap the later one counts."""
         if pred.shape[0] == 1:
-            found = np.rint(pred[0])
+            labels = np.rint(pred[0])
         else:
-            found = np.zeros(pred.shape[1:])
+            labels = np.zeros(pred.shape[1:])
             first = 1 if self.has_background else 0
             for value, output in enumerate(pred[first:], start=1):
-                found[output > 0.5] = value
-        if found.min() < 0 or found.max() > np.iinfo(np.uint16).max:
+                labels[output > 0.5] = value
+        if labels.min() < 0 or labels.max() > np.iinfo(np.uint16).max:
             raise ModelError(
-                f"{self.config.where}: labels should be 0 to 65535, got {found.min():g} to "
-                f"{found.max():g}: correct the bundle, or ask its author"
+                f"{self.config.where}: labels should be 0 to 65535, got {labels.min():g} to "
+                f"{labels.max():g}: correct the bundle, or ask its author"
             )
-        kind = np.uint8 if found.max() < 255 else np.uint16
-        return np.ascontiguousarray(found.astype(kind))
+        kind = np.uint8 if labels.max() < 255 else np.uint16
+        return np.ascontiguousarray(labels.astype(kind))
 
 
 def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTransforms:
@@ -191,10 +192,11 @@ def make_transforms(config: BundleConfig, data_format: DataFormat) -> BundleTran
     ModelError
         If one is not in the allow-list, or its arguments are none that MONAI takes.
     """
-    steps = [_made(step, BEFORE, config.where) for step in config.preprocessing]
+    steps = [_make_transform(step, BEFORE, config.where) for step in config.preprocessing]
     before = Compose(steps, lazy=config.lazy)
     after = [
-        (step.name, _made(step, AFTER, config.where, before)) for step in config.postprocessing
+        (step.name, _make_transform(step, AFTER, config.where, before))
+        for step in config.postprocessing
     ]
     return BundleTransforms(
         config, data_format, before, tuple(after), has_background(data_format, config)
@@ -211,14 +213,14 @@ def said_by_monai(where: str) -> Iterator[None]:
     except ModelError:
         raise
     except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-        said = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ModelError(
             f"{where} should work with MONAI {monai.__version__}, but {type(error).__name__}: "
-            f"{said}: see which version the bundle was made for"
+            f"{reason}: see which version the bundle was made for"
         ) from error
 
 
-def _made(step: Step, allowed: frozenset[str], where: str, before: Any = None) -> Any:
+def _make_transform(step: Step, allowed: frozenset[str], where: str, before: Any = None) -> Any:
     """Return a transform: MONAI's own class of an allowed name."""
     kind = getattr(monai.transforms, step.name, None) if step.name in allowed else None
     if kind is None:
@@ -226,23 +228,23 @@ def _made(step: Step, allowed: frozenset[str], where: str, before: Any = None) -
             f"{where}: {step.key} should be a known transform of MONAI {monai.__version__}, got "
             f"{step.name}, which was not looked up: see which version the bundle was made for"
         )
-    known = understood(dict(step.arguments), where)
-    arguments = {name: _value(value) for name, value in known.items()}
+    values = understood(dict(step.arguments), where)
+    arguments = {name: _convert_value(value) for name, value in values.items()}
     if step.name == "Invertd":
         arguments["transform"] = before
     with said_by_monai(f"{where}: {step.key} ({step.name})"):
         return kind(**arguments)
 
 
-def _value(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     if isinstance(value, NumberType):
         return getattr(torch, value.name)
     if isinstance(value, list):
-        return [_value(part) for part in value]
+        return [_convert_value(part) for part in value]
     return value
 
 
-def _meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
+def _make_meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
     """Return what MONAI's reader says of an image. Source: data/image_reader.py, NibabelReader."""
     return {
         "affine": np.array(grid.affine),
@@ -255,10 +257,10 @@ def _meta(grid: Grid, channel_dim: float) -> dict[str, Any]:
 
 def _as_array(values: Any, grid: Grid, where: str) -> NDArray[Any]:
     """Return ``(channel, z, y, x)`` of a tensor ``(channel, x, y, z)`` that lies on `grid`."""
-    found: NDArray[Any] = np.asarray(values.detach().cpu())
-    if found.shape[1:] != grid.shape[::-1]:
+    array: NDArray[Any] = np.asarray(values.detach().cpu())
+    if array.shape[1:] != grid.shape[::-1]:
         raise ModelError(
             f"{where}: the result should lie on the case's {grid.shape} voxels (z, y, x), but has "
-            f"{found.shape[:0:-1]}: the bundle's Invertd must undo all of its preprocessing"
+            f"{array.shape[:0:-1]}: the bundle's Invertd must undo all of its preprocessing"
         )
-    return found.transpose(0, 3, 2, 1)
+    return array.transpose(0, 3, 2, 1)

@@ -66,18 +66,22 @@ def window_grid(shape: Sequence[int], windows: Windows, region: Box | None = Non
     4
     """
     asked = windows.roi_size or _WHOLE
-    size = _triple(n if n > 0 else full for n, full in zip(asked, shape, strict=True))
-    padded = _triple(max(n, full) for n, full in zip(size, shape, strict=True))
-    offset = _triple((p - full) // 2 for p, full in zip(padded, shape, strict=True))
+    size = _make_triple(n if n > 0 else full for n, full in zip(asked, shape, strict=True))
+    padded = _make_triple(max(n, full) for n, full in zip(size, shape, strict=True))
+    offset = _make_triple((p - full) // 2 for p, full in zip(padded, shape, strict=True))
     steps = [
         n if n == full else max(int(n * (1 - share)), 1)
         for n, full, share in zip(size, padded, windows.overlap, strict=True)
     ]
     every = tuple(tuple(place) for place in dense_patch_slices(padded, size, steps))
     groups = [every[k : k + windows.batch] for k in range(0, len(every), windows.batch)]
-    kept = [group for group in groups if any(_reaches(place, offset, region) for place in group)]
-    kept = kept or groups[:1]  # a region between windows still needs outputs, if only to be cut
-    return WindowGrid(_triple(shape), padded, offset, size, tuple(kept), every)
+    inner_groups = [
+        group for group in groups if any(_is_in_region(place, offset, region) for place in group)
+    ]
+    inner_groups = (
+        inner_groups or groups[:1]
+    )  # a region between windows still needs outputs, if only to be cut
+    return WindowGrid(_make_triple(shape), padded, offset, size, tuple(inner_groups), every)
 
 
 def blend_windows(
@@ -112,29 +116,29 @@ def blend_windows(
     ModelError
         If the network's output is no tensor of the windows' extents.
     """
-    image = _padded(image, grid, windows)
+    image = _pad_image(image, grid, windows)
     weight = compute_importance_map(
         grid.size, windows.mode, windows.sigma_scale, device=device, dtype=image.dtype
     )[None, None]
     sums: Any = None
-    done = 0
+    index = 0
     for group in grid.groups:
         if deadline is not None and time.monotonic() >= deadline:
             raise WindowTimeIsUp
-        report_progress(done, grid.count, f"Predicting: window {done + 1} of {grid.count}")
+        report_progress(index, grid.count, f"Predicting: window {index + 1} of {grid.count}")
         parts = torch.stack([image[(slice(None), *place)] for place in group]).to(device)
-        output = _checked(forward(parts), parts)
+        output = _check_output(forward(parts), parts)
         if sums is None:
             sums = torch.zeros((output.shape[1], *grid.padded), dtype=image.dtype, device=sums_on)
         blended = (output * weight).to(sums_on)
         for place, part in zip(group, blended, strict=True):
             sums[(slice(None), *place)] += part
-        done += len(group)
-    report_progress(done, grid.count, "Predicting")
-    return _mean(sums, grid, weight[0, 0].to(sums_on))
+        index += len(group)
+    report_progress(index, grid.count, "Predicting")
+    return _average_sums(sums, grid, weight[0, 0].to(sums_on))
 
 
-def _mean(sums: Any, grid: WindowGrid, weight: Any) -> Any:
+def _average_sums(sums: Any, grid: WindowGrid, weight: Any) -> Any:
     """Return sums over weights without the padding; weights count windows that were skipped too."""
     weights = torch.zeros(grid.padded, dtype=sums.dtype, device=sums.device)
     for place in grid.every:
@@ -144,7 +148,7 @@ def _mean(sums: Any, grid: WindowGrid, weight: Any) -> Any:
     return sums[(slice(None), *inner)].cpu()
 
 
-def _checked(output: Any, parts: Any) -> Any:
+def _check_output(output: Any, parts: Any) -> Any:
     if not torch.is_tensor(output) or output.shape[2:] != parts.shape[2:]:
         got = tuple(output.shape) if torch.is_tensor(output) else type(output).__name__
         raise ModelError(
@@ -155,7 +159,7 @@ def _checked(output: Any, parts: Any) -> Any:
     return output
 
 
-def _padded(image: Any, grid: WindowGrid, windows: Windows) -> Any:
+def _pad_image(image: Any, grid: WindowGrid, windows: Windows) -> Any:
     if grid.padded == grid.shape:
         return image
     widths: list[int] = []
@@ -165,7 +169,7 @@ def _padded(image: Any, grid: WindowGrid, windows: Windows) -> Any:
     return pad(image[None], widths, mode=windows.padding_mode, value=value)[0]
 
 
-def _reaches(place: Slices, offset: Sequence[int], region: Box | None) -> bool:
+def _is_in_region(place: Slices, offset: Sequence[int], region: Box | None) -> bool:
     if region is None:
         return True
     return all(
@@ -174,6 +178,6 @@ def _reaches(place: Slices, offset: Sequence[int], region: Box | None) -> bool:
     )
 
 
-def _triple(values: Any) -> tuple[int, int, int]:
+def _make_triple(values: Any) -> tuple[int, int, int]:
     a, b, c = (int(n) for n in values)
     return (a, b, c)

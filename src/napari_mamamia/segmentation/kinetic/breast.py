@@ -68,10 +68,10 @@ def chest_cut(body: Bools, spacing: Spacing, settings: BreastSettings) -> ChestC
     both_breasts = skin.shape[1] * spacing[2] >= _BOTH_BREASTS_MM
     if both_breasts or skin.shape[0] * spacing[0] < _WHOLE_BREAST_MM:
         chest = _resting_disc(_beyond_body(skin, there), spacing[2], settings.chest_radius_mm)
-        across = (_odd(_STEADY_MM / spacing[0]), 1)
+        across = (_round_to_odd(_STEADY_MM / spacing[0]), 1)
     else:
         chest = _deep_level(skin.T, there.T, spacing[0], settings.breast_width_mm).T
-        across = (1, _odd(_STEADY_MM / spacing[2]))
+        across = (1, _round_to_odd(_STEADY_MM / spacing[2]))
     chest = ndimage.median_filter(chest, size=across, mode="nearest")
     standing_out = skin < chest - settings.protrusion_mm
     if np.count_nonzero(standing_out) < _STANDS_OUT * skin.size:
@@ -107,8 +107,8 @@ def _beyond_body(skin: Floats, there: Bools) -> Floats:
     after = np.minimum.accumulate(columns[:, ::-1], axis=1)[:, ::-1]
     here = np.arange(n)[None, :]
     nearest = np.where(here - before <= after - here, before, after)
-    found = (nearest >= 0) & (nearest < n)
-    filled = np.take_along_axis(skin, np.where(found, nearest, here), axis=1)
+    has_nearest = (nearest >= 0) & (nearest < n)
+    filled = np.take_along_axis(skin, np.where(has_nearest, nearest, here), axis=1)
     return np.where(there, skin, filled)
 
 
@@ -123,6 +123,7 @@ def _resting_disc(skin: Floats, step: float, radius_mm: float) -> Floats:
     disc = np.sqrt(np.maximum(radius_mm**2 - away**2, 0.0)) - radius_mm
     wide = np.pad(skin, ((0, 0), (2 * reach, 2 * reach)), mode="edge")
     rested = ndimage.grey_closing(wide, structure=disc[None, :], mode="nearest")
+    # With a reach of 0 the slice would end where it begins.
     surface: Floats = rested[:, 2 * reach : -2 * reach or None]
     return surface
 
@@ -149,7 +150,7 @@ def _deep_level(rows: Floats, there: Bools, step: float, width_mm: float) -> Flo
     return level
 
 
-def _odd(size: float) -> int:
+def _round_to_odd(size: float) -> int:
     return int(size) // 2 * 2 + 1
 
 
@@ -206,7 +207,7 @@ def breast_mask(
     spacing = frame.per_axis(grid.spacing_mm)
     shown = frame.to_display(volume)
     factors = pool_factors(spacing, _BODY_GRID_MM / 2)
-    coarse = _multiplied(spacing, factors)
+    coarse = _scale_spacing(spacing, factors)
     with part(0, _POOLED, _STEPS):
         small = pooled_job(shown, factors, _TEXT)
     with part(_POOLED, _FOUND, _STEPS):
@@ -234,7 +235,7 @@ def find_breast(
     settings = settings or BreastSettings()
     report_progress(0, 5, _TEXT)
     factors = pool_factors(spacing_mm, _BODY_GRID_MM)
-    steps = _multiplied(spacing_mm, factors)
+    steps = _scale_spacing(spacing_mm, factors)
     coarse = smoothed(pooled(volume, factors), 2.0, steps)
     threshold = _tissue_from(coarse, pooled(volume, factors) <= 0, settings)
     if threshold is None:
@@ -242,14 +243,14 @@ def find_breast(
         return _whole_image(volume, (note,))
     report_progress(1, 5, _TEXT)
     with part(1000, 2000, 5000):
-        body = _body(coarse > threshold, steps, settings)
+        body = _find_body(coarse > threshold, steps, settings)
     report_progress(2, 5, _TEXT)
     cut = chest_cut(body, steps, settings)
     report_progress(3, 5, _TEXT)
     fine = smoothed(volume, 1.0, spacing_mm) > threshold
     report_progress(4, 5, _TEXT)
     with part(4000, 5000, 5000):
-        inside = _inside(fine, body, factors, spacing_mm, settings)
+        inside = _strip_skin(fine, body, factors, spacing_mm, settings)
     shape = (volume.shape[0], 1, volume.shape[2])
     depth, stands_out = (
         spread(of[:, None], factors, shape)[:, 0] for of in (cut.depth_mm, cut.stands_out)
@@ -295,7 +296,7 @@ def _end_of_air(front: NDArray[np.float32], bright: float) -> float:
     return float(edges[peak + int(np.argmax(line - counts[peak:]))])
 
 
-def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
+def _find_body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
     """Return the large pieces of `tissue`, without gaps, holes and nipples.
 
     A body of which half would go with the nipples is too small for this, and is kept.
@@ -317,7 +318,7 @@ def _body(tissue: Bools, spacing: Spacing, settings: BreastSettings) -> Bools:
     return smooth if 2 * np.count_nonzero(smooth) >= np.count_nonzero(body) else body
 
 
-def _inside(
+def _strip_skin(
     tissue: Bools, body: Bools, factors: Factors, spacing: Spacing, settings: BreastSettings
 ) -> Bools:
     """Return the body at the volume's own resolution, without its skin."""
@@ -330,6 +331,6 @@ def _inside(
     return eroded(whole, ball_offsets(settings.skin_mm, spacing))
 
 
-def _multiplied(spacing: Spacing, factors: Factors) -> Spacing:
+def _scale_spacing(spacing: Spacing, factors: Factors) -> Spacing:
     a, b, c = (s * f for s, f in zip(spacing, factors, strict=True))
     return (a, b, c)

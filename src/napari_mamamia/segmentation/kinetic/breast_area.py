@@ -33,11 +33,11 @@ def breast_area(
     area, notes = find_breast_area(case)
     if needs_outline:
         return area, notes
-    said = (
+    note = (
         "the case's patient file gives no usable breast_coordinates: the breast was looked for in "
         "phase 0, a published pipeline may give another mask"
     )
-    return area, (*notes, said)
+    return area, (*notes, note)
 
 
 def find_breast_area(case: Case) -> tuple[BreastArea, tuple[str, ...]]:

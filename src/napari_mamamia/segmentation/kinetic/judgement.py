@@ -58,13 +58,13 @@ def reasons(features: Features, when: str, settings: KineticSettings) -> tuple[s
 
     `when` names the early phase, such as "at 147 s".
     """
-    said = [f"enhances by {features.percent:.0f} % {when}", *_course(features.ratio)]
-    said.append(f"{features.volume_mm3 / 1000:.2g} ml, {features.long_mm:.0f} mm long")
-    said.append(_shape(features, settings))
+    phrases = [f"enhances by {features.percent:.0f} % {when}", *_describe_course(features.ratio)]
+    phrases.append(f"{features.volume_mm3 / 1000:.2g} ml, {features.long_mm:.0f} mm long")
+    phrases.append(_describe_shape(features, settings))
     if features.share < _LIKELY_PART:
         share = 100 * features.share
-        said.append(f"{share:.0f} % of a larger enhancing region, such as gland or a vessel")
-    return (*said, *(doubt.words for doubt in doubts(features, settings)))
+        phrases.append(f"{share:.0f} % of a larger enhancing region, such as gland or a vessel")
+    return (*phrases, *(doubt.words for doubt in doubts(features, settings)))
 
 
 def unsure(found: Sequence[Scored], settings: KineticSettings) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def _signal_doubts(features: Features) -> Iterator[Doubt]:
         yield Doubt(0.2, "loses nearly all of its contrast: vessel, motion or a ghost?")
 
 
-def _course(ratio: float) -> tuple[str, ...]:
+def _describe_course(ratio: float) -> tuple[str, ...]:
     if np.isnan(ratio):
         return ()
     if np.isinf(ratio):
@@ -119,7 +119,7 @@ def _course(ratio: float) -> tuple[str, ...]:
     return (f"goes on rising (SER {ratio:.2f})",)
 
 
-def _shape(features: Features, settings: KineticSettings) -> str:
+def _describe_shape(features: Features, settings: KineticSettings) -> str:
     if features.compactness >= _LIKELY_VESSEL:
         return f"compactness {features.compactness:.2f} (1 is a ball)"
     thin = features.thick_mm <= 2 * settings.vessel_mm

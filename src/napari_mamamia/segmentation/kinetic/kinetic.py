@@ -91,28 +91,28 @@ class KineticSegmenter:
         case.require_phases(2)
         choice = choose_image_phases(case)
         frame = case.grid.display_frame("axial")
-        search, ranked = self._ranked(case, frame, choice, prompt)
-        candidates = tuple(_candidates(case, frame, choice, search, ranked, self.settings))
+        search, ranked = self._rank_candidates(case, frame, choice, prompt)
+        candidates = tuple(_list_candidates(case, frame, choice, search, ranked, self.settings))
         why = "; ".join(unsure(ranked, self.settings)) if prompt is None else ""
         report_progress(100, 100, "Done")
         return Prediction(
             case_id=case.case_id,
-            mask=_mask(case, candidates),
+            mask=_make_mask(case, candidates),
             candidates=candidates,
             parameters=(
-                *_parameters(choice, search, prompt, self.settings),
+                *_list_parameters(choice, search, prompt, self.settings),
                 ("unsure", why or "no"),
             ),
             seconds=time.perf_counter() - started,
-            notes=tuple(_notes(choice, search, prompt, candidates)),
+            notes=tuple(_list_notes(choice, search, prompt, candidates)),
             unsure=why,
         )
 
-    def _ranked(
+    def _rank_candidates(
         self, case: Case, frame: DisplayFrame, choice: PhaseChoice, prompt: Prompt | None
     ) -> tuple[Search, list[Scored]]:
         settings = self.settings
-        scan = _scan(case, frame, choice)
+        scan = _make_scan(case, frame, choice)
         at = clicked_voxel(case, frame, prompt)
         if prompt is None:
             with part(0, 60, 100):
@@ -129,22 +129,24 @@ class KineticSegmenter:
                 else:
                     seeds = seeds_at(search, settings, at)
         with part(80, 95, 100):
-            found = outlined(search, seeds, settings)
-        if not found and isinstance(prompt, BoxPrompt):
+            regions = outlined(search, seeds, settings)
+        if not regions and isinstance(prompt, BoxPrompt):
             with part(95, 97, 100):
                 seeds = strongest_in_box(search, settings)
             with part(97, 99, 100):
-                found = outlined(search, seeds, settings)
-        return search, best_apart(found, search, settings, by_score=at is None)
+                regions = outlined(search, seeds, settings)
+        # After a click the seeds' order stays: it knows how near they are, which the score does
+        # not.
+        return search, best_apart(regions, search, settings, by_score=at is None)
 
 
-def _scan(case: Case, frame: DisplayFrame, choice: PhaseChoice) -> Scan:
+def _make_scan(case: Case, frame: DisplayFrame, choice: PhaseChoice) -> Scan:
     shown = frame.to_display(case.signal)
     late = None if choice.late is None else shown[choice.late]
     return Scan(shown[0], shown[choice.early], late, frame.per_axis(case.grid.spacing_mm))
 
 
-def _candidates(
+def _list_candidates(
     case: Case,
     frame: DisplayFrame,
     choice: PhaseChoice,
@@ -160,24 +162,24 @@ def _candidates(
             crop=np.ascontiguousarray(frame.from_display(item.region.crop)),
             volume_mm3=int(np.count_nonzero(item.region.crop)) * case.grid.voxel_volume_mm3,
             score=item.value,
-            reasons=reasons(item.features, _when(choice), settings),
+            reasons=reasons(item.features, _describe_time(choice), settings),
         )
 
 
-def _mask(case: Case, candidates: tuple[Candidate, ...]) -> Mask:
+def _make_mask(case: Case, candidates: tuple[Candidate, ...]) -> Mask:
     array = np.zeros(case.grid.shape, dtype=np.bool_)
     if candidates:
         array[candidates[0].box.slices] = candidates[0].crop
     return Mask(case.grid, array)
 
 
-def _when(choice: PhaseChoice) -> str:
+def _describe_time(choice: PhaseChoice) -> str:
     if choice.early_s is None:
         return f"in phase {choice.early}"
     return f"at {choice.early_s:.0f} s"
 
 
-def _parameters(
+def _list_parameters(
     choice: PhaseChoice, search: Search, prompt: Prompt | None, settings: KineticSettings
 ) -> Iterator[tuple[str, Setting]]:
     yield from values_of(settings)
@@ -193,7 +195,7 @@ def _parameters(
     yield "prompt", described(prompt)
 
 
-def _notes(
+def _list_notes(
     choice: PhaseChoice,
     search: Search,
     prompt: Prompt | None,
@@ -217,7 +219,7 @@ def _notes(
 
 
 def _nothing_found(choice: PhaseChoice, search: Search, prompt: Prompt | None) -> str:
-    level = f"by {search.percent:.0f} % or more {_when(choice)}"
+    level = f"by {search.percent:.0f} % or more {_describe_time(choice)}"
     if isinstance(prompt, Click):
         return f"nothing near the click enhances {level}: click nearer, or draw a box"
     if isinstance(prompt, BoxPrompt):

@@ -89,22 +89,22 @@ def delineate(
     inner = _at_full(seed.box, factors, scan.shape)
     margin = [int(_MARGIN_MM / s) + 1 for s in scan.spacing_mm]
     box = inner.grown(margin, scan.shape)
-    found = _maps(scan, box, settings)
-    core = _placed(spread(seed.core, factors, inner.shape), inner, box)
+    maps = _compute_maps(scan, box, settings)
+    core = _place_mask(spread(seed.core, factors, inner.shape), inner, box)
     around = dilated(core, ball_offsets(settings.edge_reach_mm, scan.spacing_mm))
-    high = _edge_level(found.rise, core, ~around, settings)
-    mask = (found.rise >= high) & around & _within(box, limit)
-    mask = _connected(mask, core, scan.spacing_mm, settings)
+    high = _edge_level(maps.rise, core, ~around, settings)
+    mask = (maps.rise >= high) & around & _mark_limit(box, limit)
+    mask = _keep_connected(mask, core, scan.spacing_mm, settings)
     if not mask.any():
         return None
     whole = closed(mask, ball_offsets(settings.closing_mm, scan.spacing_mm))
-    whole = filled(whole, most=settings.most_fill) & _within(box, limit)
+    whole = filled(whole, most=settings.most_fill) & _mark_limit(box, limit)
     tight = Box.around(whole)
     region = Region(tight, np.ascontiguousarray(whole[tight.slices]), mask[tight.slices])
-    return Outline(region, found, box.start)
+    return Outline(region, maps, box.start)
 
 
-def _maps(scan: Scan, box: Box, settings: KineticSettings) -> Enhancement:
+def _compute_maps(scan: Scan, box: Box, settings: KineticSettings) -> Enhancement:
     def smooth(phase: NDArray[Any]) -> NDArray[np.float32]:
         return smoothed(_cut_phase(phase, box), settings.outline_smoothing_mm, scan.spacing_mm)
 
@@ -121,7 +121,9 @@ def _edge_level(
     return background + settings.edge_level_percent / 100 * (lesion - background)
 
 
-def _connected(mask: Bools, core: Bools, spacing_mm: Spacing, settings: KineticSettings) -> Bools:
+def _keep_connected(
+    mask: Bools, core: Bools, spacing_mm: Spacing, settings: KineticSettings
+) -> Bools:
     """Return the 26-connected pieces of `mask`, opened if that leaves any, that meet `core`."""
     thick = opened(mask, ball_offsets(settings.opening_mm, spacing_mm))
     mask = thick if (thick & core).any() else mask
@@ -129,23 +131,24 @@ def _connected(mask: Bools, core: Bools, spacing_mm: Spacing, settings: KineticS
     keep = np.zeros(count + 1, dtype=np.bool_)
     keep[labels[core & mask]] = True
     keep[0] = False
-    kept: Bools = keep[labels]
-    return kept
+    pieces: Bools = keep[labels]
+    return pieces
 
 
 def _at_full(box: Box, factors: Factors, shape: Voxel) -> Box:
+    # The last voxel of the search grid may reach beyond the scan.
     d, e, f = (min(a, n) for a, n in zip(times(box.stop, factors), shape, strict=True))
     return Box(times(box.start, factors), (d, e, f))
 
 
-def _placed(mask: Bools, inner: Box, outer: Box) -> Bools:
+def _place_mask(mask: Bools, inner: Box, outer: Box) -> Bools:
     out = np.zeros(outer.shape, dtype=np.bool_)
     start = [a - b for a, b in zip(inner.start, outer.start, strict=True)]
     out[tuple(slice(o, o + n) for o, n in zip(start, inner.shape, strict=True))] = mask
     return out
 
 
-def _within(box: Box, limit: Box) -> Bools:
+def _mark_limit(box: Box, limit: Box) -> Bools:
     """Return, over the voxels of `box`, whether they lie in `limit`."""
     out = np.zeros(box.shape, dtype=np.bool_)
     start = [max(a, b) - b for a, b in zip(limit.start, box.start, strict=True)]
@@ -167,8 +170,8 @@ _SHARED: Final = 0.2  # of a candidate's voxels, that a better one may also clai
 
 def seeds_anywhere(search: Search, settings: KineticSettings) -> list[Scored]:
     """Find the regions of the search grid worth outlining, best first."""
-    found = _scored(search, search.percent, search.rise, settings)
-    return _apart(found, search, settings)
+    regions = _score_regions(search, search.percent, search.rise, settings)
+    return _separate_regions(regions, search, settings)
 
 
 def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
@@ -179,11 +182,11 @@ def seeds_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
     """
     box = touched(search.limit, search.factors, search.allowed.shape)
     seeds = []
-    for item in _scored(search, search.percent, search.rise, settings):
+    for item in _score_regions(search, search.percent, search.rise, settings):
         part = float(np.mean(box[item.region.box.slices][item.region.crop]))
         if part > 0:
             seeds.append(replace(item, value=item.value * part**2))
-    return _apart(sorted(seeds, key=lambda item: -item.value), search, settings)
+    return _separate_regions(sorted(seeds, key=lambda item: -item.value), search, settings)
 
 
 def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
@@ -196,8 +199,8 @@ def strongest_in_box(search: Search, settings: KineticSettings) -> list[Scored]:
     if strongest <= 0:
         return []
     loose = replace(settings, opening_mm=0.0, smallest_mm3=0.0)
-    found = _scored(replace(search, allowed=box), strongest / 2, 0.0, loose)
-    return _apart(found, search, loose)
+    regions = _score_regions(replace(search, allowed=box), strongest / 2, 0.0, loose)
+    return _separate_regions(regions, search, loose)
 
 
 def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]) -> list[Scored]:
@@ -208,22 +211,22 @@ def seeds_at(search: Search, settings: KineticSettings, at: tuple[int, int, int]
     around it. p is the part of the region within `click_core_mm` of the click: the gland that holds
     a lesion does not win over the lesion.
     """
-    found = _scored(search, search.percent, search.rise, settings)
+    regions = _score_regions(search, search.percent, search.rise, settings)
     centre = [(a - o) // f for a, o, f in zip(at, search.origin, search.factors, strict=True)]
     near = []
-    for item in found:
+    for item in regions:
         away_mm = _away_mm(item, centre, search)
         closeness = 1 - float(away_mm.min()) / settings.click_reach_mm
         if closeness > 0:
             part = float(np.mean(away_mm <= settings.click_core_mm))
             near.append(replace(item, value=item.value * closeness**2 * part))
     near.sort(key=lambda item: -item.value)
-    return _apart(near, search, settings)
+    return _separate_regions(near, search, settings)
 
 
 def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> list[Scored]:
     """Outline the regions at full resolution and score them anew, in order."""
-    done = []
+    candidates = []
     for n, seed in enumerate(seeds):
         report_progress(n, len(seeds), "Outlining candidates")
         outline = delineate(search.scan, seed.region, search.factors, search.limit, settings)
@@ -231,8 +234,8 @@ def outlined(search: Search, seeds: list[Scored], settings: KineticSettings) -> 
             place = place_of(outline.region, search, search.factors)
             local = replace(outline.local, share=seed.region.share)
             features = measured(local, outline.found, search.scan.spacing_mm, place)
-            done.append(Scored(score(features, settings), outline.region, features))
-    return done
+            candidates.append(Scored(score(features, settings), outline.region, features))
+    return candidates
 
 
 def best_apart(
@@ -244,13 +247,16 @@ def best_apart(
     return separate(candidates, settings.candidates, search.scan.shape, _SHARED)
 
 
-def _scored(search: Search, percent: float, rise: float, settings: KineticSettings) -> list[Scored]:
+def _score_regions(
+    search: Search, percent: float, rise: float, settings: KineticSettings
+) -> list[Scored]:
     allowed = search.allowed & (search.found.rise > 0) & (search.found.rise >= rise)
     allowed &= search.found.pre + search.found.rise >= _FAINT * search.tissue
     scored = []
     for n, step in enumerate(_LEVELS):
         report_progress(n, len(_LEVELS), _TEXT)
         mask = enhancing(percent * step, search.found, allowed, search.spacing_mm, settings)
+        # The same progress once more: every call is a place at which the work can be stopped.
         report_progress(n, len(_LEVELS), _TEXT)
         for region in regions_of(mask, search.found, search.spacing_mm, settings):
             report_progress(n, len(_LEVELS), _TEXT)
@@ -265,6 +271,7 @@ def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> l
         return []
     features = measured(region, search.found, search.spacing_mm, place)
     scored = [Scored(score(features, settings), region, features)]
+    # A piece has a share below 1 of its region and is not taken apart again.
     if features.compactness < _COMPACT and region.share == 1:
         for thickness_mm in (settings.vessel_mm, 2 * settings.vessel_mm):
             for piece in pieces_of(region, thickness_mm, search.spacing_mm, settings):
@@ -272,7 +279,9 @@ def _with_pieces(region: Region, search: Search, settings: KineticSettings) -> l
     return scored
 
 
-def _apart(found: list[Scored], search: Search, settings: KineticSettings) -> list[Scored]:
+def _separate_regions(
+    found: list[Scored], search: Search, settings: KineticSettings
+) -> list[Scored]:
     return separate(found, settings.candidates + _SPARE, search.allowed.shape)
 
 

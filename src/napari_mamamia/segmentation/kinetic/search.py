@@ -63,7 +63,7 @@ class Search:
     @property
     def spacing_mm(self) -> tuple[float, float, float]:
         """Spacing of the search grid."""
-        return _coarse(self.scan, self.factors)
+        return _coarsen_spacing(self.scan, self.factors)
 
 
 def search_breast(scan: Scan, settings: KineticSettings) -> Search:
@@ -71,7 +71,7 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Search:
     factors = pool_factors(scan.spacing_mm, settings.search_grid_mm)
     with part(0, 50, 100):
         pre, early = _two_phases(scan, factors)
-    spacing = _coarse(scan, factors)
+    spacing = _coarsen_spacing(scan, factors)
     with part(50, 65, 100):
         region = find_breast((pre + early) / np.float32(2), spacing, settings.breast)
     rows = np.arange(pre.shape[1])
@@ -80,7 +80,7 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Search:
     here = box.slices
     scan = _cut_to(scan, box, factors, pre)
     with part(65, 95, 100):
-        found = enhancement_job(
+        maps = enhancement_job(
             scan, factors, (pre[here], early[here]), region.breast[here], settings.smoothing_mm
         )
     half = ball_offsets(settings.near_skin_mm / 2, spacing)  # twice half the ball is the ball
@@ -93,18 +93,18 @@ def search_breast(scan: Scan, settings: KineticSettings) -> Search:
         origin=times(box.start, factors),
         limit=Box.whole(scan.shape),
         factors=factors,
-        found=found,
+        found=maps,
         allowed=searched[here],
         percent=settings.enhancement_percent,
-        rise=settings.noise_factor * found.noise,
+        rise=settings.noise_factor * maps.noise,
         deep=deep,
         before_chest=region.before_cut(rows, 0.0, spacing)[here],
         before_wall=region.before_cut(rows, -settings.breast.chest_depth_mm, spacing)[here],
         stands_out=region.stands_out[here[0], here[2]],
         back_row=pre.shape[1] - box.start[1],
         top_row=pre.shape[0] - box.start[0],
-        tissue=_median(early[region.breast]),
-        brightens=_brightens(found, region.breast[here]),
+        tissue=_compute_median(early[region.breast]),
+        brightens=_is_brightening(maps, region.breast[here]),
         notes=region.notes,
     )
 
@@ -128,27 +128,27 @@ def search_around(
     scan = replace(scan, bright=float(np.percentile(pre, 99)))
     everywhere = np.ones(pre.shape, dtype=np.bool_)
     with part(60, 100, 100):
-        found = enhancement_job(scan, factors, (pre, early), everywhere, settings.smoothing_mm)
+        maps = enhancement_job(scan, factors, (pre, early), everywhere, settings.smoothing_mm)
     limit = moved(target, [-n for n in wide.start])
-    near = touched(limit, factors, found.pre.shape)
+    near = touched(limit, factors, maps.pre.shape)
     if at is not None:
-        near = _near(
+        near = _find_near(
             [(a - o) // f for a, o, f in zip(at, wide.start, factors, strict=True)],
-            _coarse(scan, factors),
+            _coarsen_spacing(scan, factors),
             pre,
         )
-    half = float(np.percentile(found.percent[near], 99)) / 2
+    half = float(np.percentile(maps.percent[near], 99)) / 2
     percent = max(min(settings.enhancement_percent, half), settings.lowest_enhancement_percent)
     return Search(
         scan=scan,
         origin=wide.start,
         limit=limit,
         factors=factors,
-        found=found,
+        found=maps,
         allowed=everywhere,
         percent=percent,
-        rise=settings.noise_factor * found.noise,
-        brightens=_brightens(found, everywhere),
+        rise=settings.noise_factor * maps.noise,
+        brightens=_is_brightening(maps, everywhere),
     )
 
 
@@ -205,7 +205,7 @@ def _cut_to(scan: Scan, box: Box, factors: Factors, pre: Floats) -> Scan:
     return replace(scan.cut(full), bright=float(np.percentile(pre, 99)))
 
 
-def _brightens(found: Enhancement, where: Bools) -> bool:
+def _is_brightening(found: Enhancement, where: Bools) -> bool:
     """Return whether tissue becomes brighter: on average, or in its bright tail."""
     rise = found.rise[where]
     if rise.size == 0:
@@ -214,11 +214,13 @@ def _brightens(found: Enhancement, where: Bools) -> bool:
     return bool(rise.mean() > 0 or high > -low)
 
 
-def _median(values: Floats) -> float:
+def _compute_median(values: Floats) -> float:
     return float(np.median(values)) if values.size else 0.0
 
 
-def _near(centre: list[int], spacing_mm: tuple[float, float, float], like: NDArray[Any]) -> Bools:
+def _find_near(
+    centre: list[int], spacing_mm: tuple[float, float, float], like: NDArray[Any]
+) -> Bools:
     """Return the voxels within 5 mm of a voxel."""
     squares = [
         ((np.arange(n) - c) * s) ** 2
@@ -228,6 +230,6 @@ def _near(centre: list[int], spacing_mm: tuple[float, float, float], like: NDArr
     return away
 
 
-def _coarse(scan: Scan, factors: Factors) -> tuple[float, float, float]:
+def _coarsen_spacing(scan: Scan, factors: Factors) -> tuple[float, float, float]:
     a, b, c = (s * f for s, f in zip(scan.spacing_mm, factors, strict=True))
     return (a, b, c)

@@ -32,17 +32,17 @@ def setting(default: float, low: float, high: float, unit: str, about: str, sour
 
 def described(settings: "DataclassInstance") -> tuple[SettingInfo, ...]:
     """Return every setting of a settings class, those of nested settings under their own names."""
-    return tuple(info for info, _ in _walk(settings))
+    return tuple(info for info, _ in _walk_settings(settings))
 
 
 def values_of(settings: "DataclassInstance") -> tuple[tuple[str, Setting], ...]:
     """Return (name, value) of every setting, as provenance keeps them."""
-    return tuple((info.name, value) for info, value in _walk(settings))
+    return tuple((info.name, value) for info, value in _walk_settings(settings))
 
 
 def checked(settings: "DataclassInstance") -> None:
     """Raise `ValueError` for the first setting that is not a number within its range."""
-    for info, value in _walk(settings):
+    for info, value in _walk_settings(settings):
         if not math.isfinite(value) or not info.low <= value <= info.high:
             unit = f" {info.unit}" if info.unit else ""
             raise ValueError(
@@ -50,11 +50,11 @@ def checked(settings: "DataclassInstance") -> None:
             )
 
 
-def _walk(settings: Any) -> Iterator[tuple[SettingInfo, float]]:
+def _walk_settings(settings: Any) -> Iterator[tuple[SettingInfo, float]]:
     for item in fields(settings):
         if "low" in item.metadata:
             default: Any = item.default
             info = SettingInfo(name=item.name, default=default, **item.metadata)
             yield info, getattr(settings, item.name)
         else:
-            yield from _walk(getattr(settings, item.name))
+            yield from _walk_settings(getattr(settings, item.name))

@@ -20,7 +20,7 @@ def smoothed(
     Axes of a single voxel, and those whose spacing exceeds three sigma, are left alone: the weights
     beyond the centre vanish there. Beyond the edge the last value goes on.
     """
-    for axis, sigma in _felt(volume.shape, sigma_mm, spacing_mm):
+    for axis, sigma in _select_axes(volume.shape, sigma_mm, spacing_mm):
         volume = ndimage.gaussian_filter1d(
             volume, sigma, axis=axis, mode="nearest", truncate=_TRUNCATE
         )
@@ -47,14 +47,14 @@ def noise_left(
         return 0.0
     steps = steps[:: steps.size // _STATISTICS_VOXELS + 1]
     noise = _TO_SD * float(np.median(np.abs(steps))) / 2**0.5
-    for _, sigma in _felt(volume.shape, sigma_mm, spacing_mm):
+    for _, sigma in _select_axes(volume.shape, sigma_mm, spacing_mm):
         reach = int(_TRUNCATE * sigma + 0.5)
         weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
         noise *= float(np.sqrt(np.sum(weights**2)) / np.sum(weights))
     return noise
 
 
-def _felt(
+def _select_axes(
     shape: Sequence[int], sigma_mm: float, spacing_mm: Sequence[float]
 ) -> list[tuple[int, float]]:
     return [

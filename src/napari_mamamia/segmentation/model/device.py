@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from napari_mamamia.core.choices import Device
 from napari_mamamia.core.errors import MissingExtraError, ModelError
 
-DEVICES: Final = ("auto", "cpu", "cuda", "mps")
+DEVICES: Final = tuple(Device)
 
 
 def require_torch() -> None:
@@ -51,7 +52,7 @@ def choose_device(wanted: str = "auto") -> str:
             f"a device should be one of {', '.join(DEVICES)}, got {wanted!r}: choose one of them"
         )
     require_torch()
-    present = _present()
+    present = _list_devices()
     if wanted == "auto":
         return present[0]
     if wanted not in present:
@@ -111,12 +112,12 @@ def threads_set(threads: int | None) -> Iterator[int]:
             torch.set_num_threads(before)
 
 
-def _present() -> tuple[str, ...]:
+def _list_devices() -> tuple[str, ...]:
     import torch
 
-    found = []
+    devices = []
     if torch.cuda.is_available():
-        found.append("cuda")
+        devices.append("cuda")
     if torch.backends.mps.is_available():
-        found.append("mps")
-    return (*found, "cpu")
+        devices.append("mps")
+    return (*devices, "cpu")

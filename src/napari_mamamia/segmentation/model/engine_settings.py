@@ -8,11 +8,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Backend
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.model.device import DEVICES
 
-BACKENDS = ("torch", "openvino")
+BACKENDS = (Backend.TORCH, Backend.OPENVINO)
 PRECISIONS = ("fp32", "bf16")
 _FILE_NAME: Final = re.compile(r"^\w[\w.-]*$")
 
@@ -78,14 +79,14 @@ class EngineSettings:
                 "a checkpoint should be the name of a file in a fold's folder, such as "
                 f"checkpoint_best.pth, got {self.checkpoint!r}: leave the folders out"
             )
-        for name, value, known in (
+        for name, value, names in (
             ("device", self.device, DEVICES),
             ("backend", self.backend, BACKENDS),
             ("precision", self.precision, PRECISIONS),
         ):
-            if value not in known:
+            if value not in names:
                 raise ModelError(
-                    f"the {name} should be one of {', '.join(known)}, got {value!r}: choose another"
+                    f"the {name} should be one of {', '.join(names)}, got {value!r}: choose another"
                 )
 
 
@@ -131,8 +132,8 @@ class TilePlan:
     @property
     def voxels(self) -> int:
         """Voxels of the volumes on the models' grids, a first stage's among them."""
-        own = math.prod(self.model_shape)
-        return own if self.first is None else own + self.first.voxels
+        n_voxels = math.prod(self.model_shape)
+        return n_voxels if self.first is None else n_voxels + self.first.voxels
 
     @property
     def first_share(self) -> float:
@@ -142,8 +143,8 @@ class TilePlan:
     @property
     def text(self) -> str:
         """Tiles, copies and folds for people."""
-        said = f"{self.tiles} tiles x {self.passes} copies x {self.folds} folds"
-        return said if self.first is None else f"{said}, first stage {self.first.text}"
+        sentence = f"{self.tiles} tiles x {self.passes} copies x {self.folds} folds"
+        return sentence if self.first is None else f"{sentence}, first stage {self.first.text}"
 
     def with_folds(self, count: int) -> "TilePlan":
         """Return the plan with `count` folds; a first stage has no more than that."""

@@ -59,9 +59,9 @@ def kind_of(files: ModelFiles) -> ModelKind:
             (_SUFFIXES[n.suffix.lower()] for n in names if n.suffix.lower() in _SUFFIXES),
             ModelKind.UNKNOWN,
         )
-    found = [_file_kind(_place(files, name)) for name in network_names(files)]
-    known = [kind for kind in found if kind is not ModelKind.UNKNOWN]
-    return known[0] if known else ModelKind.UNKNOWN
+    kinds = [_file_kind(_find_path(files, name)) for name in network_names(files)]
+    clear_kinds = [kind for kind in kinds if kind is not ModelKind.UNKNOWN]
+    return clear_kinds[0] if clear_kinds else ModelKind.UNKNOWN
 
 
 def network_names(files: ModelFiles) -> tuple[str, ...]:
@@ -89,8 +89,8 @@ def _file_kind(path: Path) -> ModelKind:
     except OSError:
         return ModelKind.UNKNOWN
     if suffix == ".xml":
-        found = re.search(rb"^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<net[\s>]", start)
-        return ModelKind.OPENVINO if found else ModelKind.UNKNOWN
+        match = re.search(rb"^(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<net[\s>]", start)
+        return ModelKind.OPENVINO if match else ModelKind.UNKNOWN
     if start.startswith(_PICKLE_STARTS):
         return ModelKind.CHECKPOINT
     return _packed_kind(path)
@@ -113,7 +113,7 @@ def _packed_kind(path: Path) -> ModelKind:
     return ModelKind.TORCHSCRIPT if has_code else ModelKind.CHECKPOINT
 
 
-def _place(files: ModelFiles, name: str) -> Path:
+def _find_path(files: ModelFiles, name: str) -> Path:
     return files.path / name if files.path.is_dir() else files.path
 
 

@@ -29,11 +29,11 @@ def ball_offsets(radius_mm: float, spacing_mm: Sequence[float]) -> Offsets:
     >>> ball_offsets(0.9, (1.0, 1.0, 1.0))
     ()
     """
-    return _ball(radius_mm, tuple(spacing_mm))
+    return _make_ball(radius_mm, tuple(spacing_mm))
 
 
 @lru_cache(maxsize=64)
-def _ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
+def _make_ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
     reach = [int(radius_mm / s + _SLACK) for s in spacing_mm]
     steps = product(*(range(-r, r + 1) for r in reach))
     inside = []
@@ -47,7 +47,7 @@ def _ball(radius_mm: float, spacing_mm: tuple[float, ...]) -> Offsets:
 def dilated(mask: Bools, offsets: Offsets) -> Bools:
     """Return every voxel that lies within the ball of a voxel of `mask`."""
     out = mask.copy()
-    for target, source in _shifts(mask.shape, offsets):
+    for target, source in _list_shifts(mask.shape, offsets):
         out[target] |= mask[source]
     return out
 
@@ -58,7 +58,7 @@ def eroded(mask: Bools, offsets: Offsets) -> Bools:
     The edge of an image is where the scan ends, not where the tissue ends, so it erodes nothing.
     """
     out = mask.copy()
-    for target, source in _shifts(mask.shape, offsets):
+    for target, source in _list_shifts(mask.shape, offsets):
         out[target] &= mask[source]
     return out
 
@@ -104,7 +104,7 @@ def filled(mask: Bools, *, most: float = np.inf) -> Bools:
     return full
 
 
-def _shifts(
+def _list_shifts(
     shape: tuple[int, ...], offsets: Offsets
 ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
     """Yield (target, source) slices for each step that stays within an array of `shape`."""

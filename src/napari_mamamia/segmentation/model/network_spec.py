@@ -4,14 +4,14 @@ It is the section ``network`` of a recipe (``mamamia_model.json``). No torch her
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.io.files.record_codec import Layout, RecordCodec
 from napari_mamamia.segmentation.model.nnunet_plans import Architecture
 
 _REPAIR: Final = 'correct "network" in the recipe'
@@ -145,65 +145,43 @@ class NetworkSpec:
             )
 
 
-def network_from(found: Mapping[str, Any]) -> NetworkSpec:
-    """Return the network of a recipe's section.
+NETWORK_LAYOUTS: Final = (
+    Layout(
+        NetworkSpec,
+        pairs=frozenset({"labels"}),
+        later=frozenset(
+            {one.name for one in fields(NetworkSpec)} - {"channels", "labels", "output"}
+        ),
+    ),
+    Layout(
+        Architecture,
+        keys={
+            "class_name": "network_class_name",
+            "arguments": "arch_kwargs",
+            "imports": "_kw_requires_import",
+        },
+    ),
+)
+"""How the section of a recipe differs from the records."""
+
+_CODEC: Final = RecordCodec(NetworkSpec, _REPAIR, NETWORK_LAYOUTS, kind=ModelError)
+
+
+def network_from(content: object, where: object) -> NetworkSpec:
+    """Return the network of a recipe's section; `where` names it in messages.
 
     Raises
     ------
     ModelError
-        If a value cannot be used.
-    ValueError, TypeError, KeyError
-        If a key is unknown or missing, or a value is of the wrong type.
+        If a key is unknown or missing, or a value is of the wrong type or cannot be used.
     """
-    known = network_made(NetworkSpec(("",), (("", 1),)))
-    strange = sorted(set(found) - set(known))
-    absent = [key for key in ("channels", "labels", "output") if key not in found]
-    if strange or absent:
-        what = [f"the unknown key(s) {', '.join(strange)}"] if strange else []
-        what += [f"no {', no '.join(absent)}"] if absent else []
-        raise ValueError(f'its section "network" has {" and ".join(what)}')
-    given = {**known, **found}
-    built = given["architecture"]
-    return NetworkSpec(
-        channels=tuple(str(name) for name in given["channels"]),
-        labels=tuple((str(name), int(value)) for name, value in given["labels"].items()),
-        patch=tuple(int(n) for n in given["patch"]),
-        output=OutputKind(given["output"]),
-        threshold=float(given["threshold"]),
-        weight=TileWeight(given["weight"]),
-        orientation=str(given["orientation"]),
-        mirror_axes=tuple(int(axis) for axis in given["mirror_axes"]),
-        architecture=None if built is None else _architecture_from(built),
-    )
+    return _CODEC.record(content, where)
 
 
 def network_made(spec: NetworkSpec) -> dict[str, Any]:
     """Return the section of a recipe that `network_from` reads."""
-    built = spec.architecture
-    return {
-        "channels": list(spec.channels),
-        "labels": dict(spec.labels),
-        "patch": list(spec.patch),
-        "output": spec.output.value,
-        "threshold": spec.threshold,
-        "weight": spec.weight.value,
-        "orientation": spec.orientation,
-        "mirror_axes": list(spec.mirror_axes),
-        "architecture": built
-        and {
-            "network_class_name": built.class_name,
-            "arch_kwargs": dict(built.arguments),
-            "_kw_requires_import": list(built.imports),
-        },
-    }
-
-
-def _architecture_from(found: Mapping[str, Any]) -> Architecture:
-    return Architecture(
-        class_name=str(found["network_class_name"]),
-        arguments=dict(found["arch_kwargs"]),
-        imports=tuple(str(name) for name in found["_kw_requires_import"]),
-    )
+    content: dict[str, Any] = _CODEC.plain(spec)
+    return content
 
 
 def _require_orientation(letters: str) -> None:

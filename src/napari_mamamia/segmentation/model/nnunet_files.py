@@ -49,7 +49,7 @@ class ModelFiles:
         converted model. Links into the cache of huggingface_hub, which is built of them, are read.
         """
         if not self.is_zip:
-            require_own(self._place(name))
+            require_own(self._find_path(name))
         try:
             with self.open(name) as stream:
                 data = stream.read(_TEXT_BYTES + 1)
@@ -71,20 +71,20 @@ class ModelFiles:
             with open_zip(self.path) as archive, archive.open(name) as stream:
                 yield stream
         else:
-            with open_plain(self._place(name)) as stream:
+            with open_plain(self._find_path(name)) as stream:
                 yield stream
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of one file as 64 hexadecimal digits."""
         if not self.is_zip:
-            return sha256_of(self._place(name))
+            return sha256_of(self._find_path(name))
         digest = hashlib.sha256()
         with self.open(name) as stream:
             while block := stream.read(_BLOCK):
                 digest.update(block)
         return digest.hexdigest()
 
-    def _place(self, name: str) -> Path:
+    def _find_path(self, name: str) -> Path:
         """Return where a file is: below the folder, or beside a single file."""
         return (self.path if self.path.is_dir() else self.path.parent) / name
 
@@ -101,14 +101,14 @@ def open_files(path: Path) -> ModelFiles:
         If nothing is there, or a zip is damaged or has names or sizes that it should not have.
     """
     if path.is_dir():
-        return ModelFiles(path, False, tuple(_walked(path)))
+        return ModelFiles(path, False, tuple(_walk_folder(path)))
     if not path.exists():
         raise ModelError(
             f"a model should be at {path}, but nothing is there: choose its folder, zip or file"
         )
     if path.suffix.lower() == ".zip":
-        with _archive(path) as archive:
-            return ModelFiles(path, True, tuple(_checked(archive, path)))
+        with _open_archive(path) as archive:
+            return ModelFiles(path, True, tuple(_check_members(archive, path)))
     return ModelFiles(path, False, ((path.name, path.stat().st_size),))
 
 
@@ -138,10 +138,10 @@ def unpack(path: Path, into: Path) -> Path:
         return target
     try:
         with own_folder(target.parent) as folder:
-            with _archive(path) as archive:
-                wanted = [name for name, _ in _checked(archive, path) if not _is_pickle(name)]
-                for done, name in enumerate(wanted):
-                    _extracted(archive, name, folder / name, done, len(wanted))
+            with _open_archive(path) as archive:
+                names = [name for name, _ in _check_members(archive, path) if not _is_pickle(name)]
+                for index, name in enumerate(names):
+                    _extract_member(archive, name, folder / name, index, len(names))
             try:
                 place_folder(folder, target)
             except OSError:
@@ -169,7 +169,9 @@ def require_stored(archive: zipfile.ZipFile, path: Path) -> None:
         )
 
 
-def _extracted(archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int) -> None:
+def _extract_member(
+    archive: zipfile.ZipFile, name: str, target: Path, done: int, total: int
+) -> None:
     """Write one member; it must be as large as the directory of the zip says."""
     target.parent.mkdir(parents=True, exist_ok=True)
     left = archive.getinfo(name).file_size
@@ -209,13 +211,13 @@ def require_own(file: Path) -> None:
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     expected = "a whole zip of a model"
     with explained(path, expected, "copy it again", ModelError), open_zip(path) as archive:
         yield archive
 
 
-def _checked(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, int]]:
+def _check_members(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, int]]:
     """Yield name and size of each file of a zip, after all were looked at."""
     members = [member for member in archive.infolist() if not member.is_dir()]
     total = sum(member.file_size for member in members)
@@ -228,7 +230,7 @@ def _checked(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, int]]:
         )
     seen: set[str] = set()
     for member in members:
-        reason = _objection(member)
+        reason = _find_objection(member)
         if reason is None and member.filename.casefold() in seen:
             reason = "appears twice"
         if reason is not None:
@@ -241,7 +243,7 @@ def _checked(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, int]]:
         yield member.filename, member.file_size
 
 
-def _objection(member: zipfile.ZipInfo) -> str | None:
+def _find_objection(member: zipfile.ZipInfo) -> str | None:
     name = member.filename
     parts = PurePosixPath(name).parts
     windows = PureWindowsPath(name)
@@ -258,10 +260,11 @@ def _objection(member: zipfile.ZipInfo) -> str | None:
 
 
 def _is_pickle(name: str) -> bool:
+    # An .npz may hold pickled arrays, and a .py is a program.
     return PurePosixPath(name).suffix.lower() in {".pkl", ".pickle", ".joblib", ".npz", ".py"}
 
 
-def _walked(folder: Path) -> Iterator[tuple[str, int]]:
+def _walk_folder(folder: Path) -> Iterator[tuple[str, int]]:
     def refuse(error: OSError) -> NoReturn:
         """Raise for a folder that cannot be listed: the model would look smaller than it is."""
         raise ModelError(

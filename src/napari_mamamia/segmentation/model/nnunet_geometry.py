@@ -75,8 +75,8 @@ def model_shape(grid: Grid, plans: Plans) -> tuple[int, int, int]:
 
 def wanted_spacing(spacing: Sequence[float], plans: Plans) -> tuple[float, ...]:
     """Return the model's spacing along three axes; 2d keeps the case's between slices."""
-    own = plans.configuration.spacing
-    return own if len(own) == 3 else (spacing[0], *own)
+    model_spacing = plans.configuration.spacing
+    return model_spacing if len(model_spacing) == 3 else (spacing[0], *model_spacing)
 
 
 def model_extents(
@@ -92,14 +92,14 @@ def model_extents(
         If the volume would vanish, or be larger than any computer could hold.
     """
     a, b, c = (int(n) for n in shape)
-    wanted = wanted_spacing(spacing, plans)
+    target = wanted_spacing(spacing, plans)
     if plans.configuration.data.method != "none":
-        a, b, c = target_shape(shape, spacing, wanted)
+        a, b, c = target_shape(shape, spacing, target)
     if min(a, b, c) < 1 or a * b * c > _MOST_VOXELS:
         raise ModelError(
             f"the volume of {' x '.join(map(str, shape))} voxels of "
             f"{' x '.join(f'{s:g}' for s in spacing)} mm should be of a size for a model of "
-            f"{' x '.join(f'{s:g}' for s in wanted)} mm, but would have {a} x {b} x {c} voxels: "
+            f"{' x '.join(f'{s:g}' for s in target)} mm, but would have {a} x {b} x {c} voxels: "
             "correct the spacing of the images, or choose another model"
         )
     return (a, b, c)

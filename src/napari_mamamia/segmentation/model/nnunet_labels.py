@@ -63,9 +63,9 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
         )
     try:
         names = tuple(
-            (name, _values(value))
+            (name, _read_values(value))
             for name, value in table.items()
-            if name != "ignore" and any(_values(value))
+            if name != "ignore" and any(_read_values(value))
         )
     except (TypeError, ValueError) as error:
         raise ModelError(
@@ -73,7 +73,7 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
             "restore the dataset.json that came with the model"
         ) from error
     if not any(isinstance(value, list) and len(value) > 1 for value in table.values()):
-        return _checked(Labels(names), where)
+        return _check_labels(Labels(names), where)
     order = tuple(int(value) for value in dataset.get("regions_class_order") or ())
     if len(order) != len(names):
         raise ModelError(
@@ -83,11 +83,11 @@ def read_labels(dataset: Mapping[str, Any], where: str) -> Labels:
     return Labels(names, order)
 
 
-def _values(value: Any) -> tuple[int, ...]:
+def _read_values(value: Any) -> tuple[int, ...]:
     return tuple(int(item) for item in value) if isinstance(value, list) else (int(value),)
 
 
-def _checked(labels: Labels, where: str) -> Labels:
+def _check_labels(labels: Labels, where: str) -> Labels:
     if labels.foreground != tuple(range(1, len(labels.foreground) + 1)):
         raise ModelError(
             f"{where}: labels should count 1, 2, 3 ... without gaps, got {labels.foreground}: "

@@ -132,14 +132,16 @@ class Plans:
 def parsed(text: str, where: str) -> dict[str, Any]:
     """Return the object of a JSON text, or raise `ModelError`."""
     try:
-        found = parsed_json(text)
+        content = parsed_json(text)
     except (ValueError, RecursionError) as error:
         raise ModelError(
             f"{where} should be JSON, but {error}: restore the file that came with the model"
         ) from error
-    if not isinstance(found, dict):
-        raise ModelError(f"{where} should be a JSON object, got {type(found).__name__}: {_RESTORE}")
-    return found
+    if not isinstance(content, dict):
+        raise ModelError(
+            f"{where} should be a JSON object, got {type(content).__name__}: {_RESTORE}"
+        )
+    return content
 
 
 def read_plans(plans_text: str, dataset_text: str, configuration: str, where: str) -> Plans:
@@ -154,14 +156,14 @@ def read_plans(plans_text: str, dataset_text: str, configuration: str, where: st
     dataset = parsed(dataset_text, f"{where}: dataset.json")
     expected = f"{configuration} as nnU-Net v2 describes it"
     with explained(f"{where}: plans.json", expected, _RESTORE, ModelError):
-        return _plans(plans, dataset, configuration, where)
+        return _make_plans(plans, dataset, configuration, where)
 
 
-def _plans(
+def _make_plans(
     plans: Mapping[str, Any], dataset: Mapping[str, Any], configuration: str, where: str
 ) -> Plans:
-    forward = _permutation(plans["transpose_forward"], where)
-    backward = _permutation(plans["transpose_backward"], where)
+    forward = _read_permutation(plans["transpose_forward"], where)
+    backward = _read_permutation(plans["transpose_backward"], where)
     names = dataset.get("channel_names", dataset.get("modality"))
     if not isinstance(names, dict) or not names:
         raise ModelError(
@@ -172,23 +174,27 @@ def _plans(
     intensities = plans.get("foreground_intensity_properties_per_channel") or plans.get(
         "foreground_intensity_properties_by_modality", {}
     )
-    wanted = _resolved(plans["configurations"], configuration, where)
+    section = _resolve_inheritance(plans["configurations"], configuration, where)
     return Plans(
         dataset=str(plans["dataset_name"]),
         name=str(plans.get("plans_name", "")),
-        reader=_known(_READERS, plans["image_reader_writer"], "reader", where),
+        reader=_look_up_name(_READERS, plans["image_reader_writer"], "reader", where),
         transpose_forward=forward,
         transpose_backward=backward,
         channels=channels,
         labels=read_labels(dataset, f"{where}: dataset.json"),
-        configuration=_configuration(configuration, wanted, intensities, len(channels), where),
+        configuration=_read_configuration(
+            configuration, section, intensities, len(channels), where
+        ),
     )
 
 
-def _resolved(configurations: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+def _resolve_inheritance(
+    configurations: Mapping[str, Any], name: str, where: str
+) -> dict[str, Any]:
     """Return a configuration with what it inherits, nearest first."""
     chain: list[str] = []
-    found: dict[str, Any] = {}
+    section: dict[str, Any] = {}
     while name:
         if name in chain or name not in configurations:
             raise ModelError(
@@ -196,12 +202,12 @@ def _resolved(configurations: Mapping[str, Any], name: str, where: str) -> dict[
                 f"inherit from none that inherits from it (after {chain}): {_RESTORE}"
             )
         chain.append(name)
-        found = {**configurations[name], **found}
+        section = {**configurations[name], **section}
         name = configurations[name].get("inherits_from", "")
-    return found
+    return section
 
 
-def _configuration(
+def _read_configuration(
     name: str, found: Mapping[str, Any], intensities: Mapping[str, Any], channels: int, where: str
 ) -> Configuration:
     schemes, masks = found["normalization_schemes"], found["use_mask_for_norm"]
@@ -211,7 +217,7 @@ def _configuration(
             "plans.json and dataset.json must come from the same model"
         )
     norms = tuple(
-        _norm(scheme, masks[k], intensities.get(str(k), {}), where)
+        _read_norm(scheme, masks[k], intensities.get(str(k), {}), where)
         for k, scheme in enumerate(schemes)
     )
     patch = tuple(int(n) for n in found["patch_size"])
@@ -228,10 +234,10 @@ def _configuration(
         patch=patch,
         spacing=spacing,
         norms=norms,
-        data=_resampling(found, "data", where),
-        seg=_resampling(found, "seg", where),
-        logits=_resampling(found, "probabilities", where),
-        architecture=_architecture(found, where),
+        data=_read_resampling(found, "data", where),
+        seg=_read_resampling(found, "seg", where),
+        logits=_read_resampling(found, "probabilities", where),
+        architecture=_read_architecture(found, where),
         previous_stage=previous,
     )
 
@@ -252,7 +258,7 @@ def _require_extents(patch: tuple[int, ...], spacing: tuple[float, ...], where: 
         )
 
 
-def _norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) -> ChannelNorm:
+def _read_norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) -> ChannelNorm:
     if scheme not in _NORMALISATIONS:
         raise ModelError(
             f"{where}: a normalisation should be one of {', '.join(sorted(_NORMALISATIONS))}, got "
@@ -264,9 +270,10 @@ def _norm(scheme: str, in_mask: Any, known: Mapping[str, Any], where: str) -> Ch
     return ChannelNorm(scheme, bool(in_mask), *(float(known[key]) for key in keys))
 
 
-def _resampling(found: Mapping[str, Any], what: str, where: str) -> Resampling:
-    method = _known(_RESAMPLERS, found[f"resampling_fn_{what}"], "resampling", where)
+def _read_resampling(found: Mapping[str, Any], what: str, where: str) -> Resampling:
+    method = _look_up_name(_RESAMPLERS, found[f"resampling_fn_{what}"], "resampling", where)
     options = found.get(f"resampling_fn_{what}_kwargs") or {}
+    # The defaults of nnU-Net's own two functions, which differ.
     separate = options.get("force_separate_z", False if method == "spline" else None)
     orders = int(options.get("order", 3)), int(options.get("order_z", 0))
     if not all(0 <= order <= _MOST_ORDER for order in orders):
@@ -283,7 +290,7 @@ def _resampling(found: Mapping[str, Any], what: str, where: str) -> Resampling:
     )
 
 
-def _architecture(found: Mapping[str, Any], where: str) -> Architecture:
+def _read_architecture(found: Mapping[str, Any], where: str) -> Architecture:
     if "architecture" in found:
         given = found["architecture"]
         return Architecture(
@@ -324,7 +331,7 @@ def _old_architecture(found: Mapping[str, Any]) -> Architecture:
     return Architecture(class_name, arguments, ("conv_op", "norm_op", "dropout_op", "nonlin"))
 
 
-def _known(table: Mapping[str, Any], name: Any, what: str, where: str) -> Any:
+def _look_up_name(table: Mapping[str, Any], name: Any, what: str, where: str) -> Any:
     if not isinstance(name, str) or name not in table:
         raise ModelError(
             f"{where}: the {what} should be one of {', '.join(table)}, got {name!r}: "
@@ -333,7 +340,7 @@ def _known(table: Mapping[str, Any], name: Any, what: str, where: str) -> Any:
     return table[name]
 
 
-def _permutation(axes: Any, where: str) -> tuple[int, int, int]:
+def _read_permutation(axes: Any, where: str) -> tuple[int, int, int]:
     if sorted(axes) != [0, 1, 2]:
         raise ModelError(
             f"{where}: axes should be 0, 1 and 2 in some order, got {axes!r}: {_RESTORE}"

@@ -59,7 +59,7 @@ def resample_channel(
     if tuple(channel.shape) == tuple(shape) or how.method == "none":
         return torch.from_numpy(np.ascontiguousarray(channel))
     if how.method == "torch":
-        return _linear(torch.from_numpy(np.ascontiguousarray(channel)), shape, axis)
+        return _resize_linear(torch.from_numpy(np.ascontiguousarray(channel)), shape, axis)
     if axis is None:
         return _at_once(channel, shape, how.order)
     if how.order_z != 0:
@@ -97,12 +97,12 @@ def resize_as_stock(
     volume: NDArray[Any], shape: Shape, how: Resampling, axis: int | None
 ) -> NDArray[np.float64]:
     """Return one volume on a new grid by scikit-image itself: slow, for what is rarely asked."""
-    wanted = np.array(shape)
+    extents = np.array(shape)
     as_float = volume.astype(np.float64)
     if axis is None:
-        return _resized(as_float, wanted, how.order)
-    plane = np.delete(wanted, axis)
-    slices = [_resized(one, plane, how.order) for one in np.moveaxis(as_float, axis, 0)]
+        return _resize_array(as_float, extents, how.order)
+    plane = np.delete(extents, axis)
+    slices = [_resize_array(one, plane, how.order) for one in np.moveaxis(as_float, axis, 0)]
     whole = np.stack(slices, axis=axis)
     return _along_thick(whole, shape, axis, how.order_z)
 
@@ -130,19 +130,23 @@ def resample_labels(
             f"{how.method} of order {how.order} and {how.order_z} across slices: "
             "run this model with nnU-Net itself"
         )
-    wanted = np.array(shape)
+    extents = np.array(shape)
     if axis is None:
-        return _voted(labels, lambda one, order: _resized(one, wanted, order), how.order)
-    plane = np.delete(wanted, axis)
+        return _vote_labels(
+            labels, lambda one, order: _resize_array(one, extents, order), how.order
+        )
+    plane = np.delete(extents, axis)
     slices = [
-        _voted(np.asarray(part), lambda one, order: _resized(one, plane, order), how.order)
+        _vote_labels(
+            np.asarray(part), lambda one, order: _resize_array(one, plane, order), how.order
+        )
         for part in np.moveaxis(labels, axis, 0)
     ]
     picked = thick_slices(labels.shape[axis], shape[axis])
     return np.take(np.stack(slices, axis=axis), picked, axis=axis)
 
 
-def _voted(
+def _vote_labels(
     labels: NDArray[Any],
     resized: Callable[[NDArray[np.float64], int], NDArray[np.float64]],
     order: int,
@@ -172,7 +176,7 @@ def _at_once(channel: NDArray[np.float32], shape: Shape, order: int) -> Any:
     step = max(_SLAB // max(shape[2] * max(shape[0], channel.shape[0]), 1), 1)
     for row in range(0, shape[1], step):
         report_progress(shape[1] + row, 2 * shape[1], "Resampling")
-        part = _applied(lines, half[:, row : row + step].reshape(channel.shape[0], -1))
+        part = _apply_operator(lines, half[:, row : row + step].reshape(channel.shape[0], -1))
         part = part.clamp_(low, high).reshape(shape[0], -1, shape[2])
         out[:, row : row + step] = part
     return out
@@ -201,14 +205,14 @@ def _in_planes(channel: NDArray[np.float32], rows: int, columns: int, order: int
     for first in range(0, depth, step):
         report_progress(first, 2 * depth, "Resampling")
         slab = torch.from_numpy(np.ascontiguousarray(channel[first : first + step], np.float64))
-        lying = _applied(across, slab.movedim(2, 0).reshape(width, -1))
+        lying = _apply_operator(across, slab.movedim(2, 0).reshape(width, -1))
         lying = lying.reshape(columns, -1, height).permute(2, 1, 0).reshape(height, -1)
-        done = _applied(down, lying).reshape(rows, -1, columns)
-        out[first : first + step] = done.movedim(0, 1)
+        block = _apply_operator(down, lying).reshape(rows, -1, columns)
+        out[first : first + step] = block.movedim(0, 1)
     return out
 
 
-def _applied(operator: Any, lines: Any) -> Any:
+def _apply_operator(operator: Any, lines: Any) -> Any:
     """Return ``operator @ lines``, leaving out what has no weight: the operator is a band."""
     if operator.shape[0] == operator.shape[1]:
         return lines  # equal extents: the operator is the identity
@@ -221,7 +225,7 @@ def _applied(operator: Any, lines: Any) -> Any:
     return out
 
 
-def _linear(volume: Any, shape: Shape, axis: int | None) -> Any:
+def _resize_linear(volume: Any, shape: Shape, axis: int | None) -> Any:
     """Return torch's own linear interpolation, as the "torchres" plans ask for it.
 
     Source: nnunetv2 2.8.1, preprocessing/resampling/resample_torch.py.
@@ -253,7 +257,7 @@ def _along_thick(
     return mapped
 
 
-def _resized(array: NDArray[np.float64], shape: Any, order: int) -> NDArray[np.float64]:
+def _resize_array(array: NDArray[np.float64], shape: Any, order: int) -> NDArray[np.float64]:
     resized: Callable[..., NDArray[np.float64]] = resize  # scikit-image has no types
     return resized(array, shape, order, mode="edge", anti_aliasing=False)
 

@@ -84,15 +84,15 @@ def tile_grid(
     if flat:
         starts = [list(range(padded[0])), *starts]
     every = list(itertools.product(*starts))
-    kept = [start for start in every if _reaches(start, whole, offset, region)]
+    inner_starts = [start for start in every if _is_in_region(start, whole, offset, region)]
     a, b, c = (int(n) for n in shape)
     return TileGrid(
         (a, b, c),
         (padded[0], padded[1], padded[2]),
         (offset[0], offset[1], offset[2]),
         tuple(patch),
-        tuple(_index(start, patch) for start in kept),
-        len(every) - len(kept),
+        tuple(_index_tile(start, patch) for start in inner_starts),
+        len(every) - len(inner_starts),
     )
 
 
@@ -124,8 +124,8 @@ def flips_of(axes: Sequence[int], most: int | None = None) -> tuple[tuple[int, .
 
     With `most` copies, the tile itself counted, the last axes are kept.
     """
-    kept = len(axes) if most is None else min(most.bit_length() - 1, len(axes))
-    moved = [axis + 2 for axis in axes[len(axes) - kept :]]
+    n_axes = len(axes) if most is None else min(most.bit_length() - 1, len(axes))
+    moved = [axis + 2 for axis in axes[len(axes) - n_axes :]]
     return tuple(
         chosen for n in range(len(moved)) for chosen in itertools.combinations(moved, n + 1)
     )
@@ -176,23 +176,24 @@ def sum_tiles(
         If a sum is NaN or infinite (damaged weights, or outputs too large for half precision), or
         a tile does not fit the card's memory.
     """
-    data = _padded(data, grid)
+    data = _pad_image(data, grid)
     sums = _Sums(grid, heads, sums_on, weigh or gaussian)
     copies = len(flips) + 1
     total = len(grid.places) * copies
     for number, place in enumerate(grid.places):
-        said = f"{text}: tile {number + 1} of {len(grid.places)}"
+        message = f"{text}: tile {number + 1} of {len(grid.places)}"
         tile = data[place][None].clone(memory_format=torch.contiguous_format)
         output = None
         while output is None:
-            done = Progress(number * copies, total, said)
+            progress = Progress(number * copies, total, message)
             try:
-                output = _output(forward, tile.to(device), flips, done, deadline)
+                output = _sum_copies(forward, tile.to(device), flips, progress, deadline)
             except torch.OutOfMemoryError as error:
                 if not sums.moved_to_processor():
                     raise ModelError(_no_memory(device, tile)) from error
                 release_memory(device)
         sums.add(output, place, copies)
+        # After the last tile the pass is whole, and counts however late it is.
         _require_time(deadline if number + 1 < len(grid.places) else None)
     report_progress(total, total, text)
     return sums.mean()
@@ -265,11 +266,11 @@ def gaussian_peak(patch: tuple[int, ...]) -> NDArray[np.float64]:
     peak[tuple(n // 2 for n in patch)] = 1
     weight = gaussian_filter(peak, [n * _SIGMA for n in patch], 0, mode="constant", cval=0)
     weight /= np.max(weight) / _SCALE
-    found: NDArray[np.float64] = weight
-    return found
+    values: NDArray[np.float64] = weight
+    return values
 
 
-def _output(
+def _sum_copies(
     forward: Forward,
     tile: Any,
     flips: Sequence[tuple[int, ...]],
@@ -296,7 +297,7 @@ def _no_memory(device: str, tile: Any) -> str:
     )
 
 
-def _padded(data: Any, grid: TileGrid) -> Any:
+def _pad_image(data: Any, grid: TileGrid) -> Any:
     if grid.padded == grid.shape:
         return data
     ends = [(o, p - n - o) for o, n, p in zip(grid.offset, grid.shape, grid.padded, strict=True)]
@@ -304,12 +305,12 @@ def _padded(data: Any, grid: TileGrid) -> Any:
     return torch.nn.functional.pad(data, widths, "constant", 0)
 
 
-def _index(start: Sequence[int], patch: Sequence[int]) -> tuple[Any, ...]:
+def _index_tile(start: Sequence[int], patch: Sequence[int]) -> tuple[Any, ...]:
     cut = [slice(s, s + p) for s, p in zip(start[-len(patch) :], patch, strict=True)]
     return (slice(None), *start[: 3 - len(patch)], *cut)
 
 
-def _reaches(
+def _is_in_region(
     start: Sequence[int], patch: Sequence[int], offset: Sequence[int], region: Box | None
 ) -> bool:
     if region is None:

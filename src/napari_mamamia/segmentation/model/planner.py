@@ -120,23 +120,23 @@ def plan_run(
         The limit and the rungs that may be taken. Rungs that gain nothing are not taken.
     """
     settings = replace(asked, folds=folds)
-    found = _measured(settings, False, tiles_of, pace_of, ())
+    plan = _estimate_plan(settings, False, tiles_of, pace_of, ())
     if budget.limit_s is None:
-        return found
+        return plan
     target = WORKING_SHARE * budget.limit_s
     for rung in LADDER:
         if rung not in budget.give_up:
             continue
-        before = found.seconds
-        for choice, in_breast, what in _choices(rung, found):
-            if found.seconds <= target:
-                return found
-            tried = _measured(choice, in_breast, tiles_of, pace_of, found.given_up)
-            if tried.seconds < found.seconds:
-                said = f"{what}: about {duration_text(tried.seconds)} instead of "
-                said += duration_text(before)
-                found = replace(tried, given_up=(*_without(found.given_up, rung), said))
-    return found
+        before = plan.seconds
+        for choice, in_breast, what in _list_choices(rung, plan):
+            if plan.seconds <= target:
+                return plan
+            tried = _estimate_plan(choice, in_breast, tiles_of, pace_of, plan.given_up)
+            if tried.seconds < plan.seconds:
+                sentence = f"{what}: about {duration_text(tried.seconds)} instead of "
+                sentence += duration_text(before)
+                plan = replace(tried, given_up=(*_drop_sentence(plan.given_up, rung), sentence))
+    return plan
 
 
 def require_within(plan: RunPlan, budget: Budget, name: str) -> None:
@@ -164,9 +164,9 @@ def within_memory(plan: RunPlan, budget: Budget) -> RunPlan | None:
     """
     if Rung.PRECISION not in budget.give_up or plan.settings.precision == "bf16":
         return None
-    said = "bf16, because the memory did not suffice"
+    sentence = "bf16, because the memory did not suffice"
     return replace(
-        plan, settings=replace(plan.settings, precision="bf16"), given_up=(*plan.given_up, said)
+        plan, settings=replace(plan.settings, precision="bf16"), given_up=(*plan.given_up, sentence)
     )
 
 
@@ -189,7 +189,7 @@ def duration_text(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
-def _choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str], ...]:
+def _list_choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str], ...]:
     """Return the steps of one rung, the smallest loss first: settings, in the breast, in words."""
     settings, here = now.settings, now.in_breast
     if rung is Rung.TILES:
@@ -212,7 +212,7 @@ def _choices(rung: Rung, now: RunPlan) -> tuple[tuple[EngineSettings, bool, str]
     )
 
 
-def _measured(
+def _estimate_plan(
     settings: EngineSettings,
     in_breast: bool,
     tiles_of: Callable[[EngineSettings, bool], TilePlan],
@@ -224,7 +224,7 @@ def _measured(
     return RunPlan(settings, tiles, pace.seconds(tiles), in_breast, given_up)
 
 
-def _without(given_up: tuple[str, ...], rung: Rung) -> tuple[str, ...]:
+def _drop_sentence(given_up: tuple[str, ...], rung: Rung) -> tuple[str, ...]:
     """Drop the sentence of an earlier step of the same rung, which the next one replaces."""
     mark = {Rung.FLIPS: " mirrored copies of ", Rung.FOLDS: " folds: "}.get(rung)
-    return tuple(said for said in given_up if mark is None or mark not in said)
+    return tuple(sentence for sentence in given_up if mark is None or mark not in sentence)

@@ -130,7 +130,7 @@ def apply_steps(
     current = mask.copy()
     changes = []
     for step in steps:
-        after = _applied(current, grid, step, breast)
+        after = _apply_step(current, grid, step, breast)
         removed = int(np.count_nonzero(current & ~after))
         added = int(np.count_nonzero(after & ~current))
         size = grid.voxel_volume_mm3
@@ -139,9 +139,9 @@ def apply_steps(
     return current, tuple(changes)
 
 
-def _applied(mask: Bools, grid: Grid, step: PostStep, breast: BreastArea | None) -> Bools:
+def _apply_step(mask: Bools, grid: Grid, step: PostStep, breast: BreastArea | None) -> Bools:
     if breast is not None and step.kind in _BREAST:
-        return _within(mask, step.kind, breast)
+        return _cut_to_breast(mask, step.kind, breast)
     box = Box.around(mask)
     if box.is_empty:
         return mask
@@ -156,12 +156,12 @@ def _applied(mask: Bools, grid: Grid, step: PostStep, breast: BreastArea | None)
         crop = closed(crop, ball_offsets(step.value, grid.spacing_mm))
     else:
         smallest = step.value / grid.voxel_volume_mm3 if step.kind is PostKind.MINIMUM else None
-        crop = _components(crop, smallest)
+        crop = _keep_components(crop, smallest)
     out[box.slices] = crop
     return out
 
 
-def _within(mask: Bools, kind: PostKind, breast: BreastArea) -> Bools:
+def _cut_to_breast(mask: Bools, kind: PostKind, breast: BreastArea) -> Bools:
     if kind is PostKind.BREAST_MASK and breast.mask is not None:
         inside: Bools = mask & breast.mask
         return inside
@@ -170,7 +170,7 @@ def _within(mask: Bools, kind: PostKind, breast: BreastArea) -> Bools:
     return out
 
 
-def _components(crop: Bools, smallest: float | None) -> Bools:
+def _keep_components(crop: Bools, smallest: float | None) -> Bools:
     """Return the largest 26-connected component, or all of at least `smallest` voxels."""
     labels, count = ndimage.label(crop, structure=_ALL_NEIGHBOURS)
     sizes = np.bincount(labels.ravel(), minlength=count + 1)
@@ -178,5 +178,5 @@ def _components(crop: Bools, smallest: float | None) -> Bools:
     if smallest is None:
         largest: Bools = labels == int(np.argmax(sizes))
         return largest
-    kept: Bools = (sizes >= smallest)[labels]
-    return kept & crop
+    parts: Bools = (sizes >= smallest)[labels]
+    return parts & crop

@@ -55,7 +55,7 @@ def prompt_box(case: Case, frame: DisplayFrame, prompt: Prompt, click_region_mm:
 
 def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
     """Return where a box of a (z, y, x) array of `shape` lies in the frame."""
-    return _spanned(
+    return _span_box(
         frame.point_to_display(box.start, shape),
         frame.point_to_display([b - 1 for b in box.stop], shape),
     )
@@ -63,7 +63,7 @@ def box_to_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
 
 def box_from_frame(box: Box, frame: DisplayFrame, shape: Sequence[int]) -> Box:
     """Return the box of the (z, y, x) array of `shape` that lies at `box` in the frame."""
-    return _spanned(
+    return _span_box(
         frame.point_from_display(box.start, shape),
         frame.point_from_display([b - 1 for b in box.stop], shape),
     )
@@ -78,7 +78,7 @@ def described(prompt: Prompt | None) -> str:
     return "none"
 
 
-def _spanned(one: Sequence[float], other: Sequence[float]) -> Box:
+def _span_box(one: Sequence[float], other: Sequence[float]) -> Box:
     a, b, c = (int(min(i, j)) for i, j in zip(one, other, strict=True))
     d, e, f = (int(max(i, j)) + 1 for i, j in zip(one, other, strict=True))
     return Box((a, b, c), (d, e, f))

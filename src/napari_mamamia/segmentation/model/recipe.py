@@ -6,7 +6,6 @@ nothing is done before or after the network.
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import Any, Final
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.io.files.foreign import explained, open_plain, reads
 from napari_mamamia.io.files.json_text import parsed_json
+from napari_mamamia.io.files.record_codec import Form, Layout, NotFinite, RecordCodec
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
-from napari_mamamia.segmentation.model.network_spec import NetworkSpec, network_from, network_made
+from napari_mamamia.segmentation.model.network_spec import NETWORK_LAYOUTS, NetworkSpec
 from napari_mamamia.segmentation.model.postprocess import PostKind, PostStep, check_order
 
 _FORMAT: Final = "napari-mamamia recipe"
@@ -144,19 +144,19 @@ class Recipe:
     def settings(self, given: EngineSettings) -> EngineSettings:
         """Return `given` with what the recipe fixes, where `given` has the default."""
         default = EngineSettings()
-        found = given
-        wanted: tuple[tuple[str, Any], ...] = (
+        engine_settings = given
+        choices: tuple[tuple[str, Any], ...] = (
             ("folds", self.folds),
             ("checkpoint", self.checkpoint or None),
             ("step", self.step),
             ("mirroring", self.mirroring),
             ("accept_trainer", self.accept_trainer),
         )
-        for name, value in wanted:
+        for name, value in choices:
             if value is not None and getattr(given, name) == getattr(default, name):
                 changed: dict[str, Any] = {name: value}
-                found = replace(found, **changed)
-        return found
+                engine_settings = replace(engine_settings, **changed)
+        return engine_settings
 
     def _require_for_network(self, network: NetworkSpec) -> None:
         """Raise `ModelError` where something would be passed over in silence."""
@@ -166,10 +166,10 @@ class Recipe:
             "accept_trainer": bool(self.accept_trainer),
             "mirroring (mirror_axes are empty)": bool(self.mirroring) and not network.mirror_axes,
         }
-        found = ", ".join(name for name, is_asked in asked.items() if is_asked)
-        if found:
+        names = ", ".join(name for name, is_asked in asked.items() if is_asked)
+        if names:
             raise ModelError(
-                f"a network in a single file has no {found}: {_REPAIR}, mirrored copies are asked "
+                f"a network in a single file has no {names}: {_REPAIR}, mirrored copies are asked "
                 'for by "mirror_axes" in its section "network"'
             )
         strange = set(self.tumour_labels) - {value for _, value in network.labels}
@@ -246,10 +246,10 @@ def presets() -> tuple[tuple[str, Recipe], ...]:
 
 def preset(name: str) -> Recipe:
     """Return the preset called `name`, or raise `ModelError` that lists them."""
-    known = dict(presets())
-    if name not in known:
-        raise ModelError(f"no recipe is called {name!r}: choose one of {', '.join(known)}")
-    return known[name]
+    recipes = dict(presets())
+    if name not in recipes:
+        raise ModelError(f"no recipe is called {name!r}: choose one of {', '.join(recipes)}")
+    return recipes[name]
 
 
 @reads("a readable recipe", "correct it, or remove it", ModelError)
@@ -272,53 +272,24 @@ def recipe_from(text: str, where: str) -> Recipe:
         If it is no recipe, of a later version, or holds an unknown key or value.
     """
     with explained(where, "a recipe", _REPAIR, ModelError):
-        found = parsed_json(text)
-        if not isinstance(found, dict) or found.get("format") != _FORMAT:
+        content = parsed_json(text)
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise ModelError(f'{where} should have "format": "{_FORMAT}": {_REPAIR}')
-        if found.get("version") != _VERSION:
+        if content.get("version") != _VERSION:
             raise ModelError(
-                f"{where} should be version {_VERSION}, got {found.get('version')!r}: update "
+                f"{where} should be version {_VERSION}, got {content.get('version')!r}: update "
                 "napari-mamamia, or correct the recipe"
             )
-        return _named(found, where)
-
-
-def _named(found: Mapping[str, Any], where: str) -> Recipe:
-    """Return a recipe; its records know what is wrong with them, but not where they stand."""
-    try:
-        return _recipe(found)
-    except ModelError as error:
-        raise ModelError(f"{where}: {error}") from error
+        return _CODEC.record(
+            {key: value for key, value in content.items() if key not in ("format", "version")},
+            where,
+        )
 
 
 def recipe_text(recipe: Recipe) -> str:
     """Return a recipe as the JSON text that `recipe_from` reads."""
-    normalise = recipe.normalise
-    made = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "title": recipe.title,
-        "channels": list(recipe.channels),
-        "whole_numbers": recipe.whole_numbers,
-        "normalise": normalise
-        and {
-            "scope": normalise.scope.value,
-            "percentiles": normalise.percentiles and list(normalise.percentiles),
-            "nonzero": normalise.nonzero,
-        },
-        "spacing_mm": recipe.spacing_mm and list(recipe.spacing_mm),
-        "region": recipe.region.value,
-        "margin_mm": recipe.margin_mm,
-        "post": [{"step": step.kind.value, "value": step.value} for step in recipe.post],
-        "folds": None if recipe.folds is None else list(recipe.folds),
-        "checkpoint": recipe.checkpoint,
-        "step": recipe.step,
-        "mirroring": recipe.mirroring,
-        "accept_trainer": recipe.accept_trainer,
-        "tumour_labels": list(recipe.tumour_labels),
-        "network": recipe.network and network_made(recipe.network),
-    }
-    return json.dumps(made, indent=2) + "\n"
+    content = {"format": _FORMAT, "version": _VERSION, **_CODEC.plain(recipe)}
+    return json.dumps(content, indent=2) + "\n"
 
 
 def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None:
@@ -326,47 +297,31 @@ def write_recipe(recipe: Recipe, path: Path, *, overwrite: bool = False) -> None
     write_text_atomically(path, recipe_text(recipe), overwrite=overwrite)
 
 
-def _recipe(found: Mapping[str, Any]) -> Recipe:
-    known = json.loads(recipe_text(Recipe()))
-    strange = sorted(set(found) - set(known))
-    if strange:
-        raise ValueError(f"it has the unknown key(s) {', '.join(strange)}")
-    given = {**known, **found}
-    normalise, spacing, folds = given["normalise"], given["spacing_mm"], given["folds"]
-    return Recipe(
-        title=str(given["title"]),
-        channels=tuple(str(item).replace(" ", "") for item in given["channels"]),
-        whole_numbers=bool(given["whole_numbers"]),
-        normalise=None if normalise is None else _normalise(normalise),
-        spacing_mm=None if spacing is None else _three(spacing),
-        region=RegionKind(given["region"]),
-        margin_mm=float(given["margin_mm"]),
-        post=tuple(
-            PostStep(PostKind(item["step"]), float(item.get("value", 0.0)))
-            for item in given["post"]
+def _read_channels(items: Any) -> tuple[str, ...]:
+    """Return expressions as people write them: "p1 - p0" is "p1-p0"."""
+    return tuple(str(item).replace(" ", "") for item in items)
+
+
+def _plain_folds(folds: tuple[str, ...] | None) -> list[str] | None:
+    return None if folds is None else list(folds)
+
+
+def _read_folds(items: Any) -> tuple[str, ...] | None:
+    """Return the names of folds, which people write as numbers too."""
+    return None if items is None else tuple(str(item) for item in items)
+
+
+_CODEC: Final = RecordCodec(
+    Recipe,
+    _REPAIR,
+    [
+        Layout(
+            Recipe,
+            {"channels": Form(list, _read_channels), "folds": Form(_plain_folds, _read_folds)},
         ),
-        folds=None if folds is None else tuple(str(fold) for fold in folds),
-        checkpoint=str(given["checkpoint"]),
-        step=None if given["step"] is None else float(given["step"]),
-        mirroring=_maybe(given["mirroring"]),
-        accept_trainer=_maybe(given["accept_trainer"]),
-        tumour_labels=tuple(int(value) for value in given["tumour_labels"]),
-        network=None if given["network"] is None else network_from(given["network"]),
-    )
-
-
-def _normalise(found: Mapping[str, Any]) -> Normalise:
-    percentiles = found.get("percentiles")
-    if percentiles is None:
-        return Normalise(Scope(found["scope"]), None, bool(found.get("nonzero", False)))
-    low, high = percentiles
-    return Normalise(Scope(found["scope"]), (float(low), float(high)), bool(found.get("nonzero")))
-
-
-def _three(values: Any) -> tuple[float, float, float]:
-    z, y, x = values
-    return (float(z), float(y), float(x))
-
-
-def _maybe(value: Any) -> bool | None:
-    return None if value is None else bool(value)
+        Layout(PostStep, keys={"kind": "step"}),
+        *NETWORK_LAYOUTS,
+    ],
+    not_finite=NotFinite.AS_IT_IS,
+    kind=ModelError,
+)

@@ -15,7 +15,7 @@ from napari_mamamia.core.errors import CaseError, ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.kinetics.timing import choose_image_phases
-from napari_mamamia.kinetics.voxel_maps import KineticMap, compute_map, percent_enhancement
+from napari_mamamia.kinetics.voxel_maps import percent_enhancement, ratio_recipe
 from napari_mamamia.segmentation.model.nnunet_geometry import header_spacing
 from napari_mamamia.segmentation.model.postprocess import BreastArea
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, RegionKind, Scope
@@ -116,13 +116,13 @@ def model_input(
             region = around if look_in is None else look_in
     if recipe.normalise is not None:
         report_progress(0, 1, "Normalising over the phases")
-        arrays = list(_normalised(arrays, case, box, recipe.normalise))
+        arrays = list(_normalise_arrays(arrays, case, box, recipe.normalise))
     grid = _part_of(case.grid, box)
-    spacing_mm = _respacing(case.grid, recipe)
+    spacing_mm = _find_respacing(case.grid, recipe)
     if spacing_mm is not None:
-        fine = _respaced(grid, spacing_mm)
+        fine = _respace_grid(grid, spacing_mm)
         for place, array in enumerate(arrays):
-            arrays[place] = _resampled(array, fine.shape, spacing_mm)
+            arrays[place] = _resample_array(array, fine.shape, spacing_mm)
         region = None if region is None else _box_on(region, spacing_mm, fine)
         grid = fine
     warning = phase_order_warning(case)
@@ -143,11 +143,11 @@ def input_grid(grid: Grid, recipe: Recipe, breast: Box | None = None) -> tuple[G
             box = around
         else:
             region = around
-    spacing_mm = _respacing(grid, recipe)
-    found = _part_of(grid, box)
+    spacing_mm = _find_respacing(grid, recipe)
+    crop_grid = _part_of(grid, box)
     if spacing_mm is None:
-        return found, region
-    fine = _respaced(found, spacing_mm)
+        return crop_grid, region
+    fine = _respace_grid(crop_grid, spacing_mm)
     return fine, None if region is None else _box_on(region, spacing_mm, fine)
 
 
@@ -159,16 +159,16 @@ def labels_on_case(labels: NDArray[Any], made: ModelInput, grid: Grid) -> NDArra
     a voxel beyond its outermost centres.
     """
     if made.spacing_mm is not None:
-        found = np.zeros(made.crop.shape, dtype=labels.dtype)
+        crop_labels = np.zeros(made.crop.shape, dtype=labels.dtype)
         places = [
-            _places_within(n, m, own, model)
-            for n, m, own, model in zip(
+            _places_within(n, m, case_mm, model)
+            for n, m, case_mm, model in zip(
                 made.crop.shape, labels.shape, *made.spacing_mm, strict=True
             )
         ]
         near = [np.floor(place + 0.5).astype(np.intp) for place in places]
-        found[tuple(slice(len(place)) for place in places)] = labels[np.ix_(*near)]
-        labels = found
+        crop_labels[tuple(slice(len(place)) for place in places)] = labels[np.ix_(*near)]
+        labels = crop_labels
     if made.crop.shape == grid.shape:
         return labels
     whole: NDArray[Any] = np.zeros(grid.shape, dtype=labels.dtype)
@@ -206,7 +206,7 @@ def phases_needed(names: Sequence[str], recipe: Recipe) -> int:
     return needed
 
 
-def _phase(case: Case, name: str) -> int:
+def _find_phase(case: Case, name: str) -> int:
     if name == "first_post":
         return 1
     return len(case.phases) - 1 if name == "last_post" else int(name[1:])
@@ -227,13 +227,12 @@ def channel_image(case: Case, name: str, whole_numbers: bool = False) -> NDArray
     """
     if name == "ser":
         choice = choose_image_phases(case)
-        kind_of_map = KineticMap.SIGNAL_ENHANCEMENT_RATIO
-        ratio: NDArray[np.float32] = compute_map(case.signal, kind_of_map, choice)
+        ratio: NDArray[np.float32] = ratio_recipe(choice).fill(case.signal)
         return np.nan_to_num(ratio, nan=0.0, posinf=0.0, neginf=0.0)
     if name.startswith("pe"):
-        phase = _phase(case, name[3:-1]) if "(" in name else 1
+        phase = _find_phase(case, name[3:-1]) if "(" in name else 1
         return np.nan_to_num(percent_enhancement(case.signal, phase), nan=0.0)
-    parts = [case.signal[_phase(case, one)] for one in name.split("-")]
+    parts = [case.signal[_find_phase(case, one)] for one in name.split("-")]
     if len(parts) == 1:
         phase_as_it_is: NDArray[Any] = parts[0]
         return phase_as_it_is
@@ -242,21 +241,21 @@ def channel_image(case: Case, name: str, whole_numbers: bool = False) -> NDArray
     return difference
 
 
-def _normalised(
+def _normalise_arrays(
     arrays: Sequence[NDArray[Any]], case: Case, box: Box, how: Normalise
 ) -> Iterator[NDArray[np.float32]]:
     shared = None
     if how.scope is Scope.ALL:
-        shared = _statistics(case.signal[(slice(None), *box.slices)])
+        shared = _compute_statistics(case.signal[(slice(None), *box.slices)])
     elif how.scope is Scope.PRE:
-        shared = _statistics(case.signal[0][box.slices])
+        shared = _compute_statistics(case.signal[0][box.slices])
     for array in arrays:
-        clipped = _clipped(array, how)
-        mean, std = _statistics(clipped) if shared is None else shared
+        clipped = _clip_percentiles(array, how)
+        mean, std = _compute_statistics(clipped) if shared is None else shared
         yield (clipped - np.float32(mean)) / np.float32(std)
 
 
-def _statistics(values: NDArray[Any]) -> tuple[float, float]:
+def _compute_statistics(values: NDArray[Any]) -> tuple[float, float]:
     mean = float(values.mean(dtype=np.float64))
     std = float(values.std(dtype=np.float64))
     if not std > 0:
@@ -266,7 +265,7 @@ def _statistics(values: NDArray[Any]) -> tuple[float, float]:
     return mean, std
 
 
-def _clipped(array: NDArray[Any], how: Normalise) -> NDArray[np.float32]:
+def _clip_percentiles(array: NDArray[Any], how: Normalise) -> NDArray[np.float32]:
     out: NDArray[np.float32] = array.astype(np.float32)
     if how.percentiles is not None:
         looked_at = out[out != 0] if how.nonzero else out
@@ -284,20 +283,20 @@ def _part_of(grid: Grid, box: Box) -> Grid:
     return Grid(box.shape, affine)
 
 
-def _respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
+def _find_respacing(grid: Grid, recipe: Recipe) -> Respacing | None:
     """Return the case's spacing and the recipe's along the case's axes; None if it has none."""
     spacing = recipe.spacing_mm
     axes = "" if recipe.network is None else recipe.network.orientation
     if spacing is None:
         return None
-    own = header_spacing(grid)
+    case_mm = header_spacing(grid)
     if not axes:
-        return own, spacing
+        return case_mm, spacing
     along = {_AXIS_OF[letter]: s for letter, s in zip(axes, spacing, strict=True)}
-    return own, tuple(along[_AXIS_OF[letter]] for letter in grid.orientation[::-1])
+    return case_mm, tuple(along[_AXIS_OF[letter]] for letter in grid.orientation[::-1])
 
 
-def _respaced(grid: Grid, spacing_mm: Respacing) -> Grid:
+def _respace_grid(grid: Grid, spacing_mm: Respacing) -> Grid:
     """Return the grid of another spacing that starts at the same voxel centre.
 
     Extents are rounded with a hundredth of a micrometre added to each voxel, as the MAMA-MIA
@@ -313,7 +312,7 @@ def _respaced(grid: Grid, spacing_mm: Respacing) -> Grid:
     return Grid((shape[0], shape[1], shape[2]), affine)
 
 
-def _resampled(
+def _resample_array(
     array: NDArray[Any], shape: Sequence[int], spacing_mm: Respacing
 ) -> NDArray[np.float32]:
     """Return cubic B-spline values at the voxel centres of the new spacing, the edges mirrored.

@@ -24,11 +24,11 @@ def require_network_choices(card: ModelCard, settings: EngineSettings) -> None:
         f"the checkpoint {settings.checkpoint}": bool(settings.checkpoint),
         "accept_trainer": settings.accept_trainer,
     }
-    found = ", ".join(name for name, is_asked in asked.items() if is_asked)
-    if found:
+    choices = ", ".join(name for name, is_asked in asked.items() if is_asked)
+    if choices:
         raise ModelError(
             f"{card.name} is one network in a file ({card.kind.value}), which has no folds, "
-            f"checkpoints or trainers, but {found} was asked for: leave it out"
+            f"checkpoints or trainers, but {choices} was asked for: leave it out"
         )
     if settings.precision == "bf16" and not _has_bf16(card, settings):
         raise ModelError(

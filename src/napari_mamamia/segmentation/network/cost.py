@@ -16,9 +16,9 @@ _OPPOSITE: Final = dict(zip("LRPAIS", "RLAPSI", strict=True))
 def network_frame(grid: Grid, orientation: str) -> Frame:
     """Return how a network sees volumes on `grid`; "" leaves them as they are stored."""
     letters = grid.orientation[::-1]  # along (z, y, x)
-    wanted = orientation or letters
+    axes = orientation or letters
     order, flips = [], []
-    for towards in wanted:
+    for towards in axes:
         axis = next(k for k, one in enumerate(letters) if one in (towards, _OPPOSITE[towards]))
         order.append(axis)
         flips.append(letters[axis] != towards)

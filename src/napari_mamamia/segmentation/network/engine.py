@@ -19,6 +19,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import (
     EngineResult,
     EngineSettings,
@@ -52,26 +53,26 @@ def labels_of(outputs: Any, spec: NetworkSpec, region: Box | None = None) -> NDA
 
     Outside `region` everything is background.
     """
-    found = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
+    labels = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
     where = (slice(None),) * 3 if region is None else region.slices
-    source, target = outputs[(slice(None), *where)], found[where]
+    source, target = outputs[(slice(None), *where)], labels[where]
     for first in range(0, target.shape[0], _SLICES):
         report_progress(first, target.shape[0], "Writing labels")
         target[first : first + _SLICES] = decided(source[:, first : first + _SLICES], spec)
-    return found
+    return labels
 
 
 def probability_of(
     outputs: Any, spec: NetworkSpec, region: Box | None = None
 ) -> NDArray[np.float16]:
     """Return the probability that a voxel is not background; 0 outside `region`."""
-    found = np.zeros(tuple(outputs.shape[1:]), dtype=np.float16)
+    probability = np.zeros(tuple(outputs.shape[1:]), dtype=np.float16)
     where = (slice(None),) * 3 if region is None else region.slices
-    source, target = outputs[(slice(None), *where)], found[where]
+    source, target = outputs[(slice(None), *where)], probability[where]
     for first in range(0, target.shape[0], _SLICES):
         report_progress(first, target.shape[0], "Writing probabilities")
         target[first : first + _SLICES] = foreground(source[:, first : first + _SLICES], spec)
-    return found
+    return probability
 
 
 def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
@@ -86,23 +87,23 @@ def decided(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
         chosen: NDArray[Any] = table[np.argmax(outputs.numpy(), axis=0)]
         return chosen
     shares = torch.sigmoid(outputs) if spec.output is OutputKind.LABEL_LOGITS else outputs
-    found = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
+    labels = np.zeros(tuple(outputs.shape[1:]), dtype=spec.dtype)
     for share, value in zip(shares.numpy(), values, strict=True):
-        found[share > spec.threshold] = value
-    return found
+        labels[share > spec.threshold] = value
+    return labels
 
 
 def foreground(outputs: Any, spec: NetworkSpec) -> NDArray[Any]:
     """Return 1 - the probability of background, or the largest of labels on their own; 0 to 1."""
     if spec.output is OutputKind.LOGITS:
-        found = 1 - torch.softmax(outputs, dim=0)[0]
+        probability = 1 - torch.softmax(outputs, dim=0)[0]
     elif spec.output is OutputKind.PROBABILITIES:
-        found = 1 - outputs[0]
+        probability = 1 - outputs[0]
     elif spec.output is OutputKind.LABEL_LOGITS:
-        found = torch.sigmoid(outputs).amax(dim=0)
+        probability = torch.sigmoid(outputs).amax(dim=0)
     else:
-        found = outputs.amax(dim=0)
-    clipped: NDArray[Any] = found.clamp(0, 1).numpy()
+        probability = outputs.amax(dim=0)
+    clipped: NDArray[Any] = probability.clamp(0, 1).numpy()
     return clipped
 
 
@@ -167,7 +168,7 @@ class NetworkEngine:
 
     def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
         """Return what a case on `grid` would cost."""
-        tiles = self._tiles(grid, region)
+        tiles = self._make_tiles(grid, region)
         numbers = len(self.spec.channels) + self.spec.heads + 1
         return TilePlan(
             tiles=len(tiles.places),
@@ -178,43 +179,22 @@ class NetworkEngine:
             bytes_needed=network_bytes(numbers, tiles.padded, grid),
         )
 
-    def predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        *,
-        region: Box | None = None,
-        deadline: float | None = None,
-    ) -> EngineResult:
-        """Label one case; progress comes with every tile and mirrored copy.
-
-        Parameters
-        ----------
-        arrays
-            One ``(z, y, x)`` volume for each of the network's channels.
-        grid
-            Their grid.
-        region
-            Box of the case outside which everything becomes background. Only tiles that reach into
-            it are computed; inside, the labels are those of the whole volume.
-        deadline
-            Value of ``time.monotonic()`` at which to stop; the pass must be whole by then.
+    def predict(self, given: EngineInput) -> EngineResult:
+        """Label one case, as `Engine.predict`; at the deadline the pass must be whole.
 
         Raises
         ------
         ModelError
             If channels or outputs do not fit the recipe.
-        OverLimitError
-            If the deadline came before every tile was computed.
-        CaseError
-            If the volumes are all zero or not finite.
+        OverLimitError, CaseError
+            As `Engine.predict`.
         """
         with threads_set(self.settings.threads) as threads:
-            return self._predict(arrays, grid, region, deadline, threads)
+            return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
         """Run the network once on an empty tile, to measure how long it takes."""
-        runtime = self._loaded()
+        runtime = self._require_runtime()
         shape = (1, len(self.spec.channels), *self.spec.patch)
         with threads_set(self.settings.threads):
             output = runtime.forward(torch.zeros(shape, device=runtime.tiles_on))
@@ -225,26 +205,20 @@ class NetworkEngine:
         runtime, self.runtime = self.runtime, None
         if runtime is not None:
             on = runtime.tiles_on
+            # This name too would keep the network in the card's memory.
             del runtime
             release_memory(on)
 
-    def _predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        region: Box | None,
-        deadline: float | None,
-        threads: int,
-    ) -> EngineResult:
-        runtime, laps = self._loaded(), Laps()
-        frame = network_frame(grid, self.spec.orientation)
+    def _predict_case(self, given: EngineInput, threads: int) -> EngineResult:
+        runtime, laps = self._require_runtime(), Laps()
+        frame = network_frame(given.grid, self.spec.orientation)
         with part(0, _PREPARED, _TOTAL):
-            data = volumes_of(arrays, grid, frame, self.spec)
+            data = volumes_of(given.arrays, given.grid, frame, self.spec)
         laps.add("prepare")
-        inside = None if region is None else frame.box_to_model(region, grid)
-        tiles = tile_grid(frame.shape, self.spec.patch, self.settings.step, inside)
+        tiles = self._make_tiles(given.grid, given.region)
+        inside = None if given.region is None else frame.box_to_model(given.region, given.grid)
         with part(_PREPARED, _PREDICTED, _TOTAL):
-            outputs = self._averaged(runtime, data, tiles, deadline)
+            outputs = self._average_tiles(runtime, data, tiles, given.deadline)
         del data
         laps.add("predict")
         with part(_PREDICTED, _TOTAL, _TOTAL):
@@ -256,15 +230,15 @@ class NetworkEngine:
             probability = np.ascontiguousarray(frame.from_model(whole))
         laps.add("export")
         report_progress(_TOTAL, _TOTAL, "Done")
-        ran = self._ran(runtime, tiles, threads, laps.done)
+        ran = self._describe_run(runtime, tiles, threads, laps.done)
         return EngineResult(np.ascontiguousarray(frame.from_model(labels)), ran, probability)
 
-    def _averaged(
+    def _average_tiles(
         self, runtime: NetworkRuntime, data: Any, tiles: TileGrid, deadline: float | None
     ) -> Any:
         """Return the mean output of the tiles, float32 on the processor."""
         needed = 4 * (self.spec.heads + 1) * math.prod(tiles.padded)
-        weigh = _gaussian if self.spec.weight is TileWeight.GAUSSIAN else _constant
+        weigh = _make_gaussian if self.spec.weight is TileWeight.GAUSSIAN else _make_constant
         try:
             return sum_tiles(
                 runtime.forward,
@@ -284,17 +258,17 @@ class NetworkEngine:
                 "time, choose a larger step, or a region"
             ) from stop
 
-    def _tiles(self, grid: Grid, region: Box | None) -> TileGrid:
+    def _make_tiles(self, grid: Grid, region: Box | None) -> TileGrid:
         frame = network_frame(grid, self.spec.orientation)
         inside = None if region is None else frame.box_to_model(region, grid)
         return tile_grid(frame.shape, self.spec.patch, self.settings.step, inside)
 
-    def _loaded(self) -> NetworkRuntime:
+    def _require_runtime(self) -> NetworkRuntime:
         if self.runtime is None:
             raise ModelError(f"{self.card.name} was closed: load it again")
         return self.runtime
 
-    def _ran(
+    def _describe_run(
         self,
         runtime: NetworkRuntime,
         tiles: TileGrid,
@@ -328,8 +302,8 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
         If what runs it is not installed.
     """
     if card.missing or card.network is None:
-        said = f"no recipe describes {card.path}: write {card.name}'s recipe beside it"
-        raise ModelError("; ".join(card.missing) or said)
+        reason = f"no recipe describes {card.path}: write {card.name}'s recipe beside it"
+        raise ModelError("; ".join(card.missing) or reason)
     require_network_choices(card, settings)
     report_progress(0, 1, "Loading the network")
     path = network_path(card.path, card.weights[0].name)
@@ -338,12 +312,12 @@ def load_network(card: ModelCard, settings: EngineSettings) -> NetworkEngine:
     return NetworkEngine(card, card.network, settings, runtime)
 
 
-def _gaussian(patch: tuple[int, ...], device: str) -> Any:
+def _make_gaussian(patch: tuple[int, ...], device: str) -> Any:
     """Return nnU-Net's weight of each voxel of a tile, in single precision."""
     weight = torch.from_numpy(gaussian_peak(patch)).to(device=device, dtype=torch.float32)
     weight[weight == 0] = torch.min(weight[weight != 0])
     return weight
 
 
-def _constant(patch: tuple[int, ...], device: str) -> Any:
+def _make_constant(patch: tuple[int, ...], device: str) -> Any:
     return torch.ones(patch, dtype=torch.float32, device=device)

@@ -41,8 +41,8 @@ _STRIDED: Final = 7
 
 def names_in(value: Mapping[str, Any]) -> set[str]:
     """Return the names of the values that an argument refers to."""
-    ((kind, said),) = value.items()
-    items = said if isinstance(said, list) else [said]
+    ((kind, content),) = value.items()
+    items = content if isinstance(content, list) else [content]
     if kind in ("as_tensor", "as_tensors"):
         return {str(item["name"]) for item in items}
     if kind in ("as_optional_tensor", "as_optional_tensors"):
@@ -54,32 +54,32 @@ def names_in(value: Mapping[str, Any]) -> set[str]:
 
 def filled(value: Mapping[str, Any], values: Mapping[str, Any], tile: Any) -> Any:
     """Return an argument as a value that an operator takes."""
-    ((kind, said),) = value.items()
+    ((kind, content),) = value.items()
     if kind in ("as_none", "as_layout"):
-        if kind == "as_layout" and said != _STRIDED:
+        if kind == "as_layout" and content != _STRIDED:
             raise ValueError("a tensor that is not dense")
         return None
     if kind == "as_tensor":
-        return values[said["name"]]
+        return values[content["name"]]
     if kind == "as_tensors":
-        return [values[item["name"]] for item in said]
+        return [values[item["name"]] for item in content]
     if kind in ("as_optional_tensor", "as_optional_tensors"):
-        items = said if isinstance(said, list) else [said]
-        found = [values[i["as_tensor"]["name"]] if "as_tensor" in i else None for i in items]
-        return found if isinstance(said, list) else found[0]
+        items = content if isinstance(content, list) else [content]
+        tensors = [values[i["as_tensor"]["name"]] if "as_tensor" in i else None for i in items]
+        return tensors if isinstance(content, list) else tensors[0]
     if kind.startswith("as_sym_"):
-        return _numbers(said, values)
-    return _plain(kind, said, tile)
+        return _read_numbers(content, values)
+    return _read_plain(kind, content, tile)
 
 
-def _numbers(said: Any, values: Mapping[str, Any]) -> Any:
+def _read_numbers(said: Any, values: Mapping[str, Any]) -> Any:
     """Return a number that may depend on the input's extents, or a list of such."""
     if isinstance(said, list):
-        return [_numbers(item, values) for item in said]
+        return [_read_numbers(item, values) for item in said]
     return values[said["as_name"]] if "as_name" in said else next(iter(said.values()))
 
 
-def _plain(kind: str, said: Any, tile: Any) -> Any:
+def _read_plain(kind: str, said: Any, tile: Any) -> Any:
     if kind == "as_scalar_type":
         return TYPES[said]
     if kind == "as_memory_format":
@@ -97,13 +97,13 @@ def keep(result: Any, outputs: Sequence[Mapping[str, Any]], values: dict[str, An
         for output, one in zip(outputs, result, strict=True):
             keep(one, [output], values)
         return
-    ((kind, said),) = outputs[0].items()
+    ((kind, content),) = outputs[0].items()
     if kind == "as_tensor":
-        values[said["name"]] = result
+        values[content["name"]] = result
     elif kind == "as_tensors":
-        values.update({item["name"]: one for item, one in zip(said, result, strict=True)})
+        values.update({item["name"]: one for item, one in zip(content, result, strict=True)})
     elif kind.startswith("as_sym_"):
-        values[said["as_name"]] = result
+        values[content["as_name"]] = result
     elif kind != "as_none":
         raise ValueError(f"a result of the kind {kind}")
 
@@ -145,6 +145,7 @@ class ExportedNetwork(nn.Module):  # type: ignore[misc]  # torch is Any to mypy
         self._steps = tuple(steps)
         self._names = tuple(weights)
         for number, value in enumerate(weights.values()):
+            # By number: the file's names may hold dots, which torch allows in no buffer's name.
             self.register_buffer(f"weight_{number}", value)
         self._input, self._output = given
         self.input_shape = input_shape
@@ -177,24 +178,24 @@ def read_exported(path: Path) -> ExportedNetwork:
     try:
         with open_zip(path) as archive:
             require_stored(archive, path)
-            return _network(archive, path)
+            return _read_network(archive, path)
     except (
         zipfile.BadZipFile, OSError, KeyError, ValueError, TypeError, IndexError, AttributeError,
         RuntimeError, EOFError, NotImplementedError, RecursionError,
     ) as error:  # fmt: skip
         if isinstance(error, ModelError):
             raise
-        said = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+        reason = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         raise ModelError(
-            f"{path} should be a whole file of torch.export, but it cannot be read ({said}): "
+            f"{path} should be a whole file of torch.export, but it cannot be read ({reason}): "
             f"copy it again, or {_AGAIN}"
         ) from error
 
 
-def _network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
+def _read_network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
     names = archive.namelist()
     top = names[0].split("/")[0]
-    model = _json(archive, f"{top}/models/model.json", path)
+    model = _read_json(archive, f"{top}/models/model.json", path)
     if model["schema_version"]["major"] != _SCHEMA:
         raise ModelError(
             f"{path} should have version {_SCHEMA} of torch.export's form, got "
@@ -202,12 +203,14 @@ def _network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
         )
     graph, signature = model["graph_module"]["graph"], model["graph_module"]["signature"]
     stored = {
-        **_tensors(archive, f"{top}/data/weights", "weights", path),
-        **_tensors(archive, f"{top}/data/constants", "constants", path),
+        **_read_tensors(archive, f"{top}/data/weights", "weights", path),
+        **_read_tensors(archive, f"{top}/data/constants", "constants", path),
     }
-    weights, user = _inputs(signature["input_specs"], stored, path)
-    output = _output(signature["output_specs"], path)
-    refused = sorted({t for t in (n["target"] for n in graph["nodes"]) if _called(t) is None})
+    weights, user = _read_inputs(signature["input_specs"], stored, path)
+    output = _find_output(signature["output_specs"], path)
+    refused = sorted(
+        {t for t in (n["target"] for n in graph["nodes"]) if _find_operator(t) is None}
+    )
     if refused:
         raise ModelError(
             f"{path} should be made of ATen operators only, but has the step(s) "
@@ -215,10 +218,10 @@ def _network(archive: zipfile.ZipFile, path: Path) -> ExportedNetwork:
         )
     sizes = graph["tensor_values"][user]["sizes"]
     shape = tuple(int(n["as_int"]) if "as_int" in n else None for n in sizes)
-    return ExportedNetwork(_steps(graph["nodes"], output), weights, (user, output), shape)
+    return ExportedNetwork(_read_steps(graph["nodes"], output), weights, (user, output), shape)
 
 
-def _inputs(
+def _read_inputs(
     specs: Sequence[Mapping[str, Any]], stored: Mapping[str, Any], path: Path
 ) -> tuple[dict[str, Any], str]:
     """Return the weights under the graph's names, and the name of the one input."""
@@ -229,11 +232,11 @@ def _inputs(
     }
     weights, users = {}, []
     for spec in specs:
-        ((kind, said),) = spec.items()
+        ((kind, content),) = spec.items()
         if kind in keys:
-            weights[str(said["arg"]["name"])] = stored[said[keys[kind]]]
+            weights[str(content["arg"]["name"])] = stored[content[keys[kind]]]
         elif kind == "user_input":
-            users.append(str(said["arg"]["as_tensor"]["name"]))
+            users.append(str(content["arg"]["as_tensor"]["name"]))
         else:
             raise ModelError(
                 f"{path} should need tensors only, but needs a {kind}: nothing was read; {_AGAIN}"
@@ -243,7 +246,7 @@ def _inputs(
     return weights, users[0]
 
 
-def _output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
+def _find_output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
     kinds = [next(iter(spec)) for spec in specs]
     if kinds != ["user_output"]:
         raise ModelError(
@@ -253,46 +256,47 @@ def _output(specs: Sequence[Mapping[str, Any]], path: Path) -> str:
     return str(specs[0]["user_output"]["arg"]["as_tensor"]["name"])
 
 
-def _tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) -> dict[str, Any]:
+def _read_tensors(archive: zipfile.ZipFile, folder: str, what: str, path: Path) -> dict[str, Any]:
     """Return the stored tensors by name; several may share one file."""
-    config = _json(archive, f"{folder}/model_{what}_config.json", path)["config"]
+    config = _read_json(archive, f"{folder}/model_{what}_config.json", path)["config"]
     files: dict[str, Any] = {}
-    found = {}
-    for name, said in config.items():
-        file = str(said["path_name"])
-        if said["use_pickle"] or not file.startswith(("weight_", "tensor_")):
+    tensors = {}
+    for name, entry in config.items():
+        file = str(entry["path_name"])
+        if entry["use_pickle"] or not file.startswith(("weight_", "tensor_")):
             raise ModelError(
                 f"{path} should hold numbers only, but {name!r} is a pickled object ({file}), "
                 f"which could run any program: it was not opened; {_AGAIN}"
             )
-        meta = said["tensor_meta"]
+        meta = entry["tensor_meta"]
         kind = TYPES[meta["dtype"]]
         if file not in files:
+            # torch wants memory that could be written to, which bytes are not.
             data = bytearray(archive.read(f"{folder}/{file}"))
             files[file] = torch.frombuffer(data, dtype=kind) if data else torch.zeros(0, dtype=kind)
         sizes, strides = ([int(n["as_int"]) for n in meta[key]] for key in ("sizes", "strides"))
         start = int(meta["storage_offset"]["as_int"])
-        found[name] = torch.as_strided(files[file], sizes, strides, start)
-    return found
+        tensors[name] = torch.as_strided(files[file], sizes, strides, start)
+    return tensors
 
 
-def _steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
+def _read_steps(nodes: Sequence[Mapping[str, Any]], output: str) -> list[Step]:
     """Return the graph's steps, each with the names that no later one needs."""
-    made: list[Step] = []
+    steps: list[Step] = []
     needed = {output}
     for node in reversed(nodes):
         arguments = tuple(
             (str(item["name"]), item["arg"], item.get("kind", 1) == 2) for item in node["inputs"]
         )
         used = {name for _, value, _ in arguments for name in names_in(value)}
-        call = _called(node["target"])
+        call = _find_operator(node["target"])
         if call is not None:
-            made.append((call, arguments, tuple(node["outputs"]), tuple(used - needed)))
+            steps.append((call, arguments, tuple(node["outputs"]), tuple(used - needed)))
         needed |= used
-    return made[::-1]
+    return steps[::-1]
 
 
-def _called(target: str) -> Callable[..., Any] | None:
+def _find_operator(target: str) -> Callable[..., Any] | None:
     """Return the operator that a step names; None unless it is one of ATen's, or of numbers."""
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
@@ -301,11 +305,11 @@ def _called(target: str) -> Callable[..., Any] | None:
     if not fits or parts[0].startswith("__") or parts[0] in _TOUCH_FILES:
         return None
     packet = getattr(torch.ops.aten, parts[0], None)
-    found = getattr(packet, parts[1], None)
-    return found if isinstance(found, torch._ops.OpOverload) else None
+    operator = getattr(packet, parts[1], None)
+    return operator if isinstance(operator, torch._ops.OpOverload) else None
 
 
-def _json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
+def _read_json(archive: zipfile.ZipFile, name: str, path: Path) -> dict[str, Any]:
     if name not in archive.namelist():
         raise ModelError(
             f"{path} should hold {name.partition('/')[2]}, as recent versions of torch save it: "

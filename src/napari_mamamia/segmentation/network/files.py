@@ -37,23 +37,25 @@ class NetworkFiles:
 def find_network(files: ModelFiles, kind: ModelKind) -> NetworkFiles:
     """Return the files of a network of `kind` at a path."""
     if files.is_zip:
-        said = f"{files.path} holds a network ({kind.value}): unpack the zip and choose its folder"
-        return NetworkFiles((), (said,))
+        message = (
+            f"{files.path} holds a network ({kind.value}): unpack the zip and choose its folder"
+        )
+        return NetworkFiles((), (message,))
     names = network_names(files)
     folder = files.path if files.path.is_dir() else files.path.parent
     if len(names) > 1:
-        said = (
+        message = (
             f"one network should be in {files.path}, but there are {len(names)}: "
             f"{', '.join(names[:5])}. Choose one of these files, each with its recipe in a folder "
             "of its own"
         )
-        return NetworkFiles(tuple(s for s in files.sizes if s[0] in names), (said,))
+        return NetworkFiles(tuple(s for s in files.sizes if s[0] in names), (message,))
     path = folder / names[0]
     sizes = [(names[0], path.stat().st_size)]
     missing: tuple[str, ...] = ()
     has_recipe = False
     try:
-        for name in _further(path, kind):
+        for name in _list_weight_files(path, kind):
             sizes.append((name, (folder / name).stat().st_size))
         has_recipe = _has_recipe(files, folder)
     except ModelError as error:
@@ -79,13 +81,13 @@ def fitted_spec(spec: NetworkSpec, path: Path, kind: ModelKind) -> NetworkSpec:
     patch = spec.patch
     extents = taken[2:] if taken else ()
     if not patch:
-        known = tuple(n for n in extents if n is not None)
-        if len(known) != len(extents) or len(known) not in (2, 3):
+        sizes = tuple(n for n in extents if n is not None)
+        if len(sizes) != len(extents) or len(sizes) not in (2, 3):
             raise ModelError(
                 f"{path} leaves open how many voxels a tile has (it takes {shape_text(taken)}): "
                 'say "patch" in the section "network" of its recipe'
             )
-        return replace(spec, patch=known)
+        return replace(spec, patch=sizes)
     if extents and (
         len(extents) != len(patch) or any(a not in (None, b) for a, b in zip(extents, patch))  # noqa: B905
     ):
@@ -137,7 +139,7 @@ def _has_recipe(files: ModelFiles, folder: Path) -> bool:
     return True
 
 
-def _further(path: Path, kind: ModelKind) -> list[str]:
+def _list_weight_files(path: Path, kind: ModelKind) -> list[str]:
     """Return the names of the files beside a network that hold its weights."""
     if kind is ModelKind.OPENVINO:
         weights = path.with_suffix(".bin")
@@ -185,12 +187,12 @@ def _require_channels(spec: NetworkSpec, taken: Shape, given: Shape, path: Path)
             f"{path} should take one tile at a time, as 1 x channels x voxels, but takes "
             f"{shape_text(taken)}: export it for a batch of one"
         )
-    for what, shape, wanted in (
+    for what, shape, count in (
         ("channel(s)", taken, len(spec.channels)),
         ("output(s)", given, spec.heads),
     ):
-        if len(shape) > 1 and shape[1] not in (None, wanted):
+        if len(shape) > 1 and shape[1] not in (None, count):
             raise ModelError(
-                f"the recipe of {path} describes {wanted} {what}, but the network has {shape[1]}: "
+                f"the recipe of {path} describes {count} {what}, but the network has {shape[1]}: "
                 'correct channels, labels or output in its section "network"'
             )

@@ -69,12 +69,12 @@ class _Reader:
         outputs: list[tuple[str, Shape]] = []
         weights: set[str] = set()
         graphs = 0
-        for field, span in self._fields((0, len(self._data))):
+        for field, span in self._list_fields((0, len(self._data))):
             if field == 7:  # ModelProto.graph
                 graphs += 1
-                self._graph(span, inputs, outputs, weights, 0)
+                self._read_graph(span, inputs, outputs, weights, 0)
             elif field == 25:  # ModelProto.functions
-                self._function(span)
+                self._read_function(span)
         if graphs != 1 or not outputs:
             raise ValueError("it holds no graph")
         return OnnxFacts(
@@ -84,7 +84,7 @@ class _Reader:
             tuple(sorted(self._external)),
         )
 
-    def _graph(
+    def _read_graph(
         self,
         span: Span,
         inputs: list[tuple[str, Shape]],
@@ -92,91 +92,91 @@ class _Reader:
         weights: set[str],
         depth: int,
     ) -> None:
-        for field, part in self._fields(span):
+        for field, part in self._list_fields(span):
             if field == 1:
-                self._node(part, depth)
+                self._read_node(part, depth)
             elif field == 5:
-                weights.add(self._tensor(part))
+                weights.add(self._read_tensor(part))
             elif field == 11:
-                inputs.append(self._value(part))
+                inputs.append(self._read_value(part))
             elif field == 12:
-                outputs.append(self._value(part))
+                outputs.append(self._read_value(part))
             elif field == 15:  # sparse_initializer: values, indices
-                for _, tensor in self._fields(part):
-                    self._tensor(tensor)
+                for _, tensor in self._list_fields(part):
+                    self._read_tensor(tensor)
 
-    def _node(self, span: Span, depth: int) -> None:
+    def _read_node(self, span: Span, depth: int) -> None:
         domain = ""
-        for field, part in self._fields(span):
+        for field, part in self._list_fields(span):
             if field == 7:
-                domain = self._text(part)
+                domain = self._read_text(part)
             elif field == 5:
-                self._attribute(part, depth + 1)
+                self._read_attribute(part, depth + 1)
         self._domains.add(domain)
 
-    def _attribute(self, span: Span, depth: int) -> None:
+    def _read_attribute(self, span: Span, depth: int) -> None:
         """Look into an attribute: a tensor, or the body of a loop or a branch."""
         if depth > _DEEPEST:
             raise ValueError("its graphs are nested too deeply")
-        for field, part in self._fields(span):
+        for field, part in self._list_fields(span):
             if field in (6, 11):  # g, graphs
-                self._graph(part, [], [], set(), depth)
+                self._read_graph(part, [], [], set(), depth)
             elif field in (5, 10):  # t, tensors
-                self._tensor(part)
+                self._read_tensor(part)
 
-    def _function(self, span: Span) -> None:
-        for field, part in self._fields(span):
+    def _read_function(self, span: Span) -> None:
+        for field, part in self._list_fields(span):
             if field == 10:
-                self._own.add(self._text(part))
+                self._own.add(self._read_text(part))
             elif field == 7:
-                self._node(part, 0)
+                self._read_node(part, 0)
 
-    def _tensor(self, span: Span) -> str:
+    def _read_tensor(self, span: Span) -> str:
         """Return a tensor's name; note the file that holds its values."""
         name = ""
-        for field, part in self._fields(span):
+        for field, part in self._list_fields(span):
             if field == 8:
-                name = self._text(part)
+                name = self._read_text(part)
             elif field == 13:  # external_data: key 1, value 2
-                pair = {key: self._text(value) for key, value in self._fields(part)}
+                pair = {key: self._read_text(value) for key, value in self._list_fields(part)}
                 if pair.get(1) == "location":
                     self._external.add(pair.get(2, ""))
         return name
 
-    def _value(self, span: Span) -> tuple[str, Shape]:
+    def _read_value(self, span: Span) -> tuple[str, Shape]:
         """Return name and shape of a ValueInfoProto: type.tensor_type.shape.dim.dim_value."""
         name, shape = "", []
-        for field, part in self._fields(span):
+        for field, part in self._list_fields(span):
             if field == 1:
-                name = self._text(part)
+                name = self._read_text(part)
             elif field == 2:
-                for dim in self._below(part, 1, 2, 1):
-                    given = [value for key, value in self._fields(dim) if key == 1]
+                for dim in self._find_below(part, 1, 2, 1):
+                    given = [value for key, value in self._list_fields(dim) if key == 1]
                     extent = given[0][0] if given else 0
                     shape.append(extent if extent > 0 else None)
         return name, tuple(shape)
 
-    def _below(self, span: Span, *fields: int) -> Iterator[Span]:
+    def _find_below(self, span: Span, *fields: int) -> Iterator[Span]:
         """Yield the messages that a chain of field numbers leads to."""
-        for field, part in self._fields(span):
+        for field, part in self._list_fields(span):
             if field == fields[0]:
                 if len(fields) == 1:
                     yield part
                 else:
-                    yield from self._below(part, *fields[1:])
+                    yield from self._find_below(part, *fields[1:])
 
-    def _fields(self, span: Span) -> Iterator[tuple[int, Span]]:
+    def _list_fields(self, span: Span) -> Iterator[tuple[int, Span]]:
         """Yield each field's number and where its bytes are; for a number (its value, 0)."""
         at, stop = span
         while at < stop:
-            key, at = self._number(at)
+            key, at = self._read_number(at)
             kind = key & 7
             if kind == _VARINT:
-                value, at = self._number(at)
+                value, at = self._read_number(at)
                 yield key >> 3, (value, 0)
                 continue
             if kind == _BYTES:
-                length, at = self._number(at)
+                length, at = self._read_number(at)
             elif kind in (_EIGHT, _FOUR):
                 length = 8 if kind == _EIGHT else 4
             else:
@@ -186,7 +186,7 @@ class _Reader:
             yield key >> 3, (at, at + length)
             at += length
 
-    def _number(self, at: int) -> tuple[int, int]:
+    def _read_number(self, at: int) -> tuple[int, int]:
         value = shift = 0
         while True:
             byte = self._data[at]
@@ -198,5 +198,5 @@ class _Reader:
             if shift > 63:
                 raise ValueError(f"a number at byte {at} is too long")
 
-    def _text(self, span: Span) -> str:
+    def _read_text(self, span: Span) -> str:
         return self._data[span[0] : span[1]].decode("utf-8", errors="replace")

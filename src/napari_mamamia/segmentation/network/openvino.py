@@ -29,10 +29,11 @@ def opened_file(path: Path, shape: tuple[int, ...], settings: EngineSettings) ->
         model = core.read_model(path)
     except RuntimeError as error:
         raise ModelError(
-            f"{path} should be a network that OpenVINO {ov.__version__} reads, but {_said(error)}: "
+            f"{path} should be a network that OpenVINO {ov.__version__} reads, but "
+            f"{_first_line(error)}: "
             "copy both its files again, or export it again"
         ) from error
-    return _compiled(core, model, path, shape, settings)
+    return _compile_model(core, model, path, shape, settings)
 
 
 def translated(
@@ -53,13 +54,14 @@ def translated(
             model = ov.convert_model(network, example_input=example, input=[ov.PartialShape(shape)])
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should translate {path}, but {_said(error)}: choose the torch backend, or "
+            f"OpenVINO should translate {path}, but {_first_line(error)}: choose the torch "
+            "backend, or "
             "export it as ONNX"
         ) from error
-    return _compiled(core, model, path, shape, settings)
+    return _compile_model(core, model, path, shape, settings)
 
 
-def _compiled(
+def _compile_model(
     core: Any, model: Any, path: Path, shape: tuple[int, ...], settings: EngineSettings
 ) -> Forward:
     if len(model.inputs) != 1 or len(model.outputs) != 1:
@@ -79,10 +81,10 @@ def _compiled(
         return compiled_forward(core, model, settings)
     except RuntimeError as error:
         raise ModelError(
-            f"OpenVINO should compile {path}, but {_said(error)}: choose another backend, or "
+            f"OpenVINO should compile {path}, but {_first_line(error)}: choose another backend, or "
             "export it again"
         ) from error
 
 
-def _said(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

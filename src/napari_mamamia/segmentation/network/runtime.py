@@ -18,6 +18,7 @@ from napari_mamamia.segmentation.model.nnunet_tiles import Forward
 _ROUNDING: Final = 1e-3  # a sum of half-precision shares may be that far above 1
 _FLOATS: Final = {"tensor(float)": torch.float32, "tensor(float16)": torch.float16}
 _CUDA: Final = "CUDAExecutionProvider"
+# ONNX Runtime's errors have no base class in common below Exception.
 _ORT_ERRORS: Final = (
     "EPFail", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded",
     "NoModel", "NoSuchFile", "NotImplemented", "RuntimeException",
@@ -51,16 +52,18 @@ def open_network(
         If what runs it is not installed.
     """
     if kind is ModelKind.OPENVINO or settings.backend == "openvino":
-        found = _with_openvino(kind, path, spec, settings)
+        runtime = _with_openvino(kind, path, spec, settings)
     elif kind is ModelKind.ONNX:
-        found = _with_onnxruntime(path, spec, settings)
+        runtime = _with_onnxruntime(path, spec, settings)
     else:
         device = choose_device(settings.device)
         module = _torch_module(kind, path, spec, device).to(device)
         forward = _torch_forward(module, device, settings.precision)
-        found = NetworkRuntime(forward, "torch", device, device)
-    checked = _checked(found.forward, spec, path)
-    return NetworkRuntime(checked, found.backend, found.device, found.tiles_on, found.threads)
+        runtime = NetworkRuntime(forward, "torch", device, device)
+    checked = _check_outputs(runtime.forward, spec, path)
+    return NetworkRuntime(
+        checked, runtime.backend, runtime.device, runtime.tiles_on, runtime.threads
+    )
 
 
 def _torch_module(kind: ModelKind, path: Path, spec: NetworkSpec, device: str) -> nn.Module:
@@ -99,9 +102,9 @@ def _with_onnxruntime(path: Path, spec: NetworkSpec, settings: EngineSettings) -
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    wanted = [_CUDA, "CPUExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
+    providers = [_CUDA, "CPUExecutionProvider"] if device == "cuda" else ["CPUExecutionProvider"]
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=wanted)
+        session = onnxruntime.InferenceSession(str(path), options, providers=providers)
     except (*errors, RuntimeError, ValueError) as error:
         raise ModelError(
             f"ONNX Runtime {onnxruntime.__version__} should open {path}, but cannot "
@@ -162,33 +165,33 @@ def _with_openvino(
     return NetworkRuntime(forward, "openvino", "cpu", "cpu", settings.threads)
 
 
-def _checked(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
+def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:
     """Return `forward` with every output looked at before it is used."""
-    wanted = (1, spec.heads, *spec.patch)
+    shape = (1, spec.heads, *spec.patch)
 
     def looked_at(tile: Any) -> Any:
-        found = _run(forward, tile, path)
-        if isinstance(found, tuple | list | dict) or not torch.is_tensor(found):
-            many = f"{len(found)} results" if hasattr(found, "__len__") else type(found).__name__
+        output = _run_forward(forward, tile, path)
+        if isinstance(output, tuple | list | dict) or not torch.is_tensor(output):
+            many = f"{len(output)} results" if hasattr(output, "__len__") else type(output).__name__
             raise ModelError(
                 f"{path} should give one tensor for a tile, but gives {many}: export the network "
                 "so that it gives its last output only"
             )
-        if tuple(found.shape) != wanted:
+        if tuple(output.shape) != shape:
             raise ModelError(
-                f"{path} should give {' x '.join(map(str, wanted))} numbers for a tile (batch, "
+                f"{path} should give {' x '.join(map(str, shape))} numbers for a tile (batch, "
                 f"outputs, voxels), as its recipe says, but gives "
-                f"{' x '.join(map(str, found.shape))}: correct labels, output or patch in the "
+                f"{' x '.join(map(str, output.shape))}: correct labels, output or patch in the "
                 'section "network"'
             )
-        found = found.float()
-        if not bool(torch.isfinite(found).all()):
+        output = output.float()
+        if not bool(torch.isfinite(output).all()):
             raise ModelError(
                 f"{path} should give finite numbers, but some are NaN or infinite: the weights are "
                 "damaged, or the input must be normalised as in its training (recipe: normalise)"
             )
-        _require_shares(found, spec, path)
-        return found
+        _require_shares(output, spec, path)
+        return output
 
     return looked_at
 
@@ -206,9 +209,10 @@ def _require_shares(found: Any, spec: NetworkSpec, path: Path) -> None:
         )
 
 
-def _run(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
+def _run_forward(forward: Callable[[Any], Any], tile: Any, path: Path) -> Any:
     try:
         return forward(tile)
+    # Not said here: `sum_tiles` makes room on the card and tries again.
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError, TypeError, KeyError, IndexError, AssertionError) as error:

@@ -46,7 +46,7 @@ def read_script(path: Path, device: str = "cpu") -> nn.Module:
     ModelError
         If the file is damaged, names an operator that touches files, or one that torch lacks.
     """
-    refused = _refused(path)
+    refused = _find_refused(path)
     if refused:
         raise ModelError(
             f"{path} should compute only, but calls {', '.join(refused)}: it was not opened and "
@@ -57,25 +57,25 @@ def read_script(path: Path, device: str = "cpu") -> nn.Module:
             warnings.simplefilter("ignore")  # that torch advises torch.export instead
             network = torch.jit.load(str(path), map_location=device)
     except (RuntimeError, ValueError, OSError) as error:
-        raise _damaged(path, error) from error
+        raise _make_damage_error(path, error) from error
     if hasattr(network, "training"):  # frozen networks have no such thing
         network.eval()
     loaded: nn.Module = network
     return loaded
 
 
-def _refused(path: Path) -> list[str]:
+def _find_refused(path: Path) -> list[str]:
     """Return what a TorchScript file calls and should not, read from its text."""
     try:
-        found = {said for text in _texts(path) for said in _calls(text)}
+        calls = {call for text in _read_texts(path) for call in _find_calls(text)}
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:
         if isinstance(error, ModelError):
             raise
-        raise _damaged(path, error) from error
-    return sorted(found)
+        raise _make_damage_error(path, error) from error
+    return sorted(calls)
 
 
-def _texts(path: Path) -> Iterator[str]:
+def _read_texts(path: Path) -> Iterator[str]:
     """Yield the records that hold code, or name compiled classes, as torch's reader finds them."""
     with open_zip(path) as archive:
         require_stored(archive, path)
@@ -91,8 +91,9 @@ def _texts(path: Path) -> Iterator[str]:
             yield bytes(reader.get_record(name)).decode("latin-1")
 
 
-def _calls(text: str) -> Iterator[str]:
+def _find_calls(text: str) -> Iterator[str]:
     """Yield what one record calls and should not; a comment may stand between any two words."""
+    # Also as it is: a # inside a text begins no comment, and what stands behind it counts.
     for one in (text, _COMMENT.sub(" ", text)):
         yield from (f"torch.{name}" for name in _TOUCHES_FILES.findall(one))
         spaces = set(_OPERATORS.findall(one)) - _KNOWN
@@ -101,10 +102,10 @@ def _calls(text: str) -> Iterator[str]:
         yield from (f"classes of {name}" for name in classes)
 
 
-def _damaged(path: Path, error: Exception) -> ModelError:
+def _make_damage_error(path: Path, error: Exception) -> ModelError:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = lines[-1] if lines else type(error).__name__
+    reason = lines[-1] if lines else type(error).__name__
     return ModelError(
         f"{path} should be a whole TorchScript file, but torch {torch.__version__} cannot open it "
-        f"({said}): {_COPY}, or export it with this version of torch"
+        f"({reason}): {_COPY}, or export it with this version of torch"
     )

@@ -42,8 +42,8 @@ def shapes_of(path: Path, kind: ModelKind) -> tuple[Shape, Shape]:
     if kind is ModelKind.OPENVINO:
         with open_plain(path) as stream:
             text = stream.read().decode("utf-8", errors="replace")
-        found = _PARAMETER.findall(text)
-        return (_extents(found[0]) if len(found) == 1 else ()), ()
+        parameters = _PARAMETER.findall(text)
+        return (_read_extents(parameters[0]) if len(parameters) == 1 else ()), ()
     if kind is ModelKind.EXPORTED:
         return _exported_shape(path), ()
     return (), ()
@@ -60,18 +60,17 @@ def own_spec(path: Path, kind: ModelKind) -> NetworkSpec | None:
     """
     if kind is not ModelKind.SAFETENSORS:
         return None
-    text = _header(path).get("__metadata__", {}).get(_METADATA_KEY)
+    text = _read_header(path).get("__metadata__", {}).get(_METADATA_KEY)
     if text is None:
         return None
     try:
-        return network_from(parsed_json(text))
-    except (
-        ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError,
-    ) as error:  # fmt: skip
+        content = parsed_json(text)
+    except (ValueError, RecursionError) as error:
         raise ModelError(
             f"{path}: {_METADATA_KEY} of its header should be the section of a recipe, but "
             f"{error}: write a recipe beside it"
         ) from error
+    return network_from(content, f"{_METADATA_KEY} of {path}")
 
 
 def shape_text(shape: Shape | None) -> str:
@@ -79,7 +78,7 @@ def shape_text(shape: Shape | None) -> str:
     return " x ".join("any" if n is None else str(n) for n in shape) if shape else "any shape"
 
 
-def _extents(text: str) -> Shape:
+def _read_extents(text: str) -> Shape:
     numbers = [part.strip() for part in text.split(",") if part.strip()]
     return tuple(int(n) if n.isdigit() else None for n in numbers)
 
@@ -102,17 +101,17 @@ def _exported_shape(path: Path) -> Shape:
         return ()  # the reader says what is wrong when the network is loaded
 
 
-def _header(path: Path) -> dict[str, Any]:
+def _read_header(path: Path) -> dict[str, Any]:
     """Return the header of a safetensors file: eight bytes of length, then JSON."""
     try:
         with open_plain(path) as stream:
             length = int.from_bytes(stream.read(8), "little")
-            found = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
+            header = parsed_json(stream.read(min(length, _HEADER_BYTES)).decode("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
             f"{path} should be a whole safetensors file, but its header cannot be read ({error}): "
             "copy it again"
         ) from error
-    if not isinstance(found, dict) or not isinstance(found.get("__metadata__", {}), dict):
+    if not isinstance(header, dict) or not isinstance(header.get("__metadata__", {}), dict):
         raise ModelError(f"{path} should have a table as its header: copy the file again")
-    return found
+    return header

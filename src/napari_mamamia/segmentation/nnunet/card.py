@@ -33,7 +33,7 @@ def trained_folders(files: ModelFiles) -> Iterator[str]:
         if place.name != "plans.json":
             continue
         root = "" if str(place.parent) == "." else str(place.parent)
-        if _below(root, "dataset.json") in names or str(place.parent) in with_folds:
+        if _join_path(root, "dataset.json") in names or str(place.parent) in with_folds:
             yield root
 
 
@@ -41,8 +41,8 @@ def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
     """Return `roots` without those that only prepare another one's input."""
     first_stages = set()
     for root in roots:
-        trainer, plans_name, configuration = _parts(root or files.path.name)
-        plans = parsed(files.text(_below(root, "plans.json")), f"{files.path}: plans.json")
+        trainer, plans_name, configuration = _split_name(root or files.path.name)
+        plans = parsed(files.text(_join_path(root, "plans.json")), f"{files.path}: plans.json")
         stages = plans.get("configurations", {})
         before = stages.get(configuration, {}).get("previous_stage") if stages else None
         if before:
@@ -50,6 +50,28 @@ def last_stages(files: ModelFiles, roots: Sequence[str]) -> list[str]:
             sibling = f"{trainer}__{plans_name}__{before}"
             first_stages.add(sibling if parent == "." else f"{parent}/{sibling}")
     return [root for root in roots if root not in first_stages]
+
+
+def find_nnunet(files: ModelFiles, inner: str | None, checksums: bool) -> ModelCard | None:
+    """Return the card of the one nnU-Net model of a path, None where it holds none.
+
+    `inner` names one of several trained folders.
+
+    Raises
+    ------
+    ModelError
+        If there are several and `inner` names none of them, or a text cannot be read.
+    """
+    roots = list(trained_folders(files))
+    if inner is not None and (inner or roots):
+        return nnunet_card_at(files, inner, checksums)
+    roots = last_stages(files, roots)
+    if len(roots) > 1:
+        raise ModelError(
+            f"one model should be at {files.path}, but there are {len(roots)}: {', '.join(roots)}. "
+            "Choose the folder of one of them"
+        )
+    return nnunet_card(files, roots[0], checksums) if roots else None
 
 
 def nnunet_card_at(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
@@ -77,18 +99,18 @@ def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
     ModelError
         If its plans or dataset.json cannot be read.
     """
-    trainer, _, configuration = _parts(_folder_name(files, root))
-    plans_text = files.text(_below(root, "plans.json"))
+    trainer, _, configuration = _split_name(_folder_name(files, root))
+    plans_text = files.text(_join_path(root, "plans.json"))
     where = f"{files.path}/{root}" if root else str(files.path)
     missing = []
     configuration = configuration or _only_configuration(plans_text, where)
-    dataset_name = _below(root, "dataset.json")
+    dataset_name = _join_path(root, "dataset.json")
     plans: Plans | None = None
     if dataset_name not in files.names:
         missing.append(f"dataset.json is not in {where}: copy it from the training's result folder")
     elif configuration:
         plans = read_plans(plans_text, files.text(dataset_name), configuration, where)
-    folds, checkpoints, weights = _folds(files, root)
+    folds, checkpoints, weights = _find_folds(files, root)
     if not folds:
         missing.append(f"no fold of {where} has a checkpoint: copy fold_0/checkpoint_final.pth")
     if plans is not None and plans.configuration.previous_stage:
@@ -109,12 +131,12 @@ def nnunet_card(files: ModelFiles, root: str, checksums: bool) -> ModelCard:
         licence=licence_text(files, root),
         weights=tuple(summed(files, weights, checksums)),
         missing=tuple(missing),
-        facts=tuple(_facts(plans)) if plans else (),
-        has_recipe=_below(root, RECIPE_NAME) in files.names,
+        facts=tuple(_list_facts(plans)) if plans else (),
+        has_recipe=_join_path(root, RECIPE_NAME) in files.names,
     )
 
 
-def _facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
+def _list_facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
     configuration = plans.configuration
     yield "dataset", plans.dataset
     yield "network", configuration.architecture.class_name.rpartition(".")[2]
@@ -125,26 +147,30 @@ def _facts(plans: Plans) -> Iterator[tuple[str, Setting]]:
     yield "previous_stage", configuration.previous_stage or None
 
 
-def _folds(
+def _find_folds(
     files: ModelFiles, root: str
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, int]]]:
     """Return folds, checkpoint names that all of them have, and the files with weights."""
-    found: dict[str, list[str]] = {}
+    names_by_fold: dict[str, list[str]] = {}
     weights = []
     for name, n_bytes in files.sizes:
-        if not name.startswith(_below(root, "")):
+        if not name.startswith(_join_path(root, "")):
             continue
-        parts = PurePosixPath(name[len(_below(root, "")) :]).parts
+        parts = PurePosixPath(name[len(_join_path(root, "")) :]).parts
         fold = _FOLD.match(parts[0]) if len(parts) == 2 else None
         if fold and parts[1] in _CHECKPOINTS:
-            found.setdefault(fold[1], []).append(parts[1])
+            names_by_fold.setdefault(fold[1], []).append(parts[1])
             weights.append((name, n_bytes))
-    common = [name for name in _CHECKPOINTS if found and all(name in v for v in found.values())]
-    return tuple(sorted(found)), tuple(common), weights
+    common = [
+        name
+        for name in _CHECKPOINTS
+        if names_by_fold and all(name in v for v in names_by_fold.values())
+    ]
+    return tuple(sorted(names_by_fold)), tuple(common), weights
 
 
 def _without_first_stage(files: ModelFiles, root: str, plans: Plans) -> Iterator[str]:
-    trainer, plans_name, _ = _parts(_folder_name(files, root))
+    trainer, plans_name, _ = _split_name(_folder_name(files, root))
     before = f"{trainer}__{plans_name}__{plans.configuration.previous_stage}"
     parent = PurePosixPath(root).parent if root else None
     if parent is None:
@@ -160,19 +186,23 @@ def _without_first_stage(files: ModelFiles, root: str, plans: Plans) -> Iterator
 
 def _only_configuration(plans_text: str, where: str) -> str:
     """Return the one configuration of a renamed folder's plans, "" if there are several."""
-    found = parsed(plans_text, f"{where}: plans.json").get("configurations")
-    return next(iter(found)) if isinstance(found, dict) and len(found) == 1 else ""
+    configurations = parsed(plans_text, f"{where}: plans.json").get("configurations")
+    return (
+        next(iter(configurations))
+        if isinstance(configurations, dict) and len(configurations) == 1
+        else ""
+    )
 
 
 def _folder_name(files: ModelFiles, root: str) -> str:
     return PurePosixPath(root).name if root else files.path.name
 
 
-def _parts(root: str) -> tuple[str, str, str]:
+def _split_name(root: str) -> tuple[str, str, str]:
     """Return trainer, plans and configuration of a folder's name, "" where it has another form."""
     parts = PurePosixPath(root).name.split("__")
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else ("", "", "")
 
 
-def _below(root: str, name: str) -> str:
+def _join_path(root: str, name: str) -> str:
     return f"{root}/{name}" if root else name

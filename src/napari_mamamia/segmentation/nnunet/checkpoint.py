@@ -30,6 +30,7 @@ from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint, read_safe
 _SCALAR: Final = np._core.multiarray.scalar  # type: ignore[attr-defined]
 _ALLOWED: Final[list[Any]] = [
     _SCALAR,
+    # A checkpoint names the place of whichever numpy wrote it, 1 or 2.
     (_SCALAR, "numpy.core.multiarray.scalar"),
     (_SCALAR, "numpy._core.multiarray.scalar"),
     np.dtype,
@@ -37,6 +38,7 @@ _ALLOWED: Final[list[Any]] = [
     np.dtypes.Float32DType,
     np.dtypes.Float64DType,
     np.dtypes.Int64DType,
+    # How Python's older pickles write bytes, such as those of a numpy scalar.
     (codecs.encode, "_codecs.encode"),
 ]
 _KEYS: Final = ("network_weights", "trainer_name", "init_args")
@@ -76,17 +78,17 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """
     if path.suffix == SAFE_SUFFIX and path.is_file():
         return read_safetensors(path)
-    found = _loaded(path)
-    if not isinstance(found, dict) or any(key not in found for key in _KEYS):
-        has = ", ".join(map(str, found)) if isinstance(found, dict) else type(found).__name__
+    content = _load_file(path)
+    if not isinstance(content, dict) or any(key not in content for key in _KEYS):
+        has = ", ".join(map(str, content)) if isinstance(content, dict) else type(content).__name__
         raise ModelError(
             f"{path} should hold {', '.join(_KEYS)}, as nnU-Net v2 saves them, but has {has}: "
             "choose the checkpoint that nnU-Net wrote, or use the model's own format"
         )
-    weights, arguments = found["network_weights"], found["init_args"]
+    weights, arguments = content["network_weights"], content["init_args"]
     if not isinstance(weights, dict) or not all(torch.is_tensor(v) for v in weights.values()):
         raise ModelError(f"{path}: network_weights should be a table of tensors: {_COPY}")
-    axes = found.get("inference_allowed_mirroring_axes") or ()
+    axes = content.get("inference_allowed_mirroring_axes") or ()
     if not isinstance(arguments, dict) or not all(axis in range(_MOST_AXES) for axis in axes):
         raise ModelError(
             f"{path} should say its configuration and mirroring axes 0 to 2, got axes {axes!r}: "
@@ -95,7 +97,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(
         path=path,
         weights=weights,
-        trainer=str(found["trainer_name"]),
+        trainer=str(content["trainer_name"]),
         configuration=str(arguments.get("configuration", "")),
         mirror_axes=tuple(int(axis) for axis in axes)[:_MOST_AXES],
     )
@@ -118,7 +120,7 @@ def require_plain_zip(path: Path) -> None:
             require_stored(archive, path)
 
 
-def _loaded(path: Path) -> Any:
+def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise ModelError(
             f"a checkpoint should be at {path}, but there is no file: choose a fold and a "
@@ -130,14 +132,14 @@ def _loaded(path: Path) -> Any:
             warnings.simplefilter("ignore")  # about pickle's version: refused or read, both said
             return torch.load(path, map_location="cpu", weights_only=True, mmap=_is_mapped(path))
     except pickle.UnpicklingError as error:
-        wanted = unsafe_globals(path)
-        if not wanted:
+        names = unsafe_globals(path)
+        if not names:
             raise ModelError(
                 f"{path} should be a checkpoint, but it cannot be read as data "
                 f"({_first_line(error)}): {_COPY}"
             ) from error
         raise RefusedCheckpointError(
-            f"{path} should hold numbers only, but loading it would call {', '.join(wanted)}: "
+            f"{path} should hold numbers only, but loading it would call {', '.join(names)}: "
             "it was not opened and nothing was run. Ask its author for a clean file, or take its "
             "numbers out in a closed room:  mamamia models convert "
             f"{shlex.quote(str(path.parent.parent))} --out NEW_FOLDER --isolated"
@@ -159,6 +161,7 @@ def _globals_of_pickle(path: Path) -> Iterator[str]:
                 yield str(argument).replace(" ", ".")
             elif opcode.name == "STACK_GLOBAL":
                 yield ".".join(texts[-2:])
+                # What it leaves on the stack is no text, but may be remembered like one.
                 texts.append("")
             elif opcode.name == "MEMOIZE":
                 memo.append(texts[-1] if texts else "")

@@ -34,11 +34,11 @@ def agreement(exact: Any, other: Any) -> Agreement:
         apart = one.float().argmax(dim=0) != two.float().argmax(dim=0)
         differing += int(apart.sum())
         best = one.float().topk(2, dim=0).values[:, apart]
-        ties += int((best[0] - best[1] <= _STEPS * _step(best[0].abs())).sum())
+        ties += int((best[0] - best[1] <= _STEPS * _compute_step(best[0].abs())).sum())
     return Agreement(int(exact[0].numel()), differing, ties)
 
 
-def _step(value: Any) -> Any:
+def _compute_step(value: Any) -> Any:
     """Return the distance of neighbouring half-precision numbers at a magnitude.
 
     11 bits of fraction: 2^(exponent - 10) for normal numbers, 2^-24 below 2^-14.

@@ -51,21 +51,21 @@ def rewrite(wanted: Rewriting) -> Rewritten:
     SaveError
         If it cannot be written.
     """
-    found = replace(load_checkpoint(wanted.source), path=wanted.given)
-    if wanted.configuration and found.configuration not in ("", wanted.configuration):
+    content = replace(load_checkpoint(wanted.source), path=wanted.given)
+    if wanted.configuration and content.configuration not in ("", wanted.configuration):
         raise ModelError(
             f"{wanted.given} should be of the configuration {wanted.configuration}, as its folder "
-            f"is called, but says {found.configuration}: copy it to the folder that it belongs to"
+            f"is called, but says {content.configuration}: copy it to the folder that it belongs to"
         )
-    configuration = found.configuration or wanted.configuration
+    configuration = content.configuration or wanted.configuration
     plans = read_plans(wanted.plans, wanted.dataset, configuration, str(wanted.given.parents[1]))
     network = build_network(
         plans.configuration.architecture,
         plans.inputs,
         plans.labels.heads,
-        found.trainer,
+        content.trainer,
         str(wanted.given.parents[1]),
     )
-    put_weights(network, found)
+    put_weights(network, content)
     digest = sha256_of(wanted.given)
-    return Rewritten(write_safetensors(found, wanted.target, digest), digest)
+    return Rewritten(write_safetensors(content, wanted.target, digest), digest)

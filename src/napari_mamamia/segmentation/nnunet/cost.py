@@ -29,12 +29,12 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
     """
     if card.kind is not ModelKind.NNUNET or card.missing:
         return None
-    plans = _plans(card)
+    plans = _load_plans(card)
     patch = plans.configuration.patch
     shape = model_shape(grid, plans)
     tiles, padded = tiles_at_most(shape, patch, settings.step)
     mirrors = settings.mirroring and "NoMirroring" not in card.trainer
-    own = TilePlan(
+    tile_plan = TilePlan(
         tiles=tiles,
         skipped=0,
         passes=copies_at_most(len(patch), settings.most_copies) if mirrors else 1,
@@ -44,11 +44,11 @@ def tiles_from_plans(card: ModelCard, settings: EngineSettings, grid: Grid) -> T
         tile_voxels=math.prod(patch),
     )
     if not plans.configuration.previous_stage:
-        return own
+        return tile_plan
     before = first_stage_of(card, plans)
     folds = tuple(fold for fold in settings.folds if fold in before.folds)
     first = tiles_from_plans(before, replace(settings, folds=folds), grid)
-    return first and after_stage(own, first, before, grid)
+    return first and after_stage(tile_plan, first, before, grid)
 
 
 def stage_bytes(plans: Plans, padded: Sequence[int], grid: Grid) -> int:
@@ -84,8 +84,9 @@ def copies_at_most(axes: int, most: int | None) -> int:
     >>> copies_at_most(3, None), copies_at_most(3, 3), copies_at_most(1, 8)
     (8, 2, 2)
     """
-    kept = axes if most is None else min(most.bit_length() - 1, axes)
-    return int(2**kept)
+    # Copies come in powers of two: the largest one that is not above `most`.
+    n_axes = axes if most is None else min(most.bit_length() - 1, axes)
+    return int(2**n_axes)
 
 
 def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> ModelCard:
@@ -99,14 +100,14 @@ def first_stage_of(card: ModelCard, plans: Plans, checksums: bool = False) -> Mo
         If it is not there.
     """
     root = PurePosixPath(card.inner) if card.inner else None
-    own = root.name if root else card.path.name
-    name = "__".join([*own.split("__")[:-1], plans.configuration.previous_stage])
+    folder_name = root.name if root else card.path.name
+    name = "__".join([*folder_name.split("__")[:-1], plans.configuration.previous_stage])
     if root is None:
         return nnunet_card_at(open_files(card.path.parent / name), "", checksums)
     return nnunet_card_at(open_files(card.path), str(root.parent / name), checksums)
 
 
-def _plans(card: ModelCard) -> Plans:
+def _load_plans(card: ModelCard) -> Plans:
     files = open_files(card.path)
     root = f"{card.inner}/" if card.inner else ""
     texts = [files.text(f"{root}{name}") for name in ("plans.json", "dataset.json")]

@@ -20,6 +20,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import release_memory, sums_on, threads_set
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import (
     EngineResult,
     EngineSettings,
@@ -114,7 +115,7 @@ class NnUNetEngine:
         """
         shape, step = model_shape(grid, self.plans), self.settings.step
         tiles = region_tiles(shape, self.plans, step, grid, region)
-        own = TilePlan(
+        tile_plan = TilePlan(
             tiles=len(tiles.places),
             skipped=tiles.skipped,
             passes=len(self.flips) + 1,
@@ -124,20 +125,16 @@ class NnUNetEngine:
             tile_voxels=math.prod(tiles.patch),
         )
         first = self.first_stage
-        return own if first is None else after_stage(own, first.plan(grid), first.card, grid)
+        return (
+            tile_plan
+            if first is None
+            else after_stage(tile_plan, first.plan(grid), first.card, grid)
+        )
 
-    def predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        *,
-        region: Box | None = None,
-        deadline: float | None = None,
-    ) -> EngineResult:
+    def predict(self, given: EngineInput) -> EngineResult:
         """Label one case; progress comes with every tile and mirrored copy.
 
-        Parameters are those of `Engine.predict`. Only tiles that reach into `region` are computed;
-        inside it the labels are those of the whole volume. At the deadline the folds that are whole
+        As `Engine.predict`. At the deadline the folds that are whole
         are averaged, and `Ran.cut_short` says what is missing.
 
         Raises
@@ -150,7 +147,7 @@ class NnUNetEngine:
             If the volumes are all zero or not finite.
         """
         with threads_set(self.settings.threads) as threads:
-            return self._predict(arrays, grid, region, deadline, threads)
+            return self._predict_case(given, threads)
 
     def run_one_tile(self) -> None:
         """Run the first fold's network once on an empty tile, to measure how long it takes."""
@@ -159,7 +156,7 @@ class NnUNetEngine:
             tile = torch.zeros(
                 (1, self.plans.inputs, *self.plans.configuration.patch), device=self.device
             )
-            output = self._forward(fold, checkpoint)(tile)
+            output = self._make_forward(fold, checkpoint)(tile)
             output.flatten()[:1].cpu()  # a graphics card answers before it is done
 
     def close(self) -> None:
@@ -171,52 +168,43 @@ class NnUNetEngine:
         self.checkpoints = ()
         release_memory(self.device)
 
-    def _predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        region: Box | None,
-        deadline: float | None,
-        threads: int,
-    ) -> EngineResult:
+    def _predict_case(self, given: EngineInput, threads: int) -> EngineResult:
         """Run both stages of a cascade, or the only one.
 
         The first stage's share of progress and time is what its tiles cost beside the second's. Its
         first fold may take longer, since nothing comes of the second stage without it.
         """
         if self.first_stage is None:
-            return self._one_stage(arrays, grid, region, deadline, threads)
-        began = time.monotonic()
-        share = self.plan(grid, region).first_share
+            return self._one_stage(given, threads)
+        began, deadline = time.monotonic(), given.deadline
+        share = self.plan(given.grid, given.region).first_share
         folds_until = None if deadline is None else began + share * (deadline - began)
         steps = int(_TOTAL * share)
         with part(0, steps, _TOTAL, "First stage: "):
-            first = self.first_stage._one_stage(
-                arrays, grid, None, deadline, threads, folds_until=folds_until
-            )
+            whole = replace(given, region=None)
+            first = self.first_stage._one_stage(whole, threads, folds_until=folds_until)
         seconds = time.monotonic() - began
         with part(steps, _TOTAL, _TOTAL):
-            result = self._one_stage(arrays, grid, region, deadline, threads, first.labels)
+            result = self._one_stage(given, threads, first.labels)
         return replace(result, ran=after_first(result.ran, first.ran, seconds))
 
     def _one_stage(
         self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        region: Box | None,
-        deadline: float | None,
+        given: EngineInput,
         threads: int,
         previous: NDArray[Any] | None = None,
         folds_until: float | None = None,
     ) -> EngineResult:
+        grid, region = given.grid, given.region
         watch = Laps()
         with part(0, _PREPARED, _TOTAL):
-            prepared = prepare(arrays, grid, self.plans, previous)
+            prepared = prepare(given.arrays, grid, self.plans, previous)
         watch.add("prepare")
         shape, step = tuple(prepared.data.shape[1:]), self.settings.step
         tiles = region_tiles(shape, self.plans, step, grid, region, prepared.box)
         with part(_PREPARED, _PREDICTED, _TOTAL):
-            logits, done = self._averaged(prepared, tiles, deadline, folds_until)
+            logits, folds = self._average_folds(prepared, tiles, given.deadline, folds_until)
+        # The network's input is as large as the outputs, and is not needed any more.
         prepared = replace(prepared, data=None)
         watch.add("predict")
         inside = None if region is None else prepared.frame.box_to_model(region, grid)
@@ -228,9 +216,11 @@ class NnUNetEngine:
                 probability = export_probability(logits, prepared, self.plans)
         watch.add("export")
         report_progress(_TOTAL, _TOTAL, "Done")
-        return EngineResult(labels, self._ran(tiles, done, threads, watch.done), probability)
+        return EngineResult(
+            labels, self._describe_run(tiles, folds, threads, watch.done), probability
+        )
 
-    def _averaged(
+    def _average_folds(
         self,
         prepared: Prepared,
         tiles: TileGrid,
@@ -242,16 +232,16 @@ class NnUNetEngine:
         The first fold may take until `deadline`, all others until `folds_until` if that is given.
         """
         total: Any = None
-        done: list[str] = []
+        folds: list[str] = []
         count, heads = len(self.checkpoints), self.plans.labels.heads
         for place, (fold, checkpoint) in enumerate(self.checkpoints):
-            said = f"Fold {fold}, {place + 1} of {count}" if count > 1 else "Predicting"
-            if done and folds_until is not None:
+            message = f"Fold {fold}, {place + 1} of {count}" if count > 1 else "Predicting"
+            if folds and folds_until is not None:
                 deadline = folds_until
-            if done and deadline is not None and time.monotonic() >= deadline:
+            if folds and deadline is not None and time.monotonic() >= deadline:
                 break
-            report_progress(place, count, said)
-            forward = self._forward(fold, checkpoint)
+            report_progress(place, count, message)
+            forward = self._make_forward(fold, checkpoint)
             try:
                 with part(place * 1000, (place + 1) * 1000, count * 1000):
                     logits = sum_tiles(
@@ -263,10 +253,10 @@ class NnUNetEngine:
                         device=self.device,
                         sums_on=sums_on(self.device, 2 * (heads + 1) * math.prod(tiles.padded)),
                         deadline=deadline,
-                        text=said,
+                        text=message,
                     )
             except TimeIsUp as stop:
-                if done:
+                if folds:
                     break
                 raise OverLimitError(
                     f"{self.card.name} should finish one fold within the time limit, but its "
@@ -274,12 +264,12 @@ class NnUNetEngine:
                     "more time, choose fewer mirrored copies or a larger step, or a region"
                 ) from stop
             total = logits if total is None else total.add_(logits)
-            done.append(fold)
-        if len(done) > 1:
-            total /= len(done)
-        return total, tuple(done)
+            folds.append(fold)
+        if len(folds) > 1:
+            total /= len(folds)
+        return total, tuple(folds)
 
-    def _forward(self, fold: str, checkpoint: Checkpoint) -> Forward:
+    def _make_forward(self, fold: str, checkpoint: Checkpoint) -> Forward:
         if self.settings.backend == "openvino":
             if fold not in self._compiled:
                 from napari_mamamia.segmentation.nnunet.openvino import compiled_network
@@ -296,10 +286,10 @@ class NnUNetEngine:
 
     def _sum_of(self, fold: str) -> str:
         name = self.checkpoints[0][1].path.name
-        wanted = str(PurePosixPath(self.card.inner) / f"fold_{fold}" / name)
-        return next((w.sha256 for w in self.card.weights if w.name == wanted), "")
+        weight_name = str(PurePosixPath(self.card.inner) / f"fold_{fold}" / name)
+        return next((w.sha256 for w in self.card.weights if w.name == weight_name), "")
 
-    def _ran(
+    def _describe_run(
         self,
         tiles: TileGrid,
         done: tuple[str, ...],

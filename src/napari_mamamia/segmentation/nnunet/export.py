@@ -41,8 +41,8 @@ class _Line:
 
     def cut(self, first: int, stop: int) -> "_Line":
         """Return the part for voxels `first` to `stop`."""
-        kept = slice(first, stop)
-        return _Line(self.low[kept], self.high[kept], self.weight_low[kept], self.weight_high[kept])
+        span = slice(first, stop)
+        return _Line(self.low[span], self.high[span], self.weight_low[span], self.weight_high[span])
 
 
 def export_labels(
@@ -67,7 +67,7 @@ def export_labels(
     axis = separate_axis(how, prepared.wanted, prepared.frame.spacing)
     shape = prepared.box.shape
     if tuple(logits.shape[1:]) == shape:
-        cropped = _direct(logits, plans.labels)
+        cropped = _export_direct(logits, plans.labels)
     elif how.method == "none":
         raise ModelError(
             f"outputs of {tuple(logits.shape[1:])} voxels should be brought to {shape}, but the "
@@ -77,7 +77,7 @@ def export_labels(
     elif how.method == "spline" and how.order == 1 and (axis is None or how.order_z == 0):
         cropped = _in_box(logits, shape, axis, plans.labels)
     else:
-        cropped = _slowly(logits, shape, how, axis, plans.labels)
+        cropped = _export_slowly(logits, shape, how, axis, plans.labels)
     whole[prepared.box.slices] = cropped
     if region is not None:
         outside = np.ones(whole.shape, dtype=np.bool_)
@@ -131,14 +131,14 @@ def linear_places(before: int, after: int) -> _Line:
     return _Line(first, np.minimum(first + 1, before - 1), 1.0 - share, share)
 
 
-def _direct(logits: Any, labels: Labels) -> NDArray[Any]:
+def _export_direct(logits: Any, labels: Labels) -> NDArray[Any]:
     out = np.zeros(tuple(logits.shape[1:]), dtype=labels.dtype)
     box = foreground_box(logits, labels)
     first, stop = box.start[0], box.stop[0]
     for z in range(first, stop):
         if (z - first) % 16 == 0:
             report_progress(z - first, stop - first, "Writing labels")
-        out[z] = _decided(logits[:, z].numpy(), labels)
+        out[z] = _decide_labels(logits[:, z].numpy(), labels)
     return out
 
 
@@ -152,12 +152,14 @@ def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels)
     source = logits.permute(0, *(k + 1 for k in turn))
     target = out.transpose(turn)
     lines = [
-        _nearest(source.shape[k + 1], target.shape[k])
+        _make_nearest(source.shape[k + 1], target.shape[k])
         if axis is not None and k == 0
         else linear_places(source.shape[k + 1], target.shape[k])
         for k in range(3)
     ]
-    spans = [_span(line, box.start[k], box.stop[k]) for line, k in zip(lines, turn, strict=True)]
+    spans = [
+        _find_span(line, box.start[k], box.stop[k]) for line, k in zip(lines, turn, strict=True)
+    ]
     if any(first == stop for first, stop in spans):
         return out  # all foreground lies between the voxels that coarser ones are taken from
     (z0, z1), (y0, y1), (x0, x1) = spans
@@ -165,12 +167,12 @@ def _in_box(logits: Any, shape: Sequence[int], axis: int | None, labels: Labels)
     for z in range(z0, z1):
         if (z - z0) % 4 == 0:
             report_progress(z - z0, z1 - z0, "Writing labels")
-        values = [_slice(head, lines[0], z, down, across, axis is None) for head in source]
-        target[z, y0:y1, x0:x1] = _decided(np.stack(values), labels)
+        values = [_blend_slice(head, lines[0], z, down, across, axis is None) for head in source]
+        target[z, y0:y1, x0:x1] = _decide_labels(np.stack(values), labels)
     return out
 
 
-def _slice(
+def _blend_slice(
     head: Any, deep: _Line, z: int, down: _Line, across: _Line, blended: bool
 ) -> NDArray[np.float16]:
     """Return one slice of one output in half precision; products and sums in SciPy's order."""
@@ -198,7 +200,7 @@ def _slice(
     return half
 
 
-def _slowly(
+def _export_slowly(
     logits: Any, shape: Sequence[int], how: Resampling, axis: int | None, labels: Labels
 ) -> NDArray[Any]:
     """Return labels by resampling every output whole, for plans that ask for unusual ways."""
@@ -212,11 +214,11 @@ def _slowly(
             heads.append(resize_as_stock(head.numpy(), shape, how, axis).astype(np.float16))
     out = np.zeros(tuple(shape), dtype=labels.dtype)
     for z in range(shape[0]):
-        out[z] = _decided(np.stack([head[z] for head in heads]), labels)
+        out[z] = _decide_labels(np.stack([head[z] for head in heads]), labels)
     return out
 
 
-def _decided(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
+def _decide_labels(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
     """Return the label of each pixel from ``(heads, ...)`` outputs; ties go to the smaller label.
 
     With regions each output counts where its sigmoid exceeds one half, later ones over earlier.
@@ -236,13 +238,13 @@ def _decided(values: NDArray[Any], labels: Labels) -> NDArray[Any]:
     return out
 
 
-def _nearest(before: int, after: int) -> _Line:
+def _make_nearest(before: int, after: int) -> _Line:
     picked = thick_slices(before, after) if before != after else np.arange(after)
     one = np.ones(after)
     return _Line(picked, picked, one, one)
 
 
-def _span(line: _Line, first: int, stop: int) -> tuple[int, int]:
+def _find_span(line: _Line, first: int, stop: int) -> tuple[int, int]:
     """Return the voxels of the new axis that are interpolated from ``first .. stop - 1``."""
     touched = np.flatnonzero((line.high >= first) & (line.low < stop))
     return (int(touched[0]), int(touched[-1]) + 1) if touched.size else (0, 0)

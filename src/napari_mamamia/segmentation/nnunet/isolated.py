@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.submission.external import require_plain_file
 from napari_mamamia.segmentation.submission.isolation import (
     Isolation,
-    IsolationKind,
     find_isolation,
     require_no_root,
 )

@@ -43,7 +43,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
         folder = unpack(card.path, model_cache())
     report_progress(0, 2, "Loading the model")
     root = folder / card.inner if card.inner else folder
-    checkpoints = tuple(_checkpoints(root, card, settings))
+    checkpoints = tuple(_load_checkpoints(root, card, settings))
     trainer = checkpoints[0][1].trainer
     if not trainer_known(trainer) and not settings.accept_trainer:
         raise ModelError(
@@ -51,7 +51,7 @@ def load_nnunet(card: ModelCard, settings: EngineSettings | None = None) -> NnUN
             f"{trainer!r}, whose code is not at hand: if it uses the network of the plans, accept "
             'the trainer ("accept_trainer": true in the recipe)'
         )
-    plans = _plans(root, checkpoints[0][1].configuration or card.configuration)
+    plans = _load_plans(root, checkpoints[0][1].configuration or card.configuration)
     report_progress(1, 2, "Loading the model")
     network = build_network(
         plans.configuration.architecture, plans.inputs, plans.labels.heads, trainer, str(root)
@@ -71,11 +71,11 @@ def _first_stage(card: ModelCard, plans: Plans, settings: EngineSettings) -> NnU
     """Load the model whose labels a cascade's second stage refines; it lies beside it."""
     before = first_stage_of(card, plans, checksums=bool(card.sha256))
     folds = tuple(fold for fold in settings.folds if fold in before.folds)
-    own = replace(settings, folds=folds, checkpoint="", keep_probability=False)
-    return load_nnunet(before, own)
+    stage_settings = replace(settings, folds=folds, checkpoint="", keep_probability=False)
+    return load_nnunet(before, stage_settings)
 
 
-def _checkpoints(
+def _load_checkpoints(
     root: Path, card: ModelCard, settings: EngineSettings
 ) -> list[tuple[str, Checkpoint]]:
     folds = settings.folds or card.folds
@@ -95,7 +95,7 @@ def _checkpoints(
     return [(fold, load_checkpoint(file)) for fold, file in files.items()]
 
 
-def _plans(root: Path, configuration: str) -> Plans:
+def _load_plans(root: Path, configuration: str) -> Plans:
     texts = []
     for name in ("plans.json", "dataset.json"):
         try:

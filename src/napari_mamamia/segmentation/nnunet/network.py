@@ -87,7 +87,7 @@ def build_network(
             f"{_PACKAGE.rstrip('.')}, got {architecture.class_name!r}: nothing was imported; a "
             "model with a network of its own can only be run in isolation"
         )
-    arguments = _arguments(architecture, where)
+    arguments = _read_arguments(architecture, where)
     if trainer == _BATCH_NORM_TRAINER:  # this trainer exchanges the plans' instance normalisation
         dimensions = 2 if arguments["conv_op"] is nn.Conv2d else 3
         arguments["norm_op"] = _OPERATIONS[f"BatchNorm{dimensions}d"]
@@ -113,12 +113,12 @@ def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
     ModelError
         If names or shapes differ; the message has the first ones.
     """
-    own, given = network.state_dict(), checkpoint.weights
-    absent = [name for name in own if name not in given]
-    extra = [name for name in given if name not in own]
+    state, given = network.state_dict(), checkpoint.weights
+    absent = [name for name in state if name not in given]
+    extra = [name for name in given if name not in state]
     odd = [
         f"{name} is {tuple(given[name].shape)} instead of {tuple(value.shape)}"
-        for name, value in own.items()
+        for name, value in state.items()
         if name in given and given[name].shape != value.shape
     ]
     if absent or extra or odd:
@@ -136,7 +136,7 @@ def put_weights(network: nn.Module, checkpoint: Checkpoint) -> None:
         network.load_state_dict(dict(given))
 
 
-def _arguments(architecture: Architecture, where: str) -> dict[str, Any]:
+def _read_arguments(architecture: Architecture, where: str) -> dict[str, Any]:
     given: Mapping[str, Any] = architecture.arguments
     strange = sorted(set(given) - _ARGUMENTS) + sorted(set(architecture.imports) - set(given))
     if strange:
@@ -145,7 +145,7 @@ def _arguments(architecture: Architecture, where: str) -> dict[str, Any]:
             f"{', '.join(map(repr, strange))}: this model cannot be built here"
         )
     return {
-        name: _operation(value, where)
+        name: _find_operation(value, where)
         if (name in architecture.imports or name.endswith("_op") or name == "nonlin") and value
         else value
         for name, value in given.items()
@@ -153,7 +153,7 @@ def _arguments(architecture: Architecture, where: str) -> dict[str, Any]:
     }
 
 
-def _operation(name: Any, where: str) -> Any:
+def _find_operation(name: Any, where: str) -> Any:
     package, _, last = str(name).rpartition(".")
     if last not in _OPERATIONS or not f"{package}.".startswith("torch.nn."):
         raise ModelError(

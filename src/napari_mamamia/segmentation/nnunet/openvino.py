@@ -37,7 +37,9 @@ def compiled_network(
     shape = (1, plans.inputs, *plans.configuration.patch)
     core, folder = core_with_cache()
     try:
-        model = _translated(network, shape, _stored(folder, weights_sha256, shape), core)
+        model = _translate_network(
+            network, shape, _find_cache_path(folder, weights_sha256, shape), core
+        )
         return compiled_forward(core, model, settings)
     except RuntimeError as error:
         raise ModelError(
@@ -75,13 +77,16 @@ def compiled_forward(core: Any, model: Any, settings: EngineSettings) -> Forward
     request = core.compile_model(model, "CPU", options).create_infer_request()
 
     def forward(tile: Any) -> Any:
-        found = request.infer([np.ascontiguousarray(tile.numpy())], share_inputs=True)
-        return torch.from_numpy(np.array(found[0], dtype=np.float32))
+        outputs = request.infer([np.ascontiguousarray(tile.numpy())], share_inputs=True)
+        # A copy: the next tile's outputs are written into the same memory.
+        return torch.from_numpy(np.array(outputs[0], dtype=np.float32))
 
     return forward
 
 
-def _translated(network: nn.Module, shape: tuple[int, ...], stored: Path | None, core: Any) -> Any:
+def _translate_network(
+    network: nn.Module, shape: tuple[int, ...], stored: Path | None, core: Any
+) -> Any:
     """Return OpenVINO's form of the network, from the cache if it is there."""
     if stored is not None and stored.is_file() and stored.with_suffix(".bin").is_file():
         return core.read_model(stored)
@@ -94,12 +99,13 @@ def _translated(network: nn.Module, shape: tuple[int, ...], stored: Path | None,
     if stored is not None:
         part = stored.with_name(f".{os.getpid()}-{stored.name}")
         ov.save_model(model, part, compress_to_fp16=False)
+        # The .xml comes last, so that whoever finds it finds its numbers too.
         part.with_suffix(".bin").replace(stored.with_suffix(".bin"))
         part.replace(stored)
     return model
 
 
-def _stored(folder: Path, weights_sha256: str, shape: tuple[int, ...]) -> Path | None:
+def _find_cache_path(folder: Path, weights_sha256: str, shape: tuple[int, ...]) -> Path | None:
     """Return where a translated network is kept; None without a checksum or a folder."""
     if not weights_sha256 or folder == Path():
         return None

@@ -77,7 +77,7 @@ def prepare(
     CaseError
         If every voxel is zero, or a voxel is not finite.
     """
-    _require(arrays, grid, plans, previous)
+    _require_inputs(arrays, grid, plans, previous)
     frame = model_frame(grid, plans)
     seen = [frame.to_model(np.ascontiguousarray(array)) for array in arrays]
     report_progress(0, 1, "Preparing")
@@ -90,21 +90,21 @@ def prepare(
     first = None if previous is None else frame.to_model(previous)[box.slices]
     mask = _norm_mask(nonzero[box.slices], first, plans)
     del nonzero
-    wanted = wanted_spacing(frame.spacing, plans)
+    target = wanted_spacing(frame.spacing, plans)
     how = plans.configuration.data
     shape = model_extents(box.shape, frame.spacing, plans)
-    axis = separate_axis(how, frame.spacing, wanted)
+    axis = separate_axis(how, frame.spacing, target)
     data = torch.empty((plans.inputs, *shape), dtype=torch.float32)
     for place, (volume, norm) in enumerate(zip(seen, plans.configuration.norms, strict=True)):
         report_progress(place, len(seen), "Normalising")
-        channel = _normalised(volume, box, norm, mask)
+        channel = _normalise_channel(volume, box, norm, mask)
         steps = (place * _STEPS, (place + 1) * _STEPS, len(seen) * _STEPS)
         with part(*steps):
             data[place] = resample_channel(channel, shape, how, axis)
     if first is not None:
         seg = plans.configuration.seg
-        axis = separate_axis(seg, frame.spacing, wanted)
-        labels = resample_labels(_marked(first, mask), shape, seg, axis)
+        axis = separate_axis(seg, frame.spacing, target)
+        labels = resample_labels(_mark_outside(first, mask), shape, seg, axis)
         if labels.shape != shape:
             raise ModelError(
                 f"a first stage's labels of {labels.shape} voxels should be brought to {shape}, "
@@ -112,10 +112,10 @@ def prepare(
                 "with the model"
             )
         data[len(seen) :] = torch.from_numpy(plans.labels.one_hot(labels))
-    return Prepared(data, frame, box, wanted)
+    return Prepared(data, frame, box, target)
 
 
-def _require(
+def _require_inputs(
     arrays: Sequence[NDArray[Any]], grid: Grid, plans: Plans, previous: NDArray[Any] | None
 ) -> None:
     if len(arrays) != len(plans.channels):
@@ -151,7 +151,7 @@ def _norm_mask(
     return mask if previous is None else mask | (previous > 0)
 
 
-def _marked(previous: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int16]:
+def _mark_outside(previous: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[np.int16]:
     """Return a first stage's labels with -1 outside the mask, as nnU-Net marks it."""
     labels = previous.astype(np.int16)
     if mask is not None:
@@ -159,7 +159,7 @@ def _marked(previous: NDArray[Any], mask: NDArray[np.bool_] | None) -> NDArray[n
     return labels
 
 
-def _normalised(
+def _normalise_channel(
     volume: NDArray[Any], box: Box, norm: ChannelNorm, mask: NDArray[np.bool_] | None
 ) -> NDArray[np.float32]:
     """Return one channel, cropped and normalised, as float32."""

@@ -64,7 +64,7 @@ def read_safetensors(path: Path) -> Checkpoint:
             f"{path} should be a checkpoint that  mamamia models convert  wrote, but its header "
             f"says {printable(texts.get('format', 'nothing'), 60)!r}: choose the model's own format"
         )
-    for name, first in _same(texts, path).items():
+    for name, first in _read_same(texts, path).items():
         if first not in weights:
             raise ModelError(f"{path}: {name} should equal {first}, which is not there: {_COPY}")
         weights[name] = weights[first]
@@ -73,7 +73,7 @@ def read_safetensors(path: Path) -> Checkpoint:
         weights=weights,
         trainer=printable(texts.get("trainer", ""), _NAME_LENGTH),
         configuration=printable(texts.get("configuration", ""), _NAME_LENGTH),
-        mirror_axes=_axes(texts, path),
+        mirror_axes=_read_axes(texts, path),
     )
 
 
@@ -104,7 +104,7 @@ def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) ->
                 "choose another folder"
             ) from error
         temporary.chmod(0o644)  # the package's own is for its writer alone
-        if not _equal(checkpoint, read_safetensors(temporary)):
+        if not _is_equal(checkpoint, read_safetensors(temporary)):
             raise SaveError(
                 f"{path} should hold the numbers of {checkpoint.path}, but what was read again "
                 "differs from what was written: check the disk and convert again"
@@ -112,7 +112,7 @@ def write_safetensors(checkpoint: Checkpoint, path: Path, source_sha256: str) ->
     return len(tensors)
 
 
-def _equal(one: Checkpoint, other: Checkpoint) -> bool:
+def _is_equal(one: Checkpoint, other: Checkpoint) -> bool:
     """Whether two checkpoints are the same to the last bit, NaN too."""
     facts = [(c.trainer, c.configuration, c.mirror_axes, set(c.weights)) for c in (one, other)]
     return facts[0] == facts[1] and all(
@@ -127,24 +127,26 @@ def _same_bits(one: Any, other: Any) -> bool:
     return bool(torch.equal(bits[0], bits[1]))
 
 
-def _same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
-    found = _parsed(texts, "same", path)
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+def _read_same(texts: Mapping[str, str], path: Path) -> dict[str, str]:
+    same_names = _parse_entry(texts, "same", path)
+    if not isinstance(same_names, dict) or not all(
+        isinstance(one, str) for one in same_names.values()
+    ):
         raise ModelError(f"{path}: its header should say which tensors are the same: {_COPY}")
-    return found
+    return same_names
 
 
-def _axes(texts: Mapping[str, str], path: Path) -> tuple[int, ...]:
-    found = _parsed(texts, "mirror_axes", path)
-    if not isinstance(found, list) or any(type(a) is not int or a not in _AXES for a in found):
+def _read_axes(texts: Mapping[str, str], path: Path) -> tuple[int, ...]:
+    axes = _parse_entry(texts, "mirror_axes", path)
+    if not isinstance(axes, list) or any(type(a) is not int or a not in _AXES for a in axes):
         raise ModelError(
             f"{path}: the mirroring axes should be among 0, 1, 2, got "
-            f"{printable(str(found), 60)}: {_COPY}"
+            f"{printable(str(axes), 60)}: {_COPY}"
         )
-    return tuple(found)
+    return tuple(axes)
 
 
-def _parsed(texts: Mapping[str, str], key: str, path: Path) -> Any:
+def _parse_entry(texts: Mapping[str, str], key: str, path: Path) -> Any:
     try:
         return parsed_json(texts.get(key, "null"))
     except (ValueError, RecursionError) as error:

@@ -32,6 +32,7 @@ class _StandIn:
         """Forget whatever the file gives."""
 
 
+# Not the one written in C, whose single steps cannot be replaced.
 class _Unpickler(pickle._Unpickler):
     """Python's own reader, which calls what the file says and goes on where a call fails."""
 
@@ -58,17 +59,18 @@ class _Unpickler(pickle._Unpickler):
 
 def main(order: Mapping[str, Any]) -> None:
     """Write the numbers of the checkpoint ``order["given"]`` to the folder ``order["output"]``."""
+    # All that torch takes from a pickle module.
     reader = SimpleNamespace(Unpickler=_Unpickler, load=pickle.load, __name__="pickle")
-    found = torch.load(order["given"], map_location="cpu", weights_only=False, pickle_module=reader)
-    weights = found["network_weights"]
+    state = torch.load(order["given"], map_location="cpu", weights_only=False, pickle_module=reader)
+    weights = state["network_weights"]
     odd = [str(name) for name, value in weights.items() if not torch.is_tensor(value)]
     if odd or not weights:
         raise TypeError(f"network_weights should hold tensors only, but {odd[:3]} are none")
     tensors, same = distinct(weights)
-    arguments = found.get("init_args")
+    arguments = state.get("init_args")
     configuration = arguments.get("configuration", "") if isinstance(arguments, dict) else ""
-    axes = found.get("inference_allowed_mirroring_axes") or ()
-    text = header(str(found.get("trainer_name", "")), str(configuration), tuple(axes), same)
+    axes = state.get("inference_allowed_mirroring_axes") or ()
+    text = header(str(state.get("trainer_name", "")), str(configuration), tuple(axes), same)
     save_file(tensors, Path(order["output"]) / RESULT, text)
 
 

@@ -1,21 +1,20 @@
 """Keeps one model loaded and runs it: in this process, or behind the worker's pipe."""
 
+import sys
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
-
-from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine import Engine, EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
-from napari_mamamia.segmentation.run.engines import Engine, load_engine
+from napari_mamamia.segmentation.run.engines import load_engine
 
 _LOADED: Final = 30  # of 1000 steps
 
@@ -37,11 +36,8 @@ class Host(Protocol):
         self,
         card: ModelCard,
         settings: EngineSettings,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
+        given: EngineInput,
         *,
-        region: Box | None = None,
-        deadline: float | None = None,
         kill_at: float | None = None,
     ) -> EngineResult:
         """Label one case; `kill_at` is when it is ended whatever it does."""
@@ -63,12 +59,12 @@ class EngineHost:
         self, card: ModelCard, settings: EngineSettings, grid: Grid, region: Box | None
     ) -> TilePlan:
         """Say what a case on `grid` would cost."""
-        engine = self._ready(card, settings)
+        engine = self._prepare_engine(card, settings)
         return engine.plan(grid, region)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
         """Measure one tile: the second of two, since the first one warms up."""
-        engine = self._ready(card, settings)
+        engine = self._prepare_engine(card, settings)
         for turn in range(2):
             report_progress(turn, 2, "Measuring a tile")
             started = time.perf_counter()
@@ -79,11 +75,8 @@ class EngineHost:
         self,
         card: ModelCard,
         settings: EngineSettings,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
+        given: EngineInput,
         *,
-        region: Box | None = None,
-        deadline: float | None = None,
         kill_at: float | None = None,
     ) -> EngineResult:
         """Label one case, as `Engine.predict` does.
@@ -94,15 +87,15 @@ class EngineHost:
             If it does not fit the memory; other errors are the engine's.
         """
         with part(0, _LOADED, 1000):
-            engine = self._ready(card, settings)
+            engine = self._prepare_engine(card, settings)
         try:
             with part(_LOADED, 1000, 1000):
-                return engine.predict(arrays, grid, region=region, deadline=deadline)
+                return engine.predict(given)
         except (ModelError, MemoryError, RuntimeError) as error:
             if not _is_memory(error):
                 raise
-            said = str(error) or "the memory did not suffice"
-            raise OutOfMemoryError(said) from error
+            reason = str(error) or "the memory did not suffice"
+            raise OutOfMemoryError(reason) from error
 
     def close(self) -> None:
         """Let go of the model."""
@@ -110,9 +103,9 @@ class EngineHost:
             self._engine.close()
         self._engine, self._key = None, ()
 
-    def _ready(self, card: ModelCard, settings: EngineSettings) -> Engine:
+    def _prepare_engine(self, card: ModelCard, settings: EngineSettings) -> Engine:
         """Return the engine for `settings`, loaded anew only where the network itself differs."""
-        key = _identity(card, settings)
+        key = _make_key(card, settings)
         if self._engine is None or self._key != key:
             self.close()
             self._engine = load_engine(card, settings)
@@ -136,32 +129,17 @@ class HostedRunner:
     kill_at: float | None = None
     last: EngineResult | None = None
 
-    def predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        *,
-        region: Box | None = None,
-        deadline: float | None = None,
-    ) -> EngineResult:
+    def predict(self, given: EngineInput) -> EngineResult:
         """Label one case."""
         self.last = None
-        self.last = self.host.predict(
-            self.card,
-            self.settings,
-            arrays,
-            grid,
-            region=region,
-            deadline=deadline,
-            kill_at=self.kill_at,
-        )
+        self.last = self.host.predict(self.card, self.settings, given, kill_at=self.kill_at)
         return self.last
 
     def close(self) -> None:
         """Leave the host as it is: it is closed by whoever made it."""
 
 
-def _identity(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
+def _make_key(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
     """Return what of the settings a loaded network depends on."""
     fixed = replace(settings, step=0.5, mirroring=True, most_copies=None, keep_probability=False)
     if settings.backend == "torch" and card.kind not in NETWORK_KINDS:
@@ -171,13 +149,13 @@ def _identity(card: ModelCard, settings: EngineSettings) -> tuple[Any, ...]:
 
 def _is_memory(error: BaseException) -> bool:
     """Whether an error, or what it was raised from, says that memory did not suffice."""
-    import torch
-
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, MemoryError | torch.OutOfMemoryError):
+    torch = sys.modules.get("torch")  # a kind that runs without it need not have it
+    kinds = (MemoryError,) if torch is None else (MemoryError, torch.OutOfMemoryError)
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, kinds):
             return True
-        if isinstance(found, RuntimeError) and "DefaultCPUAllocator: can't allocate" in str(found):
+        if isinstance(cause, RuntimeError) and "DefaultCPUAllocator: can't allocate" in str(cause):
             return True
-        found = found.__cause__
+        cause = cause.__cause__
     return False

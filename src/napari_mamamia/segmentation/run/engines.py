@@ -1,15 +1,19 @@
-"""`Engine`: a loaded model of any kind, and the one place that picks what loads which kind."""
+"""The kinds of models that can be run: one table of how each is described, planned and loaded.
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+A new kind is its name and how it is recognised in `model/kinds.py`, a module with its card and
+engine, and its entry in `MODEL_KINDS`. What needs torch or MONAI is imported by the one that runs.
+"""
 
-from numpy.typing import NDArray
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
 
-from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.segmentation.bundle.card import bundle_card
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.device import (
     require_monai,
@@ -17,58 +21,171 @@ from napari_mamamia.segmentation.model.device import (
     require_openvino,
     require_torch,
 )
-from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
-from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
+from napari_mamamia.segmentation.model.engine import Engine
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
+from napari_mamamia.segmentation.model.kinds import ModelKind
+from napari_mamamia.segmentation.model.nnunet_files import ModelFiles
+from napari_mamamia.segmentation.model.planner import LADDER, Rung
+from napari_mamamia.segmentation.network.card import network_card
 
 
-class Engine(Protocol):
-    """A model loaded once, kept warm, and run on any number of cases."""
+@dataclass(frozen=True, slots=True)
+class KindSpec:
+    """One kind of model.
 
-    settings: EngineSettings
+    Parameters
+    ----------
+    extras
+        The extras of this software that it needs.
+    given
+        What a person gives, for the documentation.
+    suffixes
+        What its files end in, for the window's dialog.
+    is_folder
+        Whether a person may give its folder.
+    require
+        Raises `MissingExtraError` unless what runs it is installed.
+    tiles
+        What a case would cost, told without loading it; None where that is not told.
+    load
+        Loads it; its weights are read as data.
+    card
+        What it is before it is loaded; None for nnU-Net, of which a folder may hold several.
+    rungs
+        What may be given up of it to stay within a time limit.
+    runs_in_torch
+        Whether torch runs it at all.
+    """
 
-    def plan(self, grid: Grid, region: Box | None = None) -> TilePlan:
-        """Return what a case on `grid` would cost."""
-        ...
+    extras: tuple[str, ...]
+    given: str
+    suffixes: tuple[str, ...]
+    require: Callable[[EngineSettings], None]
+    tiles: Callable[[ModelCard, EngineSettings, Grid], TilePlan | None]
+    load: Callable[[ModelCard, EngineSettings], Engine]
+    card: Callable[[ModelFiles, ModelKind, bool], ModelCard] | None = None
+    is_folder: bool = False
+    rungs: tuple[Rung, ...] = LADDER
+    runs_in_torch: bool = True
 
-    def predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        *,
-        region: Box | None = None,
-        deadline: float | None = None,
-    ) -> EngineResult:
-        """Label one case; progress comes with every tile.
 
-        Parameters
-        ----------
-        arrays
-            One ``(z, y, x)`` volume for each of the model's channels, on `grid`.
-        region
-            Box of the case outside which everything becomes background.
-        deadline
-            Value of ``time.monotonic()`` at which to stop.
-        """
-        ...
+def _require_network(settings: EngineSettings) -> None:
+    require_torch()
+    if settings.backend == "openvino":
+        require_openvino()
 
-    def run_one_tile(self) -> None:
-        """Run the network once on an empty tile, to measure how long it takes."""
-        ...
 
-    def close(self) -> None:
-        """Let go of the network, and give a graphics card its memory back."""
-        ...
+def _require_onnx_file(settings: EngineSettings) -> None:
+    _require_network(settings)
+    if settings.backend != "openvino":
+        require_onnx()
+
+
+def _require_openvino_file(settings: EngineSettings) -> None:
+    del settings  # whatever is chosen, nothing else reads it
+    require_torch()
+    require_openvino()
+
+
+def _require_bundle(settings: EngineSettings) -> None:
+    _require_network(settings)
+    require_monai()
+
+
+def _nnunet_tiles(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
+    from napari_mamamia.segmentation.nnunet.cost import tiles_from_plans
+
+    return tiles_from_plans(card, settings, grid)
+
+
+def _load_nnunet(card: ModelCard, settings: EngineSettings) -> Engine:
+    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+
+    return load_nnunet(card, settings)
+
+
+def _network_tiles(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
+    from napari_mamamia.segmentation.network.cost import tiles_of_network
+
+    return tiles_of_network(card, settings, grid)
+
+
+def _load_network(card: ModelCard, settings: EngineSettings) -> Engine:
+    from napari_mamamia.segmentation.network.engine import load_network
+
+    return load_network(card, settings)
+
+
+def _bundle_tiles(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
+    from napari_mamamia.segmentation.bundle.cost import tiles_of_bundle
+
+    return tiles_of_bundle(card, settings, grid)
+
+
+def _load_bundle(card: ModelCard, settings: EngineSettings) -> Engine:
+    report_progress(0, 1, "Starting MONAI")  # importing it takes seconds
+    from napari_mamamia.segmentation.bundle.engine import load_bundle
+
+    return load_bundle(card, settings)
+
+
+_NETWORK: Final = KindSpec(
+    extras=("segment",),
+    given="the file, beside a recipe",
+    suffixes=(),
+    require=_require_network,
+    tiles=_network_tiles,
+    load=_load_network,
+    card=network_card,
+)
+MODEL_KINDS: Final[Mapping[ModelKind, KindSpec]] = MappingProxyType(
+    {
+        ModelKind.NNUNET: KindSpec(
+            extras=("segment",),
+            given="the trained folder, or its zip",
+            suffixes=(".zip",),
+            require=_require_network,
+            tiles=_nnunet_tiles,
+            load=_load_nnunet,
+            is_folder=True,
+        ),
+        ModelKind.MONAI_BUNDLE: KindSpec(
+            extras=("bundle",),
+            given="its folder, or its zip",
+            suffixes=(".zip",),
+            require=_require_bundle,
+            tiles=_bundle_tiles,
+            load=_load_bundle,
+            card=bundle_card,
+            is_folder=True,
+            rungs=(Rung.TILES,),  # it says itself how it is run
+        ),
+        ModelKind.TORCHSCRIPT: replace(_NETWORK, suffixes=(".pt", ".ts")),
+        ModelKind.EXPORTED: replace(_NETWORK, suffixes=(".pt2",)),
+        ModelKind.ONNX: replace(
+            _NETWORK,
+            extras=("onnx",),
+            suffixes=(".onnx",),
+            require=_require_onnx_file,
+            runs_in_torch=False,
+        ),
+        ModelKind.OPENVINO: replace(
+            _NETWORK,
+            extras=("segment", "openvino"),
+            suffixes=(".xml",),
+            require=_require_openvino_file,
+            runs_in_torch=False,
+        ),
+        ModelKind.SAFETENSORS: replace(_NETWORK, suffixes=(".safetensors",)),
+    }
+)
 
 
 def require_installed(card: ModelCard, settings: EngineSettings) -> None:
     """Raise `MissingExtraError` unless what runs such a model is installed; nothing is loaded."""
-    require_torch()
-    if settings.backend == "openvino" or card.kind is ModelKind.OPENVINO:
-        require_openvino()
-    elif card.kind is ModelKind.ONNX:
-        require_onnx()
-    if card.kind is ModelKind.MONAI_BUNDLE:
-        require_monai()
+    spec = MODEL_KINDS.get(card.kind)
+    if spec is not None:
+        spec.require(settings)
 
 
 @reads("a model that can be run", "copy it again from where it came from", ModelError)
@@ -84,20 +201,11 @@ def load_engine(card: ModelCard, settings: EngineSettings) -> Engine:
     """
     if card.missing:
         raise ModelError("; ".join(card.missing))
-    require_installed(card, settings)
-    if card.kind is ModelKind.NNUNET:
-        from napari_mamamia.segmentation.nnunet.load import load_nnunet
-
-        return load_nnunet(card, settings)
-    if card.kind in NETWORK_KINDS:
-        from napari_mamamia.segmentation.network.engine import load_network
-
-        return load_network(card, settings)
-    if card.kind is ModelKind.MONAI_BUNDLE:
-        report_progress(0, 1, "Starting MONAI")  # importing it takes seconds
-        from napari_mamamia.segmentation.bundle.engine import load_bundle
-
-        return load_bundle(card, settings)
-    raise ModelError(
-        f"{card.path} should be a model that can be run, but is {card.kind.value}: choose another"
-    )
+    spec = MODEL_KINDS.get(card.kind)
+    if spec is None:
+        raise ModelError(
+            f"{card.path} should be a model that can be run, but is {card.kind.value}: choose "
+            "another"
+        )
+    spec.require(settings)
+    return spec.load(card, settings)

@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 
 def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
     """Return what was measured last for a model on a device, None if it never ran here so."""
-    found = _read(_path()).get(_key(card, settings))
-    if not isinstance(found, list) or len(found) != 2:
+    entry = _read_paces(_find_path()).get(_make_key(card, settings))
+    if not isinstance(entry, list) or len(entry) != 2:
         return None
     with suppress(TypeError, ValueError):
-        forward_s, other_s = float(found[0]), float(found[1])
+        forward_s, other_s = float(entry[0]), float(entry[1])
         if forward_s > 0 and other_s >= 0:
             return Pace(forward_s, other_s)
     return None
@@ -34,13 +34,14 @@ def known_pace(card: ModelCard, settings: EngineSettings) -> Pace | None:
 
 def remember_pace(card: ModelCard, settings: EngineSettings, pace: Pace) -> None:
     """Keep a measurement; where the cache cannot be written it is measured again next time."""
-    known = _read(_path())
-    key = _key(card, settings)
-    known.pop(key, None)
-    kept = dict(list(known.items())[-(_MOST - 1) :])
-    kept[key] = [round(pace.forward_s, 6), round(pace.other_s_per_megavoxel, 6)]
+    paces = _read_paces(_find_path())
+    key = _make_key(card, settings)
+    # So that it is put in again as the latest: the oldest are let go.
+    paces.pop(key, None)
+    entries = dict(list(paces.items())[-(_MOST - 1) :])
+    entries[key] = [round(pace.forward_s, 6), round(pace.other_s_per_megavoxel, 6)]
     try:
-        write_text_atomically(_path(), json.dumps(kept, indent=1) + "\n", overwrite=True)
+        write_text_atomically(_find_path(), json.dumps(entries, indent=1) + "\n", overwrite=True)
     except MamamiaError as error:
         _log.warning("the pace of %s is not remembered: %s", card.name, error)
 
@@ -66,19 +67,19 @@ def pace_of_run(ran: Ran, voxels: int) -> Pace | None:
     )
 
 
-def _key(card: ModelCard, settings: EngineSettings) -> str:
+def _make_key(card: ModelCard, settings: EngineSettings) -> str:
     who = card.sha256[:16] or str(card.path)
     threads = settings.threads or "all"
     return f"{who} {settings.device} {settings.backend} {settings.precision} {threads} threads"
 
 
-def _path() -> Path:
+def _find_path() -> Path:
     return model_cache() / _FILE
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_paces(path: Path) -> dict[str, Any]:
     try:
-        found = read_json(path)
+        content = read_json(path)
     except (OSError, ValueError, RecursionError):
         return {}
-    return dict(found) if isinstance(found, Mapping) else {}
+    return dict(content) if isinstance(content, Mapping) else {}

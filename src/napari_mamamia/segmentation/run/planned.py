@@ -14,7 +14,6 @@ from napari_mamamia.core.system import free_memory_bytes
 from napari_mamamia.segmentation.kinetic.breast_area import breast_area, find_breast_area
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
-from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.planner import (
     LADDER,
     WORKING_SHARE,
@@ -22,7 +21,6 @@ from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,
     OverLimitError,
     Pace,
-    Rung,
     RunPlan,
     duration_text,
     plan_run,
@@ -35,13 +33,11 @@ from napari_mamamia.segmentation.model.recipe_input import channel_names, input_
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prediction, Prompt
 from napari_mamamia.segmentation.network.choices import rungs_of
 from napari_mamamia.segmentation.run.engine_host import EngineHost, Host, HostedRunner
+from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.segmentation.run.paces import known_pace, pace_of_run, remember_pace
 from napari_mamamia.segmentation.run.trained import TrainedSegmenter
 
 _PLANNED: Final = 60  # of 1000 steps
-_RUNGS: Final = {ModelKind.MONAI_BUNDLE: (Rung.TILES,)}
-"""What may be given up of a kind of model, where that is not the whole ladder: a bundle says itself
-how it is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +84,17 @@ class PlannedSegmenter:
     @property
     def name(self) -> str:
         """Short name, fit for a folder."""
-        return self._plain().name
+        return self._make_segmenter().name
 
     @property
     def title(self) -> str:
         """Name shown to people."""
-        return self._plain().title
+        return self._make_segmenter().title
 
     @property
     def note(self) -> str:
         """What a reader of the result must know."""
-        return self._plain().note
+        return self._make_segmenter().note
 
     def channels(self) -> tuple[tuple[str, str], ...]:
         """Return each input's name and what it gets of the case: ("DCE_pre", "p0")."""
@@ -110,17 +106,17 @@ class PlannedSegmenter:
 
         Without `measure`, a model that never ran here is not timed and its time is not known.
         """
-        pace = known_pace(self.card, self._asked())
-        known = pace is not None
-        if not known and not measure:
-            plan = self._unlimited(case, Pace(0.0, 0.0))
+        pace = known_pace(self.card, self._resolve_settings())
+        is_known = pace is not None
+        if not is_known and not measure:
+            plan = self._plan_unlimited(case, Pace(0.0, 0.0))
         elif self.budget.limit_s is None:
-            found = pace or (self._pace(self._asked()))
-            plan = self._unlimited(case, found)
+            run_pace = pace or (self._find_pace(self._resolve_settings()))
+            plan = self._plan_unlimited(case, run_pace)
         else:
-            plan, _ = self._plan(case, None)
+            plan, _ = self._make_plan(case, None)
         needed = plan.tiles.bytes_needed + sum(weight.n_bytes for weight in self.card.weights)
-        return Estimate(plan, needed, free_memory_bytes(), known or measure)
+        return Estimate(plan, needed, free_memory_bytes(), is_known or measure)
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Segment `case` within the budget; progress counts to 1000.
@@ -136,16 +132,16 @@ class PlannedSegmenter:
         breast: BreastArea | None = None
         if self.budget.limit_s is not None:
             with part(0, _PLANNED, 1000):
-                plan, breast = self._plan(case, prompt)
+                plan, breast = self._make_plan(case, prompt)
             require_within(plan, self.budget, self.card.name)
             if plan.given_up:
                 report_progress(_PLANNED, 1000, "Given up: " + "; ".join(plan.given_up))
         while True:
             try:
                 with part(_PLANNED, 1000, 1000):
-                    return self._run(case, prompt, plan, breast, started)
+                    return self._run_model(case, prompt, plan, breast, started)
             except OutOfMemoryError:
-                plan = None if plan is None else within_memory(plan, self._allowed())
+                plan = None if plan is None else within_memory(plan, self._limit_budget())
                 if plan is None:
                     raise
 
@@ -155,7 +151,7 @@ class PlannedSegmenter:
 
     # ----------------------------------------------------------------------- running
 
-    def _run(
+    def _run_model(
         self,
         case: Case,
         prompt: Prompt | None,
@@ -164,7 +160,7 @@ class PlannedSegmenter:
         started: float,
     ) -> Prediction:
         limit_s = self.budget.limit_s
-        settings = self._asked() if plan is None else plan.settings
+        settings = self._resolve_settings() if plan is None else plan.settings
         recipe = self.recipe
         if plan is not None and plan.in_breast:
             recipe = replace(recipe, region=RegionKind.TILES)
@@ -175,15 +171,15 @@ class PlannedSegmenter:
         if limit_s is not None:
             left_s = max(started + WORKING_SHARE * limit_s - time.monotonic(), 0.0)
         inner = TrainedSegmenter(self.card, settings, recipe, left_s, runner, breast)
-        found = inner.predict(case, prompt)
+        prediction = inner.predict(case, prompt)
         self._require_whole(runner)
-        self._remember(runner, settings, case.grid)
+        self._remember_run(runner, settings, case.grid)
         given_up = () if plan is None else plan.given_up
         return replace(
-            found,
-            parameters=tuple(self._parameters(found, plan)),
+            prediction,
+            parameters=tuple(self._list_parameters(prediction, plan)),
             seconds=time.monotonic() - started,
-            notes=(*(f"given up: {said}" for said in given_up), *found.notes),
+            notes=(*(f"given up: {sentence}" for sentence in given_up), *prediction.notes),
         )
 
     def _require_whole(self, runner: HostedRunner) -> None:
@@ -196,14 +192,16 @@ class PlannedSegmenter:
                 "allow more time, choose fewer folds, or let it give something up"
             )
 
-    def _parameters(self, found: Prediction, plan: RunPlan | None) -> Iterator[tuple[str, Setting]]:
+    def _list_parameters(
+        self, found: Prediction, plan: RunPlan | None
+    ) -> Iterator[tuple[str, Setting]]:
         for name, value in found.parameters:
             yield name, self.budget.limit_s if name == "time_limit_s" else value
         if plan is not None:
             yield "estimated_s", round(plan.seconds, 1)
             yield "given_up", "; ".join(plan.given_up) or None
 
-    def _remember(self, runner: HostedRunner, settings: EngineSettings, grid: Grid) -> None:
+    def _remember_run(self, runner: HostedRunner, settings: EngineSettings, grid: Grid) -> None:
         if runner.last is None:
             return
         z, y, x = grid.shape
@@ -213,9 +211,9 @@ class PlannedSegmenter:
 
     # ---------------------------------------------------------------------- planning
 
-    def _plan(self, case: Case, prompt: Prompt | None) -> tuple[RunPlan, BreastArea | None]:
+    def _make_plan(self, case: Case, prompt: Prompt | None) -> tuple[RunPlan, BreastArea | None]:
         """Return how to run `case`, and where the breast is if that had to be found."""
-        asked = self._asked()
+        asked = self._resolve_settings()
         areas: list[BreastArea] = []
 
         def tiles_of(settings: EngineSettings, in_breast: bool) -> TilePlan:
@@ -223,52 +221,55 @@ class PlannedSegmenter:
             if in_breast and recipe.region is RegionKind.WHOLE:
                 recipe = replace(recipe, region=RegionKind.TILES)
             if recipe.region is not RegionKind.WHOLE and not areas:
-                areas.append(_area(case, self.recipe))
+                areas.append(_find_area(case, self.recipe))
             grid, region = input_grid(case.grid, recipe, areas[0].box if areas else None)
             if isinstance(prompt, BoxPrompt):
                 region = prompt.box
-            return self._tiles(settings, grid, region)
+            return self._plan_tiles(settings, grid, region)
 
-        plan = plan_run(asked, self._folds(), tiles_of, self._pace, self._allowed())
+        plan = plan_run(asked, self._list_folds(), tiles_of, self._find_pace, self._limit_budget())
         return plan, areas[0] if areas and plan.in_breast else None
 
-    def _unlimited(self, case: Case, pace: Pace) -> RunPlan:
+    def _plan_unlimited(self, case: Case, pace: Pace) -> RunPlan:
         grid, region = input_grid(case.grid, self.recipe, case.breast_box)
-        tiles = self._tiles(self._asked(), grid, region)
-        return RunPlan(self._asked(), tiles, pace.seconds(tiles))
+        tiles = self._plan_tiles(self._resolve_settings(), grid, region)
+        return RunPlan(self._resolve_settings(), tiles, pace.seconds(tiles))
 
-    def _tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> TilePlan:
+    def _plan_tiles(self, settings: EngineSettings, grid: Grid, region: Box | None) -> TilePlan:
         """Return the tiles; the number of folds needs no loading of others."""
-        loaded = replace(settings, folds=self._folds(), precision=self._asked().precision)
+        loaded = replace(
+            settings, folds=self._list_folds(), precision=self._resolve_settings().precision
+        )
         tiles = self.host.plan(self.card, loaded, grid, region)
-        return tiles.with_folds(max(len(settings.folds or self._folds()), 1))
+        return tiles.with_folds(max(len(settings.folds or self._list_folds()), 1))
 
-    def _pace(self, settings: EngineSettings) -> Pace:
+    def _find_pace(self, settings: EngineSettings) -> Pace:
         """Return the pace that is remembered, else measured now."""
-        found = known_pace(self.card, settings)
-        if found is None:
-            loaded = replace(settings, folds=self._folds())
-            found = Pace(self.host.time_tile(self.card, loaded))
-            remember_pace(self.card, settings, found)
-        return found
+        pace = known_pace(self.card, settings)
+        if pace is None:
+            loaded = replace(settings, folds=self._list_folds())
+            pace = Pace(self.host.time_tile(self.card, loaded))
+            remember_pace(self.card, settings, pace)
+        return pace
 
-    def _allowed(self) -> Budget:
+    def _limit_budget(self) -> Budget:
         """Return the budget with those rungs only that this kind of model has."""
-        has = _RUNGS.get(self.card.kind, LADDER)
-        wanted = tuple(rung for rung in self.budget.give_up if rung in has)
-        return replace(self.budget, give_up=rungs_of(self.card, self._asked(), wanted))
+        spec = MODEL_KINDS.get(self.card.kind)
+        has = LADDER if spec is None else spec.rungs
+        rungs = tuple(rung for rung in self.budget.give_up if rung in has)
+        return replace(self.budget, give_up=rungs_of(self.card, self._resolve_settings(), rungs))
 
-    def _asked(self) -> EngineSettings:
+    def _resolve_settings(self) -> EngineSettings:
         return self.recipe.settings(self.settings)
 
-    def _folds(self) -> tuple[str, ...]:
-        return self._asked().folds or self.card.folds
+    def _list_folds(self) -> tuple[str, ...]:
+        return self._resolve_settings().folds or self.card.folds
 
-    def _plain(self) -> TrainedSegmenter:
+    def _make_segmenter(self) -> TrainedSegmenter:
         return TrainedSegmenter(self.card, self.settings, self.recipe)
 
 
-def _area(case: Case, recipe: Recipe) -> BreastArea:
+def _find_area(case: Case, recipe: Recipe) -> BreastArea:
     """Return the breast that the recipe cuts to; else both, outside of which tiles are left out."""
     area, _ = breast_area(case, recipe)
     if area is None:

@@ -18,11 +18,12 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.segmentation.model.card import RECIPE_NAME, ModelCard, WeightFile
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
-from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
+from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.nnunet_files import open_files
 from napari_mamamia.segmentation.model.recipe import (
     Recipe,
@@ -33,13 +34,32 @@ from napari_mamamia.segmentation.model.recipe import (
     recipe_text,
 )
 from napari_mamamia.segmentation.model.recipe_input import channel_names
+from napari_mamamia.segmentation.network.card import with_network
 from napari_mamamia.segmentation.network.choices import require_network_choices
-from napari_mamamia.segmentation.run.weights import recognise_model, with_network
+from napari_mamamia.segmentation.run.engines import MODEL_KINDS
+from napari_mamamia.segmentation.run.weights import recognise_model
 
 _FORMAT: Final = "napari-mamamia model"
 _VERSION: Final = 1
 _OWN_NAMES: Final = ("kinetic",)
 """Names that are taken by models which need no file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AddedModel:
+    """The file of a model that was added; `weights` are (name, bytes, SHA-256)."""
+
+    format: str
+    version: int
+    name: str
+    path: Path
+    inner: str
+    added: str
+    weights: tuple[tuple[str, int, str], ...]
+    recipe: Mapping[str, Any] | None = None
+
+
+_CODEC: Final = RecordCodec(_AddedModel, "add the model again", kind=ModelError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +93,8 @@ class Verified:
 def default_registry() -> Path:
     """Return the folder of added models (``MAMAMIA_MODELS_DIR`` moves it)."""
     chosen = os.environ.get("MAMAMIA_MODELS_DIR")
-    own = user_data_path("napari-mamamia", appauthor=False)
-    return Path(chosen) if chosen else Path(own) / "models"
+    data_folder = user_data_path("napari-mamamia", appauthor=False)
+    return Path(chosen) if chosen else Path(data_folder) / "models"
 
 
 def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> ModelEntry:
@@ -93,16 +113,18 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
         If the registry cannot be written.
     """
     report_progress(0, 2, "Looking at the model and computing its checksums")
-    card = recognise_model(_absolute(path))
-    own = model_recipe(ModelEntry(card.name, card), recipe) if recipe else None
-    if own is not None:
-        card = with_network(card, own.network)
+    card = recognise_model(_make_absolute(path))
+    chosen_recipe = model_recipe(ModelEntry(card.name, card), recipe) if recipe else None
+    if chosen_recipe is not None:
+        card = with_network(card, chosen_recipe.network)
     require_runnable(card)
-    if own is not None:
-        _require_fits(own, card)
-    entry = ModelEntry(file_name(name or card.name, "the name of a model"), card, now_utc(), own)
-    known = {found.name.casefold(): found for found in list_models(registry)}
-    same = known.get(entry.name.casefold())
+    if chosen_recipe is not None:
+        _require_fits(chosen_recipe, card)
+    entry = ModelEntry(
+        file_name(name or card.name, "the name of a model"), card, now_utc(), chosen_recipe
+    )
+    by_name = {model.name.casefold(): model for model in list_models(registry)}
+    same = by_name.get(entry.name.casefold())
     if entry.name.casefold() in _OWN_NAMES:
         raise SaveConflictError(f"{entry.name!r} is this software's own model: give another name")
     if same is not None and (same.card.path, same.card.inner) != (card.path, card.inner):
@@ -111,7 +133,7 @@ def add_model(path: Path, registry: Path, name: str = "", recipe: str = "") -> M
             "(--name) another name"
         )
     report_progress(1, 2, "Keeping the model")
-    _write(entry, registry)
+    _write_entry(entry, registry)
     return entry
 
 
@@ -119,7 +141,7 @@ def require_runnable(card: ModelCard) -> None:
     """Raise `ModelError` with the reason unless a model can be run here."""
     if card.missing:
         raise ModelError("; ".join(card.missing))
-    if card.kind not in (ModelKind.NNUNET, ModelKind.MONAI_BUNDLE, *NETWORK_KINDS):
+    if card.kind not in MODEL_KINDS:
         raise ModelError(
             f"{card.path} should be a model that can be run here, but is a {card.kind.value}: for "
             "a submission use  mamamia run-submission, else choose another"
@@ -157,7 +179,7 @@ def list_models(registry: Path) -> tuple[ModelEntry, ...]:
             f"the folder of added models, {registry}, should be listed, but "
             f"{error.strerror or error}: check that it can be read, and try again"
         ) from error
-    return tuple(_read(registry / name) for name in names if name.endswith(".json"))
+    return tuple(_read_entry(registry / name) for name in names if name.endswith(".json"))
 
 
 def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
@@ -175,16 +197,16 @@ def find_model(wanted: str, registry: Path, recipe: str = "") -> ModelEntry:
         if entry.name == wanted:
             if entry.problem:
                 raise ModelError(entry.problem)
-            return _described(entry, recipe)
+            return _describe_entry(entry, recipe)
     path = Path(wanted)
     if not path.exists():
-        known = ", ".join((*_OWN_NAMES, *(entry.name for entry in entries)))
+        names = ", ".join((*_OWN_NAMES, *(entry.name for entry in entries)))
         raise ModelError(
-            f"no model is called {wanted!r} and nothing is at that path: choose one of {known}, "
+            f"no model is called {wanted!r} and nothing is at that path: choose one of {names}, "
             "or the path of a model"
         )
-    card = recognise_model(_absolute(path))
-    return _described(ModelEntry(card.name, card), recipe)
+    card = recognise_model(_make_absolute(path))
+    return _describe_entry(ModelEntry(card.name, card), recipe)
 
 
 def model_recipe(entry: ModelEntry, chosen: str = "") -> Recipe:
@@ -214,7 +236,7 @@ def set_recipe(entry: ModelEntry, recipe: Recipe | None, registry: Path) -> Mode
     """Keep the user's recipe for an added model; None goes back to the model's own."""
     card = with_network(entry.card, None if recipe is None else recipe.network)
     changed = replace(entry, recipe=recipe, card=card)
-    _write(changed, registry)
+    _write_entry(changed, registry)
     return changed
 
 
@@ -225,16 +247,16 @@ def forget_model(name: str, registry: Path) -> None:
 
 def verify_model(entry: ModelEntry) -> Verified:
     """Compare every file of weights with its checksum."""
-    found = []
+    changes = []
     weights = entry.card.weights
     for number, weight in enumerate(weights):
         report_progress(number, len(weights), f"Checking {weight.name}")
-        found.append((weight.name, _compared(entry.card, weight)))
+        changes.append((weight.name, _compare_weight(entry.card, weight)))
     report_progress(len(weights), len(weights), "Checked")
-    return Verified(entry.name, tuple(found))
+    return Verified(entry.name, tuple(changes))
 
 
-def _described(entry: ModelEntry, recipe: str) -> ModelEntry:
+def _describe_entry(entry: ModelEntry, recipe: str) -> ModelEntry:
     """Return a model with what a recipe says of its network; it can be run then."""
     network = model_recipe(entry, recipe).network
     described = replace(entry, card=with_network(entry.card, network))
@@ -242,11 +264,11 @@ def _described(entry: ModelEntry, recipe: str) -> ModelEntry:
     return described
 
 
-def _absolute(path: Path) -> Path:
+def _make_absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay as the user knows them
 
 
-def _compared(card: ModelCard, weight: WeightFile) -> str:
+def _compare_weight(card: ModelCard, weight: WeightFile) -> str:
     try:
         now = open_files(card.path).sha256(weight.name)
     except (ModelError, OSError, KeyError) as error:
@@ -256,41 +278,41 @@ def _compared(card: ModelCard, weight: WeightFile) -> str:
     return ""
 
 
-def _write(entry: ModelEntry, registry: Path) -> None:
-    content = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "name": entry.name,
-        "path": str(entry.card.path),
-        "inner": entry.card.inner,
-        "added": entry.added,
-        "weights": [[w.name, w.n_bytes, w.sha256] for w in entry.card.weights],
-        "recipe": None if entry.recipe is None else json.loads(recipe_text(entry.recipe)),
-    }
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+def _write_entry(entry: ModelEntry, registry: Path) -> None:
+    added = _AddedModel(
+        _FORMAT,
+        _VERSION,
+        entry.name,
+        entry.card.path,
+        entry.card.inner,
+        entry.added,
+        tuple((one.name, one.n_bytes, one.sha256) for one in entry.card.weights),
+        None if entry.recipe is None else json.loads(recipe_text(entry.recipe)),
+    )
+    text = json.dumps(_CODEC.plain(added), indent=2, ensure_ascii=False) + "\n"
     write_text_atomically(registry / f"{entry.name}.json", text, overwrite=True)
 
 
-def _read(file: Path) -> ModelEntry:
+def _read_entry(file: Path) -> ModelEntry:
     """Return an entry; the model's own files are looked at, their sums are those of the adding."""
     path = file
     try:
         with explained(file, "a model that was added", "add the model again", ModelError):
-            found = read_json(file)
-            path = Path(found["path"])
-            return _entry(found, path, file)
+            added = _CODEC.record(read_json(file), file)
+            path = added.path
+            return _make_entry(added, file)
     except ModelError as error:
         card = ModelCard(path, ModelKind.UNKNOWN, file.stem)
         return ModelEntry(file.stem, card, problem=str(error))
 
 
-def _entry(found: Mapping[str, Any], path: Path, file: Path) -> ModelEntry:
-    if found.get("format") != _FORMAT:
+def _make_entry(added: _AddedModel, file: Path) -> ModelEntry:
+    if added.format != _FORMAT:
         raise ModelError(f"{file} should be a model that was added: add the model again")
-    kept = tuple(WeightFile(str(n), int(size), str(sha)) for n, size, sha in found["weights"])
-    card = replace(recognise_model(path, inner=found["inner"], checksums=False), weights=kept)
-    own = found.get("recipe")
-    recipe = None if own is None else recipe_from(json.dumps(own), str(file))
+    weights = tuple(WeightFile(*one) for one in added.weights)
+    card = recognise_model(added.path, inner=added.inner, checksums=False)
+    card = replace(card, weights=weights)
+    recipe = None if added.recipe is None else recipe_from(json.dumps(added.recipe), str(file))
     card = with_network(card, None if recipe is None else recipe.network)
     require_runnable(card)
-    return ModelEntry(str(found["name"]), card, str(found["added"]), recipe)
+    return ModelEntry(added.name, card, added.added, recipe)

@@ -24,6 +24,7 @@ from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.nnunet_plans import read_plans
 from napari_mamamia.segmentation.nnunet.network import build_network
@@ -81,7 +82,7 @@ def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
         If the engine cannot run it.
     """
     case.require_phases(2)
-    arrays = [_middle(case, index) for index in (0, 1)]
+    arrays = [_cut_middle(case, index) for index in (0, 1)]
     with own_folder() as folder:
         report_progress(0, 1, "Making the test network")
         root, weights = _write_model(folder)
@@ -89,7 +90,7 @@ def run_test_block(case: Case, device: str = "cpu") -> SelfTest:
         engine = load_engine(recognise_model(root), settings)
         try:
             started = time.monotonic()
-            result = engine.predict(arrays, Grid(BLOCK, np.eye(4)))
+            result = engine.predict(EngineInput(arrays, Grid(BLOCK, np.eye(4))))
             seconds = time.monotonic() - started
         finally:
             engine.close()
@@ -152,14 +153,14 @@ def _half_steps(outputs: NDArray[Any]) -> NDArray[Any]:
     return steps
 
 
-def _middle(case: Case, phase: int) -> NDArray[Any]:
+def _cut_middle(case: Case, phase: int) -> NDArray[Any]:
     """Return the middle block of a phase, shifted above 0 so that nothing of it is cut off."""
-    if any(n < wanted for n, wanted in zip(case.grid.shape, BLOCK, strict=True)):
+    if any(n < length for n, length in zip(case.grid.shape, BLOCK, strict=True)):
         raise CaseError(
             f"the test needs a case of at least {BLOCK} voxels (z, y, x), got {case.grid.shape}: "
             "choose another case"
         )
-    starts = [(n - wanted) // 2 for n, wanted in zip(case.grid.shape, BLOCK, strict=True)]
+    starts = [(n - length) // 2 for n, length in zip(case.grid.shape, BLOCK, strict=True)]
     cut = tuple(slice(a, a + n) for a, n in zip(starts, BLOCK, strict=True))
     values = np.nan_to_num(case.signal[phase][cut].astype(np.float32))
     shifted: NDArray[Any] = values - values.min() + np.float32(1)
@@ -170,7 +171,7 @@ def _write_model(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     """Write the test network as a trained model's folder; return it and the weights."""
     root = folder / "Dataset999_SelfTest" / "nnUNetTrainer__nnUNetPlans__3d_fullres"
     (root / "fold_0").mkdir(parents=True)
-    plans, dataset = json.dumps(_plans()), json.dumps(_dataset())
+    plans, dataset = json.dumps(_make_plans()), json.dumps(_make_dataset())
     (root / "plans.json").write_text(plans, "utf-8")
     (root / "dataset.json").write_text(dataset, "utf-8")
     read = read_plans(plans, dataset, "3d_fullres", "the test network")
@@ -193,7 +194,7 @@ def _write_model(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     return root, weights
 
 
-def _dataset() -> dict[str, Any]:
+def _make_dataset() -> dict[str, Any]:
     return {
         "channel_names": {"0": "phase 0", "1": "phase 1"},
         "labels": {"background": 0, "tumour": 1},
@@ -202,7 +203,7 @@ def _dataset() -> dict[str, Any]:
     }
 
 
-def _plans() -> dict[str, Any]:
+def _make_plans() -> dict[str, Any]:
     how = {"is_seg": False, "order": 3, "order_z": 0, "force_separate_z": None}
     resampling = "resample_data_or_seg_to_shape"
     architecture = {

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.segmentation.kinetic.breast_area import breast_area
 from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine import EngineInput, Runner
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings
 from napari_mamamia.segmentation.model.network_spec import network_made
 from napari_mamamia.segmentation.model.postprocess import BreastArea, Change, apply_steps
@@ -35,25 +36,6 @@ from napari_mamamia.segmentation.run.engines import load_engine
 
 _MOST_CANDIDATES: Final = 5
 _ALL_NEIGHBOURS: Final = np.ones((3, 3, 3), dtype=np.bool_)
-
-
-class Runner(Protocol):
-    """Anything that runs the network: the engine in this process, or a worker's stand-in."""
-
-    def predict(
-        self,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
-        *,
-        region: Box | None = None,
-        deadline: float | None = None,
-    ) -> EngineResult:
-        """Label one case, as `Engine.predict` does."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the network."""
-        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -120,34 +102,39 @@ class TrainedSegmenter:
         """
         started = time.perf_counter()
         deadline = None if self.time_limit_s is None else time.monotonic() + self.time_limit_s
-        box = _prompted(case, prompt)
+        box = _check_prompt(case, prompt)
         with part(0, 25, 1000):
-            breast, notes = self._breast(case, box)
+            breast, notes = self._find_breast(case, box)
         with part(25, 50, 1000):
-            made = model_input(case, self.recipe, len(self.card.channels), breast, look_in=box)
+            inputs = model_input(case, self.recipe, len(self.card.channels), breast, look_in=box)
         with part(50, 100, 1000):
-            runner = self._loaded()
+            runner = self._load_runner()
         with part(100, 970, 1000):
-            result = runner.predict(made.arrays, made.grid, region=made.region, deadline=deadline)
-        labels = labels_on_case(result.labels, made, case.grid)
-        mask = self._chosen(labels)
+            given = EngineInput(inputs.arrays, inputs.grid, inputs.region, deadline)
+            result = runner.predict(given)
+        labels = labels_on_case(result.labels, inputs, case.grid)
+        mask = self._select_tumour(labels)
         report_progress(970, 1000, "After the network")
         mask, changes = apply_steps(mask, case.grid, self.recipe.post, breast)
         if box is not None:
-            mask = _inside(mask, box)
+            mask = _cut_to_box(mask, box)
         candidates = tuple(candidates_of(mask, case, prompt))
         if isinstance(prompt, Click) and candidates:
             mask = mask_of(candidates[0], mask.shape)
-        probability = _as_left(_on_case(result, made, case.grid), labels > 0, mask)
+        probability = _as_left(_on_case(result, inputs, case.grid), labels > 0, mask)
         report_progress(1000, 1000, "Done")
         return Prediction(
             case_id=case.case_id,
             mask=Mask(case.grid, mask),
             candidates=candidates,
-            parameters=tuple(self._parameters(result, changes)),
+            parameters=tuple(self._list_parameters(result, changes)),
             seconds=time.perf_counter() - started,
-            notes=(*notes, *made.notes, *_notes(result, changes, bool(candidates), self.card)),
-            device=_device(result),
+            notes=(
+                *notes,
+                *inputs.notes,
+                *_list_notes(result, changes, bool(candidates), self.card),
+            ),
+            device=_describe_device(result),
             peak_memory_bytes=result.peak_memory_bytes,
             probability=probability,
         )
@@ -158,23 +145,25 @@ class TrainedSegmenter:
             self.runner.close()
             self.runner = None
 
-    def _loaded(self) -> Runner:
+    def _load_runner(self) -> Runner:
         if self.runner is None:
             settings = self.recipe.settings(self.settings)
             self.runner = load_engine(self.card, settings)
         return self.runner
 
-    def _breast(self, case: Case, box: Box | None) -> tuple[BreastArea | None, tuple[str, ...]]:
+    def _find_breast(
+        self, case: Case, box: Box | None
+    ) -> tuple[BreastArea | None, tuple[str, ...]]:
         if self.breast is not None:
             return self.breast, ()
         return breast_area(case, self.recipe, box)
 
-    def _chosen(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
+    def _select_tumour(self, labels: NDArray[Any]) -> NDArray[np.bool_]:
         values = self.recipe.tumour_labels
         mask: NDArray[np.bool_] = np.isin(labels, values) if values else labels > 0
         return mask
 
-    def _parameters(
+    def _list_parameters(
         self, result: EngineResult, changes: Sequence[Change]
     ) -> Iterator[tuple[str, Setting]]:
         yield "model", self.card.name
@@ -192,7 +181,7 @@ class TrainedSegmenter:
             yield f"post: {change.kind.value}", change.text
 
 
-def _device(result: EngineResult) -> str:
+def _describe_device(result: EngineResult) -> str:
     ran = result.ran
     return f"{ran.device} ({ran.threads} threads)" if ran.device == "cpu" else ran.device
 
@@ -219,25 +208,27 @@ def _as_left(
     return left
 
 
-def _notes(
+def _list_notes(
     result: EngineResult, changes: Sequence[Change], found: bool, card: ModelCard
 ) -> Iterator[str]:
     ran = result.ran
     if ran.cut_short:
         yield f"{ran.cut_short}: the mask is that of fold(s) {', '.join(ran.folds_done)}"
     is_network = card.network is not None
-    if ran.precision == "bf16" or (ran.backend != "torch" and not is_network):
-        own = "the network's result in single precision" if is_network else "nnU-Net's own result"
+    if ran.precision == "bf16" or (ran.backend == "openvino" and not is_network):
+        reference = (
+            "the network's result in single precision" if is_network else "nnU-Net's own result"
+        )
         yield (
             f"computed with {ran.backend} in {ran.precision}: single voxels at the edge may differ "
-            f"from {own}"
+            f"from {reference}"
         )
     yield from (change.text for change in changes if change.removed or change.added)
     if not found:
         yield "the model found nothing"
 
 
-def _prompted(case: Case, prompt: Prompt | None) -> Box | None:
+def _check_prompt(case: Case, prompt: Prompt | None) -> Box | None:
     """Return the box of a `BoxPrompt`, checked to lie inside the case; check a click likewise."""
     if isinstance(prompt, Click):
         clicked_voxel(case, case.grid.display_frame("axial"), prompt)
@@ -265,7 +256,7 @@ def candidates_of(
     sizes[0] = 0
     order = [int(n) for n in np.argsort(-sizes, kind="stable") if sizes[n]]
     if isinstance(prompt, Click):
-        nearest = _nearest(labels, prompt.voxel, around, case.grid)
+        nearest = _find_nearest(labels, prompt.voxel, around, case.grid)
         order = [nearest, *(n for n in order if n != nearest)]
     places = ndimage.find_objects(labels)
     for rank, label in enumerate(order[:_MOST_CANDIDATES], start=1):
@@ -283,7 +274,7 @@ def candidates_of(
         )
 
 
-def _nearest(labels: NDArray[Any], voxel: Sequence[int], around: Box, grid: Grid) -> int:
+def _find_nearest(labels: NDArray[Any], voxel: Sequence[int], around: Box, grid: Grid) -> int:
     """Return the region whose nearest voxel lies closest, in mm, to a clicked one."""
     spots = np.argwhere(labels)
     away = (spots + np.array(around.start) - np.array(voxel)) @ grid.matrix_mm.T
@@ -291,10 +282,10 @@ def _nearest(labels: NDArray[Any], voxel: Sequence[int], around: Box, grid: Grid
     return int(labels[tuple(closest)])
 
 
-def _inside(mask: NDArray[np.bool_], box: Box) -> NDArray[np.bool_]:
-    kept = np.zeros_like(mask)
-    kept[box.slices] = mask[box.slices]
-    return kept
+def _cut_to_box(mask: NDArray[np.bool_], box: Box) -> NDArray[np.bool_]:
+    inside = np.zeros_like(mask)
+    inside[box.slices] = mask[box.slices]
+    return inside
 
 
 def mask_of(candidate: Candidate, shape: Sequence[int]) -> NDArray[np.bool_]:

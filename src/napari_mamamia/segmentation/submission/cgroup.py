@@ -46,7 +46,7 @@ def held_processes(limit: int) -> Iterator[tuple[str, ...]]:
             yield (shell, "-c", _ENTER, str(group / "cgroup.procs"))
     finally:
         if group is not None:
-            _remove(group)
+            _remove_group(group)
 
 
 def _new_group(limit: int) -> Path | None:
@@ -57,7 +57,7 @@ def _new_group(limit: int) -> Path | None:
         group = root / f"mamamia-{os.getpid()}-{secrets.token_hex(6)}"
         if not (root / "cgroup.procs").exists():
             continue
-        _sweep(root)
+        _sweep_groups(root)
         try:
             group.mkdir()
         except OSError:
@@ -67,13 +67,13 @@ def _new_group(limit: int) -> Path | None:
             with limits.open("r+", encoding="utf-8") as file:
                 file.write(str(limit))
         except OSError:
-            _remove(group)
+            _remove_group(group)
             continue
         return group
     return None
 
 
-def _sweep(root: Path) -> None:
+def _sweep_groups(root: Path) -> None:
     """Remove what killed processes of ours left; a group with somebody in it cannot be removed."""
     for left in root.glob("mamamia-*-*"):
         if not Path("/proc", left.name.split("-")[1]).exists():
@@ -81,7 +81,7 @@ def _sweep(root: Path) -> None:
                 left.rmdir()
 
 
-def _remove(group: Path) -> None:
+def _remove_group(group: Path) -> None:
     end = time.monotonic() + _GONE_S
     while group.exists() and time.monotonic() < end:
         with suppress(OSError):  # busy as long as the system clears away what was in it

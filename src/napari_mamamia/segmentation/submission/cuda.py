@@ -30,17 +30,17 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
             return None
         others = (finder for finder in sys.meta_path if finder is not self)
         specs = (finder.find_spec(fullname, path, target) for finder in others)
-        found = next((spec for spec in specs if spec is not None), None)
-        if found is None or found.loader is None:
-            return found
-        load = found.loader.exec_module
+        torch_spec = next((spec for spec in specs if spec is not None), None)
+        if torch_spec is None or torch_spec.loader is None:
+            return torch_spec
+        load = torch_spec.loader.exec_module
 
         def loaded(module: ModuleType) -> None:
             load(module)
             put_on_processor(module)
 
-        found.loader.exec_module = loaded  # type: ignore[method-assign]
-        return found
+        torch_spec.loader.exec_module = loaded  # type: ignore[method-assign]
+        return torch_spec
 
 
 def put_on_processor(torch: Any) -> None:
@@ -63,9 +63,9 @@ def put_on_processor(torch: Any) -> None:
                 return args[0].clone()  # a card's memory is another: what is changed there stays
             moved = [processor(value) for value in args]
             named = {name: processor(value) for name, value in (kwargs or {}).items()}
-            made = function(*moved, **named)
+            answer = function(*moved, **named)
             has_moved = function == tensor.to and any(map(is_device, [*args, *named.values()]))
-            return made.clone() if has_moved and made is args[0] else made
+            return answer.clone() if has_moved and answer is args[0] else answer
 
     tensor = torch.Tensor
     OnProcessor().__enter__()
@@ -84,10 +84,10 @@ def put_on_processor(torch: Any) -> None:
 def _open_on_processor(torch: Any, processor: Any) -> None:
     """Let what was saved on a card be opened on the processor."""
     for owner in (torch, torch.jit):
-        owner.load = _mapped(owner.load, processor)
+        owner.load = _map_load(owner.load, processor)
 
 
-def _mapped(load: Any, processor: Any) -> Any:
+def _map_load(load: Any, processor: Any) -> Any:
     def loaded(file: Any, map_location: Any = None, *args: Any, **named: Any) -> Any:
         plain = map_location is None or processor(map_location) == _PROCESSOR
         if isinstance(map_location, dict):

@@ -11,7 +11,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -59,13 +58,13 @@ def cuda_by_name(files: Iterable[tuple[Path, str]]) -> str:
 def _names_for_cuda(node: ast.AST) -> Iterator[str]:
     """Yield the names and attributes that a node makes mean a CUDA device."""
     if isinstance(node, ast.Assign) and _is_cuda(node.value, set()):
-        yield from (_name(target) for target in node.targets if _name(target))
+        yield from (_read_name(target) for target in node.targets if _read_name(target))
 
 
 def _uses_cuda(call: ast.Call, names: set[str]) -> bool:
     if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
         return True
-    values = list(call.args) if _name(call.func) in _CALLS else []
+    values = list(call.args) if _read_name(call.func) in _CALLS else []
     values += [keyword.value for keyword in call.keywords if keyword.arg in _ARGUMENTS]
     return any(_is_cuda(value, names) for value in values)
 
@@ -73,10 +72,10 @@ def _uses_cuda(call: ast.Call, names: set[str]) -> bool:
 def _is_cuda(node: ast.AST, names: set[str]) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and _CUDA.fullmatch(node.value) is not None
-    return _name(node) in names
+    return _read_name(node) in names
 
 
-def _name(node: ast.AST) -> str:
+def _read_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
@@ -96,24 +95,6 @@ _PROGRAMS: Final = {".pkl", ".pickle", ".joblib", ".pth", ".pt", ".ckpt", ".so",
 _TEXT_BYTES: Final = 2**20
 _MOST_FILES: Final = 20_000
 _LICENCE_LENGTH: Final = 20_000
-
-
-class Task(StrEnum):
-    """What a submission is asked for."""
-
-    SEGMENTATION = "segmentation"
-    CLASSIFICATION = "classification"
-    BOTH = "both"
-
-    @property
-    def wants_masks(self) -> bool:
-        """Whether each case needs a mask."""
-        return self is not Task.CLASSIFICATION
-
-    @property
-    def wants_responses(self) -> bool:
-        """Whether each case needs a predicted response."""
-        return self is not Task.SEGMENTATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,26 +163,28 @@ def read_submission(path: Path) -> Submission:
         If there is no ``model.py`` with a ``class Model``, or there are several, or too many files.
     """
     folder = _folder_of_model(path)
-    script = _text(folder / "model.py")
+    script = _read_text(folder / "model.py")
     if not _MODEL_CLASS.search(script):
         raise ModelError(
             f"{folder / 'model.py'} should define  class Model, as the challenge asks, but does "
             "not: choose the folder that was submitted"
         )
-    files = sorted(_files(folder))
-    texts = [_text(file) for file in files if file.suffix.lower() in _TEXTS]
+    files = sorted(_list_files(folder))
+    texts = [_read_text(file) for file in files if file.suffix.lower() in _TEXTS]
     layouts = {name for text in texts for name in _LITERAL.findall(text)}
     there = {entry.name for entry in folder.iterdir()}
     return Submission(
         folder=folder,
         name=folder.name,
-        sha256=_sum(folder, files),
+        sha256=_sum_files(folder, files),
         files=len(files),
         n_bytes=sum(file.stat().st_size for file in files),
-        licence=_licence(folder),
+        licence=_read_licence(folder),
         layouts=tuple(sorted((layouts | {folder.name}) - there)),
         is_package=bool(_RELATIVE.search(script)),
-        asks_for_cuda=cuda_by_name((file, _text(file)) for file in files if file.parent == folder),
+        asks_for_cuda=cuda_by_name(
+            (file, _read_text(file)) for file in files if file.parent == folder
+        ),
         names_room=any(INGESTED in text for text in texts),
         programs=tuple(
             file.relative_to(folder).as_posix()
@@ -262,14 +245,14 @@ def _folder_of_model(path: Path) -> Path:
     below = [entry for entry in sorted(path.iterdir()) if (entry / "model.py").is_file()]
     if len(below) == 1 and _is_inside(below[0], path):
         return below[0].resolve()
-    found = ", ".join(entry.name for entry in below) or "none"
+    names = ", ".join(entry.name for entry in below) or "none"
     raise ModelError(
-        f"{path} should hold one submission with model.py, found {found}: choose the folder that "
+        f"{path} should hold one submission with model.py, found {names}: choose the folder that "
         "model.py lies in"
     )
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _list_files(folder: Path) -> Iterator[Path]:
     count = 0
     for file in folder.rglob("*"):
         if file.is_symlink() or not file.is_file() or "__pycache__" in file.parts:
@@ -283,7 +266,7 @@ def _files(folder: Path) -> Iterator[Path]:
         yield file
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         with open_plain(file) as stream:
             return stream.read(_TEXT_BYTES).decode("utf-8", errors="replace")
@@ -293,15 +276,15 @@ def _text(file: Path) -> str:
         ) from error
 
 
-def _sum(folder: Path, files: list[Path]) -> str:
+def _sum_files(folder: Path, files: list[Path]) -> str:
     lines = (f"{sha256_of(file)}  {file.relative_to(folder).as_posix()}\n" for file in files)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _licence(folder: Path) -> str:
+def _read_licence(folder: Path) -> str:
     for entry in sorted(folder.iterdir()):
         if _LICENCE.match(entry.name) and entry.is_file() and not entry.is_symlink():
-            return _text(entry)[:_LICENCE_LENGTH]
+            return _read_text(entry)[:_LICENCE_LENGTH]
     return ""
 
 

@@ -6,12 +6,12 @@ A room has no network, sees the files it was given read-only, and can write to o
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import answer_of
+from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.system import account, is_root
 from napari_mamamia.segmentation.submission.cgroup import can_hold_processes
@@ -26,15 +26,6 @@ _HIDDEN: Final = ("kcore", "keys", "key-users", "timer_list", "sysrq-trigger", "
 """Files of /proc that tell of the whole computer. Source: the masked paths of containers (runc)."""
 _ETC: Final = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 _DEVICES: Final = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm*", "nvidia-modeset", "dxg")
-
-
-class IsolationKind(StrEnum):
-    """What keeps a program in."""
-
-    BUBBLEWRAP = "bubblewrap"
-    DOCKER = "docker"
-    PODMAN = "podman"
-    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +111,10 @@ def find_isolation(
         IsolationKind.PODMAN: lambda: _try_container(IsolationKind.PODMAN, image),
         IsolationKind.DOCKER: lambda: _try_container(IsolationKind.DOCKER, image),
     }
-    found = [tries[kind]() for kind in kinds if kind in tries]
+    outcomes = [tries[kind]() for kind in kinds if kind in tries]
     return IsolationCheck(
-        tuple(item for item in found if isinstance(item, Isolation)),
-        tuple(item for item in found if isinstance(item, str)),
+        tuple(item for item in outcomes if isinstance(item, Isolation)),
+        tuple(item for item in outcomes if isinstance(item, str)),
     )
 
 
@@ -139,15 +130,17 @@ def bubblewrap_command(
     """
     size = str(room.scratch_bytes)
     line = [
-        *_closed(program, filter_file),
-        *_system(),
+        *_list_room_options(program, filter_file),
+        *_list_system_options(),
         *_kernel_files(),
         *_graphics_cards(),
         *(word for place in SCRATCH for word in ("--size", size, "--tmpfs", place)),
+        # Behind the scratch places, one of which lies in /dev.
         *("--remount-ro", "/dev"),
     ]
     for outside, inside in room.readable:
         line += ["--ro-bind", str(outside), inside]
+    # The root last: until then bubblewrap makes the places in it that things are laid on.
     line += ["--bind", str(room.output[0]), room.output[1], "--remount-ro", "/"]
     return (*line, "--chdir", "/app/program", "--", *command)
 
@@ -165,8 +158,8 @@ def container_command(
         *("--security-opt", "no-new-privileges", "--pids-limit", str(room.processes)),
         *("--memory", str(room.memory_bytes), "--workdir", "/app/program", "--env", "HOME=/tmp"),
     ]
-    if own := account():
-        line += ["--user", f"{own[0]}:{own[1]}"]
+    if user := account():
+        line += ["--user", f"{user[0]}:{user[1]}"]
     if isolation.kind is IsolationKind.PODMAN:
         line += ["--userns", "keep-id"]
     if any(Path("/dev").glob("nvidia[0-9]*")):
@@ -191,7 +184,7 @@ def _kernel_files() -> Iterator[str]:
     yield from ("--remount-ro", "/proc")
 
 
-def _closed(program: str, filter_file: int | None) -> Iterator[str]:
+def _list_room_options(program: str, filter_file: int | None) -> Iterator[str]:
     """Yield the program and the options that part the room from the system around it."""
     yield from (program, "--unshare-all", "--unshare-user", "--uid", "1000", "--gid", "1000")
     yield from ("--disable-userns", "--cap-drop", "ALL", "--hostname", "room")
@@ -200,7 +193,7 @@ def _closed(program: str, filter_file: int | None) -> Iterator[str]:
         yield from ("--seccomp", str(filter_file))
 
 
-def _system() -> Iterator[str]:
+def _list_system_options() -> Iterator[str]:
     """Yield what programs need of the system: libraries, and no person's files."""
     yield from ("--ro-bind", "/usr", "/usr")
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
@@ -227,10 +220,11 @@ def _try_bubblewrap() -> Isolation | str:
         return "bubblewrap is not installed (Debian, Ubuntu: apt install bubblewrap)"
     tried = _tried_room(program, call_filter())
     has_filter = tried is None and call_filter() is not None
+    # A system without such filters makes a room all the same, and is said to have none.
     if tried is not None and "seccomp" in tried:
         tried = _tried_room(program, None)
     if tried is None:
-        version = _output([program, "--version"], wanted=True) or ""
+        version = _try_command([program, "--version"], wanted=True) or ""
         number = version.rpartition(" ")[2]
         return Isolation(
             IsolationKind.BUBBLEWRAP,
@@ -250,28 +244,28 @@ def _try_bubblewrap() -> Isolation | str:
 def _tried_room(program: str, content: bytes | None) -> str | None:
     """Return None if a small room can be made with a filter, else what bubblewrap says."""
     with nullcontext() if content is None else filter_file(content) as number:
-        room = (*_system(), *_kernel_files(), "--size", "65536", "--tmpfs", SCRATCH[0])
-        line = (*_closed(program, number), *room, "--remount-ro", "/", "/usr/bin/true")
-        return _output(line, kept_files=() if number is None else (number,))
+        room = (*_list_system_options(), *_kernel_files(), "--size", "65536", "--tmpfs", SCRATCH[0])
+        line = (*_list_room_options(program, number), *room, "--remount-ro", "/", "/usr/bin/true")
+        return _try_command(line, kept_files=() if number is None else (number,))
 
 
 def _try_container(kind: IsolationKind, image: str) -> Isolation | str:
     program = find_program(kind.value)
     if program is None:
         return f"{kind.value} is not installed"
-    if (problem := _output([program, "info"])) is not None:
+    if (problem := _try_command([program, "info"])) is not None:
         return f"{kind.value} is installed, but does not answer ({problem}): start it first"
-    if _output([program, "image", "inspect", image]) is not None:
+    if _try_command([program, "image", "inspect", image]) is not None:
         return (
             f"{kind.value} works, but has no image {image}, and nothing is downloaded unasked: "
             f"fetch it with  {kind.value} pull {image}"
         )
-    version = _output([program, "--version"], wanted=True) or ""
+    version = _try_command([program, "--version"], wanted=True) or ""
     number = next((word for word in version.split() if word[:1].isdigit()), "")
     return Isolation(kind, program, number.rstrip(","), image)
 
 
-def _output(
+def _try_command(
     command: Sequence[str], *, wanted: bool = False, kept_files: Sequence[int] = ()
 ) -> str | None:
     """Return None if a command succeeds, else why not in one line; if `wanted`, what it prints."""

@@ -104,6 +104,7 @@ def _require_bounded(path: Path, most: int) -> None:
         data = stream.read(_BLOCK)
         if data[:2] != b"\x1f\x8b":
             return
+        # What is damaged is told by the reader afterwards, in its own words.
         with suppress(zlib.error):
             while data:
                 total += len(inflater.decompress(data, _BLOCK))

@@ -49,12 +49,13 @@ class LogPipe(threading.Thread):
     def run(self) -> None:
         """Read until the stream ends."""
         with suppress(OSError, ValueError), opened_to_add(self._path) as file:
+            # Not `read`, which waits for a whole block while the log stays empty.
             while block := os.read(self._stream.fileno(), _BLOCK):
-                kept = block[: self._left]
-                file.write(kept)
+                part = block[: self._left]
+                file.write(part)
                 file.flush()
-                self._left -= len(kept)
-                self.dropped_bytes += len(block) - len(kept)
+                self._left -= len(part)
+                self.dropped_bytes += len(block) - len(part)
 
 
 class EventPipe(threading.Thread):
@@ -72,9 +73,9 @@ class EventPipe(threading.Thread):
             while line := self._stream.readline(_EVENT_BYTES):
                 self._count += 1
                 if self._count <= _MOST_EVENTS:
-                    self._note(line)
+                    self._note_event(line)
 
-    def _note(self, line: bytes) -> None:
+    def _note_event(self, line: bytes) -> None:
         with suppress(ValueError, RecursionError):
             event = json.loads(line)
             if isinstance(event, dict) and isinstance(event.get("event"), str):

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from napari_mamamia.core.child_environment import find_program
 from napari_mamamia.core.child_process import Answer, answer_of
+from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import ModelError, SaveError
 from napari_mamamia.segmentation.submission import cuda as external_cuda
 from napari_mamamia.segmentation.submission import runner as external_runner
-from napari_mamamia.segmentation.submission.external import INGESTED, Submission, Task
+from napari_mamamia.segmentation.submission.external import INGESTED, Submission
 
 _RUNNER: Final = "/app/runner.py"
 _MODULES: Final = "/app/modules"
@@ -97,8 +98,8 @@ def _program_of(python: Path | None) -> str:
     """Return the absolute path of a Python; a bare name is looked for as programs are."""
     if python is None:
         return sys.executable
-    if python.name == str(python) and (found := find_program(python.name)):
-        return found
+    if python.name == str(python) and (program := find_program(python.name)):
+        return program
     return os.path.abspath(python)  # noqa: PTH100 - a link's own place tells the environment
 
 
@@ -147,16 +148,15 @@ def lay_out(
     output = work / "output"
     output.mkdir(parents=True)
     if closed:
-        # a container may run under another number of the user
-        readable = tuple(_readable(submission, patients, work, python))
+        readable = tuple(_list_readable(submission, patients, work, python))
         paths = [[_phase_path(_DATA, p, k) for k in range(len(p.phases))] for p in patients]
         roots = (INGESTED, _OUTPUT, _RUNNER)
     else:
         readable = ()
-        paths = [list(_copied(patient, work / "input_data")) for patient in patients]
+        paths = [list(_copy_phases(patient, work / "input_data")) for patient in patients]
         roots = (str(submission.folder), str(output), external_runner.__file__)
     program = python.program if python else "python"
-    order = _order(submission, patients, paths, task, roots[0], roots[1])
+    order = _make_order(submission, patients, paths, task, roots[0], roots[1])
     if cuda_on_processor:
         place = work / "cuda"
         place.mkdir()
@@ -195,7 +195,7 @@ def lay_out_module(
     return Layout(readable, (output, _OUTPUT), command, json.dumps(content))
 
 
-def _order(
+def _make_order(
     submission: Submission,
     patients: Sequence[Patient],
     paths: Sequence[Sequence[str]],
@@ -206,8 +206,8 @@ def _order(
     """Return the order for the runner; see `external_runner.main`."""
     above, _, folder = root.rpartition("/")
     cases: list[dict[str, Any]] = [
-        {"id": p.case_id, "phases": own, "info": json.loads(p.info) if p.info else None}
-        for p, own in zip(patients, paths, strict=True)
+        {"id": p.case_id, "phases": phase_paths, "info": json.loads(p.info) if p.info else None}
+        for p, phase_paths in zip(patients, paths, strict=True)
     ]
     return {
         "import_paths": [above, root] if submission.is_package else [root, above],
@@ -218,7 +218,7 @@ def _order(
     }
 
 
-def _readable(
+def _list_readable(
     submission: Submission, patients: Sequence[Patient], work: Path, python: Interpreter | None
 ) -> Iterator[tuple[Path, str]]:
     """Yield what is laid into the room, with places to lay it on where they lie in each other."""
@@ -247,7 +247,7 @@ def _phase_path(root: str, patient: Patient, index: int) -> str:
     return f"{root}/images/{patient.case_id}/{patient.case_id}_{index:04d}.nii.gz"
 
 
-def _copied(patient: Patient, folder: Path) -> Iterator[str]:
+def _copy_phases(patient: Patient, folder: Path) -> Iterator[str]:
     for index, phase in enumerate(patient.phases):
         target = Path(_phase_path(str(folder), patient, index))
         try:

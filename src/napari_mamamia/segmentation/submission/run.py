@@ -16,13 +16,13 @@ from typing import IO, Final
 
 from napari_mamamia.core.child_environment import child_environment
 from napari_mamamia.core.child_process import Process, answer_of, end_group, start, wait_for
+from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.progress import Progress, forward_progress
 from napari_mamamia.segmentation.submission.cgroup import held_processes
-from napari_mamamia.segmentation.submission.external import Submission, Task
+from napari_mamamia.segmentation.submission.external import Submission
 from napari_mamamia.segmentation.submission.isolation import (
     SCRATCH,
     Isolation,
-    IsolationKind,
     Room,
     bubblewrap_command,
     container_command,
@@ -88,9 +88,9 @@ def guarded(
         if watched:
             use = _use_of(process.pid, now - started, isolation)
             peak = max(peak, use.resident_bytes)
-            if (over := _over(use, limits)) is not None:
+            if (over := _judge_use(use, limits)) is not None:
                 return over, peak
-        if wait_for(process, _pause(now - started)):
+        if wait_for(process, _choose_pause(now - started)):
             return None, peak or None
         if now >= next_look:
             next_look = now + _FOLDER_POLL_S
@@ -98,7 +98,7 @@ def guarded(
                 return Ending.OUTPUT, peak or None
         if now - started > limits.seconds:
             return Ending.TIME, peak or None
-        forward_progress(_progress(now - started, limits.seconds, peak, output, n_masks))
+        forward_progress(_describe_progress(now - started, limits.seconds, peak, output, n_masks))
 
 
 def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
@@ -107,17 +107,19 @@ def _use_of(pid: int, seconds: float, isolation: Isolation) -> TreeUse:
     return tree_use(pid, SCRATCH if isolation.kind is IsolationKind.BUBBLEWRAP else ())
 
 
-def _over(use: TreeUse, limits: RunLimits) -> Ending | None:
+def _judge_use(use: TreeUse, limits: RunLimits) -> Ending | None:
     if use.processes > limits.processes:
         return Ending.PROCESSES
     return Ending.MEMORY if use.resident_bytes > limits.memory_bytes else None
 
 
-def _pause(seconds: float) -> float:
+def _choose_pause(seconds: float) -> float:
     return _POLL_S if seconds > _START_S else _START_POLL_S
 
 
-def _progress(seconds: float, limit: float, peak: int, output: Path, n_masks: int) -> Progress:
+def _describe_progress(
+    seconds: float, limit: float, peak: int, output: Path, n_masks: int
+) -> Progress:
     memory = f", {peak / _MB:.0f} MB" if peak else ""
     masks = ""
     if n_masks > 1:
@@ -224,9 +226,10 @@ def run_in_room(
     wording
         What messages call the program and its work.
     """
-    with _started(layout, isolation, limits, work, log) as room:
+    with _start_room(layout, isolation, limits, work, log) as room:
         with suppress(OSError):
-            room.input.write(_ordered(layout.order, limits).encode() + b"\n")
+            # A room that could not be made has no reader any more; how it ended is told below.
+            room.input.write(_limit_order(layout.order, limits).encode() + b"\n")
             room.input.flush()
         started = time.monotonic()
         ending, peak = guarded(room.process, isolation, limits, layout.output[0], wording.n_masks)
@@ -236,7 +239,7 @@ def run_in_room(
     return RunOfSubmission(ending, reason, seconds, peak, room.printed.dropped_bytes)
 
 
-def _ordered(order: str, limits: RunLimits) -> str:
+def _limit_order(order: str, limits: RunLimits) -> str:
     """Return the order with the limits that a process sets itself."""
     content = json.loads(order)
     content["file_bytes"] = limits.output_bytes
@@ -255,7 +258,7 @@ class _Room:
 
 
 @contextmanager
-def _started(
+def _start_room(
     layout: Layout, isolation: Isolation, limits: RunLimits, work: Path, log: Path
 ) -> Iterator[_Room]:
     """Start the room's process; leaving the block ends it and everything below it."""
@@ -265,10 +268,10 @@ def _started(
         own_environment = child_environment()  # the client's; the container gets none of it
     spared = ("memfd_create",) if has_graphics_card() else ()  # a card's driver may need it
     content = call_filter(spared=spared) if isolation.has_filter else None
-    with _holding(isolation, limits) as group:
+    with _hold_processes(isolation, limits) as group:
         with nullcontext() if content is None else filter_file(content) as number:
             process = start(
-                (*group, *_command(layout, isolation, limits, name, number)),
+                (*group, *_make_command(layout, isolation, limits, name, number)),
                 environment=own_environment,
                 folder=work,
                 kept_files=() if number is None else (number,),
@@ -284,17 +287,19 @@ def _started(
                 reader.start()
             yield _Room(process, process.stdin, printed, events)
         finally:
-            _end(process, readers, isolation, name)
+            _end_room(process, readers, isolation, name)
 
 
-def _holding(isolation: Isolation, limits: RunLimits) -> AbstractContextManager[tuple[str, ...]]:
+def _hold_processes(
+    isolation: Isolation, limits: RunLimits
+) -> AbstractContextManager[tuple[str, ...]]:
     """Return what holds a room's processes; a container has its own limit."""
     if isolation.kind in (IsolationKind.DOCKER, IsolationKind.PODMAN):
         return nullcontext(())
     return held_processes(limits.processes)
 
 
-def _command(
+def _make_command(
     layout: Layout, isolation: Isolation, limits: RunLimits, name: str, filter_file: int | None
 ) -> tuple[str, ...]:
     room = Room(
@@ -311,7 +316,7 @@ def _command(
     return container_command(isolation, room, layout.command, name)
 
 
-def _end(process: Process, readers: Sequence[Thread], isolation: Isolation, name: str) -> None:
+def _end_room(process: Process, readers: Sequence[Thread], isolation: Isolation, name: str) -> None:
     """End the process and all it started, and wait until it is gone."""
     if process.stdin is not None:
         with suppress(OSError):

@@ -65,21 +65,24 @@ def main() -> None:
         os.environ["PYTHONPATH"] = order["cuda_on_processor"]  # for what the submission starts
     if not hasattr(os, "fork"):
         threading.Thread(target=_end_when_alone, daemon=True).start()
-        sys.exit(_work(order, events))
+        sys.exit(_run_submission(order, events))
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
     if child == 0:
+        # The input is the parent's: its end says that nobody waits, and none of it may be read
+        # away.
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os._exit(_work(order, events))
+        os._exit(_run_submission(order, events))
     events.close()
     threading.Thread(target=_end_when_alone, daemon=True).start()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     _end_children()
+    # As a shell tells a signal: 128 and its number.
     os._exit(code if code >= 0 else 128 - code)
 
 
-def _work(order: Mapping[str, Any], events: TextIO) -> int:
+def _run_submission(order: Mapping[str, Any], events: TextIO) -> int:
     """Run the submission in this process; return 0 if it did all that was asked."""
     started = time.monotonic()
 
@@ -100,9 +103,9 @@ def _work(order: Mapping[str, Any], events: TextIO) -> int:
         step = "Model(dataset)"
         model = model_class(RestrictedDataset(order["patients"]))
         say(event="loaded")
-        for step, call in _calls(model, order["task"]):
+        for step, call in _list_calls(model, order["task"]):
             say(event="calling", step=step)
-            _keep(call(order["output"]), step, Path(order["output"]))
+            _write_table(call(order["output"]), step, Path(order["output"]))
     except BaseException as error:  # noqa: BLE001 - whatever a submission raises is an event
         traceback.print_exc()
         text = f"{type(error).__name__}: {error}"[:_KEPT_TEXT]
@@ -115,7 +118,7 @@ def _work(order: Mapping[str, Any], events: TextIO) -> int:
     return 0
 
 
-def _calls(model: Any, task: str) -> list[tuple[str, Any]]:
+def _list_calls(model: Any, task: str) -> list[tuple[str, Any]]:
     """Return what is called in which order; the method for both tasks replaces the two others."""
     both = "predict_segmentation_and_classification"
     if hasattr(model, both):
@@ -131,7 +134,7 @@ def _calls(model: Any, task: str) -> list[tuple[str, Any]]:
     return [(name, getattr(model, name)) for name in names]
 
 
-def _keep(returned: object, step: str, output: Path) -> None:
+def _write_table(returned: object, step: str, output: Path) -> None:
     """Write the table that was returned as predictions.csv: submissions only return it."""
     if step == "predict_segmentation":
         return
@@ -152,12 +155,12 @@ def _set_limits(order: Mapping[str, Any]) -> None:
         resource: Any = import_module("resource")
     except ImportError:  # Windows
         return
-    wanted = (
+    limits = (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, order["file_bytes"]),
         (resource.RLIMIT_NPROC, order["processes"]),
     )
-    for what, most in wanted:
+    for what, most in limits:
         with suppress(OSError, ValueError):
             hard = resource.getrlimit(what)[1]
             allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -176,7 +179,7 @@ def _end_when_alone() -> None:
 def _end_children() -> None:
     """Kill the children until there are none; orphans of theirs become ours and follow."""
     while True:
-        for pid in _children():
+        for pid in _list_children():
             with suppress(OSError):
                 os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))
         try:
@@ -185,17 +188,17 @@ def _end_children() -> None:
             return
 
 
-def _children() -> list[int]:
-    found = []
-    own = str(os.getpid())
+def _list_children() -> list[int]:
+    children = []
+    pid = str(os.getpid())
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):
             fields = (
                 (entry / "stat").read_text("utf-8", errors="replace").rpartition(")")[2].split()
             )
-            if fields[1] == own and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
+            if fields[1] == pid and fields[0] != "Z":
+                children.append(int(entry.name))
+    return children
 
 
 if __name__ == "__main__":

@@ -78,10 +78,11 @@ def call_filter(machine: str = "", spared: Sequence[str] = ()) -> bytes | None:
     Refused calls give an error, as on a system that lacks them; nothing is killed. The calls
     `spared` are let through.
     """
+    # Programs of 32 bits make other calls, by other numbers.
     if sys.maxsize < 2**32:
         return None
-    known = _MACHINES.get(machine or platform.machine())
-    return None if known is None else b"".join(_program(known, spared))
+    entry = _MACHINES.get(machine or platform.machine())
+    return None if entry is None else b"".join(_make_program(entry, spared))
 
 
 @contextmanager
@@ -96,58 +97,62 @@ def filter_file(content: bytes) -> Iterator[int]:
         os.close(reading)
 
 
-def _program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
-    yield _step(_LOAD, _ARCHITECTURE)
-    yield _step(_JUMP_EQUAL, machine.audit, then=1)
-    yield _step(_RETURN, _ERROR | ENOSYS)
-    yield _step(_LOAD, _NUMBER)
+def _make_program(machine: _Machine, spared: Sequence[str]) -> Iterator[bytes]:
+    yield _make_step(_LOAD, _ARCHITECTURE)
+    yield _make_step(_JUMP_EQUAL, machine.audit, then=1)
+    yield _make_step(_RETURN, _ERROR | ENOSYS)
+    yield _make_step(_LOAD, _NUMBER)
     if machine.column == 1:
-        yield _step(_JUMP_ABOVE, _X32, otherwise=1)
-        yield _step(_RETURN, _ERROR | ENOSYS)
+        yield _make_step(_JUMP_ABOVE, _X32, otherwise=1)
+        yield _make_step(_RETURN, _ERROR | ENOSYS)
     for entry in _FORBIDDEN.split(","):
         name, number = entry.split()[0], entry.split()[machine.column]
         if number != "-" and name not in spared:
-            yield from _when(int(number), _step(_RETURN, _ERROR | EPERM))
+            yield from _match_call(int(number), _make_step(_RETURN, _ERROR | EPERM))
     # flags of clone3 lie in memory, where no filter looks; libraries fall back to clone
-    yield from _when(machine.clone3, _step(_RETURN, _ERROR | ENOSYS))
-    yield from _when(
+    yield from _match_call(machine.clone3, _make_step(_RETURN, _ERROR | ENOSYS))
+    yield from _match_call(
         machine.clone,
-        _step(_LOAD, _FIRST),
-        _step(_JUMP_BITS, _NEW_ROOMS, otherwise=1),
-        _step(_RETURN, _ERROR | EPERM),
-        _step(_RETURN, _ALLOW),
+        _make_step(_LOAD, _FIRST),
+        _make_step(_JUMP_BITS, _NEW_ROOMS, otherwise=1),
+        _make_step(_RETURN, _ERROR | EPERM),
+        _make_step(_RETURN, _ALLOW),
     )
-    yield from _only(machine.socket, _FIRST, _FAMILIES, EAFNOSUPPORT)
-    yield from _only(machine.personality, _FIRST, _OWN_PERSONALITIES, EPERM)
+    yield from _allow_only(machine.socket, _FIRST, _FAMILIES, EAFNOSUPPORT)
+    yield from _allow_only(machine.personality, _FIRST, _OWN_PERSONALITIES, EPERM)
     refusals = (
         step
         for request in _TERMINAL_INPUT
         for step in (
-            _step(_JUMP_EQUAL, request, otherwise=1),
-            _step(_RETURN, _ERROR | EPERM),
+            _make_step(_JUMP_EQUAL, request, otherwise=1),
+            _make_step(_RETURN, _ERROR | EPERM),
         )
     )
-    yield from _when(machine.ioctl, _step(_LOAD, _SECOND), *refusals, _step(_RETURN, _ALLOW))
-    yield _step(_RETURN, _ALLOW)
+    yield from _match_call(
+        machine.ioctl, _make_step(_LOAD, _SECOND), *refusals, _make_step(_RETURN, _ALLOW)
+    )
+    yield _make_step(_RETURN, _ALLOW)
 
 
-def _only(number: int, argument: int, allowed: tuple[int, ...], error: int) -> Iterator[bytes]:
+def _allow_only(
+    number: int, argument: int, allowed: tuple[int, ...], error: int
+) -> Iterator[bytes]:
     """Yield the steps that let a call through with some values of an argument only."""
     passes = (
         step
         for value in allowed
-        for step in (_step(_JUMP_EQUAL, value, otherwise=1), _step(_RETURN, _ALLOW))
+        for step in (_make_step(_JUMP_EQUAL, value, otherwise=1), _make_step(_RETURN, _ALLOW))
     )
-    refusal = _step(_RETURN, _ERROR | error)
-    yield from _when(number, _step(_LOAD, argument), *passes, refusal)
+    refusal = _make_step(_RETURN, _ERROR | error)
+    yield from _match_call(number, _make_step(_LOAD, argument), *passes, refusal)
 
 
-def _when(number: int, *steps: bytes) -> Iterator[bytes]:
+def _match_call(number: int, *steps: bytes) -> Iterator[bytes]:
     """Yield steps that are taken for one call; the last of them ends the program."""
-    yield _step(_JUMP_EQUAL, number, otherwise=len(steps))
+    yield _make_step(_JUMP_EQUAL, number, otherwise=len(steps))
     yield from steps
 
 
-def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
+def _make_step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
     """Return a struct sock_filter; `then` and `otherwise` are steps to jump over."""
     return struct.pack("=HBBI", code, then, otherwise, value)

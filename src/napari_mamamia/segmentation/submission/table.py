@@ -43,24 +43,24 @@ def take_responses(
     """
     path = output / TABLE
     require_plain_file(path, _TABLE_BYTES)
-    wanted = list(case_ids)
+    ids = list(case_ids)
     with path.open(encoding="utf-8-sig", newline="", errors="replace") as stream:
-        rows = list(_rows(csv.reader(stream)))
-    found: dict[str, Response] = {}
+        rows = list(_read_rows(csv.reader(stream)))
+    responses: dict[str, Response] = {}
     for number, row in rows:
-        response = _response(number, row)
-        if response.case_id not in wanted:
+        response = _read_response(number, row)
+        if response.case_id not in ids:
             raise _bad_row(number, "a patient_id that it was given", response.case_id)
-        if response.case_id in found:
+        if response.case_id in responses:
             raise _bad_row(number, "each patient once", f"{response.case_id} again")
-        found[response.case_id] = response
-    missing = [case_id for case_id in wanted if case_id not in found]
+        responses[response.case_id] = response
+    missing = [case_id for case_id in ids if case_id not in responses]
     if missing:
         raise ModelError(
-            f"{TABLE} should have a row for each of {len(wanted)} case(s), but lacks "
+            f"{TABLE} should have a row for each of {len(ids)} case(s), but lacks "
             f"{', '.join(missing[:_SHOWN])}: the submission must predict every case"
         )
-    return tuple(found.values()), tuple(_notes(found.values()))
+    return tuple(responses.values()), tuple(_list_notes(responses.values()))
 
 
 def constant_note(responses: Iterable[Response]) -> str:
@@ -74,7 +74,7 @@ def constant_note(responses: Iterable[Response]) -> str:
     )
 
 
-def _notes(responses: Iterable[Response]) -> Iterator[str]:
+def _list_notes(responses: Iterable[Response]) -> Iterator[str]:
     for response in responses:
         if (response.score >= 0.5) != bool(response.pcr) and response.score != 0.5:
             yield (
@@ -83,7 +83,7 @@ def _notes(responses: Iterable[Response]) -> Iterator[str]:
             )
 
 
-def _rows(table: Iterable[list[str]]) -> Iterator[tuple[int, dict[str, str]]]:
+def _read_rows(table: Iterable[list[str]]) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         header: list[str] = []
         for number, cells in enumerate(table, start=1):
@@ -102,7 +102,7 @@ def _rows(table: Iterable[list[str]]) -> Iterator[tuple[int, dict[str, str]]]:
         raise ModelError(f"{TABLE} should be a table, but {error}: look at it") from error
 
 
-def _response(number: int, row: Mapping[str, str]) -> Response:
+def _read_response(number: int, row: Mapping[str, str]) -> Response:
     pcr = row.get("pcr", "").strip()
     if pcr not in _TRUTH:
         raise _bad_row(number, "a pcr of 0 or 1", repr(pcr))

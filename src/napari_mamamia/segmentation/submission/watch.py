@@ -101,13 +101,13 @@ def end_tree(pid: int) -> None:
     """
     seen: set[int] = set()
     for _ in range(_ROUNDS):
-        found = set(tree_of(pid)) - seen
-        if not found:
+        members = set(tree_of(pid)) - seen
+        if not members:
             break
-        for member in found:
+        for member in members:
             with suppress(OSError):
                 stop_process(member)
-        seen |= found
+        seen |= members
     for member in seen - {pid}:
         with suppress(OSError):
             end_process(member)
@@ -127,18 +127,18 @@ def tree_of(pid: int) -> tuple[int, ...]:
     """Return the process and its descendants that still run; nothing if it is gone."""
     children: dict[int, list[int]] = {}
     alive = set()
-    for member, parent in _parents():
+    for member, parent in _list_parents():
         alive.add(member)
         children.setdefault(parent, []).append(member)
-    found, waiting = [], [pid] if pid in alive else []
+    members, waiting = [], [pid] if pid in alive else []
     while waiting:
         member = waiting.pop()
-        found.append(member)
+        members.append(member)
         waiting.extend(children.get(member, ()))
-    return tuple(found)
+    return tuple(members)
 
 
-def _parents() -> Iterator[tuple[int, int]]:
+def _list_parents() -> Iterator[tuple[int, int]]:
     """Yield (process, parent) of all processes but those that ended. Source: proc(5), stat."""
     for entry in os.scandir(_PROC):
         if not entry.name.isdigit():

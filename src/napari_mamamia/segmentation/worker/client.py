@@ -2,16 +2,15 @@
 
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import PACE_S, Progress, forward_progress, report_progress
 from napari_mamamia.segmentation.model.card import ModelCard
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
 from napari_mamamia.segmentation.model.planner import OverLimitError
 from napari_mamamia.segmentation.run.engines import require_installed
@@ -52,23 +51,20 @@ class Worker:
             "grid": wire.grid_on_wire(grid),
             "region": wire.region_on_wire(region),
         }
-        answer = self._asked(card, settings, request)
-        return wire.tiles_from(answer["tiles"])
+        answer = self._ask_process(card, settings, request)
+        return wire.TILES.record(answer["tiles"], wire.OTHER)
 
     def time_tile(self, card: ModelCard, settings: EngineSettings) -> float:
         """Measure one tile through one network, in seconds."""
-        answer = self._asked(card, settings, {"do": "time"})
+        answer = self._ask_process(card, settings, {"do": "time"})
         return float(answer["seconds"])
 
     def predict(
         self,
         card: ModelCard,
         settings: EngineSettings,
-        arrays: Sequence[NDArray[Any]],
-        grid: Grid,
+        given: EngineInput,
         *,
-        region: Box | None = None,
-        deadline: float | None = None,
         kill_at: float | None = None,
     ) -> EngineResult:
         """Label one case, as `Engine.predict` does.
@@ -82,7 +78,9 @@ class Worker:
         OutOfMemoryError
             If it does not fit the memory.
         """
-        voxels = int(np.prod(grid.shape))
+        arrays, deadline = given.arrays, given.deadline
+        voxels = int(np.prod(given.grid.shape))
+        # Of the answer: labels of at most two bytes for each voxel, and a probability of two.
         with shared_folder(sum(array.nbytes for array in arrays) + 4 * voxels) as folder:
             sent = []
             for number, array in enumerate(arrays):
@@ -90,18 +88,22 @@ class Worker:
                 sent.append(share(folder, f"in{number}", array))
             request = {
                 "do": "predict",
-                "grid": wire.grid_on_wire(grid),
-                "region": wire.region_on_wire(region),
+                "grid": wire.grid_on_wire(given.grid),
+                "region": wire.region_on_wire(given.region),
                 "folder": str(folder),
-                "arrays": [{"name": s.name, "dtype": s.dtype, "shape": s.shape} for s in sent],
+                "arrays": [wire.SHARED.plain(one) for one in sent],
                 "seconds_left": None if deadline is None else deadline - time.monotonic(),
             }
-            answer = self._asked(card, settings, request, kill_at)
-            found = {
-                name: fetch(folder, wire.shared_from(one)) for name, one in answer["arrays"].items()
+            answer = self._ask_process(card, settings, request, kill_at)
+            outputs = {
+                name: fetch(folder, wire.SHARED.record(one, wire.OTHER))
+                for name, one in answer["arrays"].items()
             }
         return EngineResult(
-            found["labels"], wire.ran_from(answer["ran"]), found.get("probability"), answer["peak"]
+            outputs["labels"],
+            wire.RAN.record(answer["ran"], wire.OTHER),
+            outputs.get("probability"),
+            answer["peak"],
         )
 
     def close(self) -> None:
@@ -110,7 +112,7 @@ class Worker:
 
     # ------------------------------------------------------------------- a request
 
-    def _asked(
+    def _ask_process(
         self,
         card: ModelCard,
         settings: EngineSettings,
@@ -121,21 +123,21 @@ class Worker:
         message = {
             **request,
             "model": wire.card_on_wire(card),
-            "settings": wire.settings_on_wire(settings),
+            "settings": wire.SETTINGS.plain(settings),
         }
         while not self._busy.acquire(timeout=PACE_S):
             report_progress(0, 1, "Waiting for the model's process")
         try:
             self._process.started()
             try:
-                return self._served(message, kill_at)
+                return self._serve_request(message, kill_at)
             except IdleEndError:
                 self._process.started()
-                return self._served(message, kill_at)
+                return self._serve_request(message, kill_at)
         finally:
             self._busy.release()
 
-    def _served(self, message: Message, kill_at: float | None) -> Message:
+    def _serve_request(self, message: Message, kill_at: float | None) -> Message:
         """Send a request and pass its progress on; whatever happens, no request stays behind."""
         self._number += 1
         answer: Message | None = None

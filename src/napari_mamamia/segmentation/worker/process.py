@@ -8,7 +8,13 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final
 
-from napari_mamamia.core.child_process import Process, end_group, python_command, start
+from napari_mamamia.core.child_process import (
+    Process,
+    end_group,
+    end_silent,
+    python_command,
+    start,
+)
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import PACE_S, report_progress
 from napari_mamamia.io.files.own_paths import sweep_temporary
@@ -54,12 +60,13 @@ class WorkerProcess:
             return
         self.close()
         sweep_temporary()
+        # A new queue: the last process's thread may still put its end into the old one.
         self._events, self.peak = SimpleQueue(), None
         self._said.clear()
         self._process = start(python_command(_MODULE, str(self._idle_s)))
         for target, stream, sink in (
             (_pass_on, self._process.stdout, self._events),
-            (_keep, self._process.stderr, self._said),
+            (_keep_lines, self._process.stderr, self._said),
         ):
             threading.Thread(target=target, args=(stream, sink), daemon=True).start()
         end = time.monotonic() + _START_LIMIT_S
@@ -84,7 +91,7 @@ class WorkerProcess:
             process.stdin.write(wire.line_of(message).encode())
             process.stdin.flush()
         except (OSError, ValueError) as error:
-            raise self._ended() from error
+            raise self._explain_end() from error
 
     def next(self, wait_s: float) -> Message | None:
         """Return the next event, None if there is none in time; raise if the process is gone."""
@@ -93,14 +100,13 @@ class WorkerProcess:
         except Empty:
             return None
         if event is None:
-            raise self._ended()
+            raise self._explain_end()
         return event
 
-    def _ended(self) -> ModelError:
+    def _explain_end(self) -> ModelError:
         """Return what became of the process, with the numbers of the memory."""
-        process = self._process
-        self.close()
-        code = process.returncode if process is not None else None
+        process, self._process = self._process, None
+        code = None if process is None else end_silent(process)
         if code == 0:
             return IdleEndError("the model's process ended for lack of work: try again")
         memory = memory_text(self.peak)
@@ -110,7 +116,9 @@ class WorkerProcess:
                 f"likely for lack of memory ({memory}): close other programs, or choose fewer "
                 "voxels (a box) or another model; nothing was changed"
             )
-        how = f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        how = "it had to be ended"
+        if code is not None:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
         last = f"; it last said: {self._said[-1]}" if self._said else ""
         return ModelError(
             f"the model's process should have answered, but ended ({how}; {memory}){last}: try "
@@ -144,7 +152,7 @@ def _pass_on(stream: IO[bytes], events: "SimpleQueue[Message | None]") -> None:
     events.put(None)
 
 
-def _keep(stream: IO[bytes], said: "deque[str]") -> None:
+def _keep_lines(stream: IO[bytes], said: "deque[str]") -> None:
     with suppress(OSError, ValueError):
         for line in stream:
             said.append(line.decode("utf-8", errors="replace").strip()[:300])

@@ -78,10 +78,10 @@ def fetch(folder: Path, shared: SharedArray) -> NDArray[Any]:
     Where the system allows it the memory is freed with the array, whatever becomes of a process.
     """
     path = folder / shared.name
-    found: NDArray[Any] = np.memmap(path, dtype=shared.dtype, mode="c", shape=shared.shape)
+    array: NDArray[Any] = np.memmap(path, dtype=shared.dtype, mode="c", shape=shared.shape)
     with suppress(OSError):  # Windows keeps a mapped file; the folder's owner removes it later
         path.unlink()
-    return found.view(np.ndarray)
+    return array.view(np.ndarray)
 
 
 def _has_room(place: Path, n_bytes: int) -> bool:

@@ -1,7 +1,7 @@
 """What the window and the model's process say to each other: records as lines of JSON."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,12 +18,22 @@ from napari_mamamia.core.errors import (
     SaveError,
 )
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.segmentation.model.card import ModelCard, WeightFile
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings, Ran, TilePlan
 from napari_mamamia.segmentation.model.network_spec import network_from, network_made
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError, OverLimitError
-from napari_mamamia.segmentation.run.weights import recognise_model, with_network
+from napari_mamamia.segmentation.network.card import with_network
+from napari_mamamia.segmentation.run.weights import recognise_model
 from napari_mamamia.segmentation.worker.shared_arrays import SharedArray
+
+_REMEDY: Final = "start the program again"
+SETTINGS: Final = RecordCodec(EngineSettings, _REMEDY, kind=ModelError)
+TILES: Final = RecordCodec(TilePlan, _REMEDY, kind=ModelError)
+RAN: Final = RecordCodec(Ran, _REMEDY, kind=ModelError)
+SHARED: Final = RecordCodec(SharedArray, _REMEDY, kind=ModelError)
+OTHER: Final = "a message of the model's process"
+"""What errors name."""
 
 _ERRORS: Final[dict[str, type[MamamiaError]]] = {
     kind.__name__: kind
@@ -58,7 +68,7 @@ def card_from(found: dict[str, Any]) -> ModelCard:
     """Return the card of the model that is meant, recognised anew."""
     card = recognise_model(Path(found["path"]), inner=found["inner"], checksums=False)
     network = found["network"]
-    card = with_network(card, None if network is None else network_from(network))
+    card = with_network(card, None if network is None else network_from(network, OTHER))
     return replace(card, weights=tuple(WeightFile(*one) for one in found["weights"]))
 
 
@@ -93,41 +103,13 @@ def region_from(found: list[list[int]] | None) -> Box | None:
     return Box((a, b, c), (d, e, f))
 
 
-def settings_from(found: dict[str, Any]) -> EngineSettings:
-    """Return the settings that `asdict` made into a message."""
-    return EngineSettings(**{**found, "folds": tuple(found["folds"])})
-
-
-def tiles_from(found: dict[str, Any]) -> TilePlan:
-    """Return the tiles that `asdict` made into a message."""
-    first = None if found["first"] is None else tiles_from(found["first"])
-    return TilePlan(**{**found, "model_shape": tuple(found["model_shape"]), "first": first})
-
-
-def ran_from(found: dict[str, Any]) -> Ran:
-    """Return what a run did, from `asdict`'s message."""
-    return Ran(
-        **{
-            **found,
-            "folds_asked": tuple(found["folds_asked"]),
-            "folds_done": tuple(found["folds_done"]),
-            "seconds": tuple((name, seconds) for name, seconds in found["seconds"]),
-        }
-    )
-
-
-def shared_from(found: dict[str, Any]) -> SharedArray:
-    """Return where a shared array is, from `asdict`'s message."""
-    return SharedArray(found["name"], found["dtype"], tuple(found["shape"]))
-
-
 def error_on_wire(error: Exception) -> dict[str, Any]:
     """Return an error as a message; one that nobody foresaw says its type."""
     if isinstance(error, MissingExtraError):
         return {"event": "error", "kind": "missing", "package": error.package, "extra": error.extra}
-    known = type(error).__name__ in _ERRORS
-    text = str(error) if known else f"unexpected {type(error).__name__}: {error}"
-    return {"event": "error", "kind": type(error).__name__ if known else "", "text": text}
+    is_known = type(error).__name__ in _ERRORS
+    text = str(error) if is_known else f"unexpected {type(error).__name__}: {error}"
+    return {"event": "error", "kind": type(error).__name__ if is_known else "", "text": text}
 
 
 def error_from(found: dict[str, Any]) -> MamamiaError:
@@ -135,8 +117,3 @@ def error_from(found: dict[str, Any]) -> MamamiaError:
     if found["kind"] == "missing":
         return MissingExtraError(found["package"], found["extra"])
     return _ERRORS.get(found["kind"], ModelError)(found["text"])
-
-
-def settings_on_wire(settings: EngineSettings) -> dict[str, Any]:
-    """Return settings as a message."""
-    return asdict(settings)

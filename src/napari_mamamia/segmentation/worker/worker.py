@@ -15,13 +15,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TextIO
 
 from napari_mamamia.core.progress import Cancelled, Progress, listening
 from napari_mamamia.core.system import process_peak_memory_bytes
+from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.run.engine_host import EngineHost
 from napari_mamamia.segmentation.worker import wire
 from napari_mamamia.segmentation.worker.shared_arrays import fetch, share
@@ -44,23 +45,24 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints must not get between the events
     idle_s = float(sys.argv[1]) if len(sys.argv) > 1 else None
     state = _State()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, state), daemon=True).start()
-    _say(events, {"event": "ready"})
+    threading.Thread(target=_queue_requests, args=(sys.stdin.buffer, state), daemon=True).start()
+    _send_message(events, {"event": "ready"})
     with closing(EngineHost()) as host:
         while True:
             try:
                 request = state.requests.get(timeout=idle_s)
             except Empty:
                 return
-            _serve(host, request, state, events)
+            _serve_request(host, request, state, events)
 
 
-def _listen(stream: IO[bytes], state: _State) -> None:
+def _queue_requests(stream: IO[bytes], state: _State) -> None:
     """Queue the requests; the end of the pipe is the parent's end, also in the midst of a tile."""
     try:
         for line in stream:
             message = json.loads(line)
             if message["do"] == "cancel":
+                # Numbers ascend, so that a late cancel of an earlier request stops no later one.
                 state.cancelled = max(state.cancelled, message["id"])
             else:
                 state.requests.put(message)
@@ -70,12 +72,14 @@ def _listen(stream: IO[bytes], state: _State) -> None:
         os._exit(0)
 
 
-def _serve(host: EngineHost, request: dict[str, Any], state: _State, events: TextIO) -> None:
+def _serve_request(
+    host: EngineHost, request: dict[str, Any], state: _State, events: TextIO
+) -> None:
     """Answer one request with exactly one last event: result, error or cancelled."""
     state.folder = request.get("folder", "")
     try:
-        with listening(_teller(request["id"], state, events)):
-            answer = _answered(host, request)
+        with listening(_make_reporter(request["id"], state, events)):
+            answer = _answer_request(host, request)
     except Cancelled:
         answer = {"event": "cancelled"}
     except Exception as error:  # noqa: BLE001 - one request's failure must not end the process
@@ -83,10 +87,10 @@ def _serve(host: EngineHost, request: dict[str, Any], state: _State, events: Tex
     finally:
         state.folder = ""
     peak = process_peak_memory_bytes()
-    _say(events, {**answer, "id": request["id"], "peak": peak})
+    _send_message(events, {**answer, "id": request["id"], "peak": peak})
 
 
-def _teller(number: int, state: _State, events: TextIO) -> Callable[[Progress], None]:
+def _make_reporter(number: int, state: _State, events: TextIO) -> Callable[[Progress], None]:
     """Return what passes a request's progress on, and stops it when it is cancelled."""
     spoken, text = 0.0, ""
 
@@ -99,14 +103,14 @@ def _teller(number: int, state: _State, events: TextIO) -> Callable[[Progress], 
             spoken, text = now, progress.text
             message = {"event": "progress", "done": progress.done, "total": progress.total}
             peak = process_peak_memory_bytes()
-            _say(events, {**message, "id": number, "text": text, "peak": peak})
+            _send_message(events, {**message, "id": number, "text": text, "peak": peak})
 
     return tell
 
 
-def _answered(host: EngineHost, request: dict[str, Any]) -> dict[str, Any]:
+def _answer_request(host: EngineHost, request: dict[str, Any]) -> dict[str, Any]:
     card = wire.card_from(request["model"])
-    settings = wire.settings_from(request["settings"])
+    settings = wire.SETTINGS.record(request["settings"], wire.OTHER)
     region = wire.region_from(request.get("region"))
     if request["do"] == "time":
         seconds = host.time_tile(card, settings)
@@ -114,22 +118,22 @@ def _answered(host: EngineHost, request: dict[str, Any]) -> dict[str, Any]:
     grid = wire.grid_from(request["grid"])
     if request["do"] == "plan":
         tiles = host.plan(card, settings, grid, region)
-        return {"event": "result", "tiles": asdict(tiles)}
+        return {"event": "result", "tiles": wire.TILES.plain(tiles)}
     folder = Path(request["folder"])
-    arrays = [fetch(folder, wire.shared_from(one)) for one in request["arrays"]]
+    arrays = [fetch(folder, wire.SHARED.record(one, wire.OTHER)) for one in request["arrays"]]
     left = request["seconds_left"]
     deadline = None if left is None else time.monotonic() + left
-    result = host.predict(card, settings, arrays, grid, region=region, deadline=deadline)
-    made = {"labels": result.labels, "probability": result.probability}
+    result = host.predict(card, settings, EngineInput(arrays, grid, region, deadline))
+    outputs = {"labels": result.labels, "probability": result.probability}
     shared = {
-        name: asdict(share(folder, name, array))
-        for name, array in made.items()
+        name: wire.SHARED.plain(share(folder, name, array))
+        for name, array in outputs.items()
         if array is not None
     }
-    return {"event": "result", "ran": asdict(replace(result.ran)), "arrays": shared}
+    return {"event": "result", "ran": wire.RAN.plain(result.ran), "arrays": shared}
 
 
-def _say(events: TextIO, message: dict[str, Any]) -> None:
+def _send_message(events: TextIO, message: dict[str, Any]) -> None:
     events.write(wire.line_of(message))
     events.flush()
 

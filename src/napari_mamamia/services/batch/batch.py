@@ -118,19 +118,19 @@ def run_batch(
     """
     _require_unique(cases)
     if store is None:
-        return _run(cases, work, place or Place(), {}, None, here)
+        return _run_cases(cases, work, place or Place(), {}, None, here)
     try:
-        with closing(ResultStore(store, work, existing)) as kept:
+        with closing(ResultStore(store, work, existing)) as result_store:
             report_progress(0, 1, "Starting")
-            found = kept.reusable(cases) if existing is Existing.RESUME else {}
+            results = result_store.reusable(cases) if existing is Existing.RESUME else {}
             if still_holds is not None:
-                found = {case_id: own for case_id, own in found.items() if still_holds(own)}
-            return _run(cases, work, place or Place(), found, kept, here)
+                results = {case_id: item for case_id, item in results.items() if still_holds(item)}
+            return _run_cases(cases, work, place or Place(), results, result_store, here)
     finally:
         sweep_below(store.parent)  # what a case's process that was ended left half-written
 
 
-def _run(
+def _run_cases(
     cases: Sequence[CaseInputs],
     work: CaseWork[T],
     place: Place,
@@ -151,7 +151,7 @@ def _run(
         if time.monotonic() - spoken <= POLL_S / 2:
             return None
         spoken = time.monotonic()
-        return _progress(len(found) + len(failed), len(cases), len(failed))
+        return _describe_progress(len(found) + len(failed), len(cases), len(failed))
 
     def within(case_id: str) -> AbstractContextManager[None]:
         """Tell a case's own progress as its share of the batch."""
@@ -159,7 +159,7 @@ def _run(
         end = start + _STEPS_PER_CASE - 1
         return part(start, end, len(cases) * _STEPS_PER_CASE, f"{case_id}: ")
 
-    stream = _outcomes(waiting, work, place, here, lambda _: changing(whole), within)
+    stream = _gather_outcomes(waiting, work, place, here, lambda _: changing(whole), within)
     with closing(stream) as outcomes:
         for outcome in outcomes:
             if outcome is not None:
@@ -174,7 +174,7 @@ def _run(
     )
 
 
-def _outcomes(
+def _gather_outcomes(
     cases: Sequence[CaseInputs],
     work: CaseWork[T],
     place: Place,
@@ -227,7 +227,7 @@ def _sort_in(
         found[outcome.case_id] = outcome.result
 
 
-def _progress(n_done: int, n_cases: int, n_failed: int) -> Progress:
+def _describe_progress(n_done: int, n_cases: int, n_failed: int) -> Progress:
     failed = f", {n_failed} failed" if n_failed else ""
     return Progress(n_done, n_cases, f"{n_done} of {n_cases} cases{failed}")
 

@@ -51,7 +51,7 @@ def _drawn_beside(child: Child, known: dict[bytes, Drawn], drawing: Drawing) -> 
     report_progress(0, 1, "Drawing")
     key = hashlib.sha256(pickle.dumps(drawing)).digest()
     if key not in known:
-        known[key] = _beside(child, _draw, drawing, Drawn, "Drawing")
+        known[key] = _run_beside(child, _draw_figure, drawing, Drawn, "Drawing")
     return known[key]
 
 
@@ -77,8 +77,12 @@ def write_parquet(rows: Sequence[CaseScore], csv: Path, *, overwrite: bool = Fal
             "allow overwriting"
         )
     with closing(Child()) as child:
-        _beside(
-            child, _convert, _Table(csv.absolute(), path.absolute()), bool, f"Writing {path.name}"
+        _run_beside(
+            child,
+            _convert_table,
+            _Table(csv.absolute(), path.absolute()),
+            bool,
+            f"Writing {path.name}",
         )
 
 
@@ -88,20 +92,20 @@ class _Table:
     parquet: Path
 
 
-def _convert(inputs: CaseInputs, table: _Table) -> bool:
+def _convert_table(inputs: CaseInputs, table: _Table) -> bool:
     """Write the table again as .parquet; this runs in the other process."""
     del inputs
     write_case_scores(read_case_scores(table.csv), table.parquet, overwrite=True)
     return True
 
 
-def _draw(inputs: CaseInputs, drawing: Drawing) -> Drawn:
+def _draw_figure(inputs: CaseInputs, drawing: Drawing) -> Drawn:
     """Draw; this runs in the other process."""
     del inputs
     return draw_now(drawing)
 
 
-def _beside(
+def _run_beside(
     child: Child,
     function: Callable[[CaseInputs, Any], R],
     argument: object,
@@ -115,5 +119,5 @@ def _beside(
         raise SaveError(
             f"expected an answer of the process beside this one, but {outcome.reason}: try again"
         )
-    found: R = outcome.result
-    return found
+    answer: R = outcome.result
+    return answer

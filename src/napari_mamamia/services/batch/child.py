@@ -19,6 +19,7 @@ from napari_mamamia.core.child_process import (
     Errors,
     Process,
     end_group,
+    end_silent,
     python_command,
     start,
 )
@@ -66,17 +67,20 @@ class Child:
             If it took longer than `limit_s`, its start not counted; it is killed then.
         """
         if self._process is None:
-            self._start()
+            self._start_process()
         process = self._process
         if process is None or process.stdin is None:
             raise _Ended("it was stopped")
         try:
+            # Packed twice: what the child cannot unpack is then the failure of one case, not the
+            # end of the pipe.
             pickle.dump(pickle.dumps((work, inputs)), process.stdin)
             process.stdin.flush()
         except OSError as error:
             raise _Ended(self._how_it_ended()) from error
-        packed = self._answer(limit_s)
+        packed = self._wait_for_answer(limit_s)
         answer: Outcome[R] = pickle.loads(packed)  # noqa: S301 - our own child's pipe
+        # A request that could not be unpacked did not tell its case.
         return answer if answer.case_id else replace(answer, case_id=inputs.case_id)
 
     def kill(self) -> None:
@@ -90,7 +94,7 @@ class Child:
         self._is_closed = True
         self.kill()
 
-    def _start(self) -> None:
+    def _start_process(self) -> None:
         if self._is_closed:
             raise _Ended("it was stopped")
         self._answers = SimpleQueue()
@@ -99,9 +103,13 @@ class Child:
             target=_pass_on, args=(self._process.stdout, self._answers), daemon=True
         )
         reader.start()
-        self._answer(_START_LIMIT_S)
+        try:
+            self._wait_for_answer(_START_LIMIT_S)
+        except _TooLong:
+            # Not the case's time: no case has been handed over yet.
+            raise _Ended(f"it did not start within {_START_LIMIT_S:g} s") from None
 
-    def _answer(self, limit_s: float) -> Any:
+    def _wait_for_answer(self, limit_s: float) -> Any:
         end = time.monotonic() + limit_s
         while True:
             try:
@@ -117,10 +125,11 @@ class Child:
             return answer
 
     def _how_it_ended(self) -> str:
-        process = self._process
-        self.kill()
-        code = process.returncode if process is not None else None
-        return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+        process, self._process = self._process, None
+        code = None if process is None else end_silent(process)
+        if code is None:
+            return "it was stopped"
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def attempt_in_child(
@@ -136,8 +145,8 @@ def attempt_in_child(
         try:
             return child.ask(work, inputs, limit_s or float("inf"))
         except _TooLong:
-            limit = limit_s or _START_LIMIT_S
-            reason = f"expected an answer within the time limit of {limit:g} s, but it took longer"
+            reason = f"expected an answer within the time limit of {limit_s:g} s, but it took"
+            reason += " longer"
             reason += ": look at its files or allow more time"
             return Outcome(inputs.case_id, reason=reason, cause=FailureCause.TIME_LIMIT)
         except _Ended as error:
@@ -166,13 +175,13 @@ def _answer_all() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a case prints must not get between the answers
     requests: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
-    _say(answers, _READY)
+    threading.Thread(target=_queue_requests, args=(sys.stdin.buffer, requests), daemon=True).start()
+    _send_answer(answers, _READY)
     while True:
-        _say(answers, _answer_to(requests.get()))
+        _send_answer(answers, _answer_to(requests.get()))
 
 
-def _listen(stream: IO[bytes], requests: "SimpleQueue[bytes]") -> None:
+def _queue_requests(stream: IO[bytes], requests: "SimpleQueue[bytes]") -> None:
     """Queue the requests; the end of the pipe is the parent's end, also in the midst of a case."""
     try:
         while True:
@@ -190,7 +199,7 @@ def _answer_to(request: bytes) -> bytes:
         return pickle.dumps(Outcome("", reason=reason))
 
 
-def _say(stream: IO[bytes], answer: object) -> None:
+def _send_answer(stream: IO[bytes], answer: object) -> None:
     pickle.dump(answer, stream)
     stream.flush()
 

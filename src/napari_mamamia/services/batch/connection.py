@@ -3,12 +3,13 @@
 import logging
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, Thread, current_thread, get_ident, main_thread
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from dask import config
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
@@ -25,6 +26,9 @@ T = TypeVar("T")
 
 _CONNECT_S: Final = 10.0
 _CLOSE_S: Final = 1.0
+_HOLD_S: Final = 1.0
+_DEATHS_FORGIVEN: Final = 1
+"""Workers that may die at a task before it is given up, and its cases are tried alone."""
 _PLUGIN: Final = "mamamia-children"
 _WORKER_ENVIRONMENT: Final = {
     "OMP_NUM_THREADS": "1",
@@ -44,7 +48,7 @@ def connection(place: Place) -> Iterator["Future[Client]"]:
     The future holds a `ClusterError` if the scheduler cannot be reached.
     """
     with own_folder() as folder:
-        opening = aside(lambda: _connect(place, folder))
+        opening = aside(lambda: _connect_client(place, folder))
         try:
             yield opening
         finally:
@@ -52,7 +56,7 @@ def connection(place: Place) -> Iterator["Future[Client]"]:
             opening.add_done_callback(_close_opened)
 
 
-def _connect(place: Place, folder: Path) -> Client:
+def _connect_client(place: Place, folder: Path) -> Client:
     limit_s = min(_CONNECT_S, place.patience_s)
     try:
         if place.scheduler:
@@ -60,13 +64,13 @@ def _connect(place: Place, folder: Path) -> Client:
         else:
             client = _start_workers(place.workers, folder)
     except (OSError, ValueError, TimeoutError, RuntimeError) as error:
-        raise _unreachable(place, error) from error
+        raise _make_connect_error(place, error) from error
     if place.workers or place.time_limit_s is not None:
         client.register_plugin(_Children(is_ours=bool(place.workers)))
     return client
 
 
-def _unreachable(place: Place, error: Exception) -> ClusterError:
+def _make_connect_error(place: Place, error: Exception) -> ClusterError:
     if place.scheduler:
         return ClusterError(
             f"expected a dask scheduler at {place.scheduler}, but it cannot be reached ({error}): "
@@ -79,11 +83,12 @@ def _unreachable(place: Place, error: Exception) -> ClusterError:
 
 
 def _start_workers(workers: int, folder: Path) -> Client:
-    own = {
+    settings = {
         "distributed.nanny.pre-spawn-environ": _WORKER_ENVIRONMENT,
+        "distributed.scheduler.allowed-failures": _DEATHS_FORGIVEN,
         "temporary-directory": str(folder),  # the scheduler's; workers get it below
     }
-    with config.set(own):
+    with config.set(settings):
         cluster = LocalCluster(
             n_workers=0,
             threads_per_worker=1,
@@ -112,10 +117,10 @@ def _key_of_this_run() -> Security:
 
 def _close_opened(opening: "Future[Client]") -> None:
     if opening.exception() is None:
-        _close(opening.result())
+        _close_client(opening.result())
 
 
-def _close(client: Client) -> None:
+def _close_client(client: Client) -> None:
     """Let go of the cluster within seconds, even if it does not answer any more."""
     cluster = client.cluster
     nannies = list(cluster.workers.values()) if cluster is not None else []
@@ -123,8 +128,9 @@ def _close(client: Client) -> None:
     end = time.monotonic() + _CLOSE_S
     while not closing.done() and time.monotonic() < end:
         time.sleep(POLL_S)
+        # Again at each look: until it hears of the end, a nanny replaces a worker that died.
         for nanny in nannies:
-            _kill(nanny.pid)
+            _kill_worker(nanny.pid)
 
 
 def _say_goodbye(client: Client) -> None:
@@ -137,7 +143,7 @@ def _say_goodbye(client: Client) -> None:
         client.cluster.close(timeout=_CLOSE_S)
 
 
-def _kill(pid: int | None) -> None:
+def _kill_worker(pid: int | None) -> None:
     """End a local worker, which would first wait for its case."""
     with suppress(OSError):
         if pid:
@@ -168,12 +174,32 @@ class _Children(WorkerPlugin):
             return self._children.setdefault(get_ident(), Child())
 
 
-def work_there(work: CaseWork[R], inputs: CaseInputs, limit_s: float | None) -> Outcome[R]:
-    """Do one case; this runs in a worker."""
-    if limit_s is None:
-        return attempt(work, inputs)
-    children = cast("_Children", get_worker().plugins[_PLUGIN])
-    return attempt_in_child(children.child(), work, inputs, limit_s)
+@dataclass(frozen=True, slots=True)
+class TaskAnswer(Generic[R]):
+    """The outcomes of the first cases of a task, at least of one, and the seconds they took."""
+
+    outcomes: tuple[Outcome[R], ...]
+    seconds: float
+
+
+def work_there(
+    work: CaseWork[R], cases: Sequence[CaseInputs], limit_s: float | None
+) -> TaskAnswer[R]:
+    """Do cases, one after the other; this runs in a worker.
+
+    After a second it stops early, so that what is done is not held up by what is slow: whoever sent
+    the cases sends those without an outcome again.
+    """
+    start, outcomes = time.monotonic(), []
+    for inputs in cases:
+        if limit_s is None:
+            outcomes.append(attempt(work, inputs))
+        else:
+            children = cast("_Children", get_worker().plugins[_PLUGIN])
+            outcomes.append(attempt_in_child(children.child(), work, inputs, limit_s))
+        if time.monotonic() - start > _HOLD_S:
+            break
+    return TaskAnswer(tuple(outcomes), time.monotonic() - start)
 
 
 def aside(function: Callable[[], T]) -> "Future[T]":

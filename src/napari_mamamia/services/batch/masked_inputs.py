@@ -42,7 +42,7 @@ def masked_inputs(
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     by_key = _masks_by_key(masks)
     others = [masks_of_cases(Path(folder)) for folder in dict.fromkeys(further) if folder]
-    found = []
+    inputs = []
     for files in cases:
         mask = files.reference if by_key is None else by_key.get(case_key(files.case_id))
         record = opened.record(files.case_id)
@@ -50,10 +50,12 @@ def masked_inputs(
         own_others = (other.get(case_key(files.case_id)) for other in others)
         beside = (*own_others, data_set.clinical if record else None, files.info)
         paths = tuple(path and path.absolute() for path in (*phases, *beside, mask))
-        absolute = _absolute(files)
-        own = MaskedInputs(files.case_id, paths, sources=absolute, record=_times_only(record))
-        found.append(own)
-    return tuple(found)
+        absolute = _make_absolute(files)
+        case_inputs = MaskedInputs(
+            files.case_id, paths, sources=absolute, record=_times_only(record)
+        )
+        inputs.append(case_inputs)
+    return tuple(inputs)
 
 
 def masks_of_cases(folder: Path) -> Mapping[str, Path]:
@@ -64,15 +66,15 @@ def masks_of_cases(folder: Path) -> Mapping[str, Path]:
 def _masks_by_key(folder: Path | None) -> Mapping[str, Path] | None:
     if folder is None:
         return None
-    found = masks_of_cases(folder)
-    if not found:
+    masks = masks_of_cases(folder)
+    if not masks:
         raise FormatError(
             f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
         )
-    return found
+    return masks
 
 
-def _absolute(files: CaseFiles) -> CaseFiles:
+def _make_absolute(files: CaseFiles) -> CaseFiles:
     """Return the files under paths that hold in another process, wherever that stands."""
     phases = tuple(
         replace(source, files=tuple(path.absolute() for path in source.files))

@@ -62,7 +62,7 @@ def claim_folder(
     if not is_empty and existing is Existing.REFUSE:
         resumed = "" if command in _WITHOUT_RESUME else _RESUMING
         raise SaveConflictError(
-            f"{folder} is not empty{_told(folder)}: choose a new folder{resumed} or replace its "
+            f"{folder} is not empty{_say_run(folder)}: choose a new folder{resumed} or replace its "
             "files with --overwrite"
         )
     if not is_empty and existing is Existing.RESUME:
@@ -88,13 +88,13 @@ def _require_apart(folder: Path, read: Iterable[Path]) -> None:
             )
 
 
-def _told(folder: Path) -> str:
+def _say_run(folder: Path) -> str:
     """Return what made the files of a folder and when, in brackets; "" where nothing tells."""
     try:
-        found = read_json(folder / RUN_FILE)
-        of = found["parameters"].get("model") or found["parameters"].get("name") or ""
-        began = datetime.fromisoformat(found["started"]).astimezone()
-        return f" ({found['command']}{' by ' if of else ''}{of}, {began:%Y-%m-%d %H:%M})"
+        run = read_json(folder / RUN_FILE)
+        of = run["parameters"].get("model") or run["parameters"].get("name") or ""
+        began = datetime.fromisoformat(run["started"]).astimezone()
+        return f" ({run['command']}{' by ' if of else ''}{of}, {began:%Y-%m-%d %H:%M})"
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return ""
 
@@ -104,8 +104,8 @@ def _require_same_run(
 ) -> None:
     path = folder / RUN_FILE
     try:
-        found = read_json(path)
-        same = (found["command"], found["parameters"]) == (command, dict(parameters))
+        run = read_json(path)
+        same = (run["command"], run["parameters"]) == (command, dict(parameters))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SaveConflictError(
             f"{folder} holds files but no readable {RUN_FILE}, so it cannot be resumed: choose a "
@@ -113,12 +113,12 @@ def _require_same_run(
         ) from error
     if not same:
         raise SaveConflictError(
-            f"{folder} holds the results of another run ({_differences(found, command, parameters)}"
+            f"{folder} holds the results of another run ({_list_changes(run, command, parameters)}"
             "): choose a new folder, or replace its files with --overwrite"
         )
 
 
-def _differences(
+def _list_changes(
     found: Mapping[str, Any], command: str, parameters: tuple[tuple[str, Setting], ...]
 ) -> str:
     """Return in what an earlier run differs from this one."""

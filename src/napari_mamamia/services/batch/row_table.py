@@ -125,9 +125,9 @@ def rows_of_batch(
     for failure in batch.failures:
         values: tuple[Any, ...] = (failure.case_id, FAILED, failure.reason)
         rows_by_case[failure.case_id] = (row(*values, **failed),)
-    rows = tuple(own for one in inputs for own in rows_by_case[one.case_id])
+    rows = tuple(line for one in inputs for line in rows_by_case[one.case_id])
     columns = [name for name, _ in definitions_of(row)]
-    cells = [astuple(own) for own in rows]
+    cells = [astuple(line) for line in rows]
     for suffix in (".csv", ".xlsx"):
         write_flat_table(
             columns,
@@ -153,7 +153,7 @@ def write_definitions(
         "created": now_utc(),
         "settings": settings,
         "n_cases": len(summary.rows),
-        "n_failed": sum(own.status != OK for own in summary.rows),
+        "n_failed": sum(line.status != OK for line in summary.rows),
         **further,
         "columns": dict(definitions_of(row)),
     }

@@ -52,7 +52,7 @@ class CaseWork(Generic[R]):
     """
 
     name: str
-    function: Callable[[CaseInputs, Any], R | R]
+    function: Callable[[CaseInputs, Any], R]
     settings: Any
     result_type: type[R]
 
@@ -62,7 +62,7 @@ class CaseWork(Generic[R]):
 
         Name, function, settings, the fields of the result, and this software's version.
         """
-        columns = _columns(self.result_type)
+        columns = _list_columns(self.result_type)
         function = f"{self.function.__module__}.{self.function.__qualname__}"
         parts = (self.name, function, repr(self.settings), columns, software_version())
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
@@ -124,13 +124,13 @@ class FilePrint:
     def of(cls, path: Path) -> "FilePrint":
         """Return the print of a file; `FormatError` if it cannot be read."""
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError as error:
             raise FormatError(
                 f"expected a readable file at {path}, but {error.strerror or error}: "
                 "check that it exists and that you may read it"
             ) from error
-        return cls(found.st_size, found.st_mtime_ns, sha256_of(path))
+        return cls(status.st_size, status.st_mtime_ns, sha256_of(path))
 
     def fits(self, path: Path) -> bool:
         """Whether the file is still the same.
@@ -139,10 +139,10 @@ class FilePrint:
         time of change (a copy) the SHA-256 decides.
         """
         try:
-            found = path.stat()
-            if found.st_size != self.size:
+            status = path.stat()
+            if status.st_size != self.size:
                 return False
-            return found.st_mtime_ns == self.mtime_ns or sha256_of(path) == self.sha256
+            return status.st_mtime_ns == self.mtime_ns or sha256_of(path) == self.sha256
         except (OSError, FormatError):
             return False
 
@@ -166,8 +166,8 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
     """
     try:
         prints = tuple(FilePrint.of(path) if path else None for path in inputs.files)
-        found = work.function(inputs, work.settings)
-        return Outcome(inputs.case_id, found, "", prints)
+        result = work.function(inputs, work.settings)
+        return Outcome(inputs.case_id, result, "", prints)
     except MamamiaError as error:
         return Outcome(inputs.case_id, reason=str(error))
     except OSError as error:
@@ -177,14 +177,17 @@ def attempt(work: CaseWork[R], inputs: CaseInputs) -> Outcome[R]:
         return Outcome(inputs.case_id, reason=f"unexpected {type(error).__name__}: {error}")
 
 
-def _columns(record: type[Any]) -> tuple[Any, ...]:
+def _list_columns(record: type[Any]) -> tuple[Any, ...]:
     """Return the names of a record's fields, of those that are records with their own fields."""
     hints = get_type_hints(record)
-    return tuple((own.name, *map(_columns, _records_in(hints[own.name]))) for own in fields(record))
+    return tuple(
+        (field.name, *map(_list_columns, _records_in(hints[field.name])))
+        for field in fields(record)
+    )
 
 
 def _records_in(hint: Any) -> list[type[Any]]:
     """Return the dataclasses that a type such as ``tuple[A, ...]`` or ``A | None`` names."""
     if isinstance(hint, type) and is_dataclass(hint):
         return [hint]
-    return [found for argument in get_args(hint) for found in _records_in(argument)]
+    return [record for argument in get_args(hint) for record in _records_in(argument)]

@@ -125,12 +125,12 @@ def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:
     ids = {case_key(record.case_id) for record in cohort.records}
     if any(case_key(files.case_id) in ids for files in data_set.cases):
         return ()
-    own, listed = data_set.cases[0].case_id, cohort.records[0].case_id
+    case_id, listed = data_set.cases[0].case_id, cohort.records[0].case_id
     bare = {case_key(files.case_id).lstrip("0") for files in data_set.cases}
     zeros = ": zeros before numbers were lost" if bare & {one.lstrip("0") for one in ids} else ""
     return (
         f"no case has a row in {data_set.clinical.name}: ids there are such as {listed!r}, here "
-        f"such as {own!r}{zeros}",
+        f"such as {case_id!r}{zeros}",
     )
 
 

@@ -2,27 +2,23 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
-from numpy.typing import NDArray
-
+from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
-from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.data_set.volumes import write_labels
 from napari_mamamia.io.files.own_paths import new_path_in
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path, write_provenance
 
 
 def write_explained(
-    array: NDArray[Any],
-    grid: Grid,
+    labels: LabelMap,
     provenance: Provenance,
     target: Path,
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write a mask ``(z, y, x)`` to `target` and its provenance beside it.
+    """Write a mask to `target` and its provenance beside it.
 
     If the provenance cannot be written, the mask that was there before comes back, and where none
     was, none stays: no mask is there that does not say what made it. What a reader drew is replaced
@@ -31,13 +27,13 @@ def write_explained(
     Raises
     ------
     SaveConflictError, SaveError
-        As `write_volume` does; an existing file is untouched then.
+        As `write_labels` does; an existing file is untouched then.
     """
     if overwrite and provenance.maker is not Maker.READER:
         _require_no_reader(target)
     older = _second_name(target) if overwrite and target.exists() else None
     try:
-        write_volume(array, grid, target, overwrite=overwrite)
+        write_labels(labels, target, overwrite=overwrite)
         try:
             write_provenance(provenance, sidecar_path(target), overwrite=True)
         except BaseException:  # Ctrl+C too
@@ -53,12 +49,12 @@ def write_explained(
 
 def _require_no_reader(target: Path) -> None:
     try:
-        made = read_provenance(sidecar_path(target))
+        history = read_provenance(sidecar_path(target))
     except (MamamiaError, OSError):
         return  # nobody says that it is a reader's
-    if target.exists() and made.maker is Maker.READER:
+    if target.exists() and history.maker is Maker.READER:
         raise SaveConflictError(
-            f"expected no reader's mask at {target}, but {made.name} drew it: it was kept; give "
+            f"expected no reader's mask at {target}, but {history.name} drew it: it was kept; give "
             "models a folder of their own"
         )
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,7 @@ from napari_mamamia.core.case import Case, LabelMap, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import require_same_grid
-from napari_mamamia.core.progress import report_progress, saying
+from napari_mamamia.core.progress import do_abreast, report_progress, saying
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.data_set.volumes import (
     read_labels,
@@ -27,6 +28,8 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.kinetics.arrival import find_arrival
 from napari_mamamia.kinetics.perfusion.gate import MOST_SPACING_S
 
+_ABREAST: Final = 2
+"""Phases read at once, after the first: decompressing leaves the interpreter to others. Ours."""
 _MOST_VALUES: Final = 64
 _SAMPLE: Final = 1_000_000
 """Of so many voxels, evenly spread, a mask's values are counted; lesions with a number each are
@@ -48,11 +51,10 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
     if files.problems:
         raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
     report_progress(0, 1, "Reading headers")
-    headers = [read_phase_header(source) for source in files.phases]
-    _require_single_volumes(files, headers)
-    _require_one_grid(files, headers)
+    headers = list(map(read_phase_header, files.phases))
+    _require_fitting(files, headers)
     signal = np.zeros((len(headers), *headers[0].grid.shape), dtype=_common_dtype(headers))
-    times, warning = _times(files, record)
+    times, warning = _read_times(files, record)
     warnings = dict.fromkeys(text for header in headers for text in header.warnings)
     index = 0 if files.is_series else min(first, len(headers) - 1)
     phases = tuple(
@@ -69,7 +71,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
         breast,
         scan=info.scan,
     )
-    _read_phase(files, headers[index], signal, index)
+    _read_phase(files, signal, index)
     return _with_loaded(case, {index})
 
 
@@ -83,9 +85,8 @@ def load_remaining(case: Case, files: CaseFiles) -> Case:
         header = read_phase_header(files.phases[0])
         read_series_into(files.phases[0].files[0], header, case.signal)
     else:
-        for index in waiting:
-            header = read_phase_header(files.phases[index])
-            _read_phase(files, header, case.signal, index)
+        read = partial(_read_phase, files, case.signal)
+        do_abreast(read, waiting, _ABREAST, f"Reading {len(waiting)} phase(s)")
     return _with_arrival(_with_loaded(case, set(waiting)))
 
 
@@ -142,7 +143,8 @@ def require_few_values(labels: LabelMap, case_id: str) -> None:
         )
 
 
-def _read_phase(files: CaseFiles, header: VolumeHeader, signal: NDArray[Any], index: int) -> None:
+def _read_phase(files: CaseFiles, signal: NDArray[Any], index: int) -> None:
+    header = read_phase_header(files.phases[index])
     fits = header.dtype == signal.dtype
     out = signal[index] if fits else np.empty(header.grid.shape, dtype=header.dtype)
     with saying(f"Reading phase {index}"):
@@ -151,23 +153,17 @@ def _read_phase(files: CaseFiles, header: VolumeHeader, signal: NDArray[Any], in
         signal[index] = out
 
 
-def _require_single_volumes(files: CaseFiles, headers: list[VolumeHeader]) -> None:
-    """Raise `CaseError` if a file of several volumes stands for one phase of several files."""
-    if files.is_series:
-        return
+def _require_fitting(files: CaseFiles, headers: list[VolumeHeader]) -> None:
+    """Raise `CaseError` unless each phase is one volume, all of one shape in one place."""
+    if not headers:
+        raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
+    first = headers[0].grid
     for k, header in enumerate(headers):
-        if header.n_volumes > 1:
+        if header.n_volumes > 1 and not files.is_series:
             raise CaseError(
                 f"phase {k} of case {files.case_id} holds {header.n_volumes} volumes, not one: "
                 f"split it into one file per phase, or open it alone ({header.path})"
             )
-
-
-def _require_one_grid(files: CaseFiles, headers: list[VolumeHeader]) -> None:
-    if not headers:
-        raise CaseError(f"{files.case_id} has no phases: add {files.case_id}_0000.nii.gz")
-    first = headers[0].grid
-    for k, header in enumerate(headers[1:], start=1):
         if header.grid.shape != first.shape:
             raise CaseError(
                 f"phase {k} of case {files.case_id} has shape {header.grid.shape} (z, y, x), "
@@ -188,14 +184,14 @@ def _common_dtype(headers: list[VolumeHeader]) -> np.dtype[Any]:
     return np.dtype(np.float32) if np.issubdtype(dtype, np.floating) else dtype
 
 
-def _times(
+def _read_times(
     files: CaseFiles, record: CaseRecord | None
 ) -> tuple[tuple[float | None, ...], tuple[str, ...]]:
     """Return the acquisition times, from the files, the clinical table or the patient JSON."""
     n = len(files.phases)
-    own = tuple(source.time_s for source in files.phases)
-    if all(time is not None for time in own):
-        return own, ()
+    file_times = tuple(source.time_s for source in files.phases)
+    if None not in file_times:
+        return file_times, ()
     table = record.acquisition_times_s if record else None
     if table is None and files.info is not None:
         info = read_patient_info(files.info)
@@ -253,27 +249,26 @@ def _breast_box(
 
 
 def _with_loaded(case: Case, read: set[int]) -> Case:
-    phases = tuple(
-        Phase(phase.index, phase.time_s, phase.sources, phase.loaded or phase.index in read)
-        for phase in case.phases
-    )
-    found = (_oddity(case.signal[index], index) for index in sorted(read))
-    warnings = (*case.warnings, *(text for text in found if text))
-    return replace(case, phases=phases, warnings=warnings)
+    phases, warnings = list(case.phases), list(case.warnings)
+    for index in sorted(read):
+        phases[index] = replace(phases[index], loaded=True)
+        oddity = _find_oddity(case.signal[index], index)
+        warnings += [oddity] if oddity else []
+    return replace(case, phases=tuple(phases), warnings=tuple(warnings))
 
 
 def _with_arrival(case: Case) -> Case:
     """Return the case with what its pixels show of the arrival of contrast."""
-    found = find_arrival(case.signal)
+    arrival = find_arrival(case.signal)
     warnings = case.warnings
-    if found.is_repeated and not _is_dynamic(case, found.n_before):
-        again = ", ".join(str(k) for k in range(1, found.n_before))
+    if arrival.is_repeated and not _is_dynamic(case, arrival.n_before):
+        again = ", ".join(str(k) for k in range(1, arrival.n_before))
         warnings = (
             *warnings,
-            f"{found.evidence}; phase {again} is taken for another scan before contrast, and is "
+            f"{arrival.evidence}; phase {again} is taken for another scan before contrast, and is "
             "neither early nor late",
         )
-    return replace(case, n_before=found.n_before, contrast=found.evidence, warnings=warnings)
+    return replace(case, n_before=arrival.n_before, contrast=arrival.evidence, warnings=warnings)
 
 
 def _is_dynamic(case: Case, n_before: int) -> bool:
@@ -282,7 +277,7 @@ def _is_dynamic(case: Case, n_before: int) -> bool:
     return all(late - early <= MOST_SPACING_S for early, late in pairwise(times))
 
 
-def _oddity(volume: NDArray[Any], index: int) -> str:
+def _find_oddity(volume: NDArray[Any], index: int) -> str:
     """Return what is wrong with the values of one phase, "" if nothing."""
     if not volume.any():
         return f"phase {index} holds only zeros: its file was probably not exported completely"

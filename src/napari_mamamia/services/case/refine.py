@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.case import Case
+from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
@@ -48,8 +48,8 @@ def save_refined(
     ----------
     labels
         ``(z, y, x)``. uint8 values are written as they are, one for each structure; of any other
-        type every value above 0 becomes 1. Copied first of all, so the caller may
-        go on editing.
+        type every value above 0 becomes 1. What is not zero is copied first of all, so the caller
+        may go on editing.
     started_from
         What was edited, such as ``"prediction kinetic"``.
     parameters, inputs
@@ -65,10 +65,13 @@ def save_refined(
     SaveError
         If the disk is full or read-only; the old file is untouched.
     """
-    values = np.array(labels) if np.asarray(labels).dtype == np.uint8 else np.asarray(labels) > 0
+    drawn = LabelMap.of(np.asarray(labels), case.grid)
+    if drawn.crop.dtype != np.uint8:
+        drawn = LabelMap(case.grid, drawn.box, drawn.crop > 0)
     report_progress(0, 1, "Saving")
     target = workspace.refined(reader, case.case_id)
     _require_unchanged(target, replaces)
+    # From here on a stop comes too late, so that "stopped" always means that nothing was written.
     report_progress(0, 1, "Saving", binding=True)
     provenance = Provenance(
         case_id=case.case_id,
@@ -79,7 +82,7 @@ def save_refined(
         seconds=seconds,
         started_from=started_from,
     )
-    write_explained(values, case.grid, provenance, target, overwrite=replaces is not None)
+    write_explained(drawn, provenance, target, overwrite=replaces is not None)
     workspace.note_data_set()
     report_progress(1, 1, "Saved")
     return SavedMask(target, sha256_of(target))

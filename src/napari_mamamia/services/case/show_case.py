@@ -11,7 +11,7 @@ from scipy import ndimage
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap, Mask, foreground
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Provenance
@@ -114,9 +114,9 @@ def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str |
     """
     masks: list[OpenMask] = []
     problems: list[str] = []
-    wanted = _wanted(files, workspace, reader)
-    for done, (role, name, path) in enumerate(wanted):
-        report_progress(done, len(wanted), f"Reading the {role} mask")
+    sources = _list_sources(files, workspace, reader)
+    for index, (role, name, path) in enumerate(sources):
+        report_progress(index, len(sources), f"Reading the {role} mask")
         try:
             masks.append(_open_mask(role, name, path, case, workspace))
         except MamamiaError as error:
@@ -164,6 +164,7 @@ def looks_like_mask(volume: NDArray[Any]) -> bool:
     """Whether a volume of whole numbers is a mask: at most 16 distinct values, none negative."""
     if volume.dtype.kind not in "iub" or volume.size == 0:
         return False
+    # A sample first: it tells most images, whose voxels would take long to sort.
     step = max(1, volume.size // _SAMPLES)
     if np.unique(volume.reshape(-1)[::step]).size > _MOST_LABELS:
         return False
@@ -209,29 +210,39 @@ def subtract_phases(case: Case, phase: int, minus: int = 0) -> Difference:
     return Difference(phase, array, (0.0, max(bright, 1.0)), minus)
 
 
-def _wanted(
+def _list_sources(
     files: CaseFiles, workspace: Workspace, reader: str | None
 ) -> list[tuple[str, str, Path]]:
-    wanted = [("reference", "expert", files.reference)] if files.reference else []
+    sources = [("reference", "expert", files.reference)] if files.reference else []
     stored = workspace.masks_of(files.case_id)
     newest = workspace.newest_prediction(files.case_id)
     if newest is not None:
-        wanted.append(("prediction", newest[0], newest[1].path))
-    wanted += [
+        sources.append(("prediction", newest[0], newest[1].path))
+    sources += [
         ("refined", mask.name, mask.path)
         for mask in stored
         if mask.role == "refined" and mask.name == reader
     ]
-    return [(role, name, path) for role, name, path in wanted if path is not None]
+    return [(role, name, path) for role, name, path in sources if path is not None]
 
 
 def _open_mask(role: str, name: str, path: Path, case: Case, workspace: Workspace) -> OpenMask:
-    file = FileState.of(path) if role == "prediction" else None
+    file = _state_of(path) if role == "prediction" else None
     labels = load_mask(path, case)
     sidecar = sidecar_path(path)
     provenance = read_provenance(sidecar) if role != "reference" and sidecar.exists() else None
     saved = find_refined(workspace, name, case.case_id) if role == "refined" else None
     return OpenMask(role, name, labels, uint8_mask(labels), labels.values, provenance, saved, file)
+
+
+def _state_of(path: Path) -> FileState:
+    try:
+        return FileState.of(path)
+    except OSError as error:
+        raise FormatError(
+            f"expected a prediction at {path}, but {error.strerror or error}: it was there when "
+            "the case was listed; predict it again"
+        ) from error
 
 
 def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction:
@@ -241,11 +252,11 @@ def choose_candidate(prediction: Prediction, candidate: Candidate) -> Prediction
     """
     array = np.zeros(prediction.mask.grid.shape, dtype=np.bool_)
     array[candidate.box.slices] = candidate.crop
-    made = prediction.mask.provenance
-    if made is not None:
-        others = tuple(pair for pair in made.parameters if pair[0] != _CANDIDATE)
-        made = replace(made, parameters=(*others, (_CANDIDATE, candidate.rank)))
-    return replace(prediction, mask=Mask(prediction.mask.grid, array, made), unsure="")
+    provenance = prediction.mask.provenance
+    if provenance is not None:
+        others = tuple(pair for pair in provenance.parameters if pair[0] != _CANDIDATE)
+        provenance = replace(provenance, parameters=(*others, (_CANDIDATE, candidate.rank)))
+    return replace(prediction, mask=Mask(prediction.mask.grid, array, provenance), unsure="")
 
 
 def score_shown(
@@ -264,8 +275,8 @@ def score_shown(
     volumes: dict[str, float] = {}
     total = len(shown)
     expert = None if reference is None else reference_of(reference, case.grid, counting)
-    for done, (role, values) in enumerate(shown.items()):
-        report_progress(done, total, f"Scoring the {role} mask")
+    for index, (role, values) in enumerate(shown.items()):
+        report_progress(index, total, f"Scoring the {role} mask")
         mask = labels_of(values, case.grid)
         volumes[role] = foreground_volume_mm3(mask, profile, label)
         if expert is not None:
@@ -277,10 +288,7 @@ def score_shown(
 
 def labels_of(values: MaskValues, grid: Grid) -> LabelMap:
     """Return raw values as a label map; of an array it is a copy of the block that is not zero."""
-    if isinstance(values, LabelMap):
-        return values
-    box = Box.around(values)
-    return LabelMap(grid, box, values[box.slices].copy())
+    return values if isinstance(values, LabelMap) else LabelMap.of(values, grid)
 
 
 def reference_of(values: MaskValues, grid: Grid, counting: Counting) -> LabelMap:

@@ -116,9 +116,10 @@ def contrast_limits(
     """
     report_progress(0, 1, "Looking at the values")
     low, high = _PRESETS[kind][name]
+    # Equal ends are no percentiles: they stand for the range that the image came with.
     if low == high:
         return as_made
-    sample = _sample(array)
+    sample = _sample_values(array)
     if sample.size == 0:
         return (0.0, 1.0)
     white = float(np.percentile(sample, high))
@@ -128,7 +129,7 @@ def contrast_limits(
     return black, white if white > black else black + 1.0
 
 
-def _sample(array: NDArray[Any]) -> NDArray[Any]:
+def _sample_values(array: NDArray[Any]) -> NDArray[Any]:
     step = max(1, round((array.size / _SAMPLES) ** (1 / 3)))
     sample = array[..., ::step, ::step, ::step].astype(np.float32)
     return sample[np.isfinite(sample)]

@@ -165,22 +165,22 @@ def import_dicom(
     SaveError
         If the system refuses to write.
     """
-    wanted = settings or ImportSettings()
+    options = settings or ImportSettings()
     sweep_data_set(out)
     with unpacked(source) as folder:
-        found = find_studies(source, folder, case_id, wanted)
-        check_clinical_table(out, wanted.columns)
-        there = {s.case_id for s in found if existing_case(out, s.case_id) is not None}
-        skipped = sorted(there) if wanted.existing is Existing.RESUME else []
-        for study in found:
+        studies = find_studies(source, folder, case_id, options)
+        check_clinical_table(out, options.columns)
+        there = {s.case_id for s in studies if existing_case(out, s.case_id) is not None}
+        skipped = sorted(there) if options.existing is Existing.RESUME else []
+        for study in studies:
             if study.case_id in skipped and study.exam is not None:
-                _complete_row(study, out, wanted)
-        waiting = {study.case_id: study for study in found if study.case_id not in skipped}
-        if len(found) == 1 and waiting:
-            case = import_study(found[0], out, wanted)
+                _complete_row(study, out, options)
+        waiting = {study.case_id: study for study in studies if study.case_id not in skipped}
+        if len(studies) == 1 and waiting:
+            case = import_study(studies[0], out, options)
             return ImportSummary((case,))
-        done = for_each_case(list(waiting), lambda name: import_study(waiting[name], out, wanted))
-        return ImportSummary(done.results, tuple(skipped), done.failures)
+        batch = for_each_case(list(waiting), lambda name: import_study(waiting[name], out, options))
+        return ImportSummary(batch.results, tuple(skipped), batch.failures)
 
 
 def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> ImportedCase:
@@ -188,9 +188,9 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
     exam = study.exam
     if exam is None:
         raise CaseError(study.problem)
-    wanted = chosen_phases(exam, settings.phases)
-    stacks = [exam.stacks[index] for index in wanted]
-    times_s = _shifted(exam.times_s, wanted)
+    phases = chosen_phases(exam, settings.phases)
+    stacks = [exam.stacks[index] for index in phases]
+    times_s = _shift_times(exam.times_s, phases)
     grid, turn = upright(exam.grid)
     is_over = settings.existing is Existing.OVERWRITE
     with placing(out, study.case_id, overwrite=is_over) as folder:
@@ -198,13 +198,13 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
         uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
         facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates)
         scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""
-        choices = Choices(settings.clock is not None, tuple(wanted), scaling)
+        choices = Choices(settings.clock is not None, tuple(phases), scaling)
         scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)
         info = patient_info(study.case_id, exam, grid, times_s, facts, choices, exam.warnings, scan)
         write_info(out, study.case_id, info, overwrite=is_over)
     record = clinical_record(study.case_id, grid, len(stacks), times_s, facts)
-    told = add_clinical_row(out, record, settings.columns)
-    kept = (*record.other.items(), ("study_uid (remapped)", facts.study_uid))
+    warning = add_clinical_row(out, record, settings.columns)
+    columns = (*record.other.items(), ("study_uid (remapped)", facts.study_uid))
     return ImportedCase(
         study.case_id,
         out / "images" / study.case_id,
@@ -212,8 +212,8 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
         times_s,
         exam.choice.chosen.text,
         scaling,
-        kept,
-        (*exam.warnings, told) if told else exam.warnings,
+        columns,
+        (*exam.warnings, warning) if warning else exam.warnings,
         sum(written),
     )
 
@@ -223,15 +223,17 @@ def _complete_row(study: FoundStudy, out: Path, settings: ImportSettings) -> Non
     exam = study.exam
     if exam is None:
         return
-    wanted = chosen_phases(exam, settings.phases)
+    phases = chosen_phases(exam, settings.phases)
     grid, _ = upright(exam.grid)
-    facts = read_facts(exam.stacks[wanted[0]][0].file, (), user_secret(), settings.dates)
-    times_s = _shifted(exam.times_s, wanted)
-    row = clinical_record(study.case_id, grid, len(wanted), times_s, facts)
+    facts = read_facts(exam.stacks[phases[0]][0].file, (), user_secret(), settings.dates)
+    times_s = _shift_times(exam.times_s, phases)
+    row = clinical_record(study.case_id, grid, len(phases), times_s, facts)
     add_clinical_row(out, row, settings.columns)
 
 
-def _shifted(times_s: Sequence[float] | None, wanted: Sequence[int]) -> tuple[float, ...] | None:
+def _shift_times(
+    times_s: Sequence[float] | None, wanted: Sequence[int]
+) -> tuple[float, ...] | None:
     if times_s is None:
         return None
     return tuple(round(times_s[index] - times_s[wanted[0]], 3) for index in wanted)
@@ -247,8 +249,9 @@ def _write_all(
     """Write the phases in threads; return the size of each in bytes."""
     stored = np.result_type(*{stack[0].stored for stack in stacks})
     dtype = np.dtype(np.float32) if _is_scaled(stacks) else stored
+    # The writing threads hear nothing of the listener that stops the import: they look at this.
     stop = threading.Event()
-    done = [0] * len(stacks)
+    counts = [0] * len(stacks)
     tails: dict[int, NDArray[np.intp]] = {}
     total = sum(len(stack) for stack in stacks)
 
@@ -258,13 +261,13 @@ def _write_all(
 
     def write(index: int) -> int:
         def report(progress: Progress) -> None:
-            done[index] = progress.done
+            counts[index] = progress.done
             check(progress)
 
         planes = PhasePlanes(stacks[index], grid.shape, dtype, turn, check)
         with listening(report):
             n_bytes = write_phase(folder, case_id, index, planes, grid)
-        done[index] = len(stacks[index])
+        counts[index] = len(stacks[index])
         tails[index] = planes.tails
         return n_bytes
 
@@ -276,7 +279,7 @@ def _write_all(
                 finished, waiting = wait(waiting, _POLL_S, return_when="FIRST_EXCEPTION")
                 for future in finished:
                     future.result()
-                report_progress(sum(done), total, f"Importing {case_id}")
+                report_progress(sum(counts), total, f"Importing {case_id}")
             require_values(stacks, [tails[index] for index in range(len(stacks))])
             return [future.result() for future in futures]
         finally:

@@ -8,23 +8,24 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.choices import Clock, Dates, Sides
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.dicom.elements import require_pydicom
-from napari_mamamia.io.dicom.facts import Dates, names_a_person
+from napari_mamamia.io.dicom.facts import names_a_person
 from napari_mamamia.io.dicom.files import Study, read_studies, require_readable
-from napari_mamamia.io.dicom.headers import is_dicom_file
 from napari_mamamia.io.dicom.pixels import require_decoders
+from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.dicom.roles import Role
-from napari_mamamia.io.dicom.slices import Clock, Slice
+from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.dicom.zip import is_zip, unpack
 from napari_mamamia.io.exam.enhancement import enhancement_warnings
 from napari_mamamia.io.exam.exam import Exam, find_exam, idle_selectors, list_series
 from napari_mamamia.io.exam.looks import Contrast, contrast_between
 from napari_mamamia.io.exam.selectors import Group, Selection
-from napari_mamamia.io.exam.sides import SIDES, Sides, find_joined, is_split, shows_both
+from napari_mamamia.io.exam.sides import SIDES, find_joined, is_split, shows_both
 from napari_mamamia.io.exam.table import SeriesRow, unreadable_rows
 from napari_mamamia.io.files.foreign import explained
 from napari_mamamia.io.files.own_paths import own_folder
@@ -87,18 +88,22 @@ class FoundStudy:
     @property
     def day(self) -> str:
         """When its first image was taken, such as 2020-03-10; "" where nothing tells it."""
-        taken = [p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in self._pieces]
+        taken = [p.clocks.get(Clock.ACQUISITION_TIME, 0.0) for p in self._first_slices]
         day = int(min(taken, default=0.0) // _DAY_S)
         return date.fromordinal(day).isoformat() if day > 0 else ""
 
     @property
     def origin(self) -> str:
         """What tells it from other studies of a folder: when it was taken, and its first file."""
-        first = f"first file {readable_name(self._pieces[0].file.name)}" if self._pieces else ""
+        first = (
+            f"first file {readable_name(self._first_slices[0].file.name)}"
+            if self._first_slices
+            else ""
+        )
         return ", ".join(filter(None, (f"of {self.day}" * bool(self.day), first)))
 
     @property
-    def _pieces(self) -> list[Slice]:
+    def _first_slices(self) -> list[Slice]:
         images = () if self.study is None else self.study.images
         return [image[0] for image in images if isinstance(image, tuple) and image]
 
@@ -170,17 +175,17 @@ def find_studies(
     if settings.selection.leaves_out_role(Role.UNREADABLE):
         usable = [study for study in usable if study.images] or usable
     ids = study_ids(usable, folder, source, case_id)
-    found = []
+    studies = []
     for index, (name, study) in enumerate(zip(ids, usable, strict=True)):
         report_progress(index, len(usable), f"Sorting {name}")
         place = place_of(study, folder, source)
         sides = SIDES if _is_of_two(study, settings) else ("",)
-        found += [
-            _found(f"{name}_{side}" if side else name, study, place, settings,
+        studies += [
+            _find_study(f"{name}_{side}" if side else name, study, place, settings,
                    is_named=bool(case_id), side=side)
             for side in sides
         ]  # fmt: skip
-    return _require_that_selectors_fit(_with_kin(found), settings)
+    return _require_that_selectors_fit(_with_kin(studies), settings)
 
 
 def _with_kin(found: Sequence[FoundStudy]) -> list[FoundStudy]:
@@ -214,12 +219,14 @@ def _require_that_selectors_fit(
     found: Sequence[FoundStudy], settings: ImportSettings
 ) -> tuple[FoundStudy, ...]:
     """Refuse every study where a selector fits nothing of any: it was meant for something else."""
-    known = [
+    idle_by_study = [
         set(idle_selectors(one.study.images, settings.selection, allow_thin=settings.allow_thin))
         for one in found
         if one.study is not None
     ]
-    idle = set.intersection(*known) if known and settings.selection.groups else set()
+    idle = (
+        set.intersection(*idle_by_study) if idle_by_study and settings.selection.groups else set()
+    )
     if not idle:
         return tuple(found)
     problem = (
@@ -273,7 +280,7 @@ def judged(
             exam = _exam_of(study, settings, side)
     except MamamiaError as error:
         problem = told(str(error))
-    rows = _undecided(study, settings) if exam is None else exam.rows
+    rows = _list_refused_series(study, settings) if exam is None else exam.rows
     rows = (*rows, *unreadable_rows([told(one.reason) for one in study.damaged]))
     exam = None if exam is None else replace(exam, rows=rows)
     n_images = sum(len(i) if isinstance(i, tuple) else 1 for i in study.images)
@@ -298,8 +305,8 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
     if (settings.sides is Sides.JOIN and exam.joined is None) or (
         settings.sides is Sides.TWO and not side
     ):
-        told = "what becomes of two breasts was said, but the exam is not two sagittal stacks"
-        exam = replace(exam, warnings=(*exam.warnings, told))
+        note = "what becomes of two breasts was said, but the exam is not two sagittal stacks"
+        exam = replace(exam, warnings=(*exam.warnings, note))
     if study.damaged:
         exam = replace(
             exam, warnings=(*exam.warnings, f"{len(study.damaged)} file(s) that cannot be read "
@@ -311,9 +318,9 @@ def _exam_of(study: Study, settings: ImportSettings, side: str) -> Exam:
             "one stack: it is one case, as without"
         )
         exam = replace(exam, warnings=(*exam.warnings, warning))
-    kept = chosen_phases(exam, settings.phases)
-    seen = enhancement_warnings([exam.blocks[index] for index in kept])
-    exam = replace(exam, warnings=(*exam.warnings, *_without_pre(exam, kept[0]), *seen))
+    phases = chosen_phases(exam, settings.phases)
+    seen = enhancement_warnings([exam.blocks[index] for index in phases])
+    exam = replace(exam, warnings=(*exam.warnings, *_without_pre(exam, phases[0]), *seen))
     require_decoders(piece for stack in exam.stacks for piece in stack)
     return exam
 
@@ -331,7 +338,7 @@ def _without_pre(exam: Exam, first: int) -> list[str]:
     ]
 
 
-def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
+def _list_refused_series(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
     """Return the series of a refused study; none where its headers do not even tell them."""
     try:
         with explained(study.folder, "a table of series", "export the study again"):
@@ -340,17 +347,17 @@ def _undecided(study: Study, settings: ImportSettings) -> tuple[SeriesRow, ...]:
         return ()
 
 
-def _found(
+def _find_study(
     name: str, study: Study, place: Path, settings: ImportSettings, *, is_named: bool, side: str
 ) -> FoundStudy:
-    found = judged(name, study, place, settings, side)
-    if found.problem:
-        return found
+    verdict = judged(name, study, place, settings, side)
+    if verdict.problem:
+        return verdict
     try:
         _require_impersonal(name, study, place, is_named)
     except MamamiaError as error:
-        return replace(found, exam=None, problem=str(error))
-    return found
+        return replace(verdict, exam=None, problem=str(error))
+    return verdict
 
 
 def require_id(case_id: str) -> None:

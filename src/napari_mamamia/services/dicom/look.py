@@ -89,12 +89,12 @@ def look_at_source(source: Path) -> LookedInto:
     require_pydicom()
     if not is_zip(source):
         require_folder(source)
-        return _looked(source, source)
+        return _look_into(source, source)
     with ExitStack() as stack:
         folder = stack.enter_context(own_folder())
         with naming(source, folder):
             unpack(source, folder)
-            return _looked(source, folder, stack)
+            return _look_into(source, folder, stack)
 
 
 def judge_again(found: FoundStudy, settings: ImportSettings) -> FoundStudy:
@@ -127,9 +127,9 @@ def read_dicom_case(source: Path) -> Case:
         return load_case(find_phases(folder))
 
 
-def _looked(source: Path, folder: Path, held: ExitStack | None = None) -> LookedInto:
+def _look_into(source: Path, folder: Path, held: ExitStack | None = None) -> LookedInto:
     usable = usable_studies(folder)
-    found, renamed = [], set()
+    studies, renamed = [], set()
     for index, (name, study) in enumerate(
         zip(study_ids(usable, folder, source, ""), usable, strict=True)
     ):
@@ -137,9 +137,9 @@ def _looked(source: Path, folder: Path, held: ExitStack | None = None) -> Looked
         if _may_tell_the_patient(study, name):
             name = f"{_NEUTRAL}_{index + 1:03d}"
             renamed.add(index)
-        found.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
-    kept = None if held is None else held.pop_all()  # what is unpacked lies there until `close`
-    return LookedInto(source, folder, found, frozenset(renamed), kept)
+        studies.append(judged(name, study, place_of(study, folder, source), ImportSettings()))
+    stack = None if held is None else held.pop_all()  # what is unpacked lies there until `close`
+    return LookedInto(source, folder, studies, frozenset(renamed), stack)
 
 
 def _may_tell_the_patient(study: Study, name: str) -> bool:

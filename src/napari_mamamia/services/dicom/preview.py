@@ -7,9 +7,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import Dates
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.io.dicom.facts import Dates, Fact, read_facts, user_secret
+from napari_mamamia.io.dicom.facts import Fact, read_facts, user_secret
 from napari_mamamia.io.dicom.pixels import read_plane
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.services.dicom.finding import FoundStudy
@@ -56,13 +57,13 @@ def preview_study(found: FoundStudy) -> StudyPreview:
     if found.exam is None:
         return StudyPreview((), ())
     stacks = found.exam.stacks
-    middles = [_middle(stack) for stack in stacks]
+    middles = [_find_middle(stack) for stack in stacks]
     planes = []
     for index, piece in enumerate(middles):
         report_progress(index, len(middles), f"Reading a picture of phase {index}")
-        planes.append(_values(piece))
+        planes.append(_read_values(piece))
     facts = read_facts(stacks[0][0].file, (), user_secret(), Dates.DROP)
-    return StudyPreview(_pictures(planes, middles), tuple(facts.values.items()))
+    return StudyPreview(_make_pictures(planes, middles), tuple(facts.values.items()))
 
 
 def part_picture(piece: Slice) -> SlicePicture:
@@ -83,25 +84,27 @@ def part_picture(piece: Slice) -> SlicePicture:
             f"{columns}: no picture of it is made"
         )
     scaling = piece.scaling
-    small = _smaller(read_plane(piece)) * np.float32(scaling.slope) + np.float32(scaling.intercept)
-    return _pictures([small], [piece])[0]
+    small = _shrink_plane(read_plane(piece)) * np.float32(scaling.slope) + np.float32(
+        scaling.intercept
+    )
+    return _make_pictures([small], [piece])[0]
 
 
-def _middle(stack: Sequence[Slice]) -> Slice:
+def _find_middle(stack: Sequence[Slice]) -> Slice:
     """Return the middle slice of a phase, of two breasts that of the first."""
     end = next((at for at, piece in enumerate(stack) if piece.is_padding), len(stack))
     return stack[end // 2]
 
 
-def _values(piece: Slice) -> NDArray[np.float32]:
+def _read_values(piece: Slice) -> NDArray[np.float32]:
     plane = read_plane(piece).astype(np.float32)
     return plane * np.float32(piece.scaling.slope) + np.float32(piece.scaling.intercept)
 
 
-def _pictures(
+def _make_pictures(
     planes: Sequence[NDArray[np.float32]], middles: Sequence[Slice]
 ) -> tuple[SlicePicture, ...]:
-    small = [np.nan_to_num(_smaller(plane)) for plane in planes]
+    small = [np.nan_to_num(_shrink_plane(plane)) for plane in planes]
     low = min(float(plane.min()) for plane in small)
     high = max(float(np.percentile(plane, _WHITE)) for plane in small)
     width = max(high - low, 1e-6)
@@ -115,7 +118,7 @@ def _pictures(
     )
 
 
-def _smaller(plane: NDArray[Any]) -> NDArray[np.float32]:
+def _shrink_plane(plane: NDArray[Any]) -> NDArray[np.float32]:
     """Return means over square blocks, so that no side is longer than a picture's."""
     edge = -(-max(plane.shape) // _MOST_PIXELS)
     edge_y, edge_x = (min(edge, size) for size in plane.shape)

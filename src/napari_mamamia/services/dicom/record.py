@@ -7,11 +7,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from napari_mamamia.core.case import ScanTiming
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.dicom.facts import ScannerFacts
-from napari_mamamia.io.dicom.slices import DYNAMIC_TIME, Clock
+from napari_mamamia.io.dicom.slices import DYNAMIC_TIME
 from napari_mamamia.io.exam.exam import Exam
 from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.io.exam.timing import moments_of
@@ -105,7 +106,7 @@ def patient_info(
             "imported": now_utc(),
             "study_uid_remapped": facts.study_uid,
             "series_uids_remapped": list(facts.series_uids),
-            "clock": {**_clock(exam), "named_by_user": choices.clock_is_named},
+            "clock": {**_describe_clock(exam), "named_by_user": choices.clock_is_named},
             "phases_kept": list(choices.phases),
             "timing": {
                 "times_are": _MOMENTS.get(exam.choice.chosen.timed_by, _UNKNOWN_MOMENT),
@@ -114,13 +115,15 @@ def patient_info(
             },
             **({} if exam.joined is None else {"joined": asdict(exam.joined)}),
             "scaling": choices.scaling or "none: stored values",
-            "series": [{**_series(row), "evidence": _impersonal(row)} for row in exam.rows],
+            "series": [
+                {**_describe_series(row), "evidence": _hide_description(row)} for row in exam.rows
+            ],
             "warnings": list(warnings),
         },
     }
 
 
-def _clock(exam: Exam) -> dict[str, Any]:
+def _describe_clock(exam: Exam) -> dict[str, Any]:
     chosen = exam.choice.chosen
     return {
         "chosen": chosen.clock.value,
@@ -149,7 +152,7 @@ def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
                 "problem": study.problem,
                 "times_s": None if study.exam is None else study.exam.times_s,
                 "warnings": [] if study.exam is None else list(study.exam.warnings),
-                "parts": [{**_series(row), "sentence": row.fate} for row in study.rows],
+                "parts": [{**_describe_series(row), "sentence": row.fate} for row in study.rows],
             }
             for study in studies
         ],
@@ -158,13 +161,13 @@ def write_looked(studies: Sequence[FoundStudy], path: Path) -> Path:
     return path
 
 
-def _impersonal(row: SeriesRow) -> str:
+def _hide_description(row: SeriesRow) -> str:
     """Return the evidence without words of a description, which may hold the patient's name."""
     is_word = row.evidence.endswith("SeriesDescription")
     return "a word in SeriesDescription" if is_word else row.evidence
 
 
-def _series(row: SeriesRow) -> dict[str, Any]:
+def _describe_series(row: SeriesRow) -> dict[str, Any]:
     return {
         "number": row.number,
         "part": row.part,

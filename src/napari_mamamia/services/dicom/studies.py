@@ -38,11 +38,11 @@ def import_studies(wanted: Sequence[WantedStudy], out: Path) -> ImportSummary:
     by_id = {study.found.case_id: study for study in wanted}
     _require_ids([study.found.case_id for study in wanted])
     check_clinical_table(out)  # a columns file beside it counts
-    done = for_each_case(list(by_id), lambda case_id: _import(by_id[case_id], out))
-    return ImportSummary(done.results, (), done.failures)
+    batch = for_each_case(list(by_id), lambda case_id: _import_study(by_id[case_id], out))
+    return ImportSummary(batch.results, (), batch.failures)
 
 
-def _import(study: WantedStudy, out: Path) -> ImportedCase:
+def _import_study(study: WantedStudy, out: Path) -> ImportedCase:
     exam = study.found.exam
     for stack in () if exam is None else exam.stacks:
         for piece in (stack[0], stack[-1]):

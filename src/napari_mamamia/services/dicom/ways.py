@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from napari_mamamia.io.dicom.slices import Clock
+from napari_mamamia.core.choices import Clock, Sides
 from napari_mamamia.io.exam.selectors import Selector, read_selectors
-from napari_mamamia.io.exam.sides import Sides
 from napari_mamamia.io.exam.table import spans
 from napari_mamamia.services.dicom.finding import ImportSettings
 
@@ -35,31 +34,31 @@ class Way:
     @property
     def words(self) -> str:
         """The way as a button says it."""
-        told = [_said(name, value) for name, value in self._options()]
-        return "; ".join(told)[:1].upper() + "; ".join(told)[1:]
+        phrases = [_describe_option(name, value) for name, value in self._list_options()]
+        return "; ".join(phrases)[:1].upper() + "; ".join(phrases)[1:]
 
     @property
     def names_parts(self) -> bool:
         """Whether it says what counts or does not, as the ticks of the table do."""
-        return any(name in {"--use", "--leave-out"} for name, _ in self._options())
+        return any(name in {"--use", "--leave-out"} for name, _ in self._list_options())
 
     @property
     def clock(self) -> Clock | None:
         """The clock that it names, None where it is about something else."""
-        return next((Clock(v) for name, v in self._options() if name == "--clock"), None)
+        return next((Clock(v) for name, v in self._list_options() if name == "--clock"), None)
 
     @property
     def sides(self) -> Sides | None:
         """What it makes of two breasts, None where it is about something else."""
-        return next((Sides(v) for name, v in self._options() if name == "--sides"), None)
+        return next((Sides(v) for name, v in self._list_options() if name == "--sides"), None)
 
     def applied(self, settings: ImportSettings) -> ImportSettings:
         """Return settings under which the import goes this way."""
-        for name, value in self._options():
-            settings = _with(settings, name, value)
+        for name, value in self._list_options():
+            settings = _set_option(settings, name, value)
         return settings
 
-    def _options(self) -> Iterator[tuple[str, str]]:
+    def _list_options(self) -> Iterator[tuple[str, str]]:
         left = list(self.arguments)
         while left:
             name = left.pop(0)
@@ -75,11 +74,11 @@ def ways_of(problem: str) -> tuple[Way, ...]:
     ['Leave out phase 2 of series 5']
     """
     return tuple(
-        Way(text) for found in _BRACKETS.finditer(problem) for text in found.group(1).split(", or ")
+        Way(text) for match in _BRACKETS.finditer(problem) for text in match.group(1).split(", or ")
     )
 
 
-def _with(settings: ImportSettings, name: str, value: str) -> ImportSettings:
+def _set_option(settings: ImportSettings, name: str, value: str) -> ImportSettings:
     if name == "--use":
         return replace(settings, use=read_selectors([value]))
     if name == "--leave-out":
@@ -91,7 +90,7 @@ def _with(settings: ImportSettings, name: str, value: str) -> ImportSettings:
     return replace(settings, allow_thin=True)
 
 
-def _said(name: str, value: str) -> str:
+def _describe_option(name: str, value: str) -> str:
     if name == "--clock":
         return f"order by {value}"
     if name == "--sides":
@@ -99,28 +98,28 @@ def _said(name: str, value: str) -> str:
     if name == _THIN:
         return "take it as it is"
     doing = "use" if name == "--use" else "leave out"
-    return f"{doing} {_named(read_selectors([value])[0])}"
+    return f"{doing} {_describe_group(read_selectors([value])[0])}"
 
 
-def _named(group: tuple[Selector, ...]) -> str:
+def _describe_group(group: tuple[Selector, ...]) -> str:
     """Return what selectors name in words, the most special first.
 
     Examples
     --------
-    >>> _named(read_selectors(["series=5,phase=3,4"])[0])
+    >>> _describe_group(read_selectors(["series=5,phase=3,4"])[0])
     'phases 3, 4 of series 5'
     """
     values: dict[str, list[str]] = {}
     for one in group:
         values.setdefault(one.key, []).append(_WORDS.get(one.value, one.value))
-    return " of ".join(_in_words(key, own) for key, own in reversed(values.items()))
+    return " of ".join(_in_words(key, names) for key, names in reversed(values.items()))
 
 
 def _in_words(key: str, values: list[str]) -> str:
     if key == "side":
         return f"the {' and '.join(values)} breast"
-    return f"{key}{'s' * (len(values) > 1 and key != 'series')} {_listed(values)}"
+    return f"{key}{'s' * (len(values) > 1 and key != 'series')} {_join_values(values)}"
 
 
-def _listed(values: list[str]) -> str:
+def _join_values(values: list[str]) -> str:
     return spans(sorted(map(int, values))) if all(map(str.isdecimal, values)) else ", ".join(values)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.choices import ExportFormat
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
@@ -19,23 +21,19 @@ from napari_mamamia.io.data_set.bundle import (
     describe_file,
     write_manifest,
 )
-from napari_mamamia.io.data_set.patient_info import TIMES_FILE
+from napari_mamamia.io.data_set.volumes import read_phase_header
+from napari_mamamia.io.dicom.facts import names_a_person
+from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
-from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.case.data_set import OpenDataSet
-from napari_mamamia.services.export.case import CasePlan, DoneCase, export_case
-from napari_mamamia.services.export.formats import (
-    finish_formats,
-    n_channels,
-    require_formats,
-)
-from napari_mamamia.services.export.harmonised import HARMONISED
+from napari_mamamia.services.export.format_spec import CaseWork, DoneCase, ExportPlan
+from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
+from napari_mamamia.services.export.masks import DrawnMask, drawn_masks
 from napari_mamamia.services.export.plan import (
-    ExportFormat,
     ExportSettings,
     MaskFolder,
     chosen_cases,
@@ -48,10 +46,13 @@ from napari_mamamia.services.export.plan import (
 )
 from napari_mamamia.services.export.privacy import NOT_SEARCHED, volumes_of
 from napari_mamamia.services.export.quality import (
+    CaseQuality,
+    case_quality,
+    load_for_export,
     write_quality,
 )
-from napari_mamamia.services.export.seg import require_seg
 from napari_mamamia.services.export.verify import verify_bundle
+from napari_mamamia.services.export.writer import case_writer
 
 # Score and kinetics tables of a workspace, copied into a bundle.
 
@@ -72,7 +73,7 @@ def copy_tables(workspace: Workspace, out: Path, *, overwrite: bool) -> tuple[Bu
         As for every file that is written.
     """
     copied = []
-    for source in _tables(workspace.root):
+    for source in _list_tables(workspace.root):
         target = out / "tables" / source.relative_to(workspace.root)
         with saving(target, overwrite=overwrite) as temporary:
             temporary.write_bytes(source.read_bytes())
@@ -80,7 +81,7 @@ def copy_tables(workspace: Workspace, out: Path, *, overwrite: bool) -> tuple[Bu
     return tuple(copied)
 
 
-def _tables(root: Path) -> Iterator[Path]:
+def _list_tables(root: Path) -> Iterator[Path]:
     for name in _FOLDERS:
         folder = root / name
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
@@ -139,7 +140,7 @@ def export_masks(
     tables.
     """
     settings = ExportSettings((MaskFolder(masks),), label=label, case_ids=tuple(case_ids))
-    return _export(data_set, None, settings, out, existing)
+    return _export_cases(data_set, None, settings, out, existing)
 
 
 def export_bundle(
@@ -154,10 +155,7 @@ def export_bundle(
     ``ID.nii.gz``, ``ID.json``    masks on the native grid with the image's own geometry fields,
                                   and provenance; of several sets in ``masks/SET/``
     ``harmonised/``               the same on the harmonised grid, in the MAMA-MIA layout
-    ``dicom_seg/``                ``[SET/]ID.dcm``
-    ``challenge/``                ``pred_segmentations/ID.nii.gz`` and ``submission.zip``
-    ``nnunet/DatasetNNN_Name/``   raw training layout
-    ``bids/``                     derivatives
+    ``dicom_seg/`` and others     what each further format writes (`EXPORT_FORMATS`)
     ``tables/``                   score and kinetics tables of the workspace
     ``quality.csv``, ``.html``    what is unusual about each case and mask
     ``manifest.json``             every file with SHA-256, and what each mask must be
@@ -178,32 +176,32 @@ def export_bundle(
     SaveError
         If the manifest or a table cannot be written.
     """
-    return _export(opened.data_set, opened, settings, out, existing)
+    return _export_cases(opened.data_set, opened, settings, out, existing)
 
 
-def _export(
+def _export_cases(
     data_set: DataSet,
     opened: OpenDataSet | None,
     settings: ExportSettings,
     out: Path,
     existing: Existing,
 ) -> ExportSummary:
-    plan = _planned(data_set, opened, settings, out, existing is not Existing.REFUSE)
+    plan = _plan_export(data_set, opened, settings, out, existing is not Existing.REFUSE)
     claim_folder(out, "export", parameters_of(data_set, settings), existing)
     with suppress(FileNotFoundError):
         (out / MANIFEST_NAME).unlink()  # of an earlier export: until the end there is none
     batch = for_each_case(plan.cases, lambda case_id: export_case(plan, case_id))
     report_progress(0, 1, "Writing the manifest")
-    studies = _studies(plan)
-    notes = tuple(note for done in batch.results for note in done.notes)
+    studies = _list_studies(plan)
+    notes = tuple(note for case in batch.results for note in case.notes)
     is_searched = bool(studies) or not plan.settings.identified_seg
     unsearched = () if studies or not is_searched else (NOT_SEARCHED,)
-    manifest = _manifest(plan, opened, batch.results, (*notes, *unsearched))
+    manifest = _make_manifest(plan, opened, batch.results, (*notes, *unsearched))
     write_manifest(manifest, out)
-    verified = verify_bundle(out, None, studies, volumes_of(_cases(plan)))
+    verified = verify_bundle(out, None, studies, volumes_of(_list_cases(plan)))
     return ExportSummary(
         out,
-        tuple(_summarised(done.entry) for done in batch.results),
+        tuple(_summarise_entry(case.entry) for case in batch.results),
         batch.failures,
         verified.problems,
         (*notes, *verified.notes),
@@ -211,7 +209,7 @@ def _export(
     )
 
 
-def _studies(plan: CasePlan) -> tuple[Path, ...]:
+def _list_studies(plan: ExportPlan) -> tuple[Path, ...]:
     """Return the DICOM at hand whose patients the bundle must not tell.
 
     None where nothing but segmentations with the patient's name was asked for.
@@ -226,56 +224,45 @@ def _studies(plan: CasePlan) -> tuple[Path, ...]:
     return tuple(studies)
 
 
-def _cases(plan: CasePlan) -> tuple[CaseFiles, ...]:
+def _list_cases(plan: ExportPlan) -> tuple[CaseFiles, ...]:
     """Return the exported cases that are no DICOM."""
     if plan.data_set.kind is LayoutKind.DICOM:
         return ()
-    known = plan.data_set.by_id()
-    return tuple(known[case_id] for case_id in plan.cases if case_id in known)
+    by_id = plan.data_set.by_id()
+    return tuple(by_id[case_id] for case_id in plan.cases if case_id in by_id)
 
 
-def _planned(
+def _plan_export(
     data_set: DataSet,
     opened: OpenDataSet | None,
     settings: ExportSettings,
     out: Path,
     replacing: bool,
-) -> CasePlan:
+) -> ExportPlan:
     if not settings.formats:
         raise CaseError("an export needs a format, got none: choose nifti")
     names = require_names(settings)
     sets = find_all_masks(data_set, settings)
     require_own_folder(data_set, sets, out)
     cases = chosen_cases(settings, sets)
-    require_formats(data_set, settings, names, cases)
-    if ExportFormat.DICOM_SEG in settings.formats:
-        require_seg(settings)
-    wanted = ExportFormat.NNUNET in settings.formats
-    channels = n_channels(data_set, settings, cases) if wanted else 0
-    return CasePlan(data_set, opened, settings, names, sets, cases, channels, out, replacing)
+    plan = ExportPlan(data_set, opened, settings, names, sets, cases, out, replacing)
+    for spec in formats_of(settings):
+        spec.require(plan)
+    return plan
 
 
-def _manifest(
-    plan: CasePlan, opened: OpenDataSet | None, done: Sequence[DoneCase], notes: tuple[str, ...]
+def _make_manifest(
+    plan: ExportPlan, opened: OpenDataSet | None, done: Sequence[DoneCase], notes: tuple[str, ...]
 ) -> Manifest:
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
-    of_cases = [file for entry in entries for file in entry.files]
     files: list[BundleFile] = [describe_file(out, out / _RUN_FILE, "other")]
     qualities = [item.quality for item in done if item.quality is not None]
     if qualities:
         for path in write_quality(qualities, out, overwrite=plan.replacing):
             files.append(describe_file(out, path, "quality"))
-    files += finish_formats(
-        out,
-        plan.data_set,
-        settings,
-        plan.names,
-        of_cases,
-        plan.channels,
-        overwrite=plan.replacing,
-    )
-    files += _times(plan, done)
+    for spec in formats_of(settings) if done else ():  # an empty submission is taken for one
+        files += spec.finish(plan, done)
     if opened is not None:
         files += copy_tables(opened.workspace, out, overwrite=plan.replacing)
     return Manifest(
@@ -283,7 +270,7 @@ def _manifest(
         created=now_utc(),
         data_set=public_name(plan.data_set),
         profile=settings.profile.value,
-        formats=tuple(wanted.value for wanted in settings.formats),
+        formats=tuple(layout.value for layout in settings.formats),
         masks=plan.names,
         labels=label_names(settings),
         cases=entries,
@@ -292,25 +279,86 @@ def _manifest(
     )
 
 
-def _times(plan: CasePlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
-    """Write ``times.json`` beside images that were exported, for the cases whose times are known.
-
-    The images of a bundle open as a data set of their own, which has no clinical table.
-    """
-    settings = plan.settings
-    known = [
-        {"case_id": item.entry.case_id, "times_s": item.times_s}
-        for item in done
-        if item.times_s and None not in item.times_s
-    ]
-    if not known or not settings.with_images or ExportFormat.NIFTI not in settings.formats:
-        return ()
-    turned = settings.profile is not OrientationProfile.AS_IS
-    path = (plan.out / HARMONISED if turned else plan.out) / TIMES_FILE
-    write_json(known, path, overwrite=plan.replacing)
-    return (describe_file(plan.out, path, "other"),)
-
-
-def _summarised(entry: CaseEntry) -> ExportedMask:
+def _summarise_entry(entry: CaseEntry) -> ExportedMask:
     files = tuple(InputFile(file.name, file.sha256) for file in entry.files)
     return ExportedMask(entry.case_id, entry.volume_mm3, files, entry.quality)
+
+
+# One case: its masks read and checked, then written in every format asked for.
+
+
+def export_case(plan: ExportPlan, case_id: str) -> DoneCase:
+    """Write all that is asked for of one case; nothing stays if it fails.
+
+    Raises
+    ------
+    MamamiaError
+        Whatever keeps the case from being exported.
+    """
+    settings = plan.settings
+    report_progress(0, 1, "Exporting")
+    files = plan.data_set.case(case_id)
+    _require_impersonal(files, settings)
+    grid = read_phase_header(files.phases[0]).grid
+    _require_readable(case_id, grid, settings)
+    drawn = drawn_masks(case_id, grid, settings, plan.names, plan.sets)
+    formats = formats_of(settings)
+    needs_images = settings.with_images or any(spec.needs_images for spec in formats)
+    case: Case | None = None
+    quality: CaseQuality | None = None
+    if needs_images or settings.with_quality:
+        record = plan.opened.record(case_id) if plan.opened is not None else None
+        case, findings = load_for_export(files, record)
+        if case is None and needs_images:
+            raise CaseError(findings[0].text)
+        if settings.with_quality:
+            quality = case_quality(case_id, case, findings, drawn)
+    work = CaseWork(plan, files, grid, drawn, case)
+    with case_writer(plan.out, case_id, replacing=plan.replacing) as writer:
+        report_progress(1, 2, "Writing")
+        for spec in formats:
+            spec.write(work, writer)
+    light = "" if quality is None else quality.light.value
+    volume = float((drawn[0].labels > 0).sum()) * grid.voxel_volume_mm3
+    entry = CaseEntry(case_id, volume, light, tuple(writer.files))
+    times_s = () if case is None else case.times_s
+    lost = (note for spec in formats for note in spec.notes(work))
+    notes = (*_note_absent(plan, case_id, drawn), *_note_shear(case_id, grid), *lost)
+    return DoneCase(entry, quality, notes, times_s)
+
+
+def _require_readable(case_id: str, grid: Grid, settings: ExportSettings) -> None:
+    """Refuse layouts for programs that read with ITK, which takes axes at right angles only."""
+    for name, spec in EXPORT_FORMATS.items():
+        if grid.is_sheared and spec.needs_right_angles and name in settings.formats:
+            raise CaseError(
+                f"expected axes at right angles for {name}, whose programs read with SimpleITK, "
+                f"but those of {case_id} are sheared: export a copy (mamamia straighten DATASET "
+                "--out DIR), or leave that format out"
+            )
+
+
+def _note_shear(case_id: str, grid: Grid) -> tuple[str, ...]:
+    if not grid.is_sheared:
+        return ()
+    return (
+        f"the axes of {case_id} are not at right angles (sheared), and programs built on ITK cannot"
+        " read its files; a copy at right angles: mamamia straighten DATASET --out DIR",
+    )
+
+
+def _require_impersonal(files: CaseFiles, settings: ExportSettings) -> None:
+    """Refuse a DICOM case whose id, the name of its folder, tells the patient."""
+    if settings.identified_seg or not is_dicom_file(files.phases[0].files[0]):
+        return
+    if names_a_person((file for phase in files.phases for file in phase.files), files.case_id):
+        raise CaseError(
+            "expected a case id that does not tell the patient, but it holds a word of the "
+            "patient's name, number or birth date: import the study under another id "
+            "(mamamia import DICOM --case ID --out DATASET), and export that"
+        )
+
+
+def _note_absent(plan: ExportPlan, case_id: str, drawn: Sequence[DrawnMask]) -> tuple[str, ...]:
+    held = {mask.name for mask in drawn}
+    return tuple(f"{name} has no mask of {case_id}" for name in plan.names if name not in held)

@@ -1,17 +1,24 @@
-"""The layouts beside plain NIfTI: nnU-Net raw, BIDS derivatives, the challenge's submission."""
+"""The export formats: one table that command, window, library, verification and docs are made of.
 
-from collections.abc import Sequence
+The layouts are written here: the challenge's submission, nnU-Net raw, BIDS derivatives.
+
+A new format is its name in `core.choices.ExportFormat`, a module with its `FormatSpec`, and its
+line in `EXPORT_FORMATS`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.case import Case
+from napari_mamamia.annotations.harmonise import harmonised
+from napari_mamamia.core.choices import ExportFormat, FuseRule
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
-from napari_mamamia.core.reorientation import Reorientation
 from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
 from napari_mamamia.io.data_set.export_layouts import (
     bids_facts,
@@ -21,15 +28,18 @@ from napari_mamamia.io.data_set.export_layouts import (
     write_nnunet_description,
     write_zip,
 )
-from napari_mamamia.io.files.sources import DataSet
-from napari_mamamia.services.export.masks import DrawnMask
-from napari_mamamia.services.export.plan import (
-    ExportFormat,
-    ExportSettings,
-    FuseRule,
-    label_names,
-    public_name,
+from napari_mamamia.services.export.format_spec import (
+    CaseWork,
+    DoneCase,
+    ExportPlan,
+    ExportWish,
+    FormatSpec,
+    files_of,
 )
+from napari_mamamia.services.export.nifti import NIFTI
+from napari_mamamia.services.export.plan import ExportSettings, label_names, public_name
+from napari_mamamia.services.export.seg import DICOM_SEG
+from napari_mamamia.services.export.slicer import SLICER
 from napari_mamamia.services.export.writer import CaseWriter
 
 _CHALLENGE: Final = "challenge"
@@ -39,30 +49,7 @@ _PREDICTIONS: Final = "pred_segmentations"
 _ZIP: Final = "submission.zip"
 
 
-def require_formats(
-    data_set: DataSet, settings: ExportSettings, names: Sequence[str], cases: Sequence[str]
-) -> None:
-    """Refuse what a layout cannot hold, before anything is written.
-
-    Raises
-    ------
-    CaseError
-        nnU-Net: several sets of masks that are not fused, labels that are not 1, 2, 3 ..., or
-        cases of different numbers of phases; BIDS: two names that become one; challenge: no label
-        1.
-    """
-    if ExportFormat.NNUNET in settings.formats:
-        _require_nnunet(settings, names)
-        n_channels(data_set, settings, cases)
-    if ExportFormat.BIDS in settings.formats:
-        _require_distinct(cases, names)
-    if ExportFormat.CHALLENGE in settings.formats and 1 not in dict(label_names(settings)):
-        raise CaseError(
-            "the challenge counts label 1 as tumour, but no rule leads to 1: map the tumour to 1"
-        )
-
-
-def n_channels(data_set: DataSet, settings: ExportSettings, cases: Sequence[str]) -> int:
+def n_channels(plan: ExportPlan) -> int:
     """Return how many phases each case gives to nnU-Net.
 
     Raises
@@ -70,132 +57,138 @@ def n_channels(data_set: DataSet, settings: ExportSettings, cases: Sequence[str]
     CaseError
         If the cases differ and no number is chosen, or a case has fewer than that.
     """
-    known = data_set.by_id()
-    counts = {case_id: len(known[case_id].phases) for case_id in cases if case_id in known}
+    by_id = plan.data_set.by_id()
+    counts = {case_id: len(by_id[case_id].phases) for case_id in plan.cases if case_id in by_id}
     least = min(counts.values(), default=0)
-    wanted = settings.n_channels
-    if wanted is None and len(set(counts.values())) > 1:
+    n_phases = plan.settings.n_channels
+    if n_phases is None and len(set(counts.values())) > 1:
         most = max(counts, key=lambda case_id: counts[case_id])
         few = min(counts, key=lambda case_id: counts[case_id])
         raise CaseError(
             f"nnU-Net needs one number of channels, but {few} has {least} phases and {most} has "
             f"{counts[most]}: choose how many phases it gets, such as --channels {least}"
         )
-    if wanted is not None and not 1 <= wanted <= least:
+    if n_phases is not None and not 1 <= n_phases <= least:
         raise CaseError(
             f"expected 1 to {least} channels (the case with the fewest phases has {least}), got "
-            f"{wanted}: choose fewer, or leave out the cases with few phases"
+            f"{n_phases}: choose fewer, or leave out the cases with few phases"
         )
-    return wanted or least
+    return n_phases or least
 
 
-def write_nnunet(
-    writer: CaseWriter,
-    data_set: DataSet,
-    settings: ExportSettings,
-    turn: Reorientation,
-    mask: DrawnMask,
-    case: Case,
-    channels: int,
-) -> None:
+def _write_nnunet(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``nnunet/DatasetNNN_Name/imagesTr/ID_000k.nii.gz``.
 
-    The label goes to ``labelsTr/ID.nii.gz``.
+    The label, the only one or the fused, goes to ``labelsTr/ID.nii.gz``.
     """
-    folder = _nnunet_root(writer.root, data_set, settings)
+    if work.case is None:
+        return
+    settings = work.plan.settings
+    folder = _nnunet_root(writer.root, work.plan)
+    turn = harmonised(work.grid, settings.profile)
     case_id = writer.case_id
+    channels = settings.n_channels or len(work.case.phases)
     for k in range(channels):
         report_progress(k, channels, f"Writing phase {k} for nnU-Net")
         path = folder / "imagesTr" / f"{case_id}_{k:04d}.nii.gz"
-        writer.volume(turn.array(case.signal[k]), turn.target, path, "image")
+        writer.volume(turn.array(work.case.signal[k]), turn.target, path, "image")
+    mask = work.drawn[-1]
     path = folder / "labelsTr" / f"{case_id}.nii.gz"
     writer.volume(turn.array(mask.labels), turn.target, path, "mask", mask.name)
 
 
-def write_bids(writer: CaseWriter, drawn: Sequence[DrawnMask]) -> None:
+def _finish_nnunet(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
+    folder = _nnunet_root(plan.out, plan)
+    n_cases = sum("/labelsTr/" in file.name for file in files_of(done))
+    path = write_nnunet_description(
+        folder, label_names(plan.settings), n_channels(plan), n_cases, overwrite=plan.replacing
+    )
+    return (describe_file(plan.out, path, "other"),)
+
+
+def _write_bids(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``bids/sub-ID/anat/sub-ID_space-orig_desc-SET_dseg.nii.gz``.
 
     What BIDS asks of a mask, and its provenance, stand beside each.
     """
-    for mask in drawn:
+    for mask in work.drawn:
         path = writer.root / "bids" / f"{bids_stem(writer.case_id, mask.name)}.nii.gz"
         facts = bids_facts(mask.name, mask.provenance.maker)
         writer.mask(mask, mask.labels, mask.grid, path, facts)
 
 
-def write_challenge(writer: CaseWriter, drawn: Sequence[DrawnMask], n_sets: int) -> None:
+def _finish_bids(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
+    del done
+    paths = write_bids_description(
+        plan.out / "bids",
+        public_name(plan.data_set),
+        software_version(),
+        label_names(plan.settings),
+        overwrite=plan.replacing,
+    )
+    return tuple(describe_file(plan.out, path, "other") for path in paths)
+
+
+def _write_challenge(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``challenge/pred_segmentations/ID.nii.gz``.
 
     Voxels are uint8, 1 where the label is 1, else 0. With several sets of masks each has a folder
     of its name between.
     """
-    for mask in drawn:
-        folder = _challenge_root(writer.root, mask.name, n_sets)
+    for mask in work.drawn:
+        folder = _challenge_root(writer.root, mask.name, len(work.plan.names))
         tumour = (mask.labels == 1).view(np.uint8)
         path = folder / _PREDICTIONS / f"{writer.case_id}.nii.gz"
         writer.volume(tumour, mask.grid, path, "mask", mask.name)
 
 
-def finish_formats(
-    root: Path,
-    data_set: DataSet,
-    settings: ExportSettings,
-    names: Sequence[str],
-    cases: Sequence[BundleFile],
-    channels: int,
-    *,
-    overwrite: bool,
-) -> tuple[BundleFile, ...]:
-    """Write what describes or packs all cases; `cases` are the files of all of them.
+def _finish_challenge(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
+    return tuple(_pack_set(plan, name, files_of(done)) for name in plan.names)
 
-    Without any, nothing: an empty submission would be taken for one.
-    """
-    if not cases:
-        return ()
-    out: list[BundleFile] = []
-    if ExportFormat.NNUNET in settings.formats:
-        folder = _nnunet_root(root, data_set, settings)
-        n_cases = sum("/labelsTr/" in file.name for file in cases)
-        labels = label_names(settings)
-        path = write_nnunet_description(folder, labels, channels, n_cases, overwrite=overwrite)
-        out.append(describe_file(root, path, "other"))
-    if ExportFormat.BIDS in settings.formats:
-        described = write_bids_description(
-            root / "bids",
-            public_name(data_set),
-            software_version(),
-            label_names(settings),
-            overwrite=overwrite,
+
+def _dropped_labels(work: CaseWork) -> Iterator[str]:
+    """Yield what the challenge's files do not hold: they know the tumour alone."""
+    for mask in work.drawn:
+        n_voxels = int((mask.labels > 1).sum())
+        if n_voxels:
+            yield (
+                f"the challenge's file of {work.files.case_id} holds label 1 alone: {n_voxels} "
+                f"voxel(s) of other labels of {mask.name} are background in it; if they are tumour "
+                "too, map them to 1 with --label-map"
+            )
+
+
+def _require_tumour(plan: ExportPlan) -> None:
+    if 1 not in dict(label_names(plan.settings)):
+        raise CaseError(
+            "the challenge counts label 1 as tumour, but no rule leads to 1: map the tumour to 1"
         )
-        out += [describe_file(root, path, "other") for path in described]
-    if ExportFormat.CHALLENGE in settings.formats:
-        out += [_packed(root, name, len(names), cases, overwrite) for name in names]
-    return tuple(out)
 
 
-def _packed(
-    root: Path, name: str, n_sets: int, cases: Sequence[BundleFile], overwrite: bool
-) -> BundleFile:
-    folder = _challenge_root(root, name, n_sets)
+def _pack_set(plan: ExportPlan, name: str, cases: Sequence[BundleFile]) -> BundleFile:
+    root = plan.out
+    folder = _challenge_root(root, name, len(plan.names))
     inside = (folder / _PREDICTIONS).relative_to(root).as_posix() + "/"
     files = [
         (f"{_PREDICTIONS}/{file.name.removeprefix(inside)}", root / file.name)
         for file in cases
         if file.name.startswith(inside)
     ]
-    write_zip(files, folder / _ZIP, overwrite=overwrite)
+    write_zip(files, folder / _ZIP, overwrite=plan.replacing)
     return describe_file(root, folder / _ZIP, "archive", masks=name)
 
 
-def _nnunet_root(root: Path, data_set: DataSet, settings: ExportSettings) -> Path:
-    return root / "nnunet" / nnunet_folder(settings.dataset_number, public_name(data_set))
+def _nnunet_root(root: Path, plan: ExportPlan) -> Path:
+    name = nnunet_folder(plan.settings.dataset_number, public_name(plan.data_set))
+    return root / "nnunet" / name
 
 
 def _challenge_root(root: Path, name: str, n_sets: int) -> Path:
     return root / _CHALLENGE if n_sets == 1 else root / _CHALLENGE / name
 
 
-def _require_nnunet(settings: ExportSettings, names: Sequence[str]) -> None:
+def _require_nnunet(plan: ExportPlan) -> None:
+    settings, names = plan.settings, plan.names
     nnunet_folder(settings.dataset_number, "x")
     if len(names) > 1 and settings.fuse is FuseRule.NONE:
         raise CaseError(
@@ -214,15 +207,76 @@ def _require_nnunet(settings: ExportSettings, names: Sequence[str]) -> None:
             f"nnU-Net knows its labels by name, and calls 0 background, but the label map has "
             f"{', '.join(map(repr, titles))}: give each target a name of its own"
         )
+    n_channels(plan)
 
 
-def _require_distinct(cases: Sequence[str], names: Sequence[str]) -> None:
+def _one_mask_of_each_case(wish: ExportWish) -> str:
+    if wish.n_sets > 1 and wish.settings.fuse is FuseRule.NONE:
+        return "nnU-Net takes one mask of each case: choose one set, or fuse them."
+    return ""
+
+
+def _require_distinct(plan: ExportPlan) -> None:
     seen: dict[str, str] = {}
-    for case_id, name in product(cases, names):
-        stem, own = bids_stem(case_id, name), f"{case_id} of {name}"
-        other = seen.setdefault(stem.lower(), own)
-        if other != own:
+    for case_id, name in product(plan.cases, plan.names):
+        stem, owner = bids_stem(case_id, name), f"{case_id} of {name}"
+        other = seen.setdefault(stem.lower(), owner)
+        if other != owner:
             raise CaseError(
-                f"BIDS names hold letters and digits only, and the masks {other} and {own} would "
+                f"BIDS names hold letters and digits only, and the masks {other} and {owner} would "
                 f"both be {stem}: rename a case or a set of masks"
             )
+
+
+CHALLENGE: Final = FormatSpec(
+    title="challenge zip",
+    tip="submission.zip with pred_segmentations/ID.nii.gz",
+    purpose="the zip that the challenge takes",
+    folders=(_CHALLENGE,),
+    describe=lambda _: ("challenge/submission.zip",),
+    write=_write_challenge,
+    require=_require_tumour,
+    finish=_finish_challenge,
+    notes=_dropped_labels,
+    needs_right_angles=True,
+)
+NNUNET: Final = FormatSpec(
+    title="nnU-Net",
+    tip="Raw training layout: imagesTr, labelsTr, dataset.json",
+    purpose="training nnU-Net",
+    folders=("nnunet",),
+    describe=lambda _: ("nnunet/Dataset501_…: images, labels, dataset.json",),
+    write=_write_nnunet,
+    problem=_one_mask_of_each_case,
+    require=_require_nnunet,
+    finish=_finish_nnunet,
+    turned=("nnunet",),
+    needs_images=True,
+    needs_right_angles=True,
+)
+BIDS: Final = FormatSpec(
+    title="BIDS",
+    tip="Names of BIDS derivatives: sub-ID/anat/…_dseg.nii.gz",
+    purpose="BIDS derivatives",
+    folders=("bids",),
+    describe=lambda _: ("bids/sub-ID/anat/…_dseg.nii.gz",),
+    write=_write_bids,
+    require=_require_distinct,
+    finish=_finish_bids,
+)
+
+EXPORT_FORMATS: Final[Mapping[ExportFormat, FormatSpec]] = MappingProxyType(
+    {
+        ExportFormat.NIFTI: NIFTI,
+        ExportFormat.DICOM_SEG: DICOM_SEG,
+        ExportFormat.CHALLENGE: CHALLENGE,
+        ExportFormat.NNUNET: NNUNET,
+        ExportFormat.BIDS: BIDS,
+        ExportFormat.SLICER: SLICER,
+    }
+)
+
+
+def formats_of(settings: ExportSettings) -> tuple[FormatSpec, ...]:
+    """Return the formats of an export, each once, in the order of the table."""
+    return tuple(spec for name, spec in EXPORT_FORMATS.items() if name in settings.formats)

@@ -47,10 +47,10 @@ def look_at_labels(path: Path) -> LabelFile:
         return LabelFile(path, problem=str(error))
     names = dict.fromkeys(rule.name for rule in rules if rule.target)
     uncoded = tuple(name for name in names if name.casefold() not in SEGMENT_CODES)
-    return LabelFile(path, rules, tuple(map(_line, rules)), uncoded)
+    return LabelFile(path, rules, tuple(map(_make_line, rules)), uncoded)
 
 
-def _line(rule: LabelRule) -> LabelLine:
+def _make_line(rule: LabelRule) -> LabelLine:
     return LabelLine(
         f"{rule.source:g}",
         str(rule.target) if rule.target else "left out",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
 from napari_mamamia.annotations.harmonise import map_labels
 from napari_mamamia.core.case import LabelMap, foreground
+from napari_mamamia.core.choices import FuseRule
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
@@ -17,7 +18,7 @@ from napari_mamamia.core.provenance import InputFile, Maker, Provenance, Setting
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
-from napari_mamamia.services.export.plan import ExportSettings, FuseRule
+from napari_mamamia.services.export.plan import ExportSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,50 +54,52 @@ def drawn_masks(
         If a mask is damaged, or a value has no rule.
     """
     drawn: list[DrawnMask] = []
-    for name, found in zip(names, sets, strict=False):
-        if case_id in found:
+    for name, mask_set in zip(names, sets, strict=False):
+        if case_id in mask_set:
             report_progress(len(drawn), len(sets), f"Reading the mask of {name}")
-            drawn.append(_drawn(case_id, grid, settings, name, found[case_id]))
+            drawn.append(_read_mask(case_id, grid, settings, name, mask_set[case_id]))
     if settings.fuse is not FuseRule.NONE:
-        drawn.append(_fused(case_id, settings, names[-1], drawn))
+        drawn.append(_fuse_masks(case_id, settings, names[-1], drawn))
     return tuple(drawn)
 
 
-def _drawn(case_id: str, grid: Grid, settings: ExportSettings, name: str, path: Path) -> DrawnMask:
-    found = read_labels(path)
-    require_same_grid(found.grid, grid, str(path), f"case {case_id}")
+def _read_mask(
+    case_id: str, grid: Grid, settings: ExportSettings, name: str, path: Path
+) -> DrawnMask:
+    label_map = read_labels(path)
+    require_same_grid(label_map.grid, grid, str(path), f"case {case_id}")
     labels = np.zeros(grid.shape, np.uint8)
     if settings.rules:
         rules = [rule for rule in settings.rules if rule.masks in ("", name)]
         try:
-            labels[found.box.slices] = map_labels(found.crop, rules)
+            labels[label_map.box.slices] = map_labels(label_map.crop, rules)
         except FormatError as error:
             raise FormatError(f"{path}: {error}") from error
     else:
-        labels[found.box.slices] = _one_label(found, settings.label)
+        labels[label_map.box.slices] = _one_label(label_map, settings.label)
     history = read_provenance(sidecar_path(path)) if sidecar_path(path).exists() else None
-    made = history or _unknown(case_id, name, path)
-    return DrawnMask(name, labels, grid, made, history is not None)
+    provenance = history or _make_unknown(case_id, name, path)
+    return DrawnMask(name, labels, grid, provenance, history is not None)
 
 
 def _one_label(labels: LabelMap, label: float | None) -> NDArray[np.bool_]:
     if label is not None and label not in labels.values:
         raise CaseError(
-            f"{labels.source} does not hold label {label:g}: it holds {_listed(labels.values)}"
+            f"{labels.source} does not hold label {label:g}: it holds {_join_values(labels.values)}"
         )
     if label is None and len(labels.values) > 1 and labels.crop.dtype.kind in "iu":
         raise CaseError(
-            f"{labels.source} holds {len(labels.values)} labels ({_listed(labels.values)}): "
+            f"{labels.source} holds {len(labels.values)} labels ({_join_values(labels.values)}): "
             "choose one with --label, or map them with --label-map"
         )
     return foreground(labels.crop, label)
 
 
-def _listed(values: tuple[float, ...]) -> str:
+def _join_values(values: tuple[float, ...]) -> str:
     return ", ".join(f"{value:g}" for value in values[:10]) or "no label"
 
 
-def _unknown(case_id: str, name: str, path: Path) -> Provenance:
+def _make_unknown(case_id: str, name: str, path: Path) -> Provenance:
     """Return what is known of a mask without a sidecar: its file."""
     return Provenance(
         case_id=case_id,
@@ -107,7 +110,7 @@ def _unknown(case_id: str, name: str, path: Path) -> Provenance:
     )
 
 
-def _fused(
+def _fuse_masks(
     case_id: str, settings: ExportSettings, name: str, drawn: Sequence[DrawnMask]
 ) -> DrawnMask:
     if len(drawn) < 2:
@@ -125,22 +128,22 @@ def _fused(
         labels = majority_vote([mask.labels for mask in drawn], settings.tie)
         parameters.append(("ties", settings.tie.value))
     else:
-        found = _staple(case_id, drawn)
-        labels = found.mask.view(np.uint8)
-        for mask, p, q in zip(drawn, found.sensitivities, found.specificities, strict=True):
+        estimate = _run_staple(case_id, drawn)
+        labels = estimate.mask.view(np.uint8)
+        for mask, p, q in zip(drawn, estimate.sensitivities, estimate.specificities, strict=True):
             parameters += [(f"sensitivity of {mask.name}", p), (f"specificity of {mask.name}", q)]
-    made = Provenance(
+    provenance = Provenance(
         case_id=case_id,
         maker=Maker.MODEL,
         name=name,
-        inputs=_inputs(drawn),
+        inputs=_list_inputs(drawn),
         parameters=tuple(parameters),
         note="fused from several masks; nobody has drawn it",
     )
-    return DrawnMask(name, labels, drawn[0].grid, made, True)
+    return DrawnMask(name, labels, drawn[0].grid, provenance, True)
 
 
-def _staple(case_id: str, drawn: Sequence[DrawnMask]) -> Staple:
+def _run_staple(case_id: str, drawn: Sequence[DrawnMask]) -> Staple:
     values = sorted({int(v) for mask in drawn for v in np.unique(mask.labels) if v})
     if len(values) > 1:
         raise CaseError(
@@ -150,7 +153,7 @@ def _staple(case_id: str, drawn: Sequence[DrawnMask]) -> Staple:
     return staple([mask.labels > 0 for mask in drawn])
 
 
-def _inputs(drawn: Sequence[DrawnMask]) -> tuple[InputFile, ...]:
+def _list_inputs(drawn: Sequence[DrawnMask]) -> tuple[InputFile, ...]:
     return tuple(
         replace(item, name=f"{mask.name}/{item.name}")
         for mask in drawn

@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.annotations.fuse import TieRule
-from napari_mamamia.annotations.harmonise import OrientationProfile, target_names
+from napari_mamamia.annotations.harmonise import target_names
+from napari_mamamia.core.choices import (
+    ExportFormat,
+    FuseRule,
+    OrientationProfile,
+    SegmentMaker,
+    TieRule,
+)
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.label_rules import LabelRule
 from napari_mamamia.core.provenance import Setting
@@ -17,33 +22,6 @@ from napari_mamamia.io.files.sources import DataSet, LayoutKind
 from napari_mamamia.io.workspace.workspace import file_name
 
 TUMOUR: Final = ((1, "tumour"),)
-
-
-class ExportFormat(StrEnum):
-    """What a bundle may hold, each in its own folder."""
-
-    NIFTI = "nifti"
-    DICOM_SEG = "dicom-seg"
-    CHALLENGE = "challenge"
-    NNUNET = "nnunet"
-    BIDS = "bids"
-
-
-class FuseRule(StrEnum):
-    """How several readers' masks become one more."""
-
-    NONE = "none"
-    MAJORITY = "majority"
-    STAPLE = "staple"
-
-
-class SegmentMaker(StrEnum):
-    """How a mask was drawn, in DICOM's words; from the provenance unless it is said."""
-
-    FROM_PROVENANCE = "from-provenance"
-    MANUAL = "manual"
-    SEMIAUTOMATIC = "semiautomatic"
-    AUTOMATIC = "automatic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +110,13 @@ def find_all_masks(data_set: DataSet, settings: ExportSettings) -> tuple[Mapping
     FormatError
         If a folder is missing or holds no mask.
     """
-    known = {case_key(files.case_id): files.case_id for files in data_set.cases}
+    ids_by_key = {case_key(files.case_id): files.case_id for files in data_set.cases}
     sets = []
     for masks in settings.masks:
-        found = find_masks(masks.folder)
-        if not found:
+        paths = find_masks(masks.folder)
+        if not paths:
             raise FormatError(f"{masks.folder} holds no mask: expected files such as ID.nii.gz")
-        sets.append({known.get(case_key(name), name): path for name, path in found.items()})
+        sets.append({ids_by_key.get(case_key(name), name): path for name, path in paths.items()})
     return tuple(sets)
 
 
@@ -150,7 +128,7 @@ def chosen_cases(settings: ExportSettings, sets: Sequence[Mapping[str, Path]]) -
     CaseError
         If no set has a mask of a case that was asked for.
     """
-    held = dict.fromkeys(case_id for found in sets for case_id in found)
+    held = dict.fromkeys(case_id for mask_set in sets for case_id in mask_set)
     for case_id in settings.case_ids:
         if case_id not in held:
             where = ", ".join(str(masks.folder) for masks in settings.masks)
@@ -167,7 +145,7 @@ def require_own_folder(data_set: DataSet, sets: Sequence[Mapping[str, Path]], ou
         If a phase, a reference or a mask to export lies in `out`.
     """
     target = out.resolve()
-    inputs = [path for found in sets for path in found.values()]
+    inputs = [path for mask_set in sets for path in mask_set.values()]
     for files in data_set.cases:
         inputs += [phase.files[0] for phase in files.phases]
         inputs += [files.reference] if files.reference is not None else []

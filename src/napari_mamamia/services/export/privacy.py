@@ -7,8 +7,8 @@ from pathlib import Path
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.io.data_set.bundle import MANIFEST_NAME, bundle_names
-from napari_mamamia.io.dicom.headers import is_dicom_file
 from napari_mamamia.io.dicom.persons import find_identifiers
+from napari_mamamia.io.dicom.probe import is_dicom_file
 from napari_mamamia.io.dicom.volume_persons import find_volume_identifiers
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
@@ -47,13 +47,13 @@ class Telling:
         if not self.n_dicom:
             rest = f"; searched for {texts}" if self.n_texts else ""
             return f"{NOT_SEARCHED}{rest}"
-        told = f"{n_told} name(s), number(s), date(s) and UID(s) of the source: none"
-        several = [told] * bool(n_told) + [texts] * bool(self.n_texts)
+        names = f"{n_told} name(s), number(s), date(s) and UID(s) of the source: none"
+        several = [names] * bool(n_told) + [texts] * bool(self.n_texts)
         searched = f"Searched for {'; for '.join(several)}" if several else ""
-        return ". ".join(filter(None, (self._removed, searched or "Nothing to search for")))
+        return ". ".join(filter(None, (self._removal_note, searched or "Nothing to search for")))
 
     @property
-    def _removed(self) -> str:
+    def _removal_note(self) -> str:
         """How many files say that the identity was removed, "" where none does."""
         if not self.n_removed:
             return ""
@@ -77,7 +77,7 @@ def require_source(study: Path) -> None:
     """
     if not study.exists():
         raise FormatError(f"expected the source study at {study}, but nothing is there: correct it")
-    if not any(_may_tell(file) or is_dicom_file(file) for file in _files([study])):
+    if not any(_may_tell(file) or is_dicom_file(file) for file in _list_files([study])):
         raise FormatError(
             f"expected the source study at {study}, but it holds no DICOM file: name the study's "
             "folder (an archive: unpack it first)"
@@ -91,11 +91,11 @@ def _may_tell(file: Path) -> bool:
 
 def volumes_of(cases: Sequence[CaseFiles]) -> tuple[Path, ...]:
     """Return the files of cases that are no DICOM and may tell the patient."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for files in cases:
-        found += [file for phase in files.phases for file in phase.files]
-        found += [path for path in (files.reference, files.automatic, files.info) if path]
-    return tuple(dict.fromkeys(found))
+        paths += [file for phase in files.phases for file in phase.files]
+        paths += [path for path in (files.reference, files.automatic, files.info) if path]
+    return tuple(dict.fromkeys(paths))
 
 
 def telling_in(
@@ -119,29 +119,33 @@ def telling_in(
         The day on which the bundle was written, YYYYMMDD, which stands in its own files: an exam of
         that day is not searched for by its day.
     """
-    files = tuple(_files(studies))
+    files = tuple(_list_files(studies))
     persons = find_identifiers(files)
     of_volumes = find_volume_identifiers(chain(files, volumes))
     ids = {case_key(case_id) for case_id in case_ids}
-    known = set(persons.identifiers)
+    person_ids = set(persons.identifiers)
     named = [one for one in of_volumes.identifiers if _is_case(one, ids)]
     texts = [one for one in of_volumes.identifiers if not _is_case(one, ids)]
-    told = [*persons.identifiers, *(one for one in texts if one not in known)]
+    identifiers = [*persons.identifiers, *(one for one in texts if one not in person_ids)]
     n_others = len(files) - persons.n_files - sum(map(_may_tell, files))
-    searched = [one for one in told if not (one.kind == "exam" and _day(one.text) == own_day)]
+    searched = [
+        one for one in identifiers if not (one.kind == "exam" and _take_day(one.text) == own_day)
+    ]
     return Telling(
         tuple(searched),
         persons.n_files,
         persons.n_removed,
-        len(told) - len(persons.identifiers),
+        len(identifiers) - len(persons.identifiers),
         (
-            *_unasked(n_others),
-            *_notes(persons.n_unread, of_volumes.n_unread, named, len(told) - len(searched)),
+            *_note_unasked(n_others),
+            *_list_notes(
+                persons.n_unread, of_volumes.n_unread, named, len(identifiers) - len(searched)
+            ),
         ),
     )
 
 
-def _unasked(n_others: int) -> Iterator[str]:
+def _note_unasked(n_others: int) -> Iterator[str]:
     if n_others:
         yield (
             f"{n_others} file(s) of the source are neither DICOM nor volumes and were not asked "
@@ -149,7 +153,7 @@ def _unasked(n_others: int) -> Iterator[str]:
         )
 
 
-def _notes(
+def _list_notes(
     n_damaged: int, n_unread: int, named: Sequence[Identifier], n_own_days: int
 ) -> Iterator[str]:
     if n_damaged:
@@ -170,7 +174,7 @@ def _is_case(one: Identifier, ids: Collection[str]) -> bool:
     return one.kind in ("id", "name") and case_key(one.text) in ids
 
 
-def _day(text: str) -> str:
+def _take_day(text: str) -> str:
     return "".join(c for c in text if c.isdigit())[:8]
 
 
@@ -182,24 +186,28 @@ def search_bundle(root: Path, identifiers: Sequence[Identifier]) -> tuple[str, .
     name lie in a folder of their own and are left out.
     """
     signs = signs_of(identifiers)
-    own = folded(root.resolve().name)
-    telling_own = dict.fromkeys(sign.element for sign in signs if sign.is_in(own))
-    found = [f"the bundle's own folder: its name holds the source's {told}" for told in telling_own]
+    folder_name = folded(root.resolve().name)
+    telling_own = dict.fromkeys(sign.element for sign in signs if sign.is_in(folder_name))
+    sentences = [
+        f"the bundle's own folder: its name holds the source's {element}" for element in telling_own
+    ]
     for name in (*bundle_names(root), MANIFEST_NAME, *_empty_folders(root)) if signs else ():
         if name.startswith(f"{IDENTIFIED_FOLDER}/"):
             continue
         shown = without_signs(name, signs)
         in_name = {sign.element for sign in signs if sign.is_in(folded(name))}
-        found += [f"{shown}: its name holds the source's {told}" for told in sorted(in_name)]
+        sentences += [
+            f"{shown}: its name holds the source's {element}" for element in sorted(in_name)
+        ]
         if not (root / name).is_file():
             continue
         try:
             inside = search_file(root / name, signs)
         except MamamiaError as error:
-            found.append(f"{shown}: not searched ({without_signs(str(error), signs)})")
+            sentences.append(f"{shown}: not searched ({without_signs(str(error), signs)})")
             continue
-        found += [f"{shown}: it holds the source's {told}" for told in sorted(inside)]
-    return tuple(found)
+        sentences += [f"{shown}: it holds the source's {element}" for element in sorted(inside)]
+    return tuple(sentences)
 
 
 def _empty_folders(root: Path) -> Iterator[str]:
@@ -209,7 +217,7 @@ def _empty_folders(root: Path) -> Iterator[str]:
             yield path.relative_to(root).as_posix()
 
 
-def _files(studies: Sequence[Path]) -> Iterator[Path]:
+def _list_files(studies: Sequence[Path]) -> Iterator[Path]:
     for study in studies:
         if study.is_dir():
             yield from (path for path in sorted(study.rglob("*")) if path.is_file())

@@ -54,13 +54,13 @@ def load_for_export(
     """
     report_progress(0, 1, "Reading headers")
     try:
-        found = check_grids([read_phase_header(source).grid for source in files.phases])
-        if worst_light(found) is Light.RED:
-            return None, found
+        findings = check_grids([read_phase_header(source).grid for source in files.phases])
+        if worst_light(findings) is Light.RED:
+            return None, findings
         case = load_case(files, record)
     except MamamiaError as error:
         return None, (Finding(Light.RED, Check.GEOMETRY, str(error)),)
-    return case, found
+    return case, findings
 
 
 def case_quality(
@@ -85,16 +85,16 @@ def write_quality(rows: Sequence[CaseQuality], root: Path, *, overwrite: bool) -
     SaveConflictError, SaveError
         As for every file that is written.
     """
-    table = [row for quality in rows for row in _rows(quality)]
+    table = [row for quality in rows for row in _list_rows(quality)]
     csv_path, html_path = root / "quality.csv", root / "quality.html"
     text = io.StringIO()
     write_csv([_HEAD, *table], text)
     write_text_atomically(csv_path, text.getvalue(), overwrite=overwrite)
-    write_text_atomically(html_path, _page(rows, table), overwrite=overwrite)
+    write_text_atomically(html_path, _make_page(rows, table), overwrite=overwrite)
     return csv_path, html_path
 
 
-def _rows(quality: CaseQuality) -> list[tuple[str, ...]]:
+def _list_rows(quality: CaseQuality) -> list[tuple[str, ...]]:
     if not quality.findings:
         return [(quality.case_id, "", Light.GREEN.value, "", "nothing unusual was found")]
     return [
@@ -103,7 +103,7 @@ def _rows(quality: CaseQuality) -> list[tuple[str, ...]]:
     ]
 
 
-def _page(rows: Sequence[CaseQuality], table: Sequence[tuple[str, ...]]) -> str:
+def _make_page(rows: Sequence[CaseQuality], table: Sequence[tuple[str, ...]]) -> str:
     """Return one page that needs no script and no other file."""
     counts = ", ".join(
         f"{sum(row.light is light for row in rows)} {light.value}" for light in reversed(Light)

@@ -1,6 +1,6 @@
-"""Masks as DICOM SEG: which series they refer to, and who is said to have made them."""
+"""The format DICOM SEG: which series masks refer to, and who is said to have made them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,9 +9,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.errors import CaseError, MissingExtraError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Maker, software_version
+from napari_mamamia.io.data_set.bundle import BundleFile, Manifest
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.patient_info import PatientInfo, read_patient_info
 from napari_mamamia.io.data_set.volumes import read_phase_header
@@ -23,12 +26,19 @@ from napari_mamamia.io.exam.study import imported_study
 from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
 from napari_mamamia.io.files.sources import CaseFiles, LayoutKind, PhaseSource
 from napari_mamamia.io.seg.codes import AlgorithmType, SegmentMeaning
+from napari_mamamia.io.seg.seg import read_segmentation
 from napari_mamamia.io.seg.writer import write_segmentation
+from napari_mamamia.services.export.format_spec import (
+    CaseWork,
+    ExportPlan,
+    ExportWish,
+    FormatSpec,
+)
 from napari_mamamia.services.export.masks import DrawnMask
-from napari_mamamia.services.export.plan import ExportSettings, SegmentMaker, label_names
+from napari_mamamia.services.export.plan import label_names
 from napari_mamamia.services.export.writer import CaseWriter
 
-SEG_FOLDER: Final = "dicom_seg"
+_FOLDER: Final = "dicom_seg"
 IDENTIFIED_FOLDER: Final = "dicom_seg_identified"
 """Where segmentations with the patient's name lie, apart from those that may be passed on."""
 
@@ -37,10 +47,15 @@ _SAID: Final[dict[SegmentMaker, AlgorithmType]] = {
     SegmentMaker.SEMIAUTOMATIC: "SEMIAUTOMATIC",
     SegmentMaker.AUTOMATIC: "AUTOMATIC",
 }
-_BY_HAND: Final = frozenset({"", "sphere", "smooth", "painted with napari", "start over", "erase"})
+_BY_HAND: Final = frozenset(
+    {
+        *("", "sphere", "smooth", "painted with napari", "start over", "erase"),
+        *("outline", "erase outline"),
+    }
+)
 
 
-def require_seg(settings: ExportSettings) -> None:
+def _require_seg(plan: ExportPlan) -> None:
     """Refuse DICOM SEG where it cannot be made at all.
 
     Raises
@@ -52,6 +67,7 @@ def require_seg(settings: ExportSettings) -> None:
     """
     if find_spec("highdicom") is None:
         raise MissingExtraError("highdicom", "dicom")
+    settings = plan.settings
     if settings.study is not None and not settings.study.is_dir():
         raise CaseError(
             f"expected a DICOM folder at {settings.study} (--study), but there is none: check the "
@@ -59,14 +75,7 @@ def require_seg(settings: ExportSettings) -> None:
         )
 
 
-def write_seg(
-    writer: CaseWriter,
-    files: CaseFiles,
-    settings: ExportSettings,
-    drawn: Sequence[DrawnMask],
-    n_sets: int,
-    n_cases: int,
-) -> None:
+def _write_seg(work: CaseWork, writer: CaseWriter) -> None:
     """Write ``dicom_seg/[SET/]ID.dcm`` on the first series after contrast, else on the only one.
 
     Of a case that was joined of two breasts ``ID_left.dcm`` and ``ID_right.dcm``, each on its own
@@ -81,15 +90,17 @@ def write_seg(
     GridMismatchError
         If the study does not lie where the case does.
     """
-    targets = _targets(files, settings.study, n_cases)
+    report_progress(1, 2, "Writing DICOM SEG")
+    settings = work.plan.settings
+    targets = _find_targets(work.files, settings.study, len(work.plan.cases))
     headers = [read_phase_header(target.source) for target in targets]
     named = settings.identified_seg
     pseudonym = None if named else Pseudonym(writer.case_id, user_secret())
-    root = writer.root / (IDENTIFIED_FOLDER if named else SEG_FOLDER)
-    for mask in drawn:
-        folder = root if n_sets == 1 else root / mask.name
+    root = writer.root / (IDENTIFIED_FOLDER if named else _FOLDER)
+    for mask in work.drawn:
+        folder = root if len(work.plan.names) == 1 else root / mask.name
         for target, header, (labels, grid) in zip(
-            targets, headers, _cut(mask, targets), strict=True
+            targets, headers, _cut_mask(mask, targets), strict=True
         ):
             if target.side and not labels.any():
                 continue
@@ -119,24 +130,24 @@ class _Target:
     last: int = 0
 
 
-def _targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_Target]:
+def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_Target]:
     """Return what a case's segmentations refer to: one, or one for each breast of a joined case."""
     joined = () if files.info is None else read_patient_info(files.info).joined
     if study is None or not joined:
         phases = _dicom_phases(files, study, n_cases)
         return [_Target(phases[min(1, len(phases) - 1)])]
-    found = []
+    targets = []
     for side, first, last in joined:
         phases = _dicom_phases(files, study, n_cases, side)
-        found.append(_Target(phases[min(1, len(phases) - 1)], side, first, last))
-    return found
+        targets.append(_Target(phases[min(1, len(phases) - 1)], side, first, last))
+    return targets
 
 
-def _cut(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.uint8], Grid]]:
+def _cut_mask(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.uint8], Grid]]:
     """Return a mask and its grid cut to the slices of each target; whole where there is one."""
     if not targets[0].side:
         return [(mask.labels, mask.grid)]
-    found = []
+    parts = []
     left: NDArray[np.bool_] = np.any(mask.labels, axis=(1, 2))
     if len(left) != max(target.last for target in targets) + 1:
         raise CaseError(
@@ -147,7 +158,7 @@ def _cut(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.u
         affine = mask.grid.affine.copy()
         affine[:3, 3] += affine[:3, 2] * target.first
         labels = mask.labels[target.first : target.last + 1]
-        found.append((labels, Grid(labels.shape, affine)))
+        parts.append((labels, Grid(labels.shape, affine)))
         left[target.first : target.last + 1] = False
     if left.any() or not mask.labels.any():
         slices = ", ".join(map(str, np.flatnonzero(left))) or "none"
@@ -156,7 +167,7 @@ def _cut(mask: DrawnMask, targets: Sequence[_Target]) -> list[tuple[NDArray[np.u
             f"({slices}) lie between the two breasts, where there is none, or nothing is marked: "
             "erase what is there, or export NIfTI"
         )
-    return found
+    return parts
 
 
 def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
@@ -170,22 +181,22 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     CaseError
         If there is no provenance and nothing is said.
     """
-    made = mask.provenance
+    provenance = mask.provenance
     if said in _SAID:
-        return SegmentMeaning(_SAID[said], made.name, made.software)
-    if not mask.has_history or made.maker is Maker.UNKNOWN:
+        return SegmentMeaning(_SAID[said], provenance.name, provenance.software)
+    if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
             f"DICOM SEG says how a mask was made, but no provenance was found beside the mask of "
-            f"{made.case_id} in {mask.name}: say it with --made-by manual, semiautomatic or "
+            f"{provenance.case_id} in {mask.name}: say it with --made-by manual, semiautomatic or "
             "automatic"
         )
-    if made.maker in (Maker.MODEL, Maker.PHANTOM):
-        return SegmentMeaning("AUTOMATIC", made.name, made.software)
-    tools = str(dict(made.parameters).get("tools") or "").split(", ")
+    if provenance.maker in (Maker.MODEL, Maker.PHANTOM):
+        return SegmentMeaning("AUTOMATIC", provenance.name, provenance.software)
+    tools = str(dict(provenance.parameters).get("tools") or "").split(", ")
     aided = not _BY_HAND.issuperset(tool.lower() for tool in tools)
-    started = made.started_from not in ("", "empty")
+    started = provenance.started_from not in ("", "empty")
     how: AlgorithmType = "SEMIAUTOMATIC" if started or aided else "MANUAL"
-    return SegmentMeaning(how, made.name, made.software)
+    return SegmentMeaning(how, provenance.name, provenance.software)
 
 
 def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
@@ -202,8 +213,8 @@ def _dicom_phases(
     """Return the DICOM phases of a case, of one breast where `side` names it."""
     if study is not None:
         info = PatientInfo() if files.info is None else read_patient_info(files.info)
-        own = _study_of(files, info, study)
-        if own is None and n_cases > 1:
+        case_study = _study_of(files, info, study)
+        if case_study is None and n_cases > 1:
             raise CaseError(
                 f"expected the DICOM study of {files.case_id} in {study / files.case_id}, or that "
                 "which it was imported from in a subfolder, but there is none: put each case's "
@@ -211,15 +222,15 @@ def _dicom_phases(
             )
         if info.series:  # the same parts again, also where a reader had named them
             use = read_selectors(info.parts) or named_series(info.series)
-            wanted = Selection(use, side=side)
-            return find_phases(own or study, wanted, allow_thin=True).phases
-        found = find_data_set(own or study)
-        if found.kind is not LayoutKind.DICOM:
+            selection = Selection(use, side=side)
+            return find_phases(case_study or study, selection, allow_thin=True).phases
+        dicom = find_data_set(case_study or study)
+        if dicom.kind is not LayoutKind.DICOM:
             raise CaseError(
-                f"expected DICOM files in {found.root}, found the layout {found.kind}: choose the "
+                f"expected DICOM files in {dicom.root}, found the layout {dicom.kind}: choose the "
                 "folder of the study"
             )
-        return found.cases[0].phases
+        return dicom.cases[0].phases
     first = files.phases[0].files[0]
     if first.name.lower().endswith(VOLUME_SUFFIXES):
         raise CaseError(
@@ -228,3 +239,41 @@ def _dicom_phases(
             "export NIfTI"
         )
     return files.phases
+
+
+def _describe_seg(wish: ExportWish) -> tuple[str, ...]:
+    if wish.settings.identified_seg:
+        return ("dicom_seg_identified/ID.dcm WITH the patient's name: for your PACS only",)
+    return ("dicom_seg/ID.dcm: the case id stands for the patient, UIDs are replaced",)
+
+
+def _missing_study(wish: ExportWish) -> str:
+    if wish.is_dicom or wish.settings.study is not None:
+        return ""
+    return "DICOM SEG refers to DICOM images, but these cases are not: choose their study."
+
+
+def _verify_seg(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
+    """Yield what is wrong with a DICOM SEG: frames off the case's grid, segments without a name."""
+    seen = read_segmentation(path)
+    if file.place is not None:
+        grid = file.place.grid()
+        for segment in seen.segments:
+            seen.on_grid(segment, grid)
+    names = {name for _, name in manifest.labels}
+    for segment in seen.segments:
+        if segment.label not in names:
+            yield f"{file.name}: segment {segment.label!r} has no name in the manifest"
+
+
+DICOM_SEG: Final = FormatSpec(
+    title="DICOM SEG",
+    tip="Coded segmentations that a PACS takes (highdicom)",
+    purpose="PACS and DICOM viewers; with `--study` it refers to the source images",
+    folders=(_FOLDER, IDENTIFIED_FOLDER),
+    describe=_describe_seg,
+    write=_write_seg,
+    problem=_missing_study,
+    require=_require_seg,
+    verify=_verify_seg,
+)

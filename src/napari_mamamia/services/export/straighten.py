@@ -93,9 +93,9 @@ def straighten_data_set(
     claim_folder(out, "straighten", parameters, existing)
     by_id = {files.case_id: files for files in sheared}
     batch = for_each_case(
-        tuple(by_id), lambda case_id: _straighten(opened, by_id[case_id], out, existing)
+        tuple(by_id), lambda case_id: _straighten_case(opened, by_id[case_id], out, existing)
     )
-    copy_beside_cases(opened, [done.case_id for done in batch.results], out)
+    copy_beside_cases(opened, [case.case_id for case in batch.results], out)
     return StraightenSummary(out, batch.results, batch.failures, len(chosen) - len(sheared))
 
 
@@ -107,7 +107,7 @@ def _is_sheared(files: CaseFiles) -> bool:
         return True
 
 
-def _straighten(
+def _straighten_case(
     opened: OpenDataSet, files: CaseFiles, out: Path, existing: Existing
 ) -> StraightCase:
     case = load_case(files, opened.record(files.case_id))

@@ -14,10 +14,15 @@ from napari_mamamia.io.data_set.volumes import read_header, read_labels, read_ph
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.sources import DataSet
-from napari_mamamia.io.seg.seg import read_segmentation
+from napari_mamamia.services.export.format_spec import FormatSpec
+from napari_mamamia.services.export.formats import EXPORT_FORMATS
 from napari_mamamia.services.export.privacy import impersonal, search_bundle, telling_in, volumes_of
 
 _LISTED: Final = 6
+_LOOKED_INTO: Final = ("mask", "image", "segmentation")
+_FORMAT_OF: Final[Mapping[str, FormatSpec]] = {
+    folder: spec for spec in EXPORT_FORMATS.values() for folder in spec.folders
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,35 +86,39 @@ def verify_bundle(
         return Verification(root, 0, 0, (str(error),))
     data_set = None if images is None else find_data_set(images)
     files = tuple(manifest.all_files())
-    problems = list(_names(root, files))
+    problems = list(_check_names(root, files))
+    if not manifest.cases:
+        problems.append("its manifest lists no case: no mask could be exported; export it again")
     notes: dict[str, None] = {}
     places = _image_places(root, files)
     n_masks = 0
-    for done, file in enumerate(files):
-        report_progress(done, len(files), f"Verifying {file.name}")
-        if not _path(root, file).is_file():
+    for index, file in enumerate(files):
+        report_progress(index, len(files), f"Verifying {file.name}")
+        if not _find_path(root, file).is_file():
             continue
         try:
-            found = list(_file(root, file, manifest, places, data_set))
+            file_problems = list(_check_file(root, file, manifest, places, data_set))
         except MissingExtraError as error:
-            notes[f"DICOM SEG was not looked into: {error}"] = None
-            found = list(_content(root, file))
-        problems += found
+            spec = _format_of(file)
+            what = file.name if spec is None else spec.title
+            notes[f"{what} was not looked into: {error}"] = None
+            file_problems = list(_check_content(root, file))
+        problems += file_problems
         n_masks += file.kind in ("mask", "segmentation")
     if data_set is not None:
-        known = data_set.by_id()
-        volumes = (*volumes, *volumes_of([known[c] for c in _case_ids(manifest) if c in known]))
+        by_id = data_set.by_id()
+        volumes = (*volumes, *volumes_of([by_id[c] for c in _case_ids(manifest) if c in by_id]))
     own_day = manifest.created[:10].replace("-", "")
-    told = telling_in(studies, volumes, _case_ids(manifest), own_day)
-    problems += search_bundle(root, told.identifiers)
+    telling = telling_in(studies, volumes, _case_ids(manifest), own_day)
+    problems += search_bundle(root, telling.identifiers)
     report_progress(len(files), len(files), "Verified")
     return Verification(
         root,
         len(files),
         n_masks,
-        tuple(dict.fromkeys(impersonal(problems, told.identifiers))),
-        (*notes, *told.notes),
-        told.sentence,
+        tuple(dict.fromkeys(impersonal(problems, telling.identifiers))),
+        (*notes, *telling.notes),
+        telling.sentence,
     )
 
 
@@ -117,7 +126,7 @@ def _case_ids(manifest: Manifest) -> tuple[str, ...]:
     return tuple(entry.case_id for entry in manifest.cases)
 
 
-def _path(root: Path, file: BundleFile) -> Path:
+def _find_path(root: Path, file: BundleFile) -> Path:
     """Return where a file lies, never outside the bundle whatever the manifest says."""
     path = root / file.name
     if not path.resolve().is_relative_to(root.resolve()):
@@ -128,63 +137,70 @@ def _path(root: Path, file: BundleFile) -> Path:
     return path
 
 
-def _names(root: Path, files: tuple[BundleFile, ...]) -> Iterator[str]:
+def _check_names(root: Path, files: tuple[BundleFile, ...]) -> Iterator[str]:
     listed = [file.name for file in files]
     for name in sorted({name for name in listed if listed.count(name) > 1}):
         yield f"{name}: the manifest lists it twice"
     for file in files:
-        if not _path(root, file).is_file():
+        if not _find_path(root, file).is_file():
             yield f"{file.name}: missing"
-    known = set(listed)
-    yield from (f"{name}: not in the manifest" for name in bundle_names(root) if name not in known)
+    names = set(listed)
+    yield from (f"{name}: not in the manifest" for name in bundle_names(root) if name not in names)
 
 
 def _image_places(root: Path, files: tuple[BundleFile, ...]) -> Mapping[tuple[str, str], Grid]:
     """Return the grid of the first image of each case in each part of the bundle."""
-    found: dict[tuple[str, str], Grid] = {}
+    grids: dict[tuple[str, str], Grid] = {}
     for file in files:
-        key = (_part(file.name), file.case_id)
-        path = _path(root, file)
-        if file.kind == "image" and key not in found and path.is_file():
+        key = (_find_part(file.name), file.case_id)
+        path = _find_path(root, file)
+        if file.kind == "image" and key not in grids and path.is_file():
             try:
-                found[key] = read_header(path).grid
+                grids[key] = read_header(path).grid
             except FormatError:
                 continue  # named when the image itself is looked at
-    return found
+    return grids
 
 
-def _part(name: str) -> str:
-    """Return the part of a bundle whose volumes share a grid: harmonised, nnunet or the rest."""
+def _format_of(file: BundleFile) -> FormatSpec | None:
+    """Return the format in whose folder a file lies."""
+    return _FORMAT_OF.get(file.name.split("/")[0])
+
+
+def _find_part(name: str) -> str:
+    """Return the part of a bundle whose volumes share a grid: a turned folder, or the rest."""
     first = name.split("/")[0]
-    return first if first in ("harmonised", "nnunet") else "native"
+    spec = _FORMAT_OF.get(first)
+    return first if spec is not None and first in spec.turned else "native"
 
 
-def _content(root: Path, file: BundleFile) -> Iterator[str]:
-    found = sha256_of(_path(root, file))
-    if found != file.sha256:
-        yield f"{file.name}: changed (SHA-256 {found[:12]}…, the manifest has {file.sha256[:12]}…)"
+def _check_content(root: Path, file: BundleFile) -> Iterator[str]:
+    digest = sha256_of(_find_path(root, file))
+    if digest != file.sha256:
+        yield f"{file.name}: changed (SHA-256 {digest[:12]}…, the manifest has {file.sha256[:12]}…)"
 
 
-def _file(
+def _check_file(
     root: Path,
     file: BundleFile,
     manifest: Manifest,
     places: Mapping[tuple[str, str], Grid],
     data_set: DataSet | None,
 ) -> Iterator[str]:
-    yield from _content(root, file)
+    yield from _check_content(root, file)
     try:
-        if file.kind == "segmentation":
-            yield from _segmentation(_path(root, file), file, manifest)
-        elif file.kind in ("mask", "image"):
-            yield from _volume(_path(root, file), file, manifest, places, data_set)
+        if file.kind in ("mask", "image"):
+            yield from _check_volume(_find_path(root, file), file, manifest, places, data_set)
+        spec = _format_of(file) if file.kind in _LOOKED_INTO else None
+        if spec is not None and spec.verify is not None:
+            yield from spec.verify(_find_path(root, file), file, manifest)
     except MissingExtraError:
         raise
     except MamamiaError as error:
         yield f"{file.name}: cannot be read ({error})"
 
 
-def _volume(
+def _check_volume(
     path: Path,
     file: BundleFile,
     manifest: Manifest,
@@ -195,30 +211,21 @@ def _volume(
     labels = read_labels(path) if is_mask else None
     grid = read_header(path).grid if labels is None else labels.grid
     if file.place is not None:
-        yield from _apart(file.name, grid, file.place.grid(), "the image's place in the manifest")
-    key = (_part(file.name), file.case_id)
+        yield from _check_same_place(
+            file.name, grid, file.place.grid(), "the image's place in the manifest"
+        )
+    key = (_find_part(file.name), file.case_id)
     if is_mask and key in places:
-        yield from _apart(file.name, grid, places[key], f"the image of {file.case_id} beside it")
+        yield from _check_same_place(
+            file.name, grid, places[key], f"the image of {file.case_id} beside it"
+        )
     if is_mask and data_set is not None and key[0] == "native":
         yield from _on_data_set(file, grid, data_set)
-    known = dict(manifest.labels)
-    unnamed = [v for v in (() if labels is None else labels.values) if v not in known]
+    names = dict(manifest.labels)
+    unnamed = [v for v in (() if labels is None else labels.values) if v not in names]
     if unnamed:
         listed = ", ".join(f"{v:g}" for v in unnamed[:_LISTED])
         yield f"{file.name}: label {listed} has no name in the manifest"
-
-
-def _segmentation(path: Path, file: BundleFile, manifest: Manifest) -> Iterator[str]:
-    """Yield what is wrong with a DICOM SEG: frames off the case's grid, segments without a name."""
-    seen = read_segmentation(path)
-    if file.place is not None:
-        grid = file.place.grid()
-        for segment in seen.segments:
-            seen.on_grid(segment, grid)
-    known = {name for _, name in manifest.labels}
-    for segment in seen.segments:
-        if segment.label not in known:
-            yield f"{file.name}: segment {segment.label!r} has no name in the manifest"
 
 
 def _on_data_set(file: BundleFile, grid: Grid, data_set: DataSet) -> Iterator[str]:
@@ -227,10 +234,12 @@ def _on_data_set(file: BundleFile, grid: Grid, data_set: DataSet) -> Iterator[st
     except MamamiaError as error:
         yield f"{file.name}: its image cannot be read ({error})"
         return
-    yield from _apart(file.name, grid, image, f"phase 0 of {file.case_id} in {data_set.name}")
+    yield from _check_same_place(
+        file.name, grid, image, f"phase 0 of {file.case_id} in {data_set.name}"
+    )
 
 
-def _apart(name: str, grid: Grid, other: Grid, what: str) -> Iterator[str]:
+def _check_same_place(name: str, grid: Grid, other: Grid, what: str) -> Iterator[str]:
     if grid.shape != other.shape:
         yield f"{name}: its shape is {grid.shape} (z, y, x), that of {what} {other.shape}"
     elif not grid.is_same_place(other):

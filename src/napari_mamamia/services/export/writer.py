@@ -31,7 +31,7 @@ class CaseWriter:
     ) -> None:
         """Write and record a mask or an image on `grid`."""
         write_volume_job(array, grid, path)
-        self._recorded(path, kind, masks, grid)
+        self._record_file(path, kind, masks, grid)
 
     def mask(
         self,
@@ -55,9 +55,9 @@ class CaseWriter:
     def record(self, path: Path, kind: str, *, masks: str = "", grid: Grid | None = None) -> None:
         """Record a file that was written, with its SHA-256."""
         with listening(None):
-            self._recorded(path, kind, masks, grid)
+            self._record_file(path, kind, masks, grid)
 
-    def _recorded(self, path: Path, kind: str, masks: str, grid: Grid | None) -> None:
+    def _record_file(self, path: Path, kind: str, masks: str, grid: Grid | None) -> None:
         self.files.append(
             describe_large_file(self.root, path, kind, case_id=self.case_id, masks=masks, grid=grid)
         )

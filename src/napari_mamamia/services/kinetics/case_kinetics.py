@@ -80,18 +80,19 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
         return None, "the mask is empty"
     frame = case.grid.display_frame("axial")
     with listening(None):
-        found = breast_mask(case.signal[0], case.grid, _NO_MUSCLE)
-    shown = frame.to_display(found.array)
+        breasts = breast_mask(case.signal[0], case.grid, _NO_MUSCLE)
+    shown = frame.to_display(breasts.array)
     step = frame.per_axis(case.grid.spacing_mm)[2]
     profile = np.count_nonzero(shown, axis=(0, 1)).astype(np.float64)
     planes = np.flatnonzero(profile)
     if planes.size == 0 or (planes[-1] - planes[0]) * step < _BOTH_FROM_MM:
         return None, _NOT_ALONE
-    middle = _midline(profile, int(planes[0]), int(planes[-1]), step)
+    middle = _find_midline(profile, int(planes[0]), int(planes[-1]), step)
     beyond = _share_beyond(frame.to_display(lesion), middle)
     if _ON_BOTH_SIDES <= beyond <= 1 - _ON_BOTH_SIDES:
         return None, "the mask lies on both sides of the midline"
-    other = found.array.copy()
+    # A mask's own array is read-only; `half` below is a turned view of this copy.
+    other = breasts.array.copy()
     half = frame.to_display(other)
     if beyond > 0.5:
         half[:, :, middle:] = False
@@ -100,7 +101,7 @@ def other_breast(case: Case, lesion: NDArray[np.bool_]) -> tuple[NDArray[np.bool
     return other, ""
 
 
-def _midline(profile: NDArray[np.float64], first: int, last: int, step_mm: float) -> int:
+def _find_midline(profile: NDArray[np.float64], first: int, last: int, step_mm: float) -> int:
     width = max(round(_SMOOTH_MM / step_mm), 1)
     smooth: NDArray[Any] = ndimage.uniform_filter1d(profile, width)
     third = (last - first) // 3
@@ -244,7 +245,9 @@ def case_kinetics(
     row = _with_ftv(row, case, mask, choice, settings)
     if background:
         row = _with_background(row, other_breast_enhancement(case, mask, choice.early))
-    return replace(row, warning="; ".join([*_warnings(case, lesion), *filter(None, [unmeasured])]))
+    return replace(
+        row, warning="; ".join([*_list_warnings(case, lesion), *filter(None, [unmeasured])])
+    )
 
 
 def diameters_mm(mask: NDArray[np.bool_], grid: Grid) -> tuple[float, float]:
@@ -270,18 +273,18 @@ def _with_timing(
         contrast=case.contrast,
         phases_before=float(case.n_before),
         early_phase=float(choice.early),
-        early_s=_float(choice.early_s),
-        early_gap_s=_float(choice.early_gap_s),
-        late_phase=_float(choice.late_taken),
-        late_s=_float(choice.late_s),
-        late_gap_s=_float(choice.late_gap_s),
+        early_s=_convert_float(choice.early_s),
+        early_gap_s=_convert_float(choice.early_gap_s),
+        late_phase=_convert_float(choice.late_taken),
+        late_s=_convert_float(choice.late_s),
+        late_gap_s=_convert_float(choice.late_gap_s),
         early_late_reason=choice.reason,
         initial_phase=float(curve.early),
-        initial_s=_float(curve.early_s),
-        initial_gap_s=_float(curve.early_gap_s),
-        delayed_phase=_float(curve.late),
-        delayed_s=_float(curve.late_s),
-        delayed_gap_s=_float(curve.late_gap_s),
+        initial_s=_convert_float(curve.early_s),
+        initial_gap_s=_convert_float(curve.early_gap_s),
+        delayed_phase=_convert_float(curve.late),
+        delayed_s=_convert_float(curve.late_s),
+        delayed_gap_s=_convert_float(curve.late_gap_s),
         curve_reason=curve.reason,
     )
 
@@ -300,13 +303,13 @@ def _with_sizes(row: KineticRow, mask: NDArray[np.bool_], grid: Grid) -> Kinetic
 
 def _with_curve(row: KineticRow, curve: ContrastCurve, lesion: LesionKinetics) -> KineticRow:
     hottest = lesion.hottest
-    patch = "" if hottest is None else text_of(_percent(hottest.curve))
+    patch = "" if hottest is None else text_of(_compute_percent(hottest.curve))
     return replace(
         row,
         mean_signal=text_of(curve.signal) if curve.n_voxels else "",
         mean_pe_percent=text_of(curve.percent) if curve.n_voxels else "",
         peak_pe_of_mean_percent=curve.peak_percent,
-        peak_phase_of_mean=_float(curve.peak_phase),
+        peak_phase_of_mean=_convert_float(curve.peak_phase),
         peak_pe_percent=lesion.peak_enhancement,
         delayed_change_percent=curve.change_percent,
         initial_class=curve.initial.name.lower(),
@@ -336,9 +339,9 @@ def _with_ftv(
     if why:
         return replace(row, ftv_reason=why)
     images = prepare_ftv(case.signal, choice, (box,))
-    found = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings.ftv)
+    volume = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings.ftv)
     ranges = ", ".join(f"{a}:{b}" for a, b in zip(box.start, box.stop, strict=True))
-    return _with_volume(replace(row, ftv_box=f"{origin} [{ranges}]"), found)
+    return _with_volume(replace(row, ftv_box=f"{origin} [{ranges}]"), volume)
 
 
 def _ftv_box(
@@ -382,21 +385,21 @@ def _with_background(row: KineticRow, found: BackgroundEnhancement) -> KineticRo
     )
 
 
-def _warnings(case: Case, lesion: LesionKinetics) -> list[str]:
-    found = list(case.warnings)
+def _list_warnings(case: Case, lesion: LesionKinetics) -> list[str]:
+    warnings = list(case.warnings)
     if lesion.n_voxels == 0:
-        found.append("the mask is empty")
+        warnings.append("the mask is empty")
     if odd := odd_span(case.times_s):
-        found.append(odd)
+        warnings.append(odd)
     times, why = known_times(case.times_s)
     if times is None:
-        found.append(f"{why}: phases are chosen by order, and curve classes are uncertain")
-    return found
+        warnings.append(f"{why}: phases are chosen by order, and curve classes are uncertain")
+    return warnings
 
 
-def _percent(signal: tuple[float, ...]) -> tuple[float, ...]:
+def _compute_percent(signal: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(float(value) for value in curve_enhancement(np.array(signal, np.float64)))
 
 
-def _float(value: float | None) -> float:
+def _convert_float(value: float | None) -> float:
     return math.nan if value is None else float(value)

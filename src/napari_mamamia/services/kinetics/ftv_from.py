@@ -99,9 +99,9 @@ def ftv_under_seg(case: Case, path: Path) -> FtvUnderSeg:
         If the SEG is of another exam, or of phases that the case does not have.
     """
     report_progress(0, 2, f"Reading {path.name}")
-    found = read_ucsf_seg(path)
+    analysis = read_ucsf_seg(path)
     report_progress(1, 2, f"FTV under {path.name}")
-    return _under(case, found, path.name)
+    return _count_under(case, analysis, path.name)
 
 
 def ftv_from_segs(
@@ -136,16 +136,16 @@ def ftv_from_segs(
     cases = [data_set.case(case_id) for case_id in case_ids] or list(data_set.cases)
     parameters = (("data_set", data_set.name), ("segs", source.name), ("cases", " ".join(case_ids)))
     claim_folder(out, "ftv-from", parameters, existing, data_set.folders | {source})
-    paths, failures = _segs(source)
+    paths, failures = _find_segs(source)
     rows: list[FtvFromRow] = []
     reader = _CaseReader(opened, cases)
-    for done, path in enumerate(paths):
+    for index, path in enumerate(paths):
         name = path.name if path == source else str(path.relative_to(source))
-        report_progress(done, len(paths) + 1, f"FTV under {name}")
+        report_progress(index, len(paths) + 1, f"FTV under {name}")
         try:
-            found = read_ucsf_seg(path)
-            case = reader.case_of(found)
-            rows.extend(_under(case, found, name).rows)
+            analysis = read_ucsf_seg(path)
+            case = reader.case_of(analysis)
+            rows.extend(_count_under(case, analysis, name).rows)
         except MamamiaError as error:
             failures.append(CaseFailure(name, str(error)))
     columns = [column.name for column in fields(FtvFromRow)]
@@ -155,19 +155,19 @@ def ftv_from_segs(
     return FtvFromSummary(tuple(rows), tuple(failures), out / TABLE)
 
 
-def _segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
+def _find_segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
     """Return the SEGs of a folder, and in one sentence what else lies there; a file as it is."""
     if source.is_file():
         report_progress(0, 1, "One SEG")
         return [source], []
     files, n_foreign = dicom_files(source)
-    found, failures = [], []
+    segs, failures = [], []
     n_others = n_foreign
-    for done, path in enumerate(files):
-        report_progress(done, len(files), "Looking for SEGs")
+    for index, path in enumerate(files):
+        report_progress(index, len(files), "Looking for SEGs")
         try:
             if is_segmentation(path):
-                found.append(path)
+                segs.append(path)
             else:
                 n_others += 1
         except MamamiaError as error:
@@ -175,7 +175,7 @@ def _segs(source: Path) -> tuple[list[Path], list[CaseFailure]]:
     if n_others:
         reason = f"{n_others} file(s) left out: no DICOM SEG; give a folder of UCSF's SEGs alone"
         failures.append(CaseFailure(source.name, reason))
-    return found, failures
+    return segs, failures
 
 
 class _CaseReader:
@@ -189,6 +189,7 @@ class _CaseReader:
     def case_of(self, found: UcsfAnalysis) -> Case:
         files = self._files_of(found)
         if self._last is None or self._last.case_id != files.case_id:
+            # Let go first, so that two cases are never in memory at once.
             self._last = None
             self._last = load_case(files, self._opened.record(files.case_id))
         return self._last
@@ -223,29 +224,29 @@ class _CaseReader:
 
 
 def _is_named(files: CaseFiles, found: UcsfAnalysis) -> bool:
-    if found.patient_id and _plain(files.case_id) == _plain(found.patient_id):
+    if found.patient_id and _strip_separators(files.case_id) == _strip_separators(found.patient_id):
         return True
     if files.info is None or not found.study_uid:
         return False
     try:
-        said = read_patient_info(files.info).study_uid
+        study_uid = read_patient_info(files.info).study_uid
     except FormatError:
         return False
-    return bool(said) and said == remapped_uid(found.study_uid, user_secret())
+    return bool(study_uid) and study_uid == remapped_uid(found.study_uid, user_secret())
 
 
-def _plain(name: str) -> str:
+def _strip_separators(name: str) -> str:
     """Return what is left of a name where separators differ: an import makes - of _."""
     return "".join(letter for letter in name.casefold() if letter.isalnum())
 
 
-def _under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
+def _count_under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     placed = place_seg(found, case.grid)
-    choice = _choice(case, found)
+    choice = _choose_phases(case, found)
     images = prepare_ftv(placed.turn.array(case.signal), choice, placed.boxes, placed.omitted)
     limits = FtvSettings(found.background, found.enhancement, found.neighbours)
-    own = background_signal(images, limits)
-    remark = _compared(own, found.least_signal)
+    background = background_signal(images, limits)
+    remark = _compare_thresholds(background, found.least_signal)
     limits = replace(limits, least_signal=found.least_signal)
     volume = functional_tumour_volume(images, case.grid.voxel_volume_mm3, limits)
     cc = case.grid.voxel_volume_mm3 / 1000.0
@@ -253,7 +254,7 @@ def _under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     for measure in found.measures:
         inside = volume.enhancing
         if measure.kind == "ser":
-            inside = inside & _above(images, measure.above)
+            inside = inside & _mask_above(images, measure.above)
         count = int(np.count_nonzero(inside))
         rows.append(
             FtvFromRow(
@@ -264,7 +265,7 @@ def _under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
                 ours_cc=count * cc,
                 theirs_voxels=float(measure.voxels),
                 theirs_cc=measure.volume_cc,
-                different_voxels=_different(inside, images, placed, measure.voxels),
+                different_voxels=_count_different(inside, images, placed, measure.voxels),
                 timing=str(choice.timing),
                 phases=phases_text(choice),
                 ftv_variant=str(limits.variant),
@@ -278,7 +279,7 @@ def _under(case: Case, found: UcsfAnalysis, seg: str) -> FtvUnderSeg:
     return FtvUnderSeg(tuple(rows), boxes, omitted, limits)
 
 
-def _choice(case: Case, found: UcsfAnalysis) -> PhaseChoice:
+def _choose_phases(case: Case, found: UcsfAnalysis) -> PhaseChoice:
     """Return the SEG's own phases: UCSF's rule where that takes the same, else as named ones."""
     pre, early, late = found.phases
     if pre != 0 or late >= len(case.phases):
@@ -293,7 +294,7 @@ def _choice(case: Case, found: UcsfAnalysis) -> PhaseChoice:
     return choose_phases(case.times_s, rule)
 
 
-def _compared(own: float, theirs: float | None) -> str:
+def _compare_thresholds(own: float, theirs: float | None) -> str:
     """Return what is said of the threshold before contrast, which tells two exams apart."""
     if theirs is None:
         return "the SEG does not say its threshold before contrast: nothing proves it is this exam"
@@ -307,12 +308,12 @@ def _compared(own: float, theirs: float | None) -> str:
     )
 
 
-def _above(images: FtvImages, least: float) -> NDArray[np.bool_]:
+def _mask_above(images: FtvImages, least: float) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
         return images.ser > np.float32(least)
 
 
-def _different(
+def _count_different(
     inside: NDArray[np.bool_], images: FtvImages, placed: PlacedSeg, theirs: int
 ) -> float:
     """Return in how many voxels our mask and the SEG's differ; nan if the SEG's is another one."""

@@ -82,7 +82,7 @@ def kinetics_of_data_set(
         CaseWork("kinetics", measure_files, settings, KineticRow),
         out / TABLE,
         KineticRow,
-        _parameters(opened, settings, case_ids),
+        _list_parameters(opened, settings, case_ids),
         read=read,
         failed={"mask": settings.mask_name},
         place=place,
@@ -135,7 +135,7 @@ def plot_of(row: KineticRow) -> CurvePlot:
     return CurvePlot(title, times, lines, "" if times else row.curve_reason)
 
 
-def _parameters(
+def _list_parameters(
     opened: OpenDataSet, settings: KineticSettings, case_ids: Sequence[str]
 ) -> tuple[tuple[str, Any], ...]:
     times = "" if settings.times_s is None else " ".join(f"{t:g}" for t in settings.times_s)
@@ -158,13 +158,13 @@ def _parameters(
 def _write_curves(rows: tuple[KineticRow, ...], out: Path, *, overwrite: bool) -> None:
     curves = [line for row in rows for line in _curve_rows(row)]
     write_flat_table(_CURVE_COLUMNS, curves, len(curves), out / CURVES, overwrite=overwrite)
-    _draw(rows, out / FIGURES, overwrite)
+    _draw_curves(rows, out / FIGURES, overwrite)
 
 
 def _curve_rows(row: KineticRow) -> list[tuple[str | float, ...]]:
     times = numbers_of(row.times_s)
     signal = numbers_of(row.mean_signal)
-    found: list[tuple[str | float, ...]] = []
+    rows: list[tuple[str | float, ...]] = []
     nothing = float("nan")
     for name, percent in (
         ("mean", numbers_of(row.mean_pe_percent)),
@@ -173,15 +173,15 @@ def _curve_rows(row: KineticRow) -> list[tuple[str | float, ...]]:
         for phase, value in enumerate(percent):
             time_s = times[phase] if times else nothing
             level = signal[phase] if name == "mean" else nothing
-            found.append((row.case_id, name, float(phase), time_s, level, value))
-    return found
+            rows.append((row.case_id, name, float(phase), time_s, level, value))
+    return rows
 
 
-def _draw(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) -> None:
+def _draw_curves(rows: tuple[KineticRow, ...], folder: Path, overwrite: bool) -> None:
     drawn = [row for row in rows if row.status == OK]
     with drawing_place() as draw:
-        for done, row in enumerate(drawn):
-            report_progress(done, len(drawn), f"Drawing {row.case_id}")
+        for index, row in enumerate(drawn):
+            report_progress(index, len(drawn), f"Drawing {row.case_id}")
             picture = draw(Drawing(curve_figure, (plot_of(row),)))
             save_drawn(picture, folder / row.case_id, overwrite=overwrite)
     report_progress(len(drawn), max(len(drawn), 1), "Saved")

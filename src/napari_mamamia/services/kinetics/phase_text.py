@@ -14,6 +14,7 @@ from napari_mamamia.kinetics.timing import (
 )
 from napari_mamamia.services.kinetics.row import KineticRow
 
+# No line shall end between a number and its unit.
 _NBSP: Final = "\u00a0"
 
 
@@ -26,8 +27,8 @@ def phases_text(choice: PhaseChoice) -> str:
     >>> phases_text(choice).replace(_NBSP, " ")
     'early phase 2 (183 s, +33 s from 150 s), late phase 4 (427 s, −23 s from 450 s) · UCSF-FTV'
     """
-    early = _phase(choice.early, choice.early_s, choice.early_gap_s, EARLY_TARGET_S)
-    late = _phase(choice.late_taken, choice.late_s, choice.late_gap_s, LATE_TARGET_S)
+    early = _describe_phase(choice.early, choice.early_s, choice.early_gap_s, EARLY_TARGET_S)
+    late = _describe_phase(choice.late_taken, choice.late_s, choice.late_gap_s, LATE_TARGET_S)
     return f"early {early}, late {late} · {choice.timing}"
 
 
@@ -35,8 +36,12 @@ def phases_of_row(row: KineticRow) -> str:
     """Return `phases_text` of a row of the table; "" where it has no phases."""
     if math.isnan(row.early_phase):
         return ""
-    early = _phase(_whole(row.early_phase), _known(row.early_s), row.early_gap_s, EARLY_TARGET_S)
-    late = _phase(_whole(row.late_phase), _known(row.late_s), row.late_gap_s, LATE_TARGET_S)
+    early = _describe_phase(
+        _make_integer(row.early_phase), _replace_nan(row.early_s), row.early_gap_s, EARLY_TARGET_S
+    )
+    late = _describe_phase(
+        _make_integer(row.late_phase), _replace_nan(row.late_s), row.late_gap_s, LATE_TARGET_S
+    )
     return f"early {early}, late {late} · {row.timing}"
 
 
@@ -49,17 +54,17 @@ def timing_text(case: Case, rule: TimingRule | None = None) -> tuple[str, str]:
     origin = f"seconds {choice.timing.origin}" if choice.timing.origin else ""
     lines = (
         phases_text(choice),
-        f"initial {_phase(curve.early, curve.early_s, None)}, "
-        f"delayed {_phase(curve.late, curve.late_s, None)}",
+        f"initial {_describe_phase(curve.early, curve.early_s, None)}, "
+        f"delayed {_describe_phase(curve.late, curve.late_s, None)}",
         origin,
         case.contrast,
     )
-    said = (choice.reason, curve.reason, choice.remark)
-    reasons = dict.fromkeys(reason for reason in said if reason)
+    remarks = (choice.reason, curve.reason, choice.remark)
+    reasons = dict.fromkeys(reason for reason in remarks if reason)
     return "\n".join(line for line in lines if line), "; ".join(reasons)
 
 
-def _phase(
+def _describe_phase(
     phase: int | None, time_s: float | None, gap_s: float | None, target_s: float = 0.0
 ) -> str:
     if phase is None:
@@ -70,9 +75,9 @@ def _phase(
     return f"phase {phase} ({time_s:.0f}{_NBSP}s{gap})".replace("-", "−")
 
 
-def _known(value: float) -> float | None:
+def _replace_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _whole(value: float) -> int | None:
+def _make_integer(value: float) -> int | None:
     return None if math.isnan(value) else int(value)

@@ -23,7 +23,7 @@ from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CURVE_COLUMNS, CurvePlot, curve_rows
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.map_formulas import where_enhancing
-from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds
+from napari_mamamia.kinetics.map_kinds import MAPS, MapKind, MapNeeds, map_recipe
 from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
 from napari_mamamia.kinetics.timing import choose_curve_phases, choose_phases
 from napari_mamamia.kinetics.tumour_volume import (
@@ -106,7 +106,7 @@ def begin_map(
     choose = choose_curve_phases if spec.of_curve else choose_phases
     rule = rule_of(case, rule)
     needs = MapNeeds(choose(case.times_s, rule), case.times_s, rule)
-    recipe = spec.recipe(needs)
+    recipe = map_recipe(kind, needs)
     if floor_percent is not None:
         initial = choose_curve_phases(case.times_s, rule).early
         noise = noise_of(case.signal[0], None, case.grid.spacing_mm)
@@ -167,14 +167,15 @@ def prepare_live_ftv(
 def live_ftv(case: Case, images: FtvImages, settings: FtvSettings) -> FtvAnswer:
     """Count the FTV under new thresholds."""
     report_progress(0, 1, "FTV")
-    found = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
+    ftv = functional_tumour_volume(images, case.grid.voxel_volume_mm3, settings)
     ends = np.array([high for _, _, high in SER_BINS], np.float32)
     colours = np.zeros(images.box.shape, np.uint8)
-    ser = images.ser[found.mask]
+    ser = images.ser[ftv.mask]
+    # A bin of SER holds its upper end, not its lower one.
     bins = 1 + np.searchsorted(ends, ser, side="left")
-    colours[found.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
+    colours[ftv.mask] = np.where(ser > 0, bins, len(SER_BINS) + 1)
     report_progress(1, 1)
-    return FtvAnswer(found, colours)
+    return FtvAnswer(ftv, colours)
 
 
 def paint_ftv(shown: ShownMap, before: Box, answer: FtvAnswer) -> Box:

@@ -23,17 +23,17 @@ def typed_rule(timing: Timing, text: str = "") -> TimingRule:
             early, late = (int(word) for word in words)
             return TimingRule(timing, phases=(early, late))
     except ValueError as error:
-        wanted = (
+        hint = (
             "the second of the injection, counted from phase 0, such as 130"
             if timing is Timing.INJECTION
             else "the early and the late phase, such as 2, 4"
         )
-        raise CaseError(f"expected {wanted}, got {text!r}: type it and press Enter") from error
+        raise CaseError(f"expected {hint}, got {text!r}: type it and press Enter") from error
     return TimingRule(timing)
 
 
 def require_rule(case: Case, rule: TimingRule) -> None:
     """Raise `CaseError` where a rule does not fit a case, such as an injection after its end."""
-    own = rule_of(case, rule)
-    choose_phases(case.times_s, own)
-    choose_curve_phases(case.times_s, own)
+    case_rule = rule_of(case, rule)
+    choose_phases(case.times_s, case_rule)
+    choose_curve_phases(case.times_s, case_rule)

@@ -46,17 +46,18 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
         If the SEG has other pixels, another direction or place, or regions that are turned.
     """
     frames = found.frames
-    axes = _axes(frames)
-    turn = reorientation_to(grid, _orientation(axes))
+    axes = _find_axes(frames)
+    turn = reorientation_to(grid, _name_orientation(axes))
     _require_same_pixels(frames, axes, turn.target)
-    first = _lps(turn.target.to_world_mm((0, 0, 0)))
-    step = _lps(turn.target.to_world_mm((1, 0, 0))) - first
+    first = _flip_to_lps(turn.target.to_world_mm((0, 0, 0)))
+    step = _flip_to_lps(turn.target.to_world_mm((1, 0, 0))) - first
     slices = [_slice_of(np.array(place), first, step, turn.target) for place in frames.places_mm]
     _require_same_place(frames, axes, first, step, slices)
     mask = np.zeros(turn.target.shape, np.bool_)
     mask[slices] = frames.mask
     boxes = [
-        (region.is_inside, _box(region, frames, axes, turn.target)) for region in found.regions
+        (region.is_inside, _find_region_box(region, frames, axes, turn.target))
+        for region in found.regions
     ]
     return PlacedSeg(
         turn,
@@ -66,29 +67,29 @@ def place_seg(found: UcsfAnalysis, grid: Grid) -> PlacedSeg:
     )
 
 
-def _axes(frames: UcsfFrames) -> NDArray[np.float64]:
+def _find_axes(frames: UcsfFrames) -> NDArray[np.float64]:
     """Return the directions, LPS, in which slices, rows and columns count."""
     row, column = np.array(frames.along_row), np.array(frames.along_column)
     return np.array([np.cross(row, column), column, row])
 
 
-def _orientation(axes: NDArray[np.float64]) -> str:
+def _name_orientation(axes: NDArray[np.float64]) -> str:
     """Return the letters of (x, y, z) for columns, rows, slices."""
     ras = axes * (-1, -1, 1)
     letters = []
     for axis in ras[::-1]:
         main = int(np.abs(axis).argmax())
         letters.append(_LETTERS[main][int(axis[main] < 0)])
-    if len({_main(axis) for axis in ras}) != 3:
+    if len({_find_main_axis(axis) for axis in ras}) != 3:
         raise GridMismatchError(f"expected a SEG along the image's axes, got {axes}: {_REMEDY}")
     return "".join(letters)
 
 
-def _main(axis: NDArray[np.float64]) -> int:
+def _find_main_axis(axis: NDArray[np.float64]) -> int:
     return int(np.abs(axis).argmax())
 
 
-def _lps(world_mm: NDArray[np.float64]) -> NDArray[np.float64]:
+def _flip_to_lps(world_mm: NDArray[np.float64]) -> NDArray[np.float64]:
     turned: NDArray[np.float64] = world_mm * (-1, -1, 1)
     return turned
 
@@ -97,7 +98,7 @@ def _require_same_pixels(frames: UcsfFrames, axes: NDArray[Any], target: Grid) -
     rows, columns = frames.mask.shape[1:]
     spacing = target.spacing_mm[1:]
     steps = [
-        _lps(target.to_world_mm(at) - target.to_world_mm((0, 0, 0)))
+        _flip_to_lps(target.to_world_mm(at) - target.to_world_mm((0, 0, 0)))
         for at in ((1, 0, 0), (0, 1, 0), (0, 0, 1))
     ]
     along = [
@@ -146,7 +147,9 @@ def _require_same_place(
         raise GridMismatchError(f"expected one frame for each slice, got two of one: {_REMEDY}")
 
 
-def _box(region: UcsfRegion, frames: UcsfFrames, axes: NDArray[np.float64], target: Grid) -> Box:
+def _find_region_box(
+    region: UcsfRegion, frames: UcsfFrames, axes: NDArray[np.float64], target: Grid
+) -> Box:
     """Return the voxels whose centres lie in a region; within slices as the frames count them."""
     halves = np.abs(axes @ np.array(region.half_axes_mm).T)
     lengths = np.linalg.norm(region.half_axes_mm, axis=1)
@@ -159,7 +162,7 @@ def _box(region: UcsfRegion, frames: UcsfFrames, axes: NDArray[np.float64], targ
             f"expected regions along the image's axes, got one with half-axes "
             f"{region.half_axes_mm} mm: {_REMEDY}"
         )
-    first = _lps(target.to_world_mm((0, 0, 0)))
+    first = _flip_to_lps(target.to_world_mm((0, 0, 0)))
     within = np.array(frames.places_mm[0])
     away = np.array(region.centre_mm)
     centre = np.array([(away - first) @ axes[0], *((away - within) @ axis for axis in axes[1:])])

@@ -99,14 +99,14 @@ def fit_case(
     remarks = [odd_span(case.times_s), unmeasured, _t10_remark(flat_t10, inside)]
     median_t10 = _median_t10(flat_t10, inside, case.case_id)
     mean = region_curve(case.signal, mask) if mask is not None and inside.size else None
-    arrival_s, source = _arrival(case, times, mean, median_t10, echo, settings)
+    arrival_s, source = _find_arrival(case, times, mean, median_t10, echo, settings)
     before = require_points(times, arrival_s)
     minutes = (np.asarray(times) - arrival_s) / 60
     plasma = plasma_curve(settings.source, float(minutes[-1]))
     exam = _Exam(signal, flat_t10, echo, before, minutes, plasma)
     maps = {name: np.full(signal.shape[1], np.nan, np.float32) for name in settings.map_units}
-    for done in _fill_linear(exam, settings, maps):
-        report_progress(done, signal.shape[1], f"{settings.model}, linear")
+    for n_filled in _fill_linear(exam, settings, maps):
+        report_progress(n_filled, signal.shape[1], f"{settings.model}, linear")
     row = PerfusionRow(
         case.case_id,
         mask=settings.mask_name if mask is not None else "",
@@ -129,7 +129,9 @@ def fit_case(
         row = _with_lesion(row, exam, inside, mean, median_t10, settings, maps)
     row = replace(row, n_fitted_volume=float(np.isfinite(maps["ktrans"]).sum()))
     _require_fits(row)
-    row = replace(row, warning="; ".join([*_warnings(row, case, settings), *filter(None, remarks)]))
+    row = replace(
+        row, warning="; ".join([*_list_warnings(row, case, settings), *filter(None, remarks)])
+    )
     shaped = {name: values.reshape(case.grid.shape) for name, values in maps.items()}
     return FittedCase(row, shaped)
 
@@ -152,10 +154,10 @@ def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> s
     if isinstance(t10, float) or not inside.size:
         return ""
     values = t10[inside]
-    known = (values >= LEAST_T1_S) & (values <= MOST_T1_S)
-    if not known.all():
+    usable = (values >= LEAST_T1_S) & (values <= MOST_T1_S)
+    if not usable.all():
         return (
-            f"T1 is not within {LEAST_T1_S:g} to {MOST_T1_S:g} s in {np.count_nonzero(~known)} of "
+            f"T1 is not within {LEAST_T1_S:g} to {MOST_T1_S:g} s in {np.count_nonzero(~usable)} of "
             f"the mask's {inside.size} voxels: they have no fit"
         )
     if inside.size > 1 and values.min() == values.max():
@@ -163,7 +165,7 @@ def _t10_remark(t10: NDArray[np.float32] | float, inside: NDArray[np.intp]) -> s
     return ""
 
 
-def _arrival(
+def _find_arrival(
     case: Case,
     times: tuple[float, ...],
     mean: NDArray[np.float64] | None,
@@ -194,10 +196,10 @@ def _fill_linear(
     for start in range(0, count, _VOXELS):
         yield start
         at = slice(start, min(start + _VOXELS, count))
-        _put(linear.fit(exam.concentration(at, np.float32)), at, maps)
+        _store_fit(linear.fit(exam.concentration(at, np.float32)), at, maps)
 
 
-def _put(fitted: TissueFit, at: Any, maps: dict[str, NDArray[np.float32]]) -> None:
+def _store_fit(fitted: TissueFit, at: Any, maps: dict[str, NDArray[np.float32]]) -> None:
     maps["ktrans"][at] = fitted.ktrans_per_min
     maps["ve"][at] = fitted.ve
     maps["kep"][at] = fitted.kep_per_min
@@ -222,7 +224,7 @@ def _with_lesion(
         at = inside[start : start + _REFINED_VOXELS]
         fitted = refined.fit(exam.concentration(at, np.float64))
         counts += np.bincount(fitted.status, minlength=len(FitStatus))
-        _put(fitted, at, maps)
+        _store_fit(fitted, at, maps)
     row = replace(
         row,
         n_fitted=float(counts[FitStatus.FITTED]),
@@ -287,7 +289,7 @@ def _require_fits(row: PerfusionRow) -> None:
         )
 
 
-def _warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -> list[str]:
+def _list_warnings(row: PerfusionRow, case: Case, settings: PerfusionSettings) -> list[str]:
     warnings = list(case.warnings)
     if not row.n_voxels:
         warnings.append("no mask with voxels: the maps are the linear fit alone")

@@ -185,22 +185,22 @@ def fit_files(inputs: CaseInputs, settings: PerfusionSettings) -> PerfusionRow:
     if settings.times_s is not None:
         case = with_times(case, settings.times_s)
     require_spacing(case.times_s)
-    echo, source = _echo(inputs, settings)
+    echo, source = _find_echo(inputs, settings)
     case = load_remaining(case, inputs.sources)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case, settings.label)
-    t10 = _t10(inputs, settings, case, echo)
+    t10 = _read_t10(inputs, settings, case, echo)
     fitted = fit_case(case, mask, t10, echo, settings)
     maps = dict(fitted.maps)
     if settings.flip_angles is not None and not isinstance(t10, float):
         maps[_T1] = t10
     sums = _write_maps(maps, case.grid, inputs, settings)
     row = replace(fitted.row, scan_source=source, maps_sha256=" ".join(sums))
-    _note(row, inputs, settings)
+    _write_note(row, inputs, settings)
     return row
 
 
-def _echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[SpoiledEcho, str]:
+def _find_echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[SpoiledEcho, str]:
     """Return how the dynamic series was taken, and where that is known from."""
     typed = (settings.repetition_ms is not None, settings.flip_degrees is not None)
     repetition = settings.repetition_ms if typed[0] else inputs.repetition_ms
@@ -212,12 +212,12 @@ def _echo(inputs: PerfusionInputs, settings: PerfusionSettings) -> tuple[Spoiled
             f"(repetition_time in ms, flip_angle in degrees), got no {missing}: type it in"
         )
     require_dynamic_flip(flip)
-    words = ["typed in" if own else "clinical table" for own in typed]
+    words = ["typed in" if is_typed else "clinical table" for is_typed in typed]
     source = words[0] if words[0] == words[1] else f"TR {words[0]}, flip angle {words[1]}"
     return SpoiledEcho(repetition / 1e3, flip, settings.relaxivity), source
 
 
-def _t10(
+def _read_t10(
     inputs: PerfusionInputs, settings: PerfusionSettings, case: Case, echo: SpoiledEcho
 ) -> NDArray[np.float32] | float:
     if settings.t10_s is not None:
@@ -316,7 +316,7 @@ def _folders_read(
     return opened.data_set.folders | folders
 
 
-def _note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
+def _write_note(row: PerfusionRow, inputs: PerfusionInputs, settings: PerfusionSettings) -> None:
     """Write what the maps of a case are beside them."""
     paths = [path for path in inputs.files if path is not None]
     content: dict[str, Any] = {

@@ -71,8 +71,8 @@ def perfusion_inputs(
                 sources=one.sources,
                 record=one.record,
                 t1_files=t1_files,
-                repetition_ms=_number(record, "repetition_time"),
-                flip_degrees=_number(record, "flip_angle"),
+                repetition_ms=_read_number(record, "repetition_time"),
+                flip_degrees=_read_number(record, "flip_angle"),
                 may_replace=may_replace,
                 own_maps=own_maps.get(one.case_id, ()),
             )
@@ -109,7 +109,7 @@ def _flip_files(case_id: str, flips: FlipAngles) -> tuple[Path | None, ...]:
     )
 
 
-def _number(record: CaseRecord | None, column: str) -> float | None:
+def _read_number(record: CaseRecord | None, column: str) -> float | None:
     value = None if record is None else record.other.get(column)
     if value is None or isinstance(value, bool):
         return None

@@ -130,22 +130,25 @@ def predict_data_set(
     MissingExtraError
         If what runs the model is not installed here; nothing is written then.
     """
+    # Behind a scheduler other computers run the model, whatever is installed here.
     if place is None or not place.scheduler:
         require_ready(segmenter)
-    wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
+    case_files = [opened.data_set.case(case_id) for case_id in case_ids] or list(
+        opened.data_set.cases
+    )
     settings = PredictSettings(
         choice_of(segmenter), out.absolute(), probability, registry and registry.absolute()
     )
     read = opened.data_set.folders
-    claim_folder(out, "predict", _parameters(opened, settings.choice), existing, read)
-    own = own_masks(out) if existing is Existing.RESUME else None
-    cases = [_inputs(opened, files, existing, own) for files in wanted]
-    kept: set[str] = set()
+    claim_folder(out, "predict", _list_parameters(opened, settings.choice), existing, read)
+    own_hashes = own_masks(out) if existing is Existing.RESUME else None
+    cases = [_collect_inputs(opened, files, existing, own_hashes) for files in case_files]
+    present_ids: set[str] = set()
 
     def is_there(row: _Row) -> bool:
-        if _holds(row, out):
-            kept.add(row.case_id)
-        return row.case_id in kept
+        if _is_unchanged(row, out):
+            present_ids.add(row.case_id)
+        return row.case_id in present_ids
 
     batch = run_batch(
         cases,
@@ -153,23 +156,25 @@ def predict_data_set(
         place,
         store=out / STORE_NAME,
         existing=existing,
-        here=lambda inputs: _predict(inputs, settings, segmenter),
+        here=lambda inputs: _predict_one_case(inputs, settings, segmenter),
         still_holds=is_there,
     )
     opened.workspace.note_data_set()
     return PredictSummary(
-        tuple(_saved(row, out) for row in batch.results if row.case_id not in kept),
-        tuple(row.case_id for row in batch.results if row.case_id in kept),
+        tuple(
+            _restore_prediction(row, out) for row in batch.results if row.case_id not in present_ids
+        ),
+        tuple(row.case_id for row in batch.results if row.case_id in present_ids),
         batch.failures,
     )
 
 
 def predict_files(inputs: CaseInputs, settings: PredictSettings) -> _Row:
     """Predict one case in a worker; its model stays loaded for the next."""
-    return _predict(inputs, settings, _loaded(settings.choice))
+    return _predict_one_case(inputs, settings, _load_segmenter(settings.choice))
 
 
-def _predict(inputs: CaseInputs, settings: PredictSettings, segmenter: Segmenter) -> _Row:
+def _predict_one_case(inputs: CaseInputs, settings: PredictSettings, segmenter: Segmenter) -> _Row:
     about: _About = inputs.about
     record = CaseRecord(inputs.case_id, acquisition_times_s=about.times_s)
     with part(0, _READ, _ALL):
@@ -213,11 +218,11 @@ def _map_of(mask: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _loaded(choice: ModelChoice) -> Segmenter:
+def _load_segmenter(choice: ModelChoice) -> Segmenter:
     return segmenter_of(choice)
 
 
-def _inputs(
+def _collect_inputs(
     opened: OpenDataSet,
     files: CaseFiles,
     existing: Existing,
@@ -226,31 +231,31 @@ def _inputs(
     """Return a case with every file that its prediction depends on, by absolute path."""
     images = dict.fromkeys(path for phase in files.phases for path in phase.files)
     others = (files.info, opened.data_set.clinical)
-    known = (*images, *(path for path in others if path is not None))
+    paths = (*images, *(path for path in others if path is not None))
     record = opened.record(files.case_id)
     times_s = record.acquisition_times_s if record else None
     replaced = None if own is None else own.get(files.case_id, ())
     replaces = existing in (Existing.RESUME, Existing.OVERWRITE)
     about = _About(files, times_s, replaces, replaced)
-    return CaseInputs(files.case_id, tuple(path.absolute() for path in known), about)
+    return CaseInputs(files.case_id, tuple(path.absolute() for path in paths), about)
 
 
-def _parameters(opened: OpenDataSet, choice: ModelChoice) -> tuple[tuple[str, Setting], ...]:
+def _list_parameters(opened: OpenDataSet, choice: ModelChoice) -> tuple[tuple[str, Setting], ...]:
     """Return what `run.json` says of the run; another one's results are not gone on with."""
-    own = (("model", choice.name), ("data_set", opened.data_set.name))
-    return own if choice.is_plain else (*own, ("settings", choice.key))
+    parameters = (("model", choice.name), ("data_set", opened.data_set.name))
+    return parameters if choice.is_plain else (*parameters, ("settings", choice.key))
 
 
-def _holds(row: _Row, out: Path) -> bool:
+def _is_unchanged(row: _Row, out: Path) -> bool:
     target = out / row.file
     try:
-        wanted = row.probability_sha256
-        if wanted and sha256_of(_map_of(target)) != wanted:
+        map_hash = row.probability_sha256
+        if map_hash and sha256_of(_map_of(target)) != map_hash:
             return False
         return sidecar_path(target).is_file() and sha256_of(target) == row.mask_sha256
     except (OSError, FormatError):
         return False
 
 
-def _saved(row: _Row, out: Path) -> SavedPrediction:
+def _restore_prediction(row: _Row, out: Path) -> SavedPrediction:
     return SavedPrediction(row.case_id, out / row.file, row.volume_mm3, row.seconds, row.notes)

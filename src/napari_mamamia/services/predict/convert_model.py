@@ -91,11 +91,11 @@ def stages_of(
     `folder` is the model's, unpacked. Stages keep their names, which tell trainer, plans and
     configuration.
     """
-    root = folder / card.inner if card.inner else _absolute(folder)
-    name = _plain(card.name) if card.is_zip and not card.inner else root.name
+    root = folder / card.inner if card.inner else _make_absolute(folder)
+    name = _clean_name(card.name) if card.is_zip and not card.inner else root.name
     files = open_files(folder)
-    found = licence_file(files, card.inner)
-    licence = folder / found if found else None
+    licence_name = licence_file(files, card.inner)
+    licence = folder / licence_name if licence_name else None
     last = Stage(root, name, card.configuration, licence, recipe, isolation, limits)
     before = str(dict(card.facts).get("previous_stage") or "")
     if not before:
@@ -115,26 +115,26 @@ def convert_stage(stage: Stage, into: Path, child: Child) -> tuple[ConvertedFile
         If the system refuses to write.
     """
     target = into / stage.name
-    texts = _copied(stage, target)
-    files = _checkpoints(stage.root)
-    made = []
+    texts = _copy_small_files(stage, target)
+    files = _list_checkpoints(stage.root)
+    new_files = []
     for number, file in enumerate(files):
         steps = (number * _STEPS, (number + 1) * _STEPS, len(files) * _STEPS)
         with part(*steps):
-            made.append(_converted(file, stage, texts, target, child))
-    return tuple(made)
+            new_files.append(_convert_checkpoint(file, stage, texts, target, child))
+    return tuple(new_files)
 
 
-def _plain(name: str) -> str:
+def _clean_name(name: str) -> str:
     """Return a name that stays in its folder, whatever the model calls itself."""
     return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "model"
 
 
-def _absolute(folder: Path) -> Path:
+def _make_absolute(folder: Path) -> Path:
     return Path(os.path.abspath(folder))  # noqa: PTH100 - links keep the name that they have
 
 
-def _copied(stage: Stage, target: Path) -> tuple[str, str]:
+def _copy_small_files(stage: Stage, target: Path) -> tuple[str, str]:
     """Write the small files; return the texts of plans.json and dataset.json."""
     texts = []
     try:
@@ -158,33 +158,36 @@ def _copied(stage: Stage, target: Path) -> tuple[str, str]:
     return texts[0], texts[1]
 
 
-def _checkpoints(root: Path) -> tuple[Path, ...]:
+def _list_checkpoints(root: Path) -> tuple[Path, ...]:
     """Return the checkpoints, of two that differ in their suffix only the one of plain numbers."""
     names = sorted(
         weight.name for weight in recognise_model(root, inner="", checksums=False).weights
     )
-    found = {str(PurePosixPath(name).with_suffix("")): root / name for name in names}
-    return tuple(found.values())
+    # In order of names .safetensors comes after .pth, and takes its place.
+    by_stem = {str(PurePosixPath(name).with_suffix("")): root / name for name in names}
+    return tuple(by_stem.values())
 
 
-def _converted(
+def _convert_checkpoint(
     file: Path, stage: Stage, texts: tuple[str, str], target: Path, child: Child
 ) -> ConvertedFile:
     """Write one checkpoint; it is opened in a closed room if there is one."""
-    said = f"{file.parent.name}/{file.name}"
-    report_progress(0, _STEPS, f"Converting {said}")
+    label = f"{file.parent.name}/{file.name}"
+    report_progress(0, _STEPS, f"Converting {label}")
     new = target / file.parent.name / f"{file.stem}{SAFE_SUFFIX}"
     new.parent.mkdir(exist_ok=True)
     with own_folder() as work:
         source = file
         if stage.isolation is not None and file.suffix != SAFE_SUFFIX:
-            before = f"Opening {said} in the closed room: "
+            before = f"Opening {label} in the closed room: "
             with part(0, _STEPS // 2, _STEPS, before):
                 source = taken_out(file, stage.isolation, work, stage.limits)
-        order = _Order(str(source), str(file), str(_absolute(new)), *texts, stage.configuration)
-        done = _beside(order, child, f"Writing {new.parent.name}/{new.name}")
+        order = _Order(
+            str(source), str(file), str(_make_absolute(new)), *texts, stage.configuration
+        )
+        answer = _rewrite_in_child(order, child, f"Writing {new.parent.name}/{new.name}")
     name = f"{stage.name}/{new.parent.name}/{new.name}"
-    return ConvertedFile(name, done.source_sha256, done.tensors, new.stat().st_size)
+    return ConvertedFile(name, answer.source_sha256, answer.tensors, new.stat().st_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +202,9 @@ class _Order:
     configuration: str
 
 
-def _beside(order: _Order, child: Child, text: str) -> _Answer:
+def _rewrite_in_child(order: _Order, child: Child, text: str) -> _Answer:
     """Rewrite a checkpoint in the other process; its error is raised here."""
-    work = CaseWork("convert", _rewrite, order, _Answer)
+    work = CaseWork("convert", _rewrite_checkpoint, order, _Answer)
     with part(_STEPS // 2, _STEPS // 2, _STEPS, text):
         outcome = attempt_in_child(child, work, CaseInputs(text), None)
     answer: _Answer | None = outcome.result
@@ -215,17 +218,17 @@ def _beside(order: _Order, child: Child, text: str) -> _Answer:
     return answer
 
 
-def _rewrite(inputs: CaseInputs, order: _Order) -> _Answer:
+def _rewrite_checkpoint(inputs: CaseInputs, order: _Order) -> _Answer:
     """Rewrite a checkpoint; this runs in the other process."""
     from napari_mamamia.segmentation.nnunet.convert import Rewriting, rewrite
 
     del inputs
     paths = (Path(order.source), Path(order.given), Path(order.target))
     try:
-        done = rewrite(Rewriting(*paths, order.plans, order.dataset, order.configuration))
+        outcome = rewrite(Rewriting(*paths, order.plans, order.dataset, order.configuration))
     except MamamiaError as error:
         return _Answer(error=error)
-    return _Answer(done.tensors, done.source_sha256)
+    return _Answer(outcome.tensors, outcome.source_sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,10 +327,10 @@ def convert_model(
             with part(*steps):
                 files += convert_stage(stage, staging, child)
         report_progress(len(stages) * _STEPS, len(stages) * _STEPS, "Saving", binding=True)
-        _finished(staging, out)
+        _finish_folder(staging, out)
     report_progress(1, 1, "Converted")
-    found = recognise_model(out, checksums=False)
-    return Converted(out, found, tuple(files), isolation.text if isolation else "")
+    new_card = recognise_model(out, checksums=False)
+    return Converted(out, new_card, tuple(files), isolation.text if isolation else "")
 
 
 def _require_free(out: Path) -> None:
@@ -338,7 +341,7 @@ def _require_free(out: Path) -> None:
         )
 
 
-def _finished(staging: Path, out: Path) -> None:
+def _finish_folder(staging: Path, out: Path) -> None:
     """Give the whole new folder its name; a folder that holds something is never replaced."""
     _require_free(out)
     try:

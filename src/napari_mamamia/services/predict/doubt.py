@@ -82,19 +82,20 @@ def entropy_bits(probability: NDArray[np.floating]) -> NDArray[np.float32]:
     >>> entropy_bits(np.array([0.0, 0.5, 1.0])).round(3).tolist()
     [0.0, 1.0, 0.0]
     """
+    # At 0 the logarithm is not finite, and 0 times it is no number.
     p = np.clip(probability.astype(np.float32), _LEAST, 1 - _LEAST)
     q = 1 - p
-    found: NDArray[np.float32] = -(p * np.log2(p) + q * np.log2(q))
-    return found
+    entropy: NDArray[np.float32] = -(p * np.log2(p) + q * np.log2(q))
+    return entropy
 
 
 def doubt_kinds(prediction: Prediction) -> tuple[DoubtKind, ...]:
     """Return what a prediction's doubt can be measured by; nothing without a probability."""
-    kept = (
+    maps = (
         (DoubtKind.ENTROPY, prediction.probability),
         (DoubtKind.VARIANCE, prediction.variance),
     )
-    return tuple(kind for kind, values in kept if values is not None)
+    return tuple(kind for kind, values in maps if values is not None)
 
 
 def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Doubt:
@@ -109,10 +110,10 @@ def doubt_of(prediction: Prediction, kind: DoubtKind = DoubtKind.ENTROPY) -> Dou
     if kind is DoubtKind.ENTROPY and prediction.probability is not None:
         return find_doubt(prediction.probability, grid)
     if kind is DoubtKind.VARIANCE and prediction.variance is not None:
-        return _mapped(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE)
-    known = ", ".join(doubt_kinds(prediction)) or "nothing"
+        return _map_doubt(prediction.variance, grid, kind, _as_it_is, _DOUBTFUL_VARIANCE)
+    kinds = ", ".join(doubt_kinds(prediction)) or "nothing"
     raise ModelError(
-        f"{prediction.case_id}: the {kind.value} should be shown, but this prediction kept {known}:"
+        f"{prediction.case_id}: the {kind.value} should be shown, but this prediction kept {kinds}:"
         " predict again with the map of doubt; a variance needs several trained models"
     )
 
@@ -127,10 +128,10 @@ def find_doubt(probability: NDArray[np.float16], grid: Grid) -> Doubt:
     grid
         Its grid.
     """
-    return _mapped(probability, grid, DoubtKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS)
+    return _map_doubt(probability, grid, DoubtKind.ENTROPY, entropy_bits, _DOUBTFUL_BITS)
 
 
-def _mapped(
+def _map_doubt(
     values: NDArray[np.float16],
     grid: Grid,
     kind: DoubtKind,
@@ -138,15 +139,15 @@ def _mapped(
     least: float,
 ) -> Doubt:
     """Return the map slab by slab, and its 26-connected places of `least` or more."""
-    said, planes = "Looking for doubtful places", len(values)
+    message, planes = "Looking for doubtful places", len(values)
     amount = np.empty(values.shape, dtype=np.float16)
     for first in range(0, planes, _SLAB):
-        report_progress(first, planes + 1, said)
+        report_progress(first, planes + 1, message)
         amount[first : first + _SLAB] = amount_of(values[first : first + _SLAB])
     labels, count = ndimage.label(amount >= least, structure=_ALL_NEIGHBOURS)
-    report_progress(planes, planes + 1, said)
+    report_progress(planes, planes + 1, message)
     places = [
-        _place(labels[where] == number, amount[where], where, grid)
+        _measure_place(labels[where] == number, amount[where], where, grid)
         for number, where in enumerate(ndimage.find_objects(labels), start=1)
     ]
     places.sort(key=lambda place: -place.weight)
@@ -157,15 +158,15 @@ def _as_it_is(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _place(
+def _measure_place(
     inside: NDArray[np.bool_],
     amount: NDArray[np.float16],
     where: tuple[slice, ...],
     grid: Grid,
 ) -> DoubtfulPlace:
-    own = np.where(inside, amount, 0).astype(np.float64)
-    z, y, x = np.unravel_index(int(np.argmax(own)), own.shape)
+    place_amount = np.where(inside, amount, 0).astype(np.float64)
+    z, y, x = np.unravel_index(int(np.argmax(place_amount)), place_amount.shape)
     voxels = int(np.count_nonzero(inside))
-    total, size = float(own.sum()), grid.voxel_volume_mm3
+    total, size = float(place_amount.sum()), grid.voxel_volume_mm3
     voxel = (int(z) + where[0].start, int(y) + where[1].start, int(x) + where[2].start)
     return DoubtfulPlace(voxel, voxels * size, total / voxels, total * size)

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.annotations.fuse import Staple, TieRule, majority_vote, staple
+from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
 from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.choices import FusionRule, TieRule
 from napari_mamamia.core.errors import GridMismatchError, MamamiaError, ModelError
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
@@ -128,28 +128,11 @@ _PREDICTED: Final = 940  # of 1000 steps: the models; then fusing
 _AVERAGED: Final = 960
 _FUSED: Final = 990
 _MOST_MODELS: Final = 16
+"""As many readers as `annotations.fuse.staple` takes."""
 _LEAST_AGREEMENT: Final = 0.1
 """Dice with the fused mask below which a model is said to mark something else. Our choice."""
-"""As many readers as `annotations.fuse.staple` takes."""
 _THRESHOLD: Final = 0.5
 _LONGEST_NAME: Final = 120
-
-
-class FusionRule(StrEnum):
-    """How several models' answers become one.
-
-    ``mean``: the mean of their probabilities, above 0.5. ``majority``: what more than half of them
-    marked; a tie is background. ``staple``: STAPLE's estimate of the truth, at least 0.5.
-    """
-
-    MEAN = "mean"
-    MAJORITY = "majority"
-    STAPLE = "staple"
-
-    @property
-    def said(self) -> str:
-        """The rule in words, to be followed by the models' names."""
-        return {"mean": "mean", "majority": "majority vote", "staple": "STAPLE"}[self.value]
 
 
 @runtime_checkable
@@ -188,7 +171,7 @@ class FusedSegmenter:
     @property
     def name(self) -> str:
         """Short name, fit for a folder: rule and models."""
-        name = f"{self.rule.value}_{self._listed('+')}"
+        name = f"{self.rule.value}_{self._join_names('+')}"
         if len(name.encode()) <= _LONGEST_NAME:
             return name
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
@@ -203,8 +186,8 @@ class FusedSegmenter:
     @property
     def note(self) -> str:
         """What a reader of the result must know: the rule, and what each model's results carry."""
-        own = "; ".join(f"{member.name}: {member.note}" for member in self.members)
-        return f"{self.rule.said} of {len(self.members)} models: {own}"
+        notes = "; ".join(f"{member.name}: {member.note}" for member in self.members)
+        return f"{self.rule.said} of {len(self.members)} models: {notes}"
 
     def predict(self, case: Case, prompt: Prompt | None = None) -> Prediction:
         """Run every model on `case` and fuse; progress counts to 1000.
@@ -222,14 +205,14 @@ class FusedSegmenter:
             If a model fails, with its name; OutOfMemoryError and OverLimitError keep their type.
         """
         started = time.monotonic()
-        found: list[Prediction] = []
+        predictions: list[Prediction] = []
         moments: Moments | None = Moments()
         count = len(self.members)
         for number, member in enumerate(self.members):
             steps = (number * _PREDICTED // count, (number + 1) * _PREDICTED // count)
-            said = f"{member.name} ({number + 1} of {count})"
+            label = f"{member.name} ({number + 1} of {count})"
             left = self._with_time_left(number, started)
-            with part(*steps, 1000, f"{said}: "), _named_in_errors(member.name):
+            with part(*steps, 1000, f"{label}: "), _named_in_errors(member.name):
                 one = left.predict(case, prompt)
             self._require_probability(one, member)
             if one.probability is None:
@@ -237,7 +220,9 @@ class FusedSegmenter:
             elif moments is not None:
                 with part(steps[1], steps[1], 1000):
                     moments.add(one.probability)
-            found.append(replace(one, probability=None, variance=None))
+            # The moments have it by now: only one map is held at a time.
+            predictions.append(replace(one, probability=None, variance=None))
+        # Raises where the last model went over the limit.
         self._seconds_left(started)
         begun = time.perf_counter()
         maps = None
@@ -245,7 +230,7 @@ class FusedSegmenter:
             with part(_PREDICTED, _AVERAGED, 1000):
                 maps = moments.result(_THRESHOLD)
         with part(_AVERAGED, _FUSED, 1000):
-            mask, probability, parameters = self._fused(found, maps)
+            mask, probability, parameters = self._fuse_masks(predictions, maps)
         report_progress(_FUSED, 1000, "Looking for regions")
         candidates = tuple(candidates_of(mask, case, prompt))
         if isinstance(prompt, Click) and candidates:
@@ -255,11 +240,11 @@ class FusedSegmenter:
             case_id=case.case_id,
             mask=Mask(case.grid, mask),
             candidates=candidates,
-            parameters=(*self._own_parameters(), *parameters, *self._parameters_of(found)),
-            seconds=sum(one.seconds for one in found) + time.perf_counter() - begun,
-            notes=tuple(self._notes_of(found, mask)),
-            device="; ".join(dict.fromkeys(one.device for one in found)),
-            peak_memory_bytes=_largest_peak(found),
+            parameters=(*self._own_parameters(), *parameters, *self._parameters_of(predictions)),
+            seconds=sum(one.seconds for one in predictions) + time.perf_counter() - begun,
+            notes=tuple(self._notes_of(predictions, mask)),
+            device="; ".join(dict.fromkeys(one.device for one in predictions)),
+            peak_memory_bytes=_largest_peak(predictions),
             probability=probability,
             variance=None if maps is None else maps.variance,
         )
@@ -278,7 +263,8 @@ class FusedSegmenter:
         left = started + self.limit_s - time.monotonic()
         if left <= 0:
             raise OverLimitError(
-                f"{self._listed(', ')} should be done within {duration_text(self.limit_s)} in all, "
+                f"{self._join_names(', ')} should be done within {duration_text(self.limit_s)} in "
+                "all, "
                 "but took longer: allow more time, or choose fewer models"
             )
         return left
@@ -301,7 +287,7 @@ class FusedSegmenter:
 
     # ----------------------------------------------------------------------- fusing
 
-    def _fused(
+    def _fuse_masks(
         self, found: Sequence[Prediction], maps: Fused | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.float16], tuple[tuple[str, Setting], ...]]:
         """Return mask, probability, and what the rule has to say."""
@@ -316,9 +302,9 @@ class FusedSegmenter:
             return marked, share, (("tie", TieRule.BACKGROUND.value),)
         with part(1, 3, 3):
             estimate = staple(masks)
-        return estimate.mask, share, tuple(self._performance(estimate))
+        return estimate.mask, share, tuple(self._list_performance(estimate))
 
-    def _performance(self, estimate: Staple) -> Iterator[tuple[str, Setting]]:
+    def _list_performance(self, estimate: Staple) -> Iterator[tuple[str, Setting]]:
         yield "threshold", _THRESHOLD
         yield "staple_steps", estimate.n_steps
         for member, p, q in zip(
@@ -329,12 +315,12 @@ class FusedSegmenter:
 
     # ----------------------------------------------------------------- what is said
 
-    def _listed(self, between: str) -> str:
+    def _join_names(self, between: str) -> str:
         return between.join(member.name for member in self.members)
 
     def _own_parameters(self) -> Iterator[tuple[str, Setting]]:
         yield "fusion", self.rule.value
-        yield "models", self._listed(", ")
+        yield "models", self._join_names(", ")
         yield "time_limit_s", self.limit_s
 
     def _parameters_of(self, found: Sequence[Prediction]) -> Iterator[tuple[str, Setting]]:
@@ -382,12 +368,12 @@ def _named_in_errors(name: str) -> Iterator[None]:
         yield
     except MamamiaError as error:
         text = f"{name}, one of the models to be fused, failed: {error}"
-        kept = isinstance(error, OutOfMemoryError | OverLimitError)
-        raise (type(error)(text) if kept else ModelError(text)) from error
+        keeps_type = isinstance(error, OutOfMemoryError | OverLimitError)
+        raise (type(error)(text) if keeps_type else ModelError(text)) from error
 
 
 def _largest_peak(found: Sequence[Prediction]) -> int | None:
     """Return the largest peak of the processes that computed; None stands for this one."""
-    own = process_peak_memory_bytes()
-    peaks = [one.peak_memory_bytes or own for one in found]
+    own_peak = process_peak_memory_bytes()
+    peaks = [one.peak_memory_bytes or own_peak for one in found]
     return max((peak for peak in peaks if peak is not None), default=None)

@@ -125,8 +125,8 @@ def input_pictures(
         if not channel.expression:
             pictures.append(InputPicture(channel, None))
             continue
-        made = channel_image(part, channel.expression, whole_numbers)
-        pictures.append(_picture(channel, made, part.grid))
+        image = channel_image(part, channel.expression, whole_numbers)
+        pictures.append(_make_picture(channel, image, part.grid))
     report_progress(len(channels), len(channels) + 1, "Comparing phase 1 with phase 0")
     return InputPictures(tuple(pictures), index, phase_order_warning(case))
 
@@ -147,15 +147,15 @@ def _one_slice(case: Case, wanted: int | None) -> tuple[Case, int]:
     return replace(case, grid=Grid((z, y, x), affine), signal=signal), index
 
 
-def _picture(channel: InputChannel, made: NDArray[Any], grid: Grid) -> InputPicture:
-    shown = _upright(made, grid)
+def _make_picture(channel: InputChannel, made: NDArray[Any], grid: Grid) -> InputPicture:
+    shown = _turn_upright(made, grid)
     low, high = (float(value) for value in np.percentile(shown, _WINDOW))
     scale = 255.0 / (high - low) if high > low else 0.0
     pixels = np.clip((shown - low) * scale, 0, 255).round().astype(np.uint8)
     return InputPicture(channel, pixels, low, high)
 
 
-def _upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
+def _turn_upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
     """Return the one slice upright, in square pixels of which `LARGEST_PIXELS` are the most.
 
     Values are means over about a pixel, so that nothing between two pixels is lost.
@@ -167,12 +167,14 @@ def _upright(made: NDArray[Any], grid: Grid) -> NDArray[np.float32]:
     pixel_mm = max(max(extent) / LARGEST_PIXELS, min(spacing))
     shares = [max(round(pixel_mm / mm), 1) for mm in spacing]
     smooth = ndimage.uniform_filter(plane, size=shares, mode="nearest")
-    rows, columns = (_centres(n, mm / pixel_mm) for n, mm in zip(plane.shape, spacing, strict=True))
-    found: NDArray[np.float32] = smooth[np.ix_(rows, columns)]
-    return found
+    rows, columns = (
+        _find_centres(n, mm / pixel_mm) for n, mm in zip(plane.shape, spacing, strict=True)
+    )
+    pixels: NDArray[np.float32] = smooth[np.ix_(rows, columns)]
+    return pixels
 
 
-def _centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
+def _find_centres(voxels: int, pixels_per_voxel: float) -> NDArray[np.intp]:
     """Return the voxel in which the centre of each pixel lies."""
     pixels = max(round(voxels * pixels_per_voxel), 1)
     places = (np.arange(pixels) + 0.5) * voxels / pixels

@@ -36,10 +36,10 @@ def kept_prediction(workspace: Workspace, name: str, case_id: str) -> KeptPredic
     except OSError:
         return None
     try:
-        made = datetime.fromisoformat(read_provenance(sidecar_path(path)).created)
+        created_at = datetime.fromisoformat(read_provenance(sidecar_path(path)).created)
     except (MamamiaError, OSError, ValueError):
-        made = datetime.fromtimestamp(file.written_ns / 1e9).astimezone()
-    return KeptPrediction(name, case_id, sha256_of(path), made.astimezone(), file)
+        created_at = datetime.fromtimestamp(file.written_ns / 1e9).astimezone()
+    return KeptPrediction(name, case_id, sha256_of(path), created_at.astimezone(), file)
 
 
 def keep_prediction(
@@ -66,27 +66,27 @@ def keep_prediction(
     SaveError
         If the system refuses to write.
     """
-    made = prediction.mask.provenance
-    if made is None:
+    provenance = prediction.mask.provenance
+    if provenance is None:
         raise ModelError("a prediction without provenance is not saved: use predict_case")
-    name = made.name if replaces is None else replaces.name
+    name = provenance.name if replaces is None else replaces.name
     if beside:
-        names = _numbered(made.name)
+        names = _number_names(provenance.name)
         name = next(one for one in names if not workspace.prediction(one, case.case_id).exists())
     _require_same(workspace, name, case.case_id, replaces)
     target = workspace.prediction(name, case.case_id)
     save_prediction(prediction, case, target, overwrite=replaces is not None)
     workspace.note_data_set()
-    kept = kept_prediction(workspace, name, case.case_id)
-    if kept is None:
+    entry = kept_prediction(workspace, name, case.case_id)
+    if entry is None:
         raise SaveConflictError(
             f"expected the prediction just saved at {target}, but it is gone: something else "
             "removed it; predict again"
         )
-    return kept
+    return entry
 
 
-def _numbered(name: str) -> Iterator[str]:
+def _number_names(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name} {number}" for number in count(2))
 

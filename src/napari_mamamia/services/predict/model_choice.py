@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.segmentation.model.card import ModelCard, WeightFile
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
-from napari_mamamia.segmentation.model.kinds import ModelKind
 from napari_mamamia.segmentation.model.planner import Budget
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.model.segmenter import Segmenter
+from napari_mamamia.segmentation.network.card import with_network
 from napari_mamamia.segmentation.network.choices import require_network_choices
 from napari_mamamia.segmentation.run.engine_host import EngineHost, Host
-from napari_mamamia.segmentation.run.engines import require_installed
+from napari_mamamia.segmentation.run.engines import MODEL_KINDS, require_installed
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import (
     ModelEntry,
@@ -22,8 +23,8 @@ from napari_mamamia.segmentation.run.registry import (
     find_model,
     model_recipe,
 )
-from napari_mamamia.segmentation.run.weights import recognise_model, with_network
-from napari_mamamia.services.predict.fused_models import FusedSegmenter, FusionRule, require_fusible
+from napari_mamamia.segmentation.run.weights import recognise_model
+from napari_mamamia.services.predict.fused_models import FusedSegmenter, require_fusible
 from napari_mamamia.services.predict.predict import segmenter_named, segmenters
 from napari_mamamia.services.predict.run_choices import RunChoices
 
@@ -88,7 +89,7 @@ def open_model(
     ModelError
         If there is none, it cannot be run, or the weight-free one is asked for what it has not.
     """
-    if any(own.name == wanted for own in segmenters()):
+    if any(segmenter.name == wanted for segmenter in segmenters()):
         _require_no_network_choices(wanted, choices)
         return segmenter_named(wanted)
     entry = find_model(wanted, registry or default_registry(), choices.recipe)
@@ -111,12 +112,12 @@ def open_models(
     ModelError
         As `open_model` and `fused` do.
     """
-    own = {segmenter.name: segmenter for segmenter in segmenters()}
-    if not set(wanted) - set(own):
+    by_name = {segmenter.name: segmenter for segmenter in segmenters()}
+    if not set(wanted) - set(by_name):
         _require_no_network_choices(", ".join(wanted), choices)
     place = registry or default_registry()
-    found = [own.get(name) or find_model(name, place, choices.recipe) for name in wanted]
-    return fused(found, rule, choices, host)
+    members = [by_name.get(name) or find_model(name, place, choices.recipe) for name in wanted]
+    return fused(members, rule, choices, host)
 
 
 def fused(
@@ -141,13 +142,13 @@ def fused(
             f"the mean needs every model's probability, but {', '.join(without)} gives none: it "
             "marks voxels by thresholds. Fuse by majority or staple, or leave it out"
         )
-    own = replace(choices, keep_probability=True) if mean else choices
-    found = tuple(
-        planned(member, own, host) if isinstance(member, ModelEntry) else member
+    member_choices = replace(choices, keep_probability=True) if mean else choices
+    models = tuple(
+        planned(member, member_choices, host) if isinstance(member, ModelEntry) else member
         for member in members
     )
-    _require_different(found)
-    return FusedSegmenter(found, rule, choices.limit_s)
+    _require_different(models)
+    return FusedSegmenter(models, rule, choices.limit_s)
 
 
 def _require_different(members: Sequence[Segmenter]) -> None:
@@ -180,10 +181,10 @@ def _require_no_network_choices(name: str, choices: RunChoices) -> None:
         "--fast": choices.fast,
         "--probability": choices.keep_probability,
     }
-    found = ", ".join(option for option, is_asked in asked.items() if is_asked)
-    if found:
+    flags = ", ".join(option for option, is_asked in asked.items() if is_asked)
+    if flags:
         raise ModelError(
-            f"{name} should run without choices that only a trained model has, got {found}: leave "
+            f"{name} should run without choices that only a trained model has, got {flags}: leave "
             "them out, it runs on the processor in seconds"
         )
 
@@ -218,7 +219,8 @@ def planned(entry: ModelEntry, choices: RunChoices, host: Host) -> PlannedSegmen
 def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices) -> None:
     """Raise `ModelError` where a network in a single file would pass over a choice in silence."""
     require_network_choices(card, settings)
-    if choices.backend == "torch" and card.kind in (ModelKind.ONNX, ModelKind.OPENVINO):
+    spec = MODEL_KINDS.get(card.kind)
+    if choices.backend == "torch" and spec is not None and not spec.runs_in_torch:
         raise ModelError(
             f"{card.name} is a file of {card.kind.value}, which torch does not run: choose the "
             "backend auto or openvino"
@@ -263,6 +265,7 @@ def segmenter_of(choice: ModelChoice, host: Host | None = None) -> Segmenter:
         return FusedSegmenter(members, choice.fusion, choice.budget.limit_s)
     if not choice.weights:
         return segmenter_named(choice.name)
+    # The choice brings the checksums: no worker reads gigabytes to make them again.
     card = recognise_model(choice.path, inner=choice.inner, checksums=False)
     card = with_network(card, choice.recipe.network)
     return PlannedSegmenter(

@@ -51,11 +51,11 @@ def open_recipe(entry: ModelEntry, chosen: str = "") -> RecipeSetting:
     ModelError
         If the recipe beside the model cannot be read.
     """
-    place = _place(entry.card)
+    place = _find_recipe_path(entry.card)
     return RecipeSetting(
         entry,
         model_recipe(entry, chosen),
-        _own(entry),
+        _read_own_recipe(entry),
         presets(),
         place,
         _place_problem(entry.card, place),
@@ -73,9 +73,11 @@ def keep_recipe(entry: ModelEntry, recipe: Recipe) -> ModelEntry:
         If the list cannot be written.
     """
     report_progress(0, 1, "Keeping the recipe")
-    kept = set_recipe(entry, None if recipe == _own(entry) else recipe, default_registry())
+    new_entry = set_recipe(
+        entry, None if recipe == _read_own_recipe(entry) else recipe, default_registry()
+    )
     report_progress(1, 1, "Kept")
-    return kept
+    return new_entry
 
 
 def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) -> ModelEntry:
@@ -89,19 +91,19 @@ def write_beside(entry: ModelEntry, recipe: Recipe, *, overwrite: bool = False) 
         If the place cannot be written.
     """
     report_progress(0, 2, "Writing the recipe")
-    write_recipe(recipe, _place(entry.card), overwrite=overwrite)
+    write_recipe(recipe, _find_recipe_path(entry.card), overwrite=overwrite)
     report_progress(1, 2, "Keeping the model")
     changed = replace(entry, card=replace(entry.card, has_recipe=True))
-    kept = set_recipe(changed, None, default_registry())
+    new_entry = set_recipe(changed, None, default_registry())
     report_progress(2, 2, "Written")
-    return kept
+    return new_entry
 
 
-def _own(entry: ModelEntry) -> Recipe:
+def _read_own_recipe(entry: ModelEntry) -> Recipe:
     return model_recipe(replace(entry, recipe=None))
 
 
-def _place(card: ModelCard) -> Path:
+def _find_recipe_path(card: ModelCard) -> Path:
     """Return where a recipe lies beside a model: in its folder, or in that of its one file."""
     folder = card.path if card.path.is_dir() else card.path.parent
     return folder / card.inner / RECIPE_NAME if card.path.is_dir() else folder / RECIPE_NAME

@@ -9,23 +9,18 @@ from typing import Final, TypeVar
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.system import free_memory_bytes
-from napari_mamamia.segmentation.bundle.cost import tiles_of_bundle
-from napari_mamamia.segmentation.model.card import ModelCard
-from napari_mamamia.segmentation.model.engine_settings import EngineSettings, TilePlan
-from napari_mamamia.segmentation.model.kinds import NETWORK_KINDS, ModelKind
+from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,
     OverLimitError,
     duration_text,
 )
 from napari_mamamia.segmentation.model.recipe_input import channel_names, input_grid, phases_needed
-from napari_mamamia.segmentation.network.cost import tiles_of_network
-from napari_mamamia.segmentation.nnunet.cost import tiles_from_plans
+from napari_mamamia.segmentation.network.card import with_network
+from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.segmentation.run.paces import known_pace
 from napari_mamamia.segmentation.run.registry import ModelEntry, list_models, model_recipe
-from napari_mamamia.segmentation.run.weights import with_network
 from napari_mamamia.services.predict.predict import segmenters
 
 T = TypeVar("T")
@@ -86,12 +81,12 @@ def offers(
         How the models would be run; folds and checkpoint are each model's own.
     """
     asked = replace(settings or EngineSettings(), folds=(), checkpoint="")
-    found = [*_weight_free(case), *_trained(case, registry, asked)]
+    candidates = [*_weight_free(case), *_offer_trained(case, registry, asked)]
     return tuple(
         sorted(
             (
                 offer
-                for offer in found
+                for offer in candidates
                 if offer.name not in not_this and (limit_s is None or offer.seconds <= limit_s)
             ),
             key=lambda offer: (offer.seconds, offer.name),
@@ -119,21 +114,21 @@ def with_offers(
     try:
         return predict()
     except (OverLimitError, OutOfMemoryError) as error:
-        said = offers_text(offers(case, limit_s, registry, not_this, settings))
-        if not said:
+        offer_text = offers_text(offers(case, limit_s, registry, not_this, settings))
+        if not offer_text:
             raise
-        raise type(error)(f"{error}; {said}") from error
+        raise type(error)(f"{error}; {offer_text}") from error
 
 
 def _weight_free(case: Case) -> Iterator[Offer]:
     if len(case.phases) < _KINETIC_PHASES:
         return
     seconds = max(_KINETIC_LEAST_S, _KINETIC_S_PER_MEGAVOXEL * math.prod(case.grid.shape) / 1e6)
-    for own in segmenters():
-        yield Offer(own.name, own.title, seconds)
+    for segmenter in segmenters():
+        yield Offer(segmenter.name, segmenter.title, seconds)
 
 
-def _trained(case: Case, registry: Path, asked: EngineSettings) -> Iterator[Offer]:
+def _offer_trained(case: Case, registry: Path, asked: EngineSettings) -> Iterator[Offer]:
     free = free_memory_bytes()
     try:
         entries = list_models(registry)
@@ -143,12 +138,12 @@ def _trained(case: Case, registry: Path, asked: EngineSettings) -> Iterator[Offe
         if entry.problem:
             continue
         with suppress(ModelError):  # a model whose recipe or plans are broken is no offer
-            found = _offer(entry, case, asked, free)
-            if found is not None:
-                yield found
+            offer = _make_offer(entry, case, asked, free)
+            if offer is not None:
+                yield offer
 
 
-def _offer(
+def _make_offer(
     entry: ModelEntry, case: Case, asked: EngineSettings, free_bytes: int | None
 ) -> Offer | None:
     """Return what a model would take, None where it does not fit the case or was never timed."""
@@ -159,19 +154,12 @@ def _offer(
     if pace is None or len(case.phases) < phases_needed(names, recipe):
         return None
     grid, _ = input_grid(case.grid, recipe, case.breast_box)
-    tiles = _tiles(with_network(entry.card, recipe.network), settings, grid)
+    card = with_network(entry.card, recipe.network)
+    spec = MODEL_KINDS.get(card.kind)
+    tiles = None if spec is None else spec.tiles(card, settings, grid)
     if tiles is None:
         return None
     needed = tiles.bytes_needed + sum(weight.n_bytes for weight in entry.card.weights)
     if free_bytes is not None and needed > free_bytes:
         return None
     return Offer(entry.name, recipe.title or entry.name, pace.seconds(tiles))
-
-
-def _tiles(card: ModelCard, settings: EngineSettings, grid: Grid) -> TilePlan | None:
-    """Return the tiles of a case without loading its model, None where they are not told."""
-    if card.kind in NETWORK_KINDS:
-        return tiles_of_network(card, settings, grid)
-    if card.kind is ModelKind.MONAI_BUNDLE:
-        return tiles_of_bundle(card, settings, grid)
-    return tiles_from_plans(card, settings, grid)

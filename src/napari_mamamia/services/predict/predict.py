@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.case import Case, Mask
+from napari_mamamia.core.case import Case, LabelMap, Mask
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import (
@@ -46,8 +46,8 @@ def segmenter_named(name: str) -> Segmenter:
     for segmenter in segmenters():
         if segmenter.name == name:
             return segmenter
-    known = ", ".join(segmenter.name for segmenter in segmenters())
-    raise ModelError(f"no model is called {name!r}: choose one of {known}")
+    names = ", ".join(segmenter.name for segmenter in segmenters())
+    raise ModelError(f"no model is called {name!r}: choose one of {names}")
 
 
 def predict_case(case: Case, segmenter: Segmenter, prompt: Prompt | None = None) -> Prediction:
@@ -79,16 +79,17 @@ def save_prediction(
     """
     sources = list(dict.fromkeys(file for phase in case.phases for file in phase.sources))
     inputs = []
-    for done, source in enumerate(sources):
-        report_progress(done, len(sources) + 1, "Checksums of the input")
+    for number, source in enumerate(sources):
+        report_progress(number, len(sources) + 1, "Checksums of the input")
         inputs.append(InputFile(source.name, sha256_of(source)))
+    # From here on a stop comes too late, so that "stopped" always means that nothing was written.
     report_progress(len(sources), len(sources) + 1, "Saving", binding=True)
-    made = prediction.mask.provenance
-    if made is None:
+    base_provenance = prediction.mask.provenance
+    if base_provenance is None:
         raise ModelError("a prediction without provenance is not saved: use predict_case")
-    provenance = replace(made, inputs=tuple(inputs))
+    provenance = replace(base_provenance, inputs=tuple(inputs))
     mask = prediction.mask
-    write_explained(mask.array, mask.grid, provenance, target, overwrite=overwrite)
+    write_explained(LabelMap.of(mask.array, mask.grid), provenance, target, overwrite=overwrite)
     report_progress(len(sources) + 1, len(sources) + 1, "Saved")
     notes = (*prediction.notes, *_unsure_lines(prediction))
     return SavedPrediction(

@@ -19,7 +19,6 @@ from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.mask_prints import as_labels, crc_of
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
-from napari_mamamia.smartpaint.session.state import label_map
 
 
 def is_begun(workspace: Workspace, reader: str, case_id: str) -> bool:
@@ -65,6 +64,7 @@ def open_editing(
     try:
         opening.read()
         editing = opening.decide()
+    # A stop by the user too must let go of the journal, which is locked.
     except BaseException:
         if opening.journal is not None:
             opening.journal.close()
@@ -96,11 +96,12 @@ def prepare_saving(editing: OpenEditing) -> Callable[[], SavedMask]:
         raise ValueError("expected a workspace to save to, but this case has none")
     editing.session.notice_external()
     labels = editing.session.state.recorded_labels.copy()
+    # The record at which the copy was taken: strokes may follow it before the file is written.
     head = editing.journal.mark() if editing.journal else ""
-    return partial(_save, editing, editing.workspace, labels, editing.session.summary, head)
+    return partial(_save_labels, editing, editing.workspace, labels, editing.session.summary, head)
 
 
-def _save(
+def _save_labels(
     editing: OpenEditing,
     workspace: Workspace,
     labels: NDArray[np.uint8],
@@ -122,7 +123,7 @@ def _save(
         ),
         inputs=editing.start_files,
     )
-    editing.saved, editing.on_disk = saved, label_map(labels, editing.case.grid)
+    editing.saved, editing.on_disk = saved, LabelMap.of(labels, editing.case.grid)
     if editing.journal is not None:
         editing.journal.write(Saved(saved.sha256, crc, head))
     return saved

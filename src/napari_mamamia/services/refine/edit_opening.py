@@ -28,7 +28,6 @@ from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
 from napari_mamamia.services.refine.journal_play import JournalPlay, MaskOnDisk, play_journal
 from napari_mamamia.services.refine.mask_prints import as_labels, crc_of, phase_prints
 from napari_mamamia.smartpaint.session.session import EditingSession
-from napari_mamamia.smartpaint.session.state import label_map
 
 RECOVERED: Final = "recovered from a damaged journal"
 
@@ -74,7 +73,7 @@ class Opening:
         mask = self.workspace.refined(self.reader, self.case.case_id)
         path = journal_path(mask)
         size = path.stat().st_size if path.exists() else 0
-        self.journal = self._lock(path)
+        self.journal = self._lock_journal(path)
         self.saved = find_refined(self.workspace, self.reader, self.case.case_id)
         if self.saved is not None:
             self.on_disk = as_labels(load_mask(mask, self.case))
@@ -83,7 +82,7 @@ class Opening:
         if size:
             self._read_journal(path, size)
 
-    def _lock(self, path: Path) -> Journal:
+    def _lock_journal(self, path: Path) -> Journal:
         """Return the journal, which is this window's alone from now on.
 
         An opening of this program that was cancelled lets go of it within a moment.
@@ -108,14 +107,16 @@ class Opening:
     def _read_provenance(self, sidecar: Path) -> None:
         """Take over what the saved mask's provenance says of its making, if it is there."""
         try:
-            made = read_provenance(sidecar) if sidecar.exists() else None
+            provenance = read_provenance(sidecar) if sidecar.exists() else None
         except FormatError as error:
             self.notes.append(f"how the saved mask was made is not known: {error}")
             return
-        if made is not None:
-            self.earlier = EditingSummary(made.seconds or 0.0, started_from=made.started_from)
-            self.start_files = made.inputs
-            self.created = made.created
+        if provenance is not None:
+            self.earlier = EditingSummary(
+                provenance.seconds or 0.0, started_from=provenance.started_from
+            )
+            self.start_files = provenance.inputs
+            self.created = provenance.created
 
     def _read_journal(self, path: Path, size: int) -> None:
         disk = None
@@ -171,23 +172,23 @@ class Opening:
         """Choose what to go on from: the newest mask that is proven, on the disk or recorded."""
         play = self.play
         if play is None or play.session is None:
-            return self._fresh(None)
+            return self._begin_sitting(None)
         has_unsaved = self._has_unsaved(play, play.session)
         if play.damages:
             return self._from_damaged(play, play.session, has_unsaved)
         if self.journal is not None and self._is_set_aside:
-            return self._fresh(None)
+            return self._begin_sitting(None)
         self.earlier = play.summary
         if not has_unsaved:
-            return self._fresh(play)
-        return self._recovered(play, play.session)
+            return self._begin_sitting(play)
+        return self._recover_editing(play, play.session)
 
     def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
         """Whether the journal leads to a newer mask than the one on the disk."""
         crc = crc_of(session.labels)
         if self.on_disk is None:
             return session.position > 0 or play.saved_crc is not None or bool(play.damages)
-        if crc == crc_of(_dense(self.on_disk, self.case.grid)):
+        if crc == crc_of(_make_dense(self.on_disk, self.case.grid)):
             return False
         if crc == play.saved_crc:
             self.notes.append(
@@ -219,26 +220,28 @@ class Opening:
         written = self.saved.path.stat().st_mtime if self.saved else 0.0
         return max(written, _time_of(self.created) or 0.0)
 
-    def _recovered(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
+    def _recover_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
         """Go on with the crashed run: its steps can be undone."""
-        labels = label_map(session.labels, self.case.grid)
+        labels = LabelMap.of(session.labels, self.case.grid)
         session.grid = self.case.grid
-        on_disk = None if self.on_disk is None else crc_of(_dense(self.on_disk, self.case.grid))
+        on_disk = (
+            None if self.on_disk is None else crc_of(_make_dense(self.on_disk, self.case.grid))
+        )
         changed = play.saved_crc is not None and play.saved_crc != on_disk
-        found = RecoveredWork(play.unsaved, play.last_at, labels, changed)
+        work = RecoveredWork(play.unsaved, play.last_at, labels, changed)
         name = self.earlier.started_from if self.earlier else ""
-        return self._editing(session, labels, name, play, recovered=found)
+        return self._open_editing(session, labels, name, play, recovered=work)
 
     def _from_damaged(
         self, play: JournalPlay, session: EditingSession, has_unsaved: bool
     ) -> OpenEditing:
         """Lay what could be read over the saved mask, as a step of a new journal."""
-        labels = label_map(session.labels, self.case.grid)
+        labels = LabelMap.of(session.labels, self.case.grid)
         self._set_aside(play.damage_text)
         if has_unsaved:
             self.earlier = play.summary
         start, self.start = self.start, None
-        editing = self._fresh(None)
+        editing = self._begin_sitting(None)
         if has_unsaved and editing.session.apply_labels(RECOVERED, labels) is not None:
             editing.recovered = RecoveredWork(
                 play.unsaved, play.last_at, labels, n_lost=play.n_lost_after
@@ -247,13 +250,17 @@ class Opening:
         self._lay_start(editing)
         return editing
 
-    def _fresh(self, play: JournalPlay | None) -> OpenEditing:
+    def _begin_sitting(self, play: JournalPlay | None) -> OpenEditing:
         """Begin a new sitting from the saved mask, the start or nothing."""
         start, name = self.on_disk, self.earlier.started_from if self.earlier else ""
         if start is None:
             start, name = self.start, self.started_from if self.start else ""
             self.start_is_base = True
-        base = LabelMap(self.case.grid, start.box, start.crop) if start else _empty(self.case.grid)
+        base = (
+            LabelMap(self.case.grid, start.box, start.crop)
+            if start
+            else _make_empty_map(self.case.grid)
+        )
         earlier = self.earlier or EditingSummary(started_from=name)
         session = EditingSession(
             self.case.case_id,
@@ -265,9 +272,9 @@ class Opening:
         )
         if play is not None and play.session is not None:
             session.next_number = play.session.next_number
-        return self._editing(session, base, name, play)
+        return self._open_editing(session, base, name, play)
 
-    def _editing(
+    def _open_editing(
         self,
         session: EditingSession,
         base: LabelMap,
@@ -321,12 +328,12 @@ class Opening:
         return self.start_files if file in self.start_files else (*self.start_files, file)
 
 
-def _dense(labels: LabelMap, grid: Grid) -> NDArray[np.uint8]:
+def _make_dense(labels: LabelMap, grid: Grid) -> NDArray[np.uint8]:
     array: NDArray[np.uint8] = LabelMap(grid, labels.box, labels.crop).dense()
     return array
 
 
-def _empty(grid: Grid) -> LabelMap:
+def _make_empty_map(grid: Grid) -> LabelMap:
     box = Box.empty()
     return LabelMap(grid, box, np.zeros(box.shape, np.uint8))
 

@@ -40,12 +40,12 @@ def seeds_of(
     labels: NDArray[np.uint8], label: int, planes: Sequence[tuple[int, int]]
 ) -> tuple[Outline, ...]:
     """Return what the mask holds on each of the planes, as it is now; empty ones are left out."""
-    found = []
+    outlines = []
     for axis, index in planes:
         mask = np.take(labels, index, axis=axis) == label
         if mask.any():
-            found.append(Outline(axis, index, mask))
-    return tuple(found)
+            outlines.append(Outline(axis, index, mask))
+    return tuple(outlines)
 
 
 def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Grown:
@@ -72,11 +72,11 @@ def merge_grown(
     """
     box = grown.box if before is None else grown.box.union(before.box)
     now = labels[box.slices] == label
-    kept = now if before is None else now & ~_cut(before.box, before.added, box, grid)
-    region = _cut(grown.box, grown.mask, box, grid)
-    return box, kept | region, region & ~kept
+    base_mask = now if before is None else now & ~_cut_mask(before.box, before.added, box, grid)
+    region = _cut_mask(grown.box, grown.mask, box, grid)
+    return box, base_mask | region, region & ~base_mask
 
 
-def _cut(box: Box, mask: NDArray[np.bool_], wanted: Box, grid: Grid) -> NDArray[np.bool_]:
+def _cut_mask(box: Box, mask: NDArray[np.bool_], wanted: Box, grid: Grid) -> NDArray[np.bool_]:
     cut: NDArray[np.bool_] = LabelMap(grid, box, mask).cut(wanted).astype(np.bool_)
     return cut

@@ -152,9 +152,9 @@ class JournalPlay:
         if not self.damages:
             return ""
         more = f" and {len(self.damages) - 1} more" if len(self.damages) > 1 else ""
-        return f"the journal is damaged at {self.damages[0].text}{more}; {self._cost()}"
+        return f"the journal is damaged at {self.damages[0].text}{more}; {self._describe_cost()}"
 
-    def _cost(self) -> str:
+    def _describe_cost(self) -> str:
         if not self.n_lost:
             return "no record is lost"
         if not self.n_lost_after:
@@ -187,18 +187,19 @@ class JournalPlay:
             return
         self.n_records = max(self.n_records, item.index + 1)
         self.n_unchained += not item.prev
+        # A record that stands there twice is done once.
         if item.prev and item.hash in self._done:
             return
         if isinstance(item.record, Opened) and self._is_foreign(item, item.record):
             return
         if isinstance(item.record, Saved) and self._is_disk(item.record):
             self.knows_disk = True
-        if self._follows(item):
-            self._do(item)
+        if self._is_next_record(item):
+            self._apply_record(item)
         else:
             self._go_on_from(item)
         while self._head in self._waiting:  # such as records that changed places
-            self._do(self._waiting.pop(self._head))
+            self._apply_record(self._waiting.pop(self._head))
 
     # -------------------------------------------------------------------- inner
 
@@ -217,21 +218,21 @@ class JournalPlay:
             self._is_whole = False
         return bool(reason)
 
-    def _follows(self, item: PlacedRecord) -> bool:
+    def _is_next_record(self, item: PlacedRecord) -> bool:
         return item.prev == self._head if item.prev else self._is_whole
 
-    def _do(self, item: PlacedRecord) -> None:
+    def _apply_record(self, item: PlacedRecord) -> None:
         """Do a record; one that contradicts those before it ends the play there."""
         try:
-            self._feed(item)
+            self._dispatch_record(item)
         except _CONTRADICTIONS as error:
             self.damages.append(Damage(item.number, item.start, str(error), is_lost=False))
             self._head, self._is_whole = "", False
             self._go_on_from(item)
         else:
-            self._reach(item)
+            self._count_record(item)
 
-    def _reach(self, item: PlacedRecord) -> None:
+    def _count_record(self, item: PlacedRecord) -> None:
         """Count a record as done: the next one follows it."""
         self._head, self._last, self._is_whole = item.hash, item.index, True
         self._n_done += 1
@@ -243,27 +244,29 @@ class JournalPlay:
         """Go on from a record that holds a whole mask, or that says when it was saved."""
         record = item.record
         if item.index > self._last and isinstance(record, Opened) and _is_true(record):
-            self._begin(record, item)
-            self._reach(item)
+            self._begin_sitting(record, item)
+            self._count_record(item)
         elif item.index > self._last and isinstance(record, Saved) and self._is_disk(record):
             self._begin_from_disk(record, item)
         elif item.prev:
             self._waiting[item.prev] = item
 
-    def _feed(self, item: PlacedRecord) -> None:
+    def _dispatch_record(self, item: PlacedRecord) -> None:
         record = item.record
         if isinstance(record, Opened):
-            self._open(record, item)
+            self._open_sitting(record, item)
         elif self.session is None:
             raise ValueError("nothing was opened before it")
         elif isinstance(record, Saved):
-            self._check(record.labels_crc)
-            self._verify(item, record.labels_crc)
+            self._check_checksum(record.labels_crc)
+            self._mark_verified(item, record.labels_crc)
         else:
-            self._act(self.session, record, item)
+            self._play_act(self.session, record, item)
 
-    def _act(self, session: EditingSession, record: Step | Turn | Jump, item: PlacedRecord) -> None:
-        numbers = _numbers(session, record)
+    def _play_act(
+        self, session: EditingSession, record: Step | Turn | Jump, item: PlacedRecord
+    ) -> None:
+        numbers = _find_step_numbers(session, record)
         if isinstance(record, Step):
             if not item.prev and session.next_number not in (_ANY, record.number):
                 raise ValueError(f"it is step {record.number}, not {session.next_number}")
@@ -273,28 +276,29 @@ class JournalPlay:
         self._acts.append(numbers)
         self.unsaved += 1
 
-    def _open(self, opened: Opened, item: PlacedRecord) -> None:
+    def _open_sitting(self, opened: Opened, item: PlacedRecord) -> None:
         """Go on with the state before, or begin anew, as the record says."""
         goes_on = opened.continues and self.session is not None
         if goes_on and self.session and crc_of(self.session.labels) == opened.labels_crc:
             self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
+            # This proves the mask but saved nothing, as `_mark_verified` takes it.
             saved = (self.saved_crc, self.unsaved)
-            self._verify(item, opened.labels_crc)
+            self._mark_verified(item, opened.labels_crc)
             self.saved_crc, self.unsaved = saved
             return
         if goes_on:
             raise ValueError("the mask it goes on from is not the one before it")
         if not _is_true(opened):
             raise ValueError("the mask in it does not have the checksum that it names")
-        self._begin(opened, item)
+        self._begin_sitting(opened, item)
 
-    def _begin(self, opened: Opened, item: PlacedRecord) -> None:
+    def _begin_sitting(self, opened: Opened, item: PlacedRecord) -> None:
         """Begin a sitting with the mask that the record holds."""
         earlier = self.summary if self.session else EditingSummary(started_from=opened.base_name)
         number = self.session.next_number if self.session else 1
         self._begin_with(opened.case_id, opened.base, earlier, number if self._is_whole else _ANY)
         self.sittings = (*self.sittings, Sitting(opened, item.at, item.at))
-        self._verify(item, opened.labels_crc if opened.base_sha256 else None)
+        self._mark_verified(item, opened.labels_crc if opened.base_sha256 else None)
 
     def _begin_from_disk(self, saved: Saved, item: PlacedRecord) -> None:
         """Go on from the mask on the disk; what was painted while it was saved comes after it."""
@@ -303,10 +307,11 @@ class JournalPlay:
             return
         case_id = self.sittings[-1].opened.case_id if self.sittings else ""
         self._begin_with(case_id, disk.labels, self.summary, _ANY)
-        self._verify(item, saved.labels_crc)
+        self._mark_verified(item, saved.labels_crc)
         if not item.prev:
-            self._reach(item)
+            self._count_record(item)
             return
+        # Strokes painted while the file was written stand before this record, which waits for them.
         self._waiting[item.prev] = item
         self._head, self._last = saved.head or item.prev, item.index - 1
 
@@ -324,12 +329,12 @@ class JournalPlay:
         self.session.next_number = number
         self.session.history.read_back = self.read_back
 
-    def _verify(self, item: PlacedRecord, saved_crc: int | None) -> None:
+    def _mark_verified(self, item: PlacedRecord, saved_crc: int | None) -> None:
         """Count the mask as proven up to this record."""
         self.verified, self.is_doubtful = item.number, False
         self.saved_crc, self.unsaved, self._acts = saved_crc, 0, []
 
-    def _check(self, crc: int) -> None:
+    def _check_checksum(self, crc: int) -> None:
         """See that the mask had this checksum at some time since it was last proven.
 
         A reader may have painted on while it was saved.
@@ -368,17 +373,17 @@ def play_journal(play: JournalPlay) -> JournalPlay:
     FormatError
         If it is no journal or of another format, see `scan_journal`; or is not the one wanted.
     """
-    _play(play, play.path)
+    _play_records(play, play.path)
     if not play.is_doubtful:
         return play
     proven = JournalPlay(play.path, play.limit_bytes, on_disk=play.on_disk)
-    _play(proven, play.path, play.verified)
+    _play_records(proven, play.path, play.verified)
     proven.damages, proven.n_records = play.damages, play.n_records
     proven.knows_disk, proven.n_unchained = play.knows_disk, play.n_unchained
     return proven
 
 
-def _play(play: JournalPlay, path: Path, until: int | None = None) -> None:
+def _play_records(play: JournalPlay, path: Path, until: int | None = None) -> None:
     total = max(path.stat().st_size, 1) if path.is_file() else 1
     for number, item in enumerate(scan_journal(path)):
         if until is not None and isinstance(item, PlacedRecord) and item.number > until:
@@ -389,7 +394,7 @@ def _play(play: JournalPlay, path: Path, until: int | None = None) -> None:
     report_progress(total, total, "Read the journal")
 
 
-def _numbers(session: EditingSession, record: Step | Turn | Jump) -> tuple[int, ...]:
+def _find_step_numbers(session: EditingSession, record: Step | Turn | Jump) -> tuple[int, ...]:
     """Return the numbers of the steps that a record does or undoes."""
     if isinstance(record, Step):
         return (record.number,)

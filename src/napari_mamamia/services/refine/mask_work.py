@@ -64,11 +64,13 @@ def use_mask_tool(
     report_progress(0, 1, tool.capitalize())
     mask = labels == label
     if tool == _INTERPOLATE:
-        return _interpolated(mask, grid, planes)
+        return _interpolate_outlines(mask, grid, planes)
     return MASK_TOOLS[tool](mask, grid, amount)
 
 
-def _interpolated(mask: NDArray[np.bool_], grid: Grid, planes: Sequence[tuple[int, int]]) -> Change:
+def _interpolate_outlines(
+    mask: NDArray[np.bool_], grid: Grid, planes: Sequence[tuple[int, int]]
+) -> Change:
     axes = [axis for axis, _ in planes]
     axis = max(set(axes), key=axes.count) if axes else grid.display_frame().order[0]
     slices = sorted({index for at, index in planes if at == axis})

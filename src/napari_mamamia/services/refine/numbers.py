@@ -12,7 +12,6 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.metrics.diameter import longest_diameter_mm
 from napari_mamamia.metrics.volume import volume_mm3
 from napari_mamamia.scoring.case.score import score_label_maps
-from napari_mamamia.smartpaint.session.state import label_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def changed_voxels(
     start: LabelMap, labels: NDArray[np.uint8], label: int = 1
 ) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
     """Return a box, and in it the voxels that `labels` has more and fewer of than `start`."""
-    now = label_map(labels, start.grid)
+    now = LabelMap.of(labels, start.grid)
     box = start.box.union(now.box)
     before, after = start.cut(box) == label, now.cut(box) == label
     return box, after & ~before, before & ~after
@@ -60,9 +59,9 @@ def measure_mask(
         The expert's mask, everything above 0 tumour; None where there is none.
     """
     report_progress(0, 2, "Measuring your mask")
-    found = labels if isinstance(labels, LabelMap) else label_map(labels, grid)
-    ones = (found.crop == label).astype(np.uint8)
-    mask = LabelMap(grid, found.box, ones)
+    all_labels = labels if isinstance(labels, LabelMap) else LabelMap.of(labels, grid)
+    ones = (all_labels.crop == label).astype(np.uint8)
+    mask = LabelMap(grid, all_labels.box, ones)
     report_progress(1, 2, "Measuring your mask")
     volume = volume_mm3(ones != 0, grid.matrix_mm)
     longest = longest_diameter_mm(ones != 0, grid.matrix_mm)

@@ -51,11 +51,11 @@ def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> Dr
     rows, columns = shape[rows_axis], shape[columns_axis]
     if not 0 <= index < shape[axis]:
         return None
-    first, stop = _within([row for row, _ in corners], rows)
-    left, right = _within([column for _, column in corners], columns)
+    first, stop = _clip_range([row for row, _ in corners], rows)
+    left, right = _clip_range([column for _, column in corners], columns)
     inside = np.zeros((stop - first, right - left), np.bool_)
     for row in range(first, stop):
-        crossings = _crossings(corners, row)
+        crossings = _find_crossings(corners, row)
         for a, b in zip(crossings[::2], crossings[1::2], strict=True):
             inside[row - first, max(ceil(a) - left, 0) : max(floor(b) + 1 - left, 0)] = True
     if not inside.any():
@@ -84,18 +84,19 @@ def outline_step(
 
 def outlined_slices(steps: Sequence[Edit], position: int) -> tuple[tuple[int, int], ...]:
     """Return (axis, index) of each plane outlined by the first `position` steps, in that order."""
-    found: dict[tuple[int, int], None] = {}
+    planes: dict[tuple[int, int], None] = {}
     for step in steps[:position]:
         given = dict(step.parameters)
         axis, index = given.get(_AXIS), given.get(_INDEX)
         if step.name == OUTLINE_STEP and isinstance(axis, int) and isinstance(index, int):
-            found[axis, index] = None
-    return tuple(found)
+            planes[axis, index] = None
+    return tuple(planes)
 
 
 def line_voxels(start: Voxel, stop: Voxel, shape: Sequence[int]) -> tuple[Box, NDArray[np.bool_]]:
     """Return the voxels on a straight line, cut to the volume: a box and bool voxels in it."""
     ends = np.array([start, stop])
+    # Points half a voxel apart, so that the line has no gap.
     steps = max(int(np.ceil(np.abs(ends[1] - ends[0]).max() * 2)), 1)
     share = np.linspace(0.0, 1.0, steps + 1)[:, np.newaxis]
     places = np.floor(ends[0] + share * (ends[1] - ends[0]) + 0.5).astype(int)
@@ -109,18 +110,18 @@ def line_voxels(start: Voxel, stop: Voxel, shape: Sequence[int]) -> tuple[Box, N
     return box, on_line
 
 
-def _within(places: Sequence[float], extent: int) -> tuple[int, int]:
+def _clip_range(places: Sequence[float], extent: int) -> tuple[int, int]:
     first = min(max(ceil(min(places)), 0), extent)
     return first, max(min(floor(max(places)) + 1, extent), first)
 
 
-def _crossings(corners: Sequence[tuple[float, float]], row: float) -> list[float]:
+def _find_crossings(corners: Sequence[tuple[float, float]], row: float) -> list[float]:
     """Return where the contour crosses a row, ascending; always an even number of places."""
-    found = []
+    columns = []
     for (row_a, column_a), (row_b, column_b) in zip(
         corners, (*corners[1:], corners[0]), strict=True
     ):
         if (row_a <= row) != (row_b <= row):
             share = (row - row_a) / (row_b - row_a)
-            found.append(column_a + share * (column_b - column_a))
-    return sorted(found)
+            columns.append(column_a + share * (column_b - column_a))
+    return sorted(columns)

@@ -20,13 +20,13 @@ def own_masks(out: Path) -> Mapping[str, tuple[str, ...]]:
         If the store cannot be read.
     """
     store = out / STORE_NAME
-    found: dict[str, tuple[str, ...]] = {}
+    hashes: dict[str, tuple[str, ...]] = {}
     for entry in read_checked_lines(store) if store.exists() else ():
         result = entry.get("result") if isinstance(entry, dict) else None
         if isinstance(result, dict) and "mask_sha256" in result:
             name = str(entry["case_id"])
-            found[name] = (*found.get(name, ()), str(result["mask_sha256"]))
-    return found
+            hashes[name] = (*hashes.get(name, ()), str(result["mask_sha256"]))
+    return hashes
 
 
 def require_replaceable(mask: Mask, target: Path, own: tuple[str, ...]) -> None:

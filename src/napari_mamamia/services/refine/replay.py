@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.case import Case
+from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary, Step
 from napari_mamamia.core.errors import (
     CaseError,
@@ -16,7 +16,7 @@ from napari_mamamia.core.errors import (
     SaveConflictError,
 )
 from napari_mamamia.core.provenance import Maker, Provenance
-from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.data_set.volumes import write_labels
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.own_paths import sweep
@@ -106,7 +106,7 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay
     play = JournalPlay(
         journal,
         refusal=lambda opened: _require_case(opened, case),
-        watch=lambda session, step: _repeat(session, step, repeated),
+        watch=lambda session, step: _repeat_stroke(session, step, repeated),
     )
     play = play_journal(play)
     if play.session is None:
@@ -116,7 +116,7 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay
         notes += _image_notes(play, case)
     if repeated is not None:
         notes += _stroke_notes(repeated)
-    return _write(play, play.session, out, repeated, notes)
+    return _write_mask(play, play.session, out, repeated, notes)
 
 
 def case_of_journal(journal: Path) -> str:
@@ -152,7 +152,7 @@ def _journal_notes(play: JournalPlay) -> list[str]:
     return notes
 
 
-def _repeat(session: EditingSession, step: Step, repeated: _Repeated | None) -> None:
+def _repeat_stroke(session: EditingSession, step: Step, repeated: _Repeated | None) -> None:
     """Paint a stroke anew, compare with what was recorded, and take it back."""
     stroke = step.edit.stroke
     if repeated is None or stroke is None or not stroke.path:
@@ -206,7 +206,7 @@ def _stroke_notes(repeated: _Repeated) -> list[str]:
     ]
 
 
-def _write(
+def _write_mask(
     play: JournalPlay,
     session: EditingSession,
     out: Path,
@@ -227,7 +227,7 @@ def _write(
     )
     # the mask last: killed in between, none is there without its provenance, and it can run again
     write_provenance(provenance, sidecar_path(out), overwrite=True)
-    write_volume(session.labels, opened.base.grid, out)
+    write_labels(LabelMap.of(session.labels, opened.base.grid), out)
     return Replay(
         out,
         sha256_of(out),

@@ -89,9 +89,9 @@ def register_case(
         As `kinetics.registration.registration.register_phases`.
     """
     inside = None if mask is None else mask != 0  # a copy: a reader may go on drawing
-    found = register_phases(case, settings, inside)
+    registration = register_phases(case, settings, inside)
     report_progress(1, 1, "Volume before and after")
-    return RegisteredCase(found, _volume_change(case, found.case, inside))
+    return RegisteredCase(registration, _volume_change(case, registration.case, inside))
 
 
 def _volume_change(before: Case, after: Case, mask: NDArray[Any] | None) -> VolumeChange:

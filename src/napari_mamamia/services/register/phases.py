@@ -136,15 +136,15 @@ def register_files(inputs: CaseInputs, settings: RegisterSettings) -> Registered
     case = load_case(inputs.sources, inputs.record)
     path = inputs.files[-1]
     mask = None if path is None else read_mask(path, case)
-    found = register_case(case, mask, settings.method)
+    registration = register_case(case, mask, settings.method)
     out = Path(settings.out)
     report_progress(0, len(case.phases), "Writing")
     with placing(out, case.case_id, overwrite=True) as folder:
-        for index, volume in enumerate(found.case.signal):
+        for index, volume in enumerate(registration.case.signal):
             write_phase(folder, case.case_id, index, volume, case.grid)
         _copy_beside(inputs.sources, out)
-        _note(found, case, inputs, settings)
-    return rows_of(found)
+        _write_note(registration, case, inputs, settings)
+    return rows_of(registration)
 
 
 def require_apart(root: Path, out: Path) -> None:
@@ -168,17 +168,17 @@ def _copy_beside(files: CaseFiles, out: Path) -> None:
     for source, folder in ((files.reference, _EXPERT), (files.automatic, _AUTOMATIC)):
         if source is not None:
             suffix = next(s for s in VOLUME_SUFFIXES if source.name.lower().endswith(s))
-            _copy(source, out.joinpath(*folder, f"{files.case_id}{suffix}"))
+            _copy_file(source, out.joinpath(*folder, f"{files.case_id}{suffix}"))
     if files.info is not None:
-        _copy(files.info, out / _INFOS / f"{files.case_id}.json")
+        _copy_file(files.info, out / _INFOS / f"{files.case_id}.json")
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_file(source: Path, target: Path) -> None:
     with saving(target, overwrite=True) as temporary:
         shutil.copyfile(source, temporary)
 
 
-def _note(
+def _write_note(
     found: RegisteredCase, case: Case, inputs: MaskedInputs, settings: RegisterSettings
 ) -> None:
     paths = [path for path in inputs.files if path is not None]
@@ -204,25 +204,25 @@ def copy_beside_cases(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -
     """Copy what a data set holds besides its cases: clinical rows of `case_ids`, and the splits."""
     _write_clinical(opened, case_ids, out)
     if opened.data_set.splits is not None:
-        _copy(opened.data_set.splits, out / opened.data_set.splits.name)
+        _copy_file(opened.data_set.splits, out / opened.data_set.splits.name)
 
 
 def _write_clinical(opened: OpenDataSet, case_ids: Sequence[str], out: Path) -> None:
     """Write the rows of the cases; those of cases that an earlier run left in `out` stay."""
-    found = (_record_of(opened, case_id) for case_id in case_ids)
-    records = [record for record in found if record is not None]
+    matches = (_record_of(opened, case_id) for case_id in case_ids)
+    records = [record for record in matches if record is not None]
     there = next((path for name in CLINICAL_NAMES if (path := out / name).is_file()), None)
-    known = opened.data_set.clinical
+    source_table = opened.data_set.clinical
     name = NEW_CLINICAL_NAME
-    if known is not None and known.suffix != ".ods":  # which is only read
-        name = known.name
+    if source_table is not None and source_table.suffix != ".ods":  # which is only read
+        name = source_table.name
     if there is not None:
         keys = {case_key(record.case_id) for record in records}
         with listening(None):
             present = read_clinical(there).records
         older = [one for one in present if case_key(one.case_id) not in keys]
-        kept = [one for one in older if case_folder(out, one.case_id).is_dir()]
-        records = [*kept, *records]
+        old_records = [one for one in older if case_folder(out, one.case_id).is_dir()]
+        records = [*old_records, *records]
     if records:
         write_clinical(Cohort(tuple(records)), there or out / name, overwrite=True)
 

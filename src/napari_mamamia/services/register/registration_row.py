@@ -61,11 +61,11 @@ class RegisteredRows:
 def rows_of(found: RegisteredCase) -> RegisteredRows:
     """Return one row for each phase of a case."""
     case_id = found.case.case_id
-    rows = tuple(_row(case_id, motion, found) for motion in found.found.motions)
+    rows = tuple(_make_row(case_id, motion, found) for motion in found.found.motions)
     return RegisteredRows(case_id, rows)
 
 
-def _row(case_id: str, motion: PhaseMotion, found: RegisteredCase) -> RegistrationRow:
+def _make_row(case_id: str, motion: PhaseMotion, found: RegisteredCase) -> RegistrationRow:
     volume = found.volume
     turn, shift = motion.rotation_deg, motion.translation_mm
     mesh = motion.mesh_mm or (math.nan,) * 3

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.metrics.registry import Place, metrics_at
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.cohort.results import ModelScores
@@ -41,18 +42,11 @@ TAG: Final = "tag"
 GROUP: Final = "group "
 """How the name of a facet starts that is a group variable."""
 
-_NUMBERS: Final = (
-    "dsc",
-    "hausdorff95_mm",
-    "norm_hd",
-    "nsd_1mm",
-    "volume_reference_mm3",
-    "volume_prediction_mm3",
-)
 _GROUPING: Final = "Grouping the cases"
 _NO_GROUP: Final = "in no group"
+_OTHER_GROUPS: Final = "other groups"
+_MOST_LABELS: Final = 62
 _SIZES: Final = "small, moderate and large by the 20th and 80th percentile of reference volume"
-_COMPARED: Final = (ScoreStatus.OK, ScoreStatus.PREDICTION_EMPTY, ScoreStatus.PREDICTION_MISSING)
 
 Pairs = Mapping[str, tuple[Path | None, Path | None]]
 """By case id the reference and the prediction."""
@@ -73,25 +67,30 @@ def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
             shown = _without_folders(row, pairs.get(row.case_id, ()))
             rows.append(shown)
             keys.append(case_key(shown.case_id))
-            said = (shown.case_id, STATUS_TEXTS[shown.status], shown.reason, shown.warning)
-            texts.append(" ".join(said).lower())
+            words = (shown.case_id, STATUS_TEXTS[shown.status], shown.reason, shown.warning)
+            texts.append(" ".join(words).lower())
 
     in_chunks(len(model.rows), take, "Making the table")
-    columns = []
-    for name in _NUMBERS:
-        columns.append(SortKey(name, (numbers_of(rows, name))))
+    numbers = {spec.name: numbers_of(rows, spec.name) for spec in metrics_at(Place.CASES)}
     ids = text_key("case", [row.case_id.lower() for row in rows])
     status = text_key("status", [STATUS_TEXTS[row.status] for row in rows])
     reason = text_key("reason", [(r.reason or r.warning).lower() for r in rows])
     report_progress(0, 1, "Sorting the cases")
-    facets = _facets(model, rows, columns[_NUMBERS.index("volume_reference_mm3")].values)
+    facets = _make_facets(model, rows, numbers["volume_reference_mm3"])
     nothing: tuple[tuple[str, ...], ...] = ((),) * len(rows)
     unknown = np.full(len(rows), np.nan)
     return CaseTable(
         rows=tuple(rows),
         keys=tuple(keys),
-        worst=worst_first(ids.values, columns[0].values, columns[1].values),
-        sort_keys=(ids, status, *columns, reason, SortKey(FAILURE, unknown), SortKey(TAG, unknown)),
+        worst=worst_first(ids.values, numbers["dsc"], numbers["hausdorff95_mm"]),
+        sort_keys=(
+            ids,
+            status,
+            *(SortKey(name, values) for name, values in numbers.items()),
+            reason,
+            SortKey(FAILURE, unknown),
+            SortKey(TAG, unknown),
+        ),
         facets=facets,
         plain_texts=tuple(texts),
         texts=tuple(texts),
@@ -103,30 +102,30 @@ def case_table(model: ModelScores, pairs: Pairs) -> CaseTable:
 # ------------------------------------------------------------------------- inner
 
 
-def _facets(
+def _make_facets(
     model: ModelScores, rows: Sequence[CaseScore], volumes: NDArray[np.float64]
 ) -> tuple[Facet, ...]:
     ids = [row.case_id for row in rows]
     statuses = list(STATUS_TEXTS)
     codes = np.array([statuses.index(row.status) for row in rows], dtype=np.intp)
-    found = [facet_of(STATUS, "status", tuple(STATUS_TEXTS.values()), _bits(codes))]
+    facets = [facet_of(STATUS, "status", tuple(STATUS_TEXTS.values()), _make_bits(codes))]
     report_progress(0, 1, _GROUPING)
     if not np.isnan(volumes).all():
         sizes = group_by_volume(ids, np.where(volumes > 0, volumes, np.nan))
-        found.append(_facet(SIZE, _SIZES, sizes))
+        facets.append(_make_facet(SIZE, _SIZES, sizes))
         report_progress(0, 1, _GROUPING)
     diameters = numbers_of(rows, "diameter_reference_mm")
     if not np.isnan(diameters).all():
         cut = group_by_diameter(ids, np.where(diameters > 0, diameters, np.nan))
-        found.append(_facet(DIAMETER, "largest diameter, cut at 20 and 50 mm", cut))
+        facets.append(_make_facet(DIAMETER, "largest diameter, cut at 20 and 50 mm", cut))
     report_progress(0, 1, _GROUPING)
     if model.cohort is None or not rows:
-        return tuple(found)
-    further = _groups(model, ids)
-    return (*found, *further)
+        return tuple(facets)
+    further = _make_group_facets(model, ids)
+    return (*facets, *further)
 
 
-def _groups(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
+def _make_group_facets(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
     """Return the groups that the run was scored and reported by, of every case.
 
     The run knows them of its scored cases; only those of the others are looked up.
@@ -134,18 +133,22 @@ def _groups(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
     result, cohort = model.segmentation, model.cohort
     if cohort is None:
         return ()
-    known = result.scores.case_ids if result else ()
+    scored_ids = result.scores.case_ids if result else ()
     places = {case_id: place for place, case_id in enumerate(ids)}
-    rows = np.array([places[case_id] for case_id in known], dtype=np.intp)
-    others = sorted(set(ids).difference(known), key=places.__getitem__)
+    rows = np.array([places[case_id] for case_id in scored_ids], dtype=np.intp)
+    others = sorted(set(ids).difference(scored_ids), key=places.__getitem__)
     other_rows = np.array([places[case_id] for case_id in others], dtype=np.intp)
     report_progress(0, 1, _GROUPING)
-    found = []
+    facets = []
     scored = {grouping.variable: grouping for grouping in (result.groupings if result else ())}
-    for own in group_cases_job(others, cohort, rules_of(model.profile)):
-        run = scored.get(own.variable)
-        parts = [(other_rows, own)] if run is None else [(rows, run), (other_rows, own)]
-        found.append(_group(own.variable, len(ids), parts))
+    for other_grouping in group_cases_job(others, cohort, rules_of(model.profile)):
+        run = scored.get(other_grouping.variable)
+        parts = (
+            [(other_rows, other_grouping)]
+            if run is None
+            else [(rows, run), (other_rows, other_grouping)]
+        )
+        facets.append(_merge_groupings(other_grouping.variable, len(ids), parts))
     for stratum in result.strata if result else ():
         grouping = stratum.grouping
         if grouping.variable in ("volume", "diameter") or grouping.variable.startswith(TAGGED):
@@ -154,26 +157,34 @@ def _groups(model: ModelScores, ids: Sequence[str]) -> tuple[Facet, ...]:
         column = column_groups_job(others, cohort, grouping.variable)
         if column is not None:
             parts.append((other_rows, column))
-        found.append(_group(grouping.variable, len(ids), parts))
-    return tuple(found)
+        facets.append(_merge_groupings(grouping.variable, len(ids), parts))
+    return tuple(facets)
 
 
-def _group(variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], Grouping]]) -> Facet:
+def _merge_groupings(
+    variable: str, n: int, parts: Sequence[tuple[NDArray[np.intp], Grouping]]
+) -> Facet:
     """Return the facet of a variable over n cases from groupings of some of them (rows)."""
-    labels = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
+    every = tuple(dict.fromkeys(label for _, grouping in parts for label in grouping.labels))
+    # A row's groups are the bits of one number: what has no bit of its own shares the last.
+    labels = every if len(every) <= _MOST_LABELS else (*every[: _MOST_LABELS - 1], _OTHER_GROUPS)
     codes = np.full(n, -1, dtype=np.intp)
     for rows, grouping in parts:
-        places = np.array([*(labels.index(label) for label in grouping.labels), -1], dtype=np.intp)
+        # The last place is for a code of -1, in no group, which stays one.
+        own_places = (min(every.index(label), len(labels) - 1) for label in grouping.labels)
+        places = np.array([*own_places, -1], dtype=np.intp)
         codes[rows] = places[grouping.codes]
-    return _facet(f"{GROUP}{variable}", variable_label(variable), Grouping(variable, labels, codes))
+    return _make_facet(
+        f"{GROUP}{variable}", variable_label(variable), Grouping(variable, labels, codes)
+    )
 
 
-def _facet(name: str, title: str, grouping: Grouping) -> Facet:
+def _make_facet(name: str, title: str, grouping: Grouping) -> Facet:
     codes = np.where(grouping.codes < 0, len(grouping.labels), grouping.codes)
-    return facet_of(name, title, (*grouping.labels, _NO_GROUP), _bits(codes))
+    return facet_of(name, title, (*grouping.labels, _NO_GROUP), _make_bits(codes))
 
 
-def _bits(codes: NDArray[np.intp]) -> NDArray[np.uint64]:
+def _make_bits(codes: NDArray[np.intp]) -> NDArray[np.uint64]:
     return np.uint64(1) << codes.astype(np.uint64)
 
 

@@ -26,8 +26,8 @@ _MOST_TAGS: Final = 60
 def with_failures(table: CaseTable, found: Sequence[CaseLook]) -> CaseTable:
     """Return the table with the kinds of failure of the cases looked at."""
     by_id = {one.case_id: one.failures for one in found}
-    known = zip(table.rows, table.failures, strict=True)
-    failures = tuple(by_id.get(row.case_id, before) for row, before in known)
+    pairs = zip(table.rows, table.failures, strict=True)
+    failures = tuple(by_id.get(row.case_id, before) for row, before in pairs)
     kinds = tuple(kind.value for kind in FailureKind)
     named = tuple(tuple(one.kind.value for one in several) for several in failures)
     table = _with_several(
@@ -47,11 +47,13 @@ def with_tags(table: CaseTable, tags: Iterable[CaseTag]) -> CaseTable:
     order = {tag: place for place, tag in enumerate(KNOWN_TAGS)}
 
     def listed(key: str) -> tuple[str, ...]:
-        own = by_key.get(key, {}).values()
-        return tuple(sorted(own, key=lambda tag: (order.get(tag, len(order)), tag.casefold())))
+        case_tags = by_key.get(key, {}).values()
+        return tuple(
+            sorted(case_tags, key=lambda tag: (order.get(tag, len(order)), tag.casefold()))
+        )
 
     named = tuple(listed(key) if key in by_key else () for key in table.keys)
-    counted = Counter(tag for own in named for tag in own)
+    counted = Counter(tag for case_tags in named for tag in case_tags)
     free = [tag for tag, _ in counted.most_common(_MOST_TAGS) if tag not in KNOWN_TAGS]
     values = (*KNOWN_TAGS, *sorted(free))
     table = _with_several(replace(table, tags=named), TAG, "own tag", values, named)
@@ -78,6 +80,6 @@ def _with_several(
                 texts[row] = f"{texts[row]} {' '.join(further).lower()}"
 
     in_chunks(len(named), fill, "Sorting the cases")
-    key = text_key(name, [", ".join(own).lower() for own in named])
+    key = text_key(name, [", ".join(row_values).lower() for row_values in named])
     facet = facet_of(name, title, tuple(values), bits)
     return replace(table.with_part(facet, key), texts=tuple(texts))

@@ -58,7 +58,7 @@ class Facet:
         """Return which rows have `value`, (n,); none where the value is not known."""
         if value not in self.values:
             return np.zeros(self.bits.shape, dtype=np.bool_)
-        return _bit(self.bits, self.values.index(value))
+        return _read_bit(self.bits, self.values.index(value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,8 +126,8 @@ class Selection:
 
     def place_of(self, row: int) -> int | None:
         """Return where a row of the table is shown, None where it is filtered out."""
-        found = np.flatnonzero(self.order == row)
-        return int(found[0]) if found.size else None
+        positions = np.flatnonzero(self.order == row)
+        return int(positions[0]) if positions.size else None
 
     @property
     def rows(self) -> list[int]:
@@ -143,29 +143,30 @@ class Selection:
 def select_cases(table: CaseTable, query: CaseQuery) -> Selection:
     """Return the rows that a query asks for; equal rows stand worst first."""
     report_progress(0, 2, "Filtering")
-    kept = np.ones(len(table.rows), dtype=np.bool_)
+    is_shown = np.ones(len(table.rows), dtype=np.bool_)
     for name, value in query.chosen:
         facet = table.facet(name)
-        kept &= facet.has(value) if facet else False
+        is_shown &= facet.has(value) if facet else False
     if query.words:
-        kept &= _with_words(table.texts, tuple(w.lower() for w in query.words))
+        is_shown &= _with_words(table.texts, tuple(w.lower() for w in query.words))
     report_progress(1, 2, "Sorting")
     order = table.worst
     key = next((key.values for key in table.sort_keys if key.name == query.sort), None)
     if key is not None:
+        # Negated, not reversed: so unknown ones come last and equal ones stay worst first.
         order = order[np.argsort((key if query.upwards else -key)[order], kind="stable")]
     elif not query.upwards:
         order = order[::-1]
-    return Selection(order[kept[order]])
+    return Selection(order[is_shown[order]])
 
 
 def facet_of(name: str, title: str, values: Sequence[str], bits: NDArray[np.uint64]) -> Facet:
     """Return a facet without the values that no row has."""
-    counted = [(k, value, int(_bit(bits, k).sum())) for k, value in enumerate(values)]
+    counted = [(k, value, int(_read_bit(bits, k).sum())) for k, value in enumerate(values)]
     there = [(k, value, n) for k, value, n in counted if n]
     packed = np.zeros(bits.shape, dtype=np.uint64)
     for new, (old, _value, _n) in enumerate(there):
-        packed |= _bit(bits, old).astype(np.uint64) << np.uint64(new)
+        packed |= _read_bit(bits, old).astype(np.uint64) << np.uint64(new)
     return Facet(name, title, tuple(v for _, v, _ in there), tuple(n for *_, n in there), packed)
 
 
@@ -213,23 +214,23 @@ def worst_first(
 
     Of equal ones the farther is worse, then `ids` decide.
     """
-    known = ~np.isnan(dsc)
+    has_dice = ~np.isnan(dsc)
     nearness = -np.nan_to_num(distance_mm, nan=0.0)
-    return np.lexsort((ids, nearness, np.where(known, dsc, 0.0), known))
+    return np.lexsort((ids, nearness, np.where(has_dice, dsc, 0.0), has_dice))
 
 
 def _with_words(texts: Sequence[str], words: tuple[str, ...]) -> NDArray[np.bool_]:
-    kept = np.zeros(len(texts), dtype=np.bool_)
+    has_words = np.zeros(len(texts), dtype=np.bool_)
 
     def look(start: int, stop: int) -> None:
-        kept[start:stop] = [all(word in text for word in words) for text in texts[start:stop]]
+        has_words[start:stop] = [all(word in text for word in words) for text in texts[start:stop]]
 
     in_chunks(len(texts), look, "Searching")
-    return kept
+    return has_words
 
 
-def _bit(bits: NDArray[np.uint64], place: int) -> NDArray[np.bool_]:
+def _read_bit(bits: NDArray[np.uint64], place: int) -> NDArray[np.bool_]:
     if place > _MOST_VALUES:
         raise ValueError(f"a facet has {_MOST_VALUES + 1} values at most, got value {place + 1}")
-    found: NDArray[np.bool_] = (bits >> np.uint64(place)) & np.uint64(1) > 0
-    return found
+    is_set: NDArray[np.bool_] = (bits >> np.uint64(place)) & np.uint64(1) > 0
+    return is_set

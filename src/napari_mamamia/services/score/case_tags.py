@@ -42,9 +42,9 @@ def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool
     """
     who = file_name(reader, "the name of a reader")
     case = file_name(case_id, "a case id")
-    made = append_tag(workspace.root, who, case, _cleaned(tag), on=on)
+    case_tag = append_tag(workspace.root, who, case, _clean_tag(tag), on=on)
     workspace.note_data_set()
-    return made
+    return case_tag
 
 
 def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
@@ -92,11 +92,11 @@ def split_tags(cell: str) -> tuple[str, ...]:
 
 def _in_order(tags: Iterable[str]) -> tuple[str, ...]:
     by_key = {tag.casefold(): tag for tag in tags}
-    known = [tag for tag in KNOWN_TAGS if tag in by_key]
-    return (*known, *sorted(tag for key, tag in by_key.items() if key not in KNOWN_TAGS))
+    standard_tags = [tag for tag in KNOWN_TAGS if tag in by_key]
+    return (*standard_tags, *sorted(tag for key, tag in by_key.items() if key not in KNOWN_TAGS))
 
 
-def _cleaned(tag: str) -> str:
+def _clean_tag(tag: str) -> str:
     """Return a tag with single blanks, a known one in its own spelling; `CaseError` if unfit."""
     text = " ".join(unicodedata.normalize("NFC", tag).split())
     reason = ""

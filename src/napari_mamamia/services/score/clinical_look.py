@@ -35,7 +35,7 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook
     """
     choice = columns_for(path, choice)
     seen = overview_job(path, choice)
-    text = _text(path, seen)
+    text = _describe_table(path, seen)
     needed = needed_fields(FAIRNESS)
     empty = needed if seen.cohort is None else lacking(seen.cohort, choice)
     absent = [field for field in empty if field not in choice.absent]
@@ -45,23 +45,25 @@ def look_at_clinical(path: Path, choice: ColumnChoice = BY_NAME) -> ClinicalLook
     if seen.cohort is None and "case_id" not in proposed:
         return ClinicalLook(text, "Name the column of case ids case_id or patient_id.")
     if not seen.proposals:
-        fields = ", ".join(map(_plain, absent))
-        said = f"The table has no {fields}: nothing can be said of fairness over it."
+        fields = ", ".join(map(_spell_field, absent))
+        message = f"The table has no {fields}: nothing can be said of fairness over it."
         return ClinicalLook(
-            text, said, choice.with_names(dict.fromkeys(absent)), "Score without it"
+            text, message, choice.with_names(dict.fromkeys(absent)), "Score without it"
         )
-    lines = [f"{_plain(one.field)}: “{one.column}” for {one.reason}" for one in seen.proposals]
+    lines = [
+        f"{_spell_field(one.field)}: “{one.column}” for {one.reason}" for one in seen.proposals
+    ]
     none = [field for field in absent if field not in proposed]
-    lines += [f"{_plain(field)}: no column, so no fairness over it" for field in none]
+    lines += [f"{_spell_field(field)}: no column, so no fairness over it" for field in none]
     answer = seen.confirmed(choice).with_names(dict.fromkeys(none))
     return ClinicalLook(text, "\n".join(["Use these columns?", *lines]), answer)
 
 
-def _text(path: Path, seen: TableOverview) -> str:
+def _describe_table(path: Path, seen: TableOverview) -> str:
     if seen.cohort is None:
         return f"No column of case ids is known in {path.name}."
-    known = coverage_text(len(seen.cohort.records), seen.cohort.coverage())
-    lines = [known, *seen.cohort.notes]
+    coverage = coverage_text(len(seen.cohort.records), seen.cohort.coverage())
+    lines = [coverage, *seen.cohort.notes]
     refused = seen.cohort.refused
     if refused:
         first = f"row {refused[0].row}, {refused[0].reason}"
@@ -69,5 +71,5 @@ def _text(path: Path, seen: TableOverview) -> str:
     return "\n".join(lines)
 
 
-def _plain(field: str) -> str:
+def _spell_field(field: str) -> str:
     return field.replace("_", " ")

@@ -26,7 +26,7 @@ _MATCHING: Final = "Matching cases with the clinical table"
 _KEYS: Final[tuple[Callable[[CaseRecord], str | None], ...]] = (
     lambda record: record.case_id,
     lambda record: case_key(record.case_id),
-    lambda record: _patient(record),
+    lambda record: _read_patient_id(record),
 )
 
 
@@ -60,25 +60,25 @@ def needed_table(path: Path, choice: ColumnChoice, purpose: str) -> Cohort:
     if not empty:
         return cohort
     seen = overview_job(path, choice)
-    found = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
+    proposals = [f'"{p.column}" as {p.field} for {p.reason}' for p in seen.proposals]
     lines = [
         f"expected values of {', '.join(empty)} for {purpose} in {path}, found none in "
         f"{len(cohort.records):,} cases ({len(cohort.refused):,} rows refused)",
-        *_wrapped("columns", ", ".join(seen.columns)),
+        *_wrap_lines("columns", ", ".join(seen.columns)),
     ]
-    for text in found or ["no other column"]:
-        lines += _wrapped("proposed", text)
-    lines += _wrapped(
+    for text in proposals or ["no other column"]:
+        lines += _wrap_lines("proposed", text)
+    lines += _wrap_lines(
         "to do",
         "write what is proposed to a file, look at it, and give it with --columns FILE (or keep it "
         f"as {COLUMNS_FILE} beside the table):",
     )
     lines.append(f"    mamamia clinical {quote(str(path))} --write-columns FILE")
-    lines += _wrapped("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
+    lines += _wrap_lines("or", f"where the table has none, say {json.dumps(dict.fromkeys(empty))}")
     raise FormatError("\n".join(lines))
 
 
-def _wrapped(title: str, text: str) -> list[str]:
+def _wrap_lines(title: str, text: str) -> list[str]:
     """Return lines of a terminal's width, the title before the first."""
     return wrap(
         text,
@@ -113,12 +113,9 @@ def matched(case_ids: Sequence[str], cohort: Cohort) -> Cohort:
     """
     lookups = []
     for key in _KEYS:
-        lookups.append(_single(cohort, key))
+        lookups.append(_find_unique_rows(cohort, key))
     records: list[CaseRecord] = []
-    for case_id in paced(case_ids):
-        if case_id is None:
-            report_progress(len(records), len(case_ids), _MATCHING)
-            continue
+    for case_id in paced(case_ids, _MATCHING, len(case_ids)):
         keys = (case_id, case_key(case_id), case_key(case_id))
         fits = (rows.get(key) for rows, key in zip(lookups, keys, strict=True))
         record = next((row for row in fits if row is not None), None)
@@ -135,21 +132,20 @@ def described(path: Path | None, cohort: Cohort | None, own: Cohort | None) -> C
     return ClinicalTable(path.name, n, len(own.records), cohort.refused, coverage, cohort.notes)
 
 
-def _single(cohort: Cohort, key: Callable[[CaseRecord], str | None]) -> dict[str, CaseRecord]:
+def _find_unique_rows(
+    cohort: Cohort, key: Callable[[CaseRecord], str | None]
+) -> dict[str, CaseRecord]:
     """Return the rows whose key no other row has."""
     rows: dict[str, list[CaseRecord]] = {}
-    for record in paced(cohort.records):
-        if record is None:
-            report_progress(0, 1, _MATCHING)
-            continue
+    for record in paced(cohort.records, _MATCHING):
         name = key(record)
         if name is not None:
             rows.setdefault(name, []).append(record)
     report_progress(0, 1, _MATCHING)
-    return {name: found[0] for name, found in rows.items() if len(found) == 1}
+    return {name: records[0] for name, records in rows.items() if len(records) == 1}
 
 
-def _patient(record: CaseRecord) -> str | None:
+def _read_patient_id(record: CaseRecord) -> str | None:
     try:
         return case_key(parse_id(record.other.get("patient_id")))
     except ValueError:

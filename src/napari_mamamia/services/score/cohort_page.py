@@ -62,11 +62,11 @@ def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
     """Return a model's numbers, its groups, what is reported beside them, and who is excluded."""
     tables: list[ReportTable] = []
     if model.segmentation:
-        tables.append(_narrow(numbers_table(model.segmentation)))
+        tables.append(_narrow_table(numbers_table(model.segmentation)))
         tables += group_tables(model.segmentation)
         tables += [stratum_table(stratum) for stratum in model.segmentation.strata]
     if model.failures:
-        tables.append(_excluded(model))
+        tables.append(_make_excluded_table(model))
     return tuple(tables)
 
 
@@ -75,8 +75,9 @@ def comparison_page(
 ) -> tuple[ReportTable, ...]:
     """Return the models by rank with their intervals, their ranks at some weights, the tests."""
     by_name = {model.name: model for model in models}
+    # Only nan is unlike itself: models without a rank come last.
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
-    rows = tuple(Row(tuple(_ranked(one, by_name.get(one.name)))) for one in ordered)
+    rows = tuple(Row(tuple(_list_rank_cells(one, by_name.get(one.name)))) for one in ordered)
     columns = (
         Column("Rank"),
         Column("Model", is_number=False),
@@ -85,10 +86,10 @@ def comparison_page(
     weight = f"weight of fairness {comparison.weight_of_fairness:g}"
     title = f"Models (profile {comparison.profile}, {weight}; 95 % intervals, percentile)"
     first = ReportTable(title, columns, rows, comparison.notes)
-    return (first, _ranks(comparison), *_tests(comparison))
+    return (first, _make_rank_table(comparison), *_make_test_tables(comparison))
 
 
-def _ranked(one: RankedModel, model: ModelScores | None) -> Iterator[str]:
+def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[str]:
     intervals = model.segmentation.intervals if model and model.segmentation else ()
     yield number(one.rank, 0)
     yield one.name
@@ -102,11 +103,15 @@ def _ranked(one: RankedModel, model: ModelScores | None) -> Iterator[str]:
 
 
 def _with_interval(value: float, name: str, intervals: Sequence[Interval]) -> str:
-    found = interval_named(intervals, name)
-    return f"{number(value)} ({range_text(found.low, found.high)})" if found else number(value)
+    interval = interval_named(intervals, name)
+    return (
+        f"{number(value)} ({range_text(interval.low, interval.high)})"
+        if interval
+        else number(value)
+    )
 
 
-def _ranks(comparison: ModelComparison) -> ReportTable:
+def _make_rank_table(comparison: ModelComparison) -> ReportTable:
     """Return each model's rank from performance only to fairness only."""
     sweep = comparison.sweep
     places = [int(np.argmin(np.abs(sweep.weights - weight))) for weight in WEIGHTS_SHOWN]
@@ -121,7 +126,7 @@ def _ranks(comparison: ModelComparison) -> ReportTable:
     return ReportTable("Rank at each weight of fairness", columns, rows, (note,))
 
 
-def _tests(comparison: ModelComparison) -> Iterator[ReportTable]:
+def _make_test_tables(comparison: ModelComparison) -> Iterator[ReportTable]:
     if not comparison.tests:
         return
     rows = tuple(
@@ -143,16 +148,16 @@ def _tests(comparison: ModelComparison) -> Iterator[ReportTable]:
     yield ReportTable("Paired comparisons", columns, rows, (note,))
 
 
-def _narrow(table: ReportTable) -> ReportTable:
+def _narrow_table(table: ReportTable) -> ReportTable:
     """Return the numbers with the percentile interval alone: a window is narrower than a page."""
-    kept = [0, 1, 2, len(table.columns) - 1]
-    rows = tuple(Row(tuple(row.cells[k] for k in kept), row.is_small) for row in table.rows)
+    indices = [0, 1, 2, len(table.columns) - 1]
+    rows = tuple(Row(tuple(row.cells[k] for k in indices), row.is_small) for row in table.rows)
     notes = (*table.notes, "Basic and BCa intervals stand in the report.")
-    columns = tuple(table.columns[k] for k in kept)
+    columns = tuple(table.columns[k] for k in indices)
     return ReportTable(table.title, columns, rows, notes, table.listed)
 
 
-def _excluded(model: ModelScores) -> ReportTable:
+def _make_excluded_table(model: ModelScores) -> ReportTable:
     columns = (Column("Case", is_number=False), Column("Reason", is_number=False))
     rows = tuple(Row((one.case_id, one.reason)) for one in model.failures[:_SHOWN_EXCLUDED])
     more = len(model.failures) - len(rows)

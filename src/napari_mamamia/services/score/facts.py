@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.progress import gc_frozen, paced, report_progress
+from napari_mamamia.core.progress import gc_frozen, paced
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.workspace.place import find_workspace
@@ -28,17 +28,14 @@ def with_facts(
     `predictions` are the mask files by case id; what no readable provenance beside them tells stays
     unknown.
     """
-    found: list[CaseScore] = []
-    for row in paced(rows):
-        if row is None:
-            report_progress(len(found), len(rows), "Reading what the predictions cost")
-            continue
-        facts = _cost(predictions.get(row.case_id))
-        own = tags.get(row.case_id)
-        if own:
-            facts["tags"] = joined_tags(own)
-        found.append(replace(row, **facts) if facts else row)
-    return tuple(found)
+    full_rows: list[CaseScore] = []
+    for row in paced(rows, "Reading what the predictions cost", len(rows)):
+        facts = _read_cost(predictions.get(row.case_id))
+        row_tags = tags.get(row.case_id)
+        if row_tags:
+            facts["tags"] = joined_tags(row_tags)
+        full_rows.append(replace(row, **facts) if facts else row)
+    return tuple(full_rows)
 
 
 def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, tuple[str, ...]]:
@@ -55,17 +52,17 @@ def tags_for(case_ids: Sequence[str], settings: ScoreSettings) -> Mapping[str, t
     return tags_of(Workspace(root), case_ids) if root is not None else {}
 
 
-def _cost(prediction: Path | None) -> dict[str, Any]:
+def _read_cost(prediction: Path | None) -> dict[str, Any]:
     """Return what the provenance beside a mask says it cost; {} without one."""
     if prediction is None or not sidecar_path(prediction).exists():
         return {}
     try:
-        made = read_provenance(sidecar_path(prediction))
+        provenance = read_provenance(sidecar_path(prediction))
     except MamamiaError:
         return {}
-    known = (
-        ("prediction_seconds", made.seconds),
-        ("peak_memory_bytes", made.peak_memory_bytes),
-        ("device", made.device),
+    costs = (
+        ("prediction_seconds", provenance.seconds),
+        ("peak_memory_bytes", provenance.peak_memory_bytes),
+        ("device", provenance.device),
     )
-    return {name: value for name, value in known if value not in (None, "")}
+    return {name: value for name, value in costs if value not in (None, "")}

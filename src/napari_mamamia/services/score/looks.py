@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
@@ -25,9 +24,15 @@ from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.metrics.lesions import LesionCounts, lesion_counts
 from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
-from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure
-from napari_mamamia.scoring.case.failures import failures_of_labels
-from napari_mamamia.scoring.case.pair import pair_of
+from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure, FailureKind
+from napari_mamamia.scoring.case.failures import MatchedParts, find_failures, match_parts
+from napari_mamamia.scoring.case.pair import (
+    MeasuredPair,
+    grid_problem,
+    measure_pair,
+    nothing_on,
+    pair_of,
+)
 from napari_mamamia.scoring.case.profiles import Profile
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.score.settings import ScoreSettings
@@ -79,28 +84,48 @@ def look_at_case(
     images: CaseFiles | None,
     profile: Profile,
     label: float | None,
+    measured: MeasuredPair | None = None,
 ) -> CaseLook:
     """Say why a case failed, from its masks (no prediction: None) and images.
 
-    Of the images the first two phases are read.
+    Of the images the first two phases are read. `measured` is what the score measured of the masks;
+    without it, it is done here where the profile compares them.
     """
-    reference, prediction = masks
-    enhancement, problem = None, "the data set does not hold the case"
+    reference, prediction = masks[0], masks[1] or nothing_on(masks[0].grid)
+    enhancement, no_images = None, "the data set does not hold the case"
     if images is not None:
-        enhancement, problem = _enhancement(images, reference.grid)
-    failures = failures_of_labels(reference, prediction, profile, label, enhancement)
-    if prediction is None:
-        prediction = LabelMap(reference.grid, Box.empty(), np.zeros((0, 0, 0), dtype=np.uint8))
-    if prediction.grid.shape != reference.grid.shape:
-        return CaseLook(case_id, failures, None, no_images=problem)
-    pair = pair_of(reference, prediction, profile, label)
-    lesions = lesion_counts(pair.overlap_reference, pair.overlap_prediction)
+        enhancement, no_images = _read_enhancement(images, reference.grid)
+    mismatch = grid_problem(reference.grid, prediction.grid, profile)
+    if not mismatch:
+        measured = measured or measure_pair(reference, prediction, profile, label)
+        both = match_parts(measured)
+        pair, failures, lesions = (
+            measured.pair,
+            find_failures(both, enhancement),
+            _count_lesions(both),
+        )
+    else:
+        failures = (Failure(FailureKind.GEOMETRY_MISMATCH, mismatch),)
+        if prediction.grid.shape != reference.grid.shape:
+            return CaseLook(case_id, failures, None, no_images=no_images)
+        pair = pair_of(reference, prediction, profile, label)
+        lesions = lesion_counts(pair.overlap_reference, pair.overlap_prediction)
     contrast = float("nan")
     if enhancement is not None:
         around = THRESHOLDS.surroundings_mm
         mask = pair.reference != 0
         contrast = contrast_to_noise(mask, pair.box, reference.grid, enhancement, around)
-    return CaseLook(case_id, failures, lesions, contrast, problem)
+    return CaseLook(case_id, failures, lesions, contrast, no_images)
+
+
+def _count_lesions(both: MatchedParts) -> LesionCounts:
+    """Count the lesions of what Dice counts, which is what distances count in plain masks."""
+    pair = both.measured.pair
+    reference, prediction = pair.overlap_reference, pair.overlap_prediction
+    if (reference != (pair.reference != 0)).any() or (prediction != (pair.prediction != 0)).any():
+        return lesion_counts(reference, prediction)
+    n_found, n_true = int(both.found.sum()), int(both.true.sum())
+    return LesionCounts(n_found, both.found.size - n_found, both.true.size - n_true)
 
 
 def look_for_contrast(
@@ -113,21 +138,25 @@ def look_for_contrast(
 
     A case that cannot be read now has no look.
     """
-    by_key = {case_key(own.case_id): own for own in images if len(own.phases) > 1}
-    known = [row.case_id for row in rows if row.status in LOOKED_AT]
+    by_key = {
+        case_key(case_images.case_id): case_images
+        for case_images in images
+        if len(case_images.phases) > 1
+    }
+    case_ids = [row.case_id for row in rows if row.status in LOOKED_AT]
 
     def work(case_id: str) -> CaseLook:
         report_progress(0, 1, "Looking for low contrast")
-        masks, own = read_pair(pairs[case_id]), by_key[case_key(case_id)]
-        return look_at_case(case_id, masks, own, settings.profile, settings.label)
+        masks, case_images = read_pair(pairs[case_id]), by_key[case_key(case_id)]
+        return look_at_case(case_id, masks, case_images, settings.profile, settings.label)
 
-    batch = for_each_case([one for one in known if case_key(one) in by_key], work)
+    batch = for_each_case([one for one in case_ids if case_key(one) in by_key], work)
     return batch.results
 
 
 def looks_of(cases: Sequence[CaseLook], settings: ScoreSettings) -> Looks:
     """Return the looks at the cases of a run with what a reader must know of low contrast."""
-    return Looks(tuple(cases), _note(cases, settings))
+    return Looks(tuple(cases), _describe_contrast(cases, settings))
 
 
 def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMap | None]:
@@ -146,7 +175,7 @@ def read_pair(files: tuple[Path | None, Path | None]) -> tuple[LabelMap, LabelMa
     return read_labels(reference), read_labels(prediction) if prediction else None
 
 
-def _enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:
+def _read_enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]:
     """Return the first two phases on the masks' grid; None and the reason without.
 
     Raises `FormatError` if a file is damaged: what else of the case comes from it is in doubt.
@@ -154,7 +183,7 @@ def _enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]
     if files.problems or len(files.phases) < 2:
         return None, "; ".join(files.problems) or "it has one phase, which shows no enhancement"
     try:
-        headers = [_header(files, index, grid) for index in (0, 1)]
+        headers = [_read_header(files, index, grid) for index in (0, 1)]
     except GridMismatchError as error:
         return None, str(error)
     if files.is_series:
@@ -162,17 +191,17 @@ def _enhancement(files: CaseFiles, grid: Grid) -> tuple[Enhancement | None, str]
         with saying("Reading phases 0 and 1"):
             read_series_into(files.phases[0].files[0], headers[0], both)
         return Enhancement(both[0], both[1]), ""
-    before = _phase(files, 0, headers[0])
-    return Enhancement(before, (_phase(files, 1, headers[1]))), ""
+    before = _read_phase(files, 0, headers[0])
+    return Enhancement(before, (_read_phase(files, 1, headers[1]))), ""
 
 
-def _header(files: CaseFiles, index: int, grid: Grid) -> VolumeHeader:
+def _read_header(files: CaseFiles, index: int, grid: Grid) -> VolumeHeader:
     header = read_phase_header(files.phases[index])
     require_same_grid(header.grid, grid, f"phase {index} of {files.case_id}", "its reference")
     return header
 
 
-def _phase(files: CaseFiles, index: int, header: VolumeHeader) -> NDArray[Any]:
+def _read_phase(files: CaseFiles, index: int, header: VolumeHeader) -> NDArray[Any]:
     source = files.phases[index]
     out: NDArray[Any] = np.empty(header.grid.shape, dtype=header.dtype)
     with saying(f"Reading phase {index}"):
@@ -180,7 +209,7 @@ def _phase(files: CaseFiles, index: int, header: VolumeHeader) -> NDArray[Any]:
     return out
 
 
-def _note(looks: Sequence[CaseLook], settings: ScoreSettings) -> str:
+def _describe_contrast(looks: Sequence[CaseLook], settings: ScoreSettings) -> str:
     """Return what a reader must know of low contrast."""
     if settings.images is None:
         return _NO_IMAGES

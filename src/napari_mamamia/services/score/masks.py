@@ -26,10 +26,10 @@ def score_masks_of_cases(
     """
     rows: list[CaseScore] = []
     looks: list[CaseLook] = []
-    for done, (case_id, masks) in enumerate(pairs.items()):
-        report_progress(done, len(pairs), f"Scoring {case_id}")
-        own = CaseSettings(settings.profile, settings.label)
-        scored = score_and_look_at(case_id, masks, own)
+    for number, (case_id, masks) in enumerate(pairs.items()):
+        report_progress(number, len(pairs), f"Scoring {case_id}")
+        case_settings = CaseSettings(settings.profile, settings.label)
+        scored = score_and_look_at(case_id, masks, case_settings)
         rows.append(scored.score)
         looks += [scored.look] if scored.look is not None else []
     full = with_facts(rows, {}, tags_for(list(pairs), settings))

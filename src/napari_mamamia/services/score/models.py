@@ -94,34 +94,34 @@ def score_models(
     read = (reference, *(model.folder for model in predictions))
     claim_folder(out, "score", (*folders, *settings.parameters), existing, read)
     overwrite = existing is not Existing.REFUSE
-    found = []
+    scored_models = []
     for model, files in zip(predictions, pairs, strict=True):
         store = out / model.name / STORE_NAME
         scored = score_pairs(
             model.name, files, settings, cohort, place=place, store=store, existing=existing
         )
-        found.append(scored)
+        scored_models.append(scored)
     report_progress(1, 1, "Comparing the models")
-    comparison = compare_results([scored.model for scored in found], settings.composites)
-    for scored in found:
-        own = beside(scored.model, comparison)
-        write_scores(own, out / own.name, overwrite=overwrite)
+    comparison = compare_results([scored.model for scored in scored_models], settings.composites)
+    for scored in scored_models:
+        full_model = beside(scored.model, comparison)
+        write_scores(full_model, out / full_model.name, overwrite=overwrite)
     write_comparison(comparison, out, overwrite=overwrite)
-    lacks = write_score_report(found, out, settings, comparison, overwrite=overwrite)
+    lacks = write_score_report(scored_models, out, settings, comparison, overwrite=overwrite)
     summaries = tuple(
         ScoreSummary(s.model, out / s.model.name, s.looks.cases, warnings)
-        for s, warnings in zip(found, lacks, strict=True)
+        for s, warnings in zip(scored_models, lacks, strict=True)
     )
     return ModelsSummary(summaries, comparison, out / COMPARISON)
 
 
 def beside(model: ModelScores, comparison: ModelComparison) -> ModelScores:
     """Return a model with its own score under each composite, ranks as in the comparison."""
-    own = tuple(
+    composites = tuple(
         replace(one, scores=tuple(score for score in one.scores if score.name == model.name))
         for one in comparison.composites
     )
-    return replace(model, composites=own)
+    return replace(model, composites=composites)
 
 
 def require_names(names: Sequence[str]) -> None:

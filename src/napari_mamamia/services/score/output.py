@@ -53,19 +53,21 @@ def task1_content(result: SegmentationResult) -> Content:
         "fairness": _Number(cohort.fairness.value, cohort.fairness.reason),
         "ranking_score": _Number(cohort.ranking_score, cohort.reason),
     }
-    own = {found.variable: _fairness(found) for found in cohort.fairness.variables}
-    by_variable = _each_variable(own, cohort.fairness.reason)
+    own_numbers = {
+        fairness.variable: _read_fairness(fairness) for fairness in cohort.fairness.variables
+    }
+    by_variable = _each_variable(own_numbers, cohort.fairness.reason)
     return {
-        **_values(numbers),
+        **_list_values(numbers),
         "n_dsc": performance.n_dsc,
         "n_norm_hd": performance.n_norm_hd,
-        "fairness_by_variable": _values(by_variable),
+        "fairness_by_variable": _list_values(by_variable),
         "weight_of_fairness": cohort.weight_of_fairness,
-        "reasons": _reasons(numbers, "fairness_by_variable", by_variable),
-        "intervals": _intervals(result.intervals),
+        "reasons": _list_reasons(numbers, "fairness_by_variable", by_variable),
+        "intervals": _describe_intervals(result.intervals),
         "variables": cohort.fairness.variables,
         "permutation_tests": result.permutation_tests,
-        "strata": [_stratum(stratum) for stratum in result.strata],
+        "strata": [_describe_stratum(stratum) for stratum in result.strata],
     }
 
 
@@ -73,11 +75,13 @@ def task2_content(result: ResponseResult) -> Content:
     """Return the content of ``task2``; nan stands for null."""
     cohort, odds = result.cohort, result.cohort.odds
     numbers = _response_numbers(result)
-    own = {found.variable: _disparity(found) for found in odds.variables}
-    by_variable = _each_variable(own, odds.reason)
+    own_numbers = {
+        variable_odds.variable: _read_disparity(variable_odds) for variable_odds in odds.variables
+    }
+    by_variable = _each_variable(own_numbers, odds.reason)
     return {
-        **_values(numbers),
-        "equalised_odds_disparity": _values(by_variable),
+        **_list_values(numbers),
+        "equalised_odds_disparity": _list_values(by_variable),
         "weight_of_fairness": cohort.weight_of_fairness,
         "recall": cohort.recall,
         "n_auc": cohort.discrimination.n,
@@ -87,8 +91,8 @@ def task2_content(result: ResponseResult) -> Content:
         "auc_against_chance": result.auc_against_chance,
         "refused": cohort.refused,
         "without_label": cohort.without_label,
-        "reasons": _reasons(numbers, "equalised_odds_disparity", by_variable),
-        "intervals": _intervals(result.intervals),
+        "reasons": _list_reasons(numbers, "equalised_odds_disparity", by_variable),
+        "intervals": _describe_intervals(result.intervals),
         "variables": odds.variables,
         "permutation_tests": result.permutation_tests,
     }
@@ -107,7 +111,7 @@ def composites_content(composites: Sequence[CompositeResult]) -> Content:
 
 
 def _response_numbers(result: ResponseResult) -> dict[str, _Number]:
-    cohort, odds, found = result.cohort, result.cohort.odds, result.cohort.discrimination
+    cohort, odds, discrimination = result.cohort, result.cohort.odds, result.cohort.discrimination
     one_class = "there are no responders, or no non-responders, with a known pcr"
     balanced = _Number(cohort.balanced_accuracy, cohort.refused or one_class)
     return {
@@ -118,18 +122,18 @@ def _response_numbers(result: ResponseResult) -> dict[str, _Number]:
         "mean_disparity_clipped": _Number(odds.clipped, odds.reason),
         "recall_gap": _Number(cohort.recall.gap, one_class),
         "p_value": _Number(cohort.chance.p_value, one_class),
-        "auc": _Number(found.auc, found.reason),
-        "average_precision": _Number(found.average_precision, found.reason),
-        "brier": _Number(found.calibration.brier, found.reason),
-        "ece": _Number(found.calibration.ece, found.reason),
+        "auc": _Number(discrimination.auc, discrimination.reason),
+        "average_precision": _Number(discrimination.average_precision, discrimination.reason),
+        "brier": _Number(discrimination.calibration.brier, discrimination.reason),
+        "ece": _Number(discrimination.calibration.ece, discrimination.reason),
     }
 
 
-def _fairness(found: VariableFairness) -> _Number:
+def _read_fairness(found: VariableFairness) -> _Number:
     return _Number(found.value, found.reason)
 
 
-def _disparity(found: VariableOdds) -> _Number:
+def _read_disparity(found: VariableOdds) -> _Number:
     return _Number(found.disparity, found.reason)
 
 
@@ -139,11 +143,11 @@ def _each_variable(own: Mapping[str, _Number], otherwise: str) -> dict[str, _Num
     return {name: own.get(name, missing) for name in FAIRNESS_VARIABLES}
 
 
-def _values(numbers: Mapping[str, _Number]) -> Content:
+def _list_values(numbers: Mapping[str, _Number]) -> Content:
     return {name: number.value for name, number in numbers.items()}
 
 
-def _reasons(
+def _list_reasons(
     numbers: Mapping[str, _Number], name: str, by_variable: Mapping[str, _Number]
 ) -> dict[str, str]:
     """Return the reason of each number that is undefined; ``NAME.VARIABLE`` for a variable's."""
@@ -156,11 +160,11 @@ def _reasons(
     }
 
 
-def _intervals(intervals: Iterable[Interval]) -> Content:
+def _describe_intervals(intervals: Iterable[Interval]) -> Content:
     """Return by number: the ends of each method, those of the paper's method in front."""
-    found: Content = {}
+    content: Content = {}
     for interval in intervals:
-        entry = found.setdefault(interval.name, {"estimate": interval.estimate})
+        entry = content.setdefault(interval.name, {"estimate": interval.estimate})
         ends = {
             "low": interval.low,
             "high": interval.high,
@@ -173,19 +177,19 @@ def _intervals(intervals: Iterable[Interval]) -> Content:
             entry["n_undefined"] = interval.n_undefined
         else:
             entry[interval.method.value] = ends
-    return found
+    return content
 
 
-def _counted(reasons: Iterable[str]) -> list[Content]:
+def _count_reasons(reasons: Iterable[str]) -> list[Content]:
     return [{"reason": reason, "n": n} for reason, n in Counter(reasons).most_common()]
 
 
-def _stratum(stratum: Stratum) -> Content:
+def _describe_stratum(stratum: Stratum) -> Content:
     return {
         "variable": stratum.variable,
         "groups": stratum.groups,
         "n_unassigned": len(stratum.unassigned),
-        "unassigned": _counted(case.reason for case in stratum.unassigned),
+        "unassigned": _count_reasons(case.reason for case in stratum.unassigned),
     }
 
 
@@ -207,7 +211,7 @@ def summary_content(model: ModelScores) -> Content:
     }
     composites = composites_content(model.composites)
     if model.segmentation:
-        content |= _cases(model)
+        content |= _describe_cases(model)
         content["prediction_cost"] = prediction_costs(model.rows)
         content["task1"] = task1_content(model.segmentation) | composites
     if model.response:
@@ -255,7 +259,7 @@ def _made_by(profile: str) -> Content:
     }
 
 
-def _cases(model: ModelScores) -> Content:
+def _describe_cases(model: ModelScores) -> Content:
     counts = Counter(row.status for row in model.rows)
     as_empty = [
         row.case_id
@@ -292,8 +296,8 @@ def write_scores(model: ModelScores, out: Path, *, overwrite: bool = False) -> N
     """
     table = out / SCORE_TABLE
     names = [table.with_suffix(suffix) for suffix in _SUFFIXES] if model.segmentation else []
-    for done, path in enumerate(names):
-        report_progress(done, len(names) + 1, f"Writing {path.name}")
+    for number, path in enumerate(names):
+        report_progress(number, len(names) + 1, f"Writing {path.name}")
         if path.suffix == ".parquet":
             write_parquet(model.rows, table, overwrite=overwrite)
         else:

@@ -37,13 +37,13 @@ class Pace:
             return f"{self._n_cases} of {self._n_cases} cases"
         if self._started is None:
             self._started = now_s
-        done = progress.fraction * self._n_cases
-        counted = f"{int(done)} of {self._n_cases} cases"
+        n_done = progress.fraction * self._n_cases
+        counted = f"{int(n_done)} of {self._n_cases} cases"
         elapsed = now_s - self._started
-        if elapsed < _TOO_SOON_S or done <= 0:
+        if elapsed < _TOO_SOON_S or n_done <= 0:
             return counted
-        rate = done / elapsed
-        left = round((self._n_cases - done) / rate)
+        rate = n_done / elapsed
+        left = round((self._n_cases - n_done) / rate)
         return f"{counted} · {rate:.2f} cases/s · {clock(left)} left"
 
     def _counts_cases(self, progress: Progress) -> bool:

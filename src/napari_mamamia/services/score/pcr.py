@@ -1,6 +1,7 @@
 """Task 2: predicted response (pCR) against the clinical table."""
 
 from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
 
 from napari_mamamia.core.cohort import Cohort
@@ -63,33 +64,33 @@ def _response_model(
     settings: ScoreSettings,
 ) -> ModelScores:
     rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
-    own = matched([row.case_id for row in rows], cohort)
+    own_cohort = matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)
-    found = ResponsePredictions.of(_known(rows, own), own)
-    result = response_result(found, own, rules, settings.resampling)
+    predictions = ResponsePredictions.of(_select_rows(rows, own_cohort), own_cohort)
+    result = response_result(predictions, own_cohort, rules, settings.resampling)
     return ModelScores(
         name=name,
         profile=settings.profile.name,
         n_cases=len(rows) + len(read.failures),
         n_scored=result.cohort.n_scored,
         rows=(),
-        failures=(*read.failures, *_without_label(rows, own, rules)),
+        failures=(*read.failures, *_list_left_out(rows, own_cohort, rules)),
         segmentation=None,
         response=result,
-        clinical=described(clinical, cohort, own),
+        clinical=described(clinical, cohort, own_cohort),
         resampling=settings.resampling,
         notes=result.cohort.notes,
-        cohort=own,
+        cohort=own_cohort,
     )
 
 
-def _known(rows: Sequence[ResponseRow], own: Cohort) -> list[tuple[str, float, float]]:
+def _select_rows(rows: Sequence[ResponseRow], own: Cohort) -> list[tuple[str, float, float]]:
     """Return the rows of cases that the clinical table has."""
     ids = own.by_id()
     return [(row.case_id, float(row.pcr), row.score) for row in rows if row.case_id in ids]
 
 
-def _without_label(
+def _list_left_out(
     rows: Sequence[ResponseRow], own: Cohort, rules: GroupRules
 ) -> list[CaseFailure]:
     records = own.by_id()
@@ -99,6 +100,7 @@ def _without_label(
             "its pcr is not known in the clinical table: a non-responder in balanced accuracy, as "
             "in the published script, else left out"
         )
+    has_scores = any(not isnan(row.score) for row in rows)
     failures = []
     for row in rows:
         if row.case_id not in records:
@@ -106,4 +108,7 @@ def _without_label(
             failures.append(CaseFailure(row.case_id, reason))
         elif records[row.case_id].pcr is None:
             failures.append(CaseFailure(row.case_id, unknown))
+        elif has_scores and isnan(row.score):
+            reason = "it has no score: left out of AUC, average precision and calibration"
+            failures.append(CaseFailure(row.case_id, reason))
     return failures

@@ -85,7 +85,7 @@ def report_content(
     parts: list[ModelReport] = []
     lacks: list[tuple[str, ...]] = []
     for item in scored:
-        part, warnings = _part(item, settings)
+        part, warnings = _report_model(item, settings)
         parts.append(part)
         lacks.append(warnings)
     baseline = comparison.baseline if comparison else ""
@@ -93,7 +93,7 @@ def report_content(
     return content, tuple(lacks)
 
 
-def _part(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, tuple[str, ...]]:
+def _report_model(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, tuple[str, ...]]:
     model, pairs = item.model, item.pairs
     if pairs is None:
         return (report_of(model)), ()
@@ -102,17 +102,17 @@ def _part(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, tuple[str
     pictures: list[CasePicture] = []
     warnings: list[str] = []
     worst = worst_cases([row for row in model.rows if row.status in _COMPARED])
-    for done, case_id in enumerate(worst):
-        report_progress(done, len(worst), f"Picture of {case_id}")
+    for number, case_id in enumerate(worst):
+        report_progress(number, len(worst), f"Picture of {case_id}")
         try:
-            pictures += _picture(model.name, case_id, pairs[case_id], settings)
+            pictures += _make_picture(model.name, case_id, pairs[case_id], settings)
         except MamamiaError as error:
             warnings.append(f"the report has no picture of {case_id} ({model.name}): {error}")
-    made = report_of(model, failures, pictures, _columns(looks))
-    return replace(made, contrast_note=looks.note), tuple(warnings)
+    report = report_of(model, failures, pictures, _make_columns(looks))
+    return replace(report, contrast_note=looks.note), tuple(warnings)
 
 
-def _columns(looks: Looks) -> tuple[CaseColumn, ...]:
+def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
     """Return the columns that stand beside the voxel metrics in the case table."""
     counts = tuple(
         CaseColumn(
@@ -131,7 +131,7 @@ def _columns(looks: Looks) -> tuple[CaseColumn, ...]:
     return (*counts, CaseColumn("contrast_to_noise", title, contrast, "SD", 1))
 
 
-def _picture(
+def _make_picture(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
     """Return the picture of one case, none where it has no prediction.

@@ -108,26 +108,26 @@ def compare_masks(
     box = masks[0].box.union(masks[1].box)
     if box.is_empty:
         return Agreement(array, (), 0)
-    there, own = (foreground_of(m.cut(box), counting.profile, counting.label) for m in masks)
-    found: list[tuple[int, Agrees, Box, NDArray[np.bool_]]] = []
-    array[box.slices][there & own] = Agrees.CORRECT
+    there, shown_mask = (foreground_of(m.cut(box), counting.profile, counting.label) for m in masks)
+    parts: list[tuple[int, Agrees, Box, NDArray[np.bool_]]] = []
+    array[box.slices][there & shown_mask] = Agrees.CORRECT
     for step, (kind, wrong) in enumerate(
-        ((Agrees.FALSE, own & ~there), (Agrees.MISSED, there & ~own)), start=1
+        ((Agrees.FALSE, shown_mask & ~there), (Agrees.MISSED, there & ~shown_mask)), start=1
     ):
         report_progress(step, 3, "Looking for errors")
         array[box.slices][wrong] = kind
-        found += [(int(part.sum()), kind, own_box, part) for own_box, part in _parts(wrong)]
-    found.sort(key=lambda part: part[0], reverse=True)
+        parts += [(int(part.sum()), kind, own_box, part) for own_box, part in _find_parts(wrong)]
+    parts.sort(key=lambda part: part[0], reverse=True)
     edges = {
         Agrees.FALSE: np.argwhere(contour(there, ContourRule.CLOSED)),
-        Agrees.MISSED: np.argwhere(contour(own, ContourRule.CLOSED)),
+        Agrees.MISSED: np.argwhere(contour(shown_mask, ContourRule.CLOSED)),
     }
     errors = []
-    for size, kind, own_box, part in found[:_MOST_PARTS]:
+    for size, kind, own_box, part in parts[:_MOST_PARTS]:
         report_progress(3, 3, "Measuring the errors")
         far = _reach_mm(part, own_box, edges[kind], grid)
-        errors.append(_error(size, kind, own_box, part, box, grid, far))
-    return Agreement(array, tuple(errors), len(found))
+        errors.append(_describe_error(size, kind, own_box, part, box, grid, far))
+    return Agreement(array, tuple(errors), len(parts))
 
 
 def review_masks(
@@ -142,10 +142,10 @@ def review_masks(
     The buffers, for the screen, are 1 where the Dice of `counting` has foreground. A file
     that is damaged or lies on another grid is a problem in plain words, not a failure.
     """
-    wanted = (("reference", "scored", reference), ("prediction", model, prediction))
+    sources = (("reference", "scored", reference), ("prediction", model, prediction))
     masks, problems = [], []
-    for done, (role, name, path) in enumerate(wanted):
-        report_progress(done, len(wanted), f"Reading the {role} that was scored")
+    for number, (role, name, path) in enumerate(sources):
+        report_progress(number, len(sources), f"Reading the {role} that was scored")
         if path is None:
             problems.append(f"there was no {role} of {case.case_id} to score")
             continue
@@ -154,19 +154,19 @@ def review_masks(
         except MamamiaError as error:
             problems.append(f"the {role} that was scored is not shown: {error}")
             continue
-        masks.append(OpenMask(role, name, labels, _counted(labels, counting), labels.values))
-    report_progress(len(wanted), len(wanted))
+        masks.append(OpenMask(role, name, labels, _make_buffer(labels, counting), labels.values))
+    report_progress(len(sources), len(sources))
     return CaseMasks(tuple(masks), tuple(problems))
 
 
-def _counted(labels: LabelMap, counting: Counting) -> NDArray[np.uint8]:
+def _make_buffer(labels: LabelMap, counting: Counting) -> NDArray[np.uint8]:
     buffer = np.zeros(labels.grid.shape, dtype=np.uint8)
     chosen = foreground_of(labels.crop, counting.profile, counting.label)
     buffer[labels.box.slices] = chosen
     return buffer
 
 
-def _parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool_]]]:
+def _find_parts(wrong: NDArray[np.bool_]) -> Iterator[tuple[Box, NDArray[np.bool_]]]:
     """Give the box and voxels of each connected part."""
     labelled: Any
     labelled, _ = ndimage.label(wrong, structure=_TOUCHING)
@@ -185,7 +185,7 @@ def _reach_mm(part: NDArray[np.bool_], own_box: Box, edge: NDArray[np.intp], gri
     return float(nearest_distances(places, edge, grid.matrix_mm).max())
 
 
-def _error(
+def _describe_error(
     size: int,
     kind: Agrees,
     own_box: Box,

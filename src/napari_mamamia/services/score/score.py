@@ -20,7 +20,7 @@ from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
-from napari_mamamia.scoring.case.score import score_label_maps
+from napari_mamamia.scoring.case.score import score_and_measure, score_label_maps
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.model_results import (
     CaseSizes,
@@ -97,12 +97,12 @@ def score_and_look_at(
 ) -> ScoredCase:
     """Return the score of masks in memory and why it failed; see `score_and_look`."""
     (reference, prediction), profile, label = masks, settings.profile, settings.label
-    score = score_label_maps(case_id, reference, prediction, profile, label)
+    score, measured = score_and_measure(case_id, reference, prediction, profile, label)
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
     report_progress(1, 2, "Looking for the kind of failure")
     try:
-        look = look_at_case(case_id, (reference, prediction), images, profile, label)
+        look = look_at_case(case_id, (reference, prediction), images, profile, label, measured)
     except FormatError:
         raise
     except MamamiaError:
@@ -134,13 +134,14 @@ def score_cases(
         As `run_batch`.
     """
     cases = [
-        _inputs(case_id, files, images.get(case_key(case_id))) for case_id, files in pairs.items()
+        _collect_inputs(case_id, files, images.get(case_key(case_id)))
+        for case_id, files in pairs.items()
     ]
     work = CaseWork("score", score_and_look, CaseSettings(profile, label), ScoredCase)
     return run_batch(cases, work, place, store=store, existing=existing)
 
 
-def _inputs(
+def _collect_inputs(
     case_id: str, masks: tuple[Path | None, Path | None], images: CaseFiles | None
 ) -> CaseInputs:
     """Return a case's masks and the files of the two phases that are looked at.
@@ -255,7 +256,8 @@ def find_pairs(reference: Path, prediction: Path) -> Pairs:
     FormatError
         If a folder is missing or holds no mask, or two files for one case.
     """
-    folders = [_masks(reference), _masks(prediction)]
+    folders = [_list_masks(reference), _list_masks(prediction)]
+    # The reference comes last, so that ids are spelled as its files.
     ids = {case_key(case_id): case_id for masks in reversed(folders) for case_id in masks}
     by_key = [{case_key(case_id): path for case_id, path in masks.items()} for masks in folders]
     keys = sorted(ids, key=lambda key: ids[key])
@@ -302,6 +304,8 @@ def cohort_numbers(
 
     `failures` go into the result as they are, `n_cases` counts cases without a row too.
     """
+    # Between steps of some 100 ms with 100,000 cases, so that a window is never without a sign of
+    # life.
     report_progress(0, 1, _TAKING)
     scored = [row for row in rows if not (isnan(row.dsc) and isnan(row.norm_hd))]
     report_progress(0, 1, _TAKING)
@@ -313,9 +317,9 @@ def cohort_numbers(
         tuple(split_tags(row.tags) for row in scored),
     )
     report_progress(0, 1, _TAKING)
-    own = (matched([row.case_id for row in rows], cohort)) if cohort else None
+    own_cohort = (matched([row.case_id for row in rows], cohort)) if cohort else None
     rules = rules_of(settings.profile.name)
-    result = segmentation_result(scores, own, rules, settings.resampling, sizes)
+    result = segmentation_result(scores, own_cohort, rules, settings.resampling, sizes)
     return ModelScores(
         name=name,
         profile=settings.profile.name,
@@ -325,9 +329,9 @@ def cohort_numbers(
         failures=failures,
         segmentation=result,
         response=None,
-        clinical=described(settings.clinical, cohort, own),
+        clinical=described(settings.clinical, cohort, own_cohort),
         resampling=settings.resampling,
-        cohort=own,
+        cohort=own_cohort,
     )
 
 
@@ -342,8 +346,8 @@ def _score_cases(
     images: dict[str, CaseFiles] = {}
     if settings.images is not None:
         report_progress(0, 1, f"Listing the images of {settings.images.name}")
-        found = find_data_set(settings.images.absolute()).cases
-        images = {case_key(own.case_id): own for own in found}
+        image_cases = find_data_set(settings.images.absolute()).cases
+        images = {case_key(case_images.case_id): case_images for case_images in image_cases}
     batch = score_cases(
         pairs,
         settings.profile,
@@ -355,23 +359,23 @@ def _score_cases(
     )
     rows = {one.score.case_id: one.score for one in batch.results}
     for failure in batch.failures:
-        rows[failure.case_id] = _failed(failure, settings)
+        rows[failure.case_id] = _make_failed_score(failure, settings)
     in_order = [rows[case_id] for case_id in pairs]
     predictions = {case_id: files[1] for case_id, files in pairs.items()}
     full = with_facts(in_order, predictions, tags_for(list(pairs), settings))
     return full, [one.look for one in batch.results if one.look is not None]
 
 
-def _failed(failure: CaseFailure, settings: ScoreSettings) -> CaseScore:
+def _make_failed_score(failure: CaseFailure, settings: ScoreSettings) -> CaseScore:
     status = _STATUS[failure.cause]
     name = settings.profile.name
     return CaseScore(failure.case_id, status, profile=name, reason=failure.reason)
 
 
-def _masks(folder: Path) -> dict[str, Path]:
-    found = dict(find_masks(folder))
-    if not found:
+def _list_masks(folder: Path) -> dict[str, Path]:
+    masks = dict(find_masks(folder))
+    if not masks:
         raise FormatError(
             f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
         )
-    return found
+    return masks

@@ -32,14 +32,14 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
         f"{model.name}: profile {model.profile}, {model.n_cases} case(s), "
         f"{model.n_scored} scored, {excluded} excluded"
     )
-    lines = [head, *_clinical(model), *_missing(model)]
+    lines = [head, *_describe_clinical(model), *_describe_missing(model)]
     if model.segmentation:
-        lines += _task1(model.segmentation)
+        lines += _describe_task1(model.segmentation)
     if model.response:
-        lines += _task2(model.response)
-    lines += _composites(model.composites)
+        lines += _describe_task2(model.response)
+    lines += _describe_composites(model.composites)
     if model.segmentation:
-        lines += _costs(model)
+        lines += _describe_costs(model)
     lines += [f"  note: {note}" for note in model.notes]
     return tuple(lines)
 
@@ -54,23 +54,26 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
     for model in ordered:
         rank = "–" if isnan(model.rank) else f"{model.rank:.0f}"
         lines.append(
-            f"  {rank:>3}  {model.name}: ranking score {_text(model.ranking_score)}, performance "
-            f"{_text(model.performance)} (rank {_text(model.rank_by_performance, 0)}), fairness "
-            f"{_text(model.fairness)}"
+            f"  {rank:>3}  {model.name}: ranking score {_to_text(model.ranking_score)}, "
+            "performance "
+            f"{_to_text(model.performance)} (rank {_to_text(model.rank_by_performance, 0)}), "
+            "fairness "
+            f"{_to_text(model.fairness)}"
         )
-    lines += _composites(comparison.composites)
+    lines += _describe_composites(comparison.composites)
     if comparison.baseline:
         lines.append(f"  against the baseline {comparison.baseline}:")
     for test in comparison.against_baseline or comparison.tests:
         lines.append(
-            f"  {test.metric}: {test.model_a} - {test.model_b} = {_text(test.mean_difference)} "
-            f"(n {test.n}), p {_text(test.p_t_test_holm)} t-test, {_text(test.p_wilcoxon_holm)} "
+            f"  {test.metric}: {test.model_a} - {test.model_b} = {_to_text(test.mean_difference)} "
+            f"(n {test.n}), p {_to_text(test.p_t_test_holm)} t-test, "
+            f"{_to_text(test.p_wilcoxon_holm)} "
             "Wilcoxon, both after Holm"
         )
     return (*lines, *(f"  note: {note}" for note in comparison.notes))
 
 
-def _clinical(model: ModelScores) -> list[str]:
+def _describe_clinical(model: ModelScores) -> list[str]:
     """Return what the clinical table knows, what was taken for granted, and rows not read."""
     table = model.clinical
     if table is None:
@@ -82,7 +85,7 @@ def _clinical(model: ModelScores) -> list[str]:
     return lines
 
 
-def _missing(model: ModelScores) -> list[str]:
+def _describe_missing(model: ModelScores) -> list[str]:
     """Return how many cases were scored without a prediction, which is easily a forgotten run."""
     missing = sum(
         row.status is ScoreStatus.PREDICTION_MISSING and not isnan(row.dsc) for row in model.rows
@@ -91,7 +94,7 @@ def _missing(model: ModelScores) -> list[str]:
     return [text] if missing else []
 
 
-def _task1(result: SegmentationResult) -> list[str]:
+def _describe_task1(result: SegmentationResult) -> list[str]:
     cohort, performance = result.cohort, result.cohort.performance
     shown = [
         ("mean DSC", "mean_dsc", performance.mean_dsc, performance.reason),
@@ -105,29 +108,29 @@ def _task1(result: SegmentationResult) -> list[str]:
     shown.append(("fairness", "fairness", cohort.fairness.value, cohort.fairness.reason))
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
     shown.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
-    lines = [_line(*item, result.intervals) for item in shown]
+    lines = [_format_line(*item, result.intervals) for item in shown]
     for variable in cohort.fairness.variables:
         if variable.unassigned:
             lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
-        lines += _small(variable.variable, variable.groups)
+        lines += _list_small_groups(variable.variable, variable.groups)
     for stratum in result.strata:
         if stratum.variable in _SIZES:
             lines += _size_lines(stratum)
-    return lines + _warnings(result.intervals)
+    return lines + _list_warnings(result.intervals)
 
 
 def _size_lines(stratum: Stratum) -> list[str]:
     """Return the groups by size, which are reported and not scored."""
     parts = [
-        f"{group.label} {_text(group.mean_dsc, 3)} (n {group.n}{', few cases' * group.is_small})"
+        f"{group.label} {_to_text(group.mean_dsc, 3)} (n {group.n}{', few cases' * group.is_small})"
         for group in stratum.groups
         if group.n
     ]
     return [f"  mean DSC {_SIZES[stratum.variable]}: {', '.join(parts)}"]
 
 
-def _task2(result: ResponseResult) -> list[str]:
-    cohort, found = result.cohort, result.cohort.discrimination
+def _describe_task2(result: ResponseResult) -> list[str]:
+    cohort, discrimination = result.cohort, result.cohort.discrimination
     shown = [("balanced accuracy", "balanced_accuracy", cohort.balanced_accuracy, cohort.refused)]
     shown += [
         (f"disparity over {v.variable}", f"disparity_{v.variable}", v.disparity, v.reason)
@@ -137,73 +140,82 @@ def _task2(result: ResponseResult) -> list[str]:
     shown += [
         ("fairness", "fairness", cohort.fairness, cohort.refused or cohort.odds.reason),
         (score, "ranking_score", cohort.ranking_score, cohort.reason),
-        ("AUC", "auc", found.auc, found.reason),
-        ("average precision", "average_precision", found.average_precision, found.reason),
-        ("Brier score", "brier", found.calibration.brier, found.reason),
-        ("ECE", "ece", found.calibration.ece, found.reason),
+        ("AUC", "auc", discrimination.auc, discrimination.reason),
+        (
+            "average precision",
+            "average_precision",
+            discrimination.average_precision,
+            discrimination.reason,
+        ),
+        ("Brier score", "brier", discrimination.calibration.brier, discrimination.reason),
+        ("ECE", "ece", discrimination.calibration.ece, discrimination.reason),
         ("recall gap", "recall_gap", cohort.recall.gap, ""),
     ]
-    lines = [_line(*item, result.intervals) for item in shown]
+    lines = [_format_line(*item, result.intervals) for item in shown]
     chance = cohort.chance
     lines.append(
-        f"  p against {chance.n_classifiers} random classifiers: {_text(chance.p_value)} "
+        f"  p against {chance.n_classifiers} random classifiers: {_to_text(chance.p_value)} "
         f"({chance.significance.value})"
     )
     for variable in cohort.odds.variables:
         if variable.unassigned:
             lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
-    return lines + _warnings(result.intervals)
+    return lines + _list_warnings(result.intervals)
 
 
-def _line(text: str, name: str, value: float, reason: str, intervals: Iterable[Interval]) -> str:
-    start = f"  {text:<{_WIDTH}} {_text(value)}"
+def _format_line(
+    text: str, name: str, value: float, reason: str, intervals: Iterable[Interval]
+) -> str:
+    start = f"  {text:<{_WIDTH}} {_to_text(value)}"
     if isnan(value):
         return f"{start}  ({reason or 'undefined'})"
     for interval in intervals:
         if (interval.name, interval.method) == (name, IntervalMethod.PERCENTILE):
             level = f"{100 * interval.level:.0f} %"
-            return f"{start}  ({_text(interval.low)} to {_text(interval.high)}, {level})"
+            return f"{start}  ({_to_text(interval.low)} to {_to_text(interval.high)}, {level})"
     return start
 
 
-def _composites(composites: Iterable[CompositeResult]) -> list[str]:
+def _describe_composites(composites: Iterable[CompositeResult]) -> list[str]:
     lines = []
     for one in composites:
         lines.append(f"  {one.name}: {one.definition}")
         for score in sorted(one.scores, key=lambda score: (isnan(score.rank), score.rank)):
             why = f"  ({score.reason})" if score.reason else ""
-            lines.append(f"  {_text(score.rank, 0):>5}  {score.name}: {_text(score.value)}{why}")
+            lines.append(
+                f"  {_to_text(score.rank, 0):>5}  {score.name}: {_to_text(score.value)}{why}"
+            )
     return lines
 
 
-def _costs(model: ModelScores) -> list[str]:
+def _describe_costs(model: ModelScores) -> list[str]:
     """Return what the predictions cost, nothing where no provenance tells it."""
-    found = prediction_costs(model.rows)
+    costs = prediction_costs(model.rows)
     lines = []
-    if found.seconds.n:
-        seconds = found.seconds
+    if costs.seconds.n:
+        seconds = costs.seconds
         lines.append(
             f"  {'time for a prediction':<{_WIDTH}} median {seconds.median:.1f} s, worst "
             f"{seconds.worst:.1f} s (n {seconds.n})"
         )
-    if found.peak_memory_bytes.n:
-        memory = found.peak_memory_bytes
+    if costs.peak_memory_bytes.n:
+        memory = costs.peak_memory_bytes
         lines.append(
             f"  {'highest memory of its process':<{_WIDTH}} median {memory.median / _MB:.0f} MB, "
             f"worst {memory.worst / _MB:.0f} MB (n {memory.n})"
         )
-    if found.devices:
-        devices = ", ".join(f"{name} ({n})" for name, n in found.devices)
+    if costs.devices:
+        devices = ", ".join(f"{name} ({n})" for name, n in costs.devices)
         lines.append(f"  {'device':<{_WIDTH}} {devices}")
     return lines
 
 
-def _small(variable: str, groups: Iterable[GroupScore]) -> list[str]:
+def _list_small_groups(variable: str, groups: Iterable[GroupScore]) -> list[str]:
     small = ", ".join(f"{group.label} (n {group.n})" for group in groups if group.is_small)
     return [f"  {variable}: small group(s) {small}"] if small else []
 
 
-def _warnings(intervals: Iterable[Interval]) -> list[str]:
+def _list_warnings(intervals: Iterable[Interval]) -> list[str]:
     return [
         f"  warning: {interval.name}: {interval.warning}"
         for interval in intervals
@@ -211,5 +223,5 @@ def _warnings(intervals: Iterable[Interval]) -> list[str]:
     ]
 
 
-def _text(value: float, digits: int = 4) -> str:
+def _to_text(value: float, digits: int = 4) -> str:
     return "–" if isnan(value) else f"{value:.{digits}f}"

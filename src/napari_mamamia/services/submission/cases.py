@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 
-from napari_mamamia.core.case import Mask
+from napari_mamamia.core.case import LabelMap, Mask
+from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import CaseError, MamamiaError, ModelError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.progress import report_progress
@@ -21,7 +22,7 @@ from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.segmentation.submission.external import Submission, Task
+from napari_mamamia.segmentation.submission.external import Submission
 from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.segmentation.submission.limits import Ending, RunLimits, RunOfSubmission
 from napari_mamamia.segmentation.submission.outputs import MASKS, CheckedMask, take_mask
@@ -84,10 +85,10 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
         outcomes = []
         for files in part.cases:
             try:
-                patient, grid = _prepared(files, work / "staged")
+                patient, grid = _prepare_case(files, work / "staged")
                 ready.append((files, patient, grid))
             except MamamiaError as error:
-                outcomes.append(_failed(files.case_id, str(error)))
+                outcomes.append(_make_failure(files.case_id, str(error)))
         if not ready:
             return tuple(outcomes)
         log = _log_file(run, part.log_name, [files.case_id for files, _, _ in ready])
@@ -107,7 +108,7 @@ def run_on_cases(run: SubmissionRun, part: Part) -> tuple[CaseOutcome, ...]:
             cuda_on_processor=run.cuda_on_processor,
         )
         _close_log(log, ended)
-        outcomes += _taken(run, part, ready, ended, room / "output")
+        outcomes += _collect_outcomes(run, part, ready, ended, room / "output")
     return tuple(outcomes)
 
 
@@ -129,7 +130,7 @@ def _write_table(path: Path, rows: Iterable[tuple[str, ...]]) -> None:
     write_text_atomically(path, text.getvalue(), overwrite=True)
 
 
-def _prepared(files: CaseFiles, staged: Path) -> tuple[Patient, Grid]:
+def _prepare_case(files: CaseFiles, staged: Path) -> tuple[Patient, Grid]:
     """Return the case as a submission gets it, converted where its files are of another form."""
     if files.problems:
         raise CaseError(f"{files.case_id} cannot be opened: {'; '.join(files.problems)}")
@@ -155,7 +156,7 @@ def _prepared(files: CaseFiles, staged: Path) -> tuple[Patient, Grid]:
     return Patient(files.case_id, tuple(targets), info), case.grid
 
 
-def _taken(
+def _collect_outcomes(
     run: SubmissionRun,
     part: Part,
     ready: Sequence[tuple[CaseFiles, Patient, Grid]],
@@ -168,34 +169,34 @@ def _taken(
         limit = ended.ending is Ending.TIME
         cause = FailureCause.TIME_LIMIT if limit else FailureCause.ERROR
         reason = f"{ended.reason} ({LOGS}/{part.log_name}.txt)"
-        return [_failed(case_id, reason, cause) for case_id in ids]
+        return [_make_failure(case_id, reason, cause) for case_id in ids]
     responses: dict[str, Response] = {}
     notes: tuple[str, ...] = ()
     if run.task.wants_responses:
         try:
-            found, notes = take_responses(output, ids)
-            responses = {response.case_id: response for response in found}
+            all_responses, notes = take_responses(output, ids)
+            responses = {response.case_id: response for response in all_responses}
         except ModelError as error:
-            return [_failed(case_id, str(error)) for case_id in ids]
+            return [_make_failure(case_id, str(error)) for case_id in ids]
     outcomes = []
     for files, _, grid in ready:
-        own = tuple(note for note in notes if note.startswith(f"{files.case_id}: "))
+        case_notes = tuple(note for note in notes if note.startswith(f"{files.case_id}: "))
         try:
             saved = None
             if run.task.wants_masks:
                 report_progress(0, 1, "Looking at the mask")
                 checked = take_mask(output, files.case_id, grid)
                 if not part.is_trial:
-                    saved = _save(run, files, checked, ended, len(ready))
+                    saved = _save_mask(run, files, checked, ended, len(ready))
             outcomes.append(
-                CaseOutcome(files.case_id, saved, responses.get(files.case_id), notes=own)
+                CaseOutcome(files.case_id, saved, responses.get(files.case_id), notes=case_notes)
             )
         except MamamiaError as error:
-            outcomes.append(_failed(files.case_id, str(error)))
+            outcomes.append(_make_failure(files.case_id, str(error)))
     return outcomes
 
 
-def _save(
+def _save_mask(
     run: SubmissionRun,
     files: CaseFiles,
     checked: CheckedMask,
@@ -230,11 +231,14 @@ def _save(
         peak_memory_bytes=ended.peak_bytes,
     )
     mask = Mask(checked.mask.grid, checked.mask.array, provenance)
-    write_explained(mask.array, mask.grid, provenance, target, overwrite=run.overwrite)
+    labels = LabelMap.of(mask.array, mask.grid)
+    write_explained(labels, provenance, target, overwrite=run.overwrite)
     return SavedPrediction(files.case_id, target, mask.volume_mm3, ended.seconds, checked.notes)
 
 
-def _failed(case_id: str, reason: str, cause: FailureCause = FailureCause.ERROR) -> CaseOutcome:
+def _make_failure(
+    case_id: str, reason: str, cause: FailureCause = FailureCause.ERROR
+) -> CaseOutcome:
     return CaseOutcome(case_id, failure=CaseFailure(case_id, reason, cause))
 
 

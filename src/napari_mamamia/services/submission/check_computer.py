@@ -40,7 +40,7 @@ _LEAST_DISK: Final = 5 * _GB
 _ASK_SECONDS: Final = 20.0
 _EXTRAS: Final = (
     ("gui", ("napari", "qtpy")),
-    ("segment", ("torch", "dynamic_network_architectures", "nnunetv2")),
+    ("segment", ("torch", "dynamic_network_architectures", "safetensors")),
     ("onnx", ("onnxruntime",)),
     ("bundle", ("monai",)),
     ("openvino", ("openvino",)),
@@ -71,15 +71,15 @@ def hardware() -> Iterator[Finding]:
     """Yield system, Python, processor, memory and disk."""
     yield Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}")
     yield Finding("python", platform.python_version())
-    yield Finding("processor", f"{os.cpu_count() or 1} cores, {_processor()}")
-    yield _memory()
+    yield Finding("processor", f"{os.cpu_count() or 1} cores, {_find_processor()}")
+    yield _check_memory()
     disk = shutil.disk_usage(temporary_places()[-1]).free
     state = State.OK if disk >= _LEAST_DISK else State.FAILED
     hint = "" if disk >= _LEAST_DISK else ": free at least 5 GB"
     yield Finding("disk for temporary files", f"{disk / _GB:.1f} GB free{hint}", state)
 
 
-def _processor() -> str:
+def _find_processor() -> str:
     """Return the processor's name. Source: proc(5), cpuinfo, "model name"."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -89,7 +89,7 @@ def _processor() -> str:
     return next(names, platform.processor() or "name unknown")
 
 
-def _memory() -> Finding:
+def _check_memory() -> Finding:
     total, free = total_memory_bytes(), free_memory_bytes()
     if total is None:
         return Finding("memory", "this system does not tell", State.NOTE)
@@ -105,7 +105,7 @@ def graphics() -> Iterator[Finding]:
     if program is None:
         yield Finding("graphics card", "no NVIDIA driver found: the processor is used", State.NOTE)
     else:
-        yield Finding("graphics card", _cards(program))
+        yield Finding("graphics card", _query_cards(program))
     if importlib.util.find_spec("torch") is None:
         text = 'not installed: networks cannot run; pip install "napari-mamamia[segment]"'
         yield Finding("torch", text, State.NOTE)
@@ -123,7 +123,7 @@ def graphics() -> Iterator[Finding]:
     )
 
 
-def _cards(program: str) -> str:
+def _query_cards(program: str) -> str:
     query = "--query-gpu=name,driver_version,memory.total,memory.free"
     answer = answer_of((program, query, "--format=csv,noheader"), _ASK_SECONDS)
     if not answer.is_good:
@@ -134,16 +134,16 @@ def _cards(program: str) -> str:
 def extras() -> Iterator[Finding]:
     """Yield which optional packages are installed, in which version."""
     for extra, packages in _EXTRAS:
-        found = [(name, _version(name)) for name in packages]
-        missing = [name for name, version in found if not version]
-        text = ", ".join(f"{name} {version}" for name, version in found if version)
+        versions = [(name, _read_version(name)) for name in packages]
+        missing = [name for name, version in versions if not version]
+        text = ", ".join(f"{name} {version}" for name, version in versions if version)
         if missing:
             lacks = f"without {', '.join(missing)}"
             text = f"{text}; {lacks}" if text else "not installed"
         yield Finding(f"extra [{extra}]", text, State.NOTE if missing else State.OK)
 
 
-def _version(package: str) -> str:
+def _read_version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -153,8 +153,8 @@ def _version(package: str) -> str:
 def isolation() -> Iterator[Finding]:
     """Yield what can keep a submission in, or why nothing can."""
     check = find_isolation()
-    for found in check.usable:
-        yield Finding("isolation", found.text)
+    for room in check.usable:
+        yield Finding("isolation", room.text)
     if is_root():
         text = "this is root: foreign programs run with --as-root only, better as another account"
         yield Finding("account", text, State.NOTE)
@@ -172,6 +172,7 @@ def without_names(text: str, case_id: str = "") -> str:
         words.append(word.replace(bare, "[path]") if is_path and len(bare) > 1 else word)
     joined = " ".join(words)
     for name in (case_id, Path.home().name, platform.node()):
+        # A name of one or two letters would be cut out of other words.
         joined = joined.replace(name, "[name]") if len(name) > 2 else joined
     return joined
 
@@ -205,18 +206,18 @@ def check_computer(case: Path | None = None) -> ComputerCheck:
         If `case` is none, or there are several.
     """
     report_progress(0, 4, "Looking at the computer")
-    own = None if case is None else (_own_case(case))
+    user_case = None if case is None else (_own_case(case))
     findings = [*hardware(), *graphics(), *extras(), *isolation()]
     report_progress(1, 4, "Trying the kinetic segmenter")
-    phantom = make_phantom_job(_spec())
+    phantom = make_phantom_job(_make_spec())
     findings.append(_kinetic_on_phantom(phantom))
-    if own is not None:
-        findings.append(_kinetic_on_own(*own))
+    if user_case is not None:
+        findings.append(_kinetic_on_own(*user_case))
     report_progress(2, 4, "Trying a network")
-    for device in _devices():
-        findings.append(_network(phantom.case, "a phantom", device))
-        if own is not None:
-            findings.append(_network(own[0], "your case", device))
+    for device in _list_devices():
+        findings.append(_try_network(phantom.case, "a phantom", device))
+        if user_case is not None:
+            findings.append(_try_network(user_case[0], "your case", device))
     report_progress(4, 4, "Checked")
     return ComputerCheck(tuple(findings))
 
@@ -255,7 +256,7 @@ def _own_case(path: Path) -> tuple[Case, Path | None]:
     return loaded, files.reference
 
 
-def _spec() -> PhantomSpec:
+def _make_spec() -> PhantomSpec:
     """Return the phantom that is tried: one mass of 18 mm, much contrast, little background."""
     return PhantomSpec(
         case_id="CHECK",
@@ -296,7 +297,7 @@ def _kinetic_on_own(case: Case, reference: Path | None) -> Finding:
     return Finding(name, text)
 
 
-def _devices() -> tuple[str, ...]:
+def _list_devices() -> tuple[str, ...]:
     """Return where the test network can run; none without torch."""
     if any(importlib.util.find_spec(n) is None for n in ("torch", "dynamic_network_architectures")):
         return ()
@@ -304,18 +305,18 @@ def _devices() -> tuple[str, ...]:
     return ("cpu",) if best == "cpu" else ("cpu", best)
 
 
-def _network(case: Case, what: str, device: str) -> Finding:
+def _try_network(case: Case, what: str, device: str) -> Finding:
     from napari_mamamia.segmentation.run.self_test import run_test_block
 
     name = f"network on {what}, {device}"
     try:
-        done = run_test_block(case, device)
+        trial = run_test_block(case, device)
     except CaseError as error:  # too small: says nothing of the computer
         return Finding(name, without_names(str(error), case.case_id), State.NOTE)
     except MamamiaError as error:
         return Finding(name, without_names(str(error), case.case_id), State.FAILED)
     text = (
-        f"expected {done.expected} tumour voxels of {done.voxels}, got {done.got}; "
-        f"{done.differing} differ, {done.near} of them too close to call, {done.seconds:.2f} s"
+        f"expected {trial.expected} tumour voxels of {trial.voxels}, got {trial.got}; "
+        f"{trial.differing} differ, {trial.near} of them too close to call, {trial.seconds:.2f} s"
     )
-    return Finding(name, text, State.OK if done.passed else State.FAILED)
+    return Finding(name, text, State.OK if trial.passed else State.FAILED)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core import progress
+from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Setting
@@ -20,13 +21,8 @@ from napari_mamamia.io.data_set.score_files import read_response_table
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.provenance import sidecar_path
-from napari_mamamia.segmentation.submission.external import (
-    INGESTED,
-    Submission,
-    Task,
-    read_submission,
-)
-from napari_mamamia.segmentation.submission.isolation import Isolation, IsolationKind
+from napari_mamamia.segmentation.submission.external import INGESTED, Submission, read_submission
+from napari_mamamia.segmentation.submission.isolation import Isolation
 from napari_mamamia.segmentation.submission.outputs import MASKS
 from napari_mamamia.segmentation.submission.room import find_interpreter
 from napari_mamamia.segmentation.submission.table import TABLE, Response, constant_note
@@ -96,7 +92,9 @@ def run_submission(
     submission = read_submission(folder)
     require_device(submission, settings)
     isolation, reasons = choose_isolation(settings)
-    wanted = [opened.data_set.case(case_id) for case_id in case_ids] or list(opened.data_set.cases)
+    case_files = [opened.data_set.case(case_id) for case_id in case_ids] or list(
+        opened.data_set.cases
+    )
     own_python = isolation.kind in (IsolationKind.BUBBLEWRAP, IsolationKind.NONE)
     run = SubmissionRun(
         submission,
@@ -108,35 +106,35 @@ def run_submission(
         overwrite=existing is not Existing.REFUSE,
         cuda_on_processor=settings.cuda_on_processor,
     )
-    parameters = _parameters(opened, submission, settings)
+    parameters = _list_parameters(opened, submission, settings)
     claim_folder(out, "run-submission", parameters, existing, opened.data_set.folders)
-    write_json(_card(run, reasons), out / "submission.json", overwrite=True)
-    done, responses = _done(out, wanted, settings.task, existing)
-    waiting = [files for files in wanted if files.case_id not in done]
-    outcomes, stopped = _all(run, waiting, settings, responses)
-    found = [*responses, *(outcome.response for outcome in outcomes if outcome.response)]
+    write_json(_describe_run(run, reasons), out / "submission.json", overwrite=True)
+    finished_ids, responses = _find_finished(out, case_files, settings.task, existing)
+    waiting = [files for files in case_files if files.case_id not in finished_ids]
+    outcomes, stopped = _run_parts(run, waiting, settings, responses)
+    all_responses = [*responses, *(outcome.response for outcome in outcomes if outcome.response)]
     report_progress(1, 1, "Finished")
     return SubmissionSummary(
         submission,
         isolation,
         tuple(outcome.saved for outcome in outcomes if outcome.saved),
-        tuple(found),
-        tuple(files.case_id for files in wanted if files.case_id in done),
+        tuple(all_responses),
+        tuple(files.case_id for files in case_files if files.case_id in finished_ids),
         tuple(outcome.failure for outcome in outcomes if outcome.failure),
-        _notes(run, outcomes, found),
+        _list_notes(run, outcomes, all_responses),
         stopped,
     )
 
 
-def _all(
+def _run_parts(
     run: SubmissionRun,
     waiting: Sequence[CaseFiles],
     settings: SubmissionSettings,
     responses: Sequence[Response],
 ) -> tuple[list[CaseOutcome], str]:
     """Run the express lane, then the rest; keep tables up to date after each step."""
-    kept: list[CaseOutcome] = []
-    parts = _parts(waiting, settings)
+    all_outcomes: list[CaseOutcome] = []
+    parts = _plan_parts(waiting, settings)
     for number, part in enumerate(parts):
         text = f"express lane, {part.log_name}" if part.is_express else part.log_name
         start = number * _STEPS
@@ -145,21 +143,21 @@ def _all(
         broken = [outcome.failure for outcome in outcomes if outcome.failure]
         if part.is_trial and not broken:
             continue
-        kept += outcomes
-        found = [outcome.response for outcome in kept if outcome.response]
+        all_outcomes += outcomes
+        new_responses = [outcome.response for outcome in all_outcomes if outcome.response]
         if run.task.wants_responses:
-            write_responses((*responses, *found), run.out)
-        write_failures((outcome.failure for outcome in kept if outcome.failure), run.out)
+            write_responses((*responses, *new_responses), run.out)
+        write_failures((outcome.failure for outcome in all_outcomes if outcome.failure), run.out)
         if part.is_express and broken:
-            left = len(waiting) - len(kept)
-            return kept, (
+            left = len(waiting) - len(all_outcomes)
+            return all_outcomes, (
                 f"stopped in the express lane at {broken[0].case_id}: {left} other case(s) were "
                 "not tried"
             )
-    return kept, ""
+    return all_outcomes, ""
 
 
-def _parts(waiting: Sequence[CaseFiles], settings: SubmissionSettings) -> list[Part]:
+def _plan_parts(waiting: Sequence[CaseFiles], settings: SubmissionSettings) -> list[Part]:
     """Return the starts of the program, those of the express lane first."""
     limit = settings.limits.seconds
     express = limit if settings.express_seconds is None else settings.express_seconds
@@ -178,7 +176,7 @@ def _parts(waiting: Sequence[CaseFiles], settings: SubmissionSettings) -> list[P
     return parts
 
 
-def _parameters(
+def _list_parameters(
     opened: OpenDataSet, submission: Submission, settings: SubmissionSettings
 ) -> tuple[tuple[str, Setting], ...]:
     return (
@@ -191,7 +189,7 @@ def _parameters(
     )
 
 
-def _card(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, object]:
+def _describe_run(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, object]:
     """Return what ``submission.json`` says; no path of this computer."""
     submission = run.submission
     return {
@@ -212,7 +210,7 @@ def _card(run: SubmissionRun, reasons: Sequence[str]) -> dict[str, object]:
     }
 
 
-def _done(
+def _find_finished(
     out: Path, wanted: Sequence[CaseFiles], task: Task, existing: Existing
 ) -> tuple[set[str], list[Response]]:
     """Return which cases an earlier run finished, and their responses."""
@@ -226,16 +224,16 @@ def _done(
         except MamamiaError:
             return set(), []
         rows = {r.case_id: Response(r.case_id, int(r.pcr), r.score) for r in read.rows}
-    done = set()
+    finished_ids = set()
     for files in wanted:
         mask = out / MASKS / f"{files.case_id}.nii.gz"
         has_mask = not task.wants_masks or (mask.exists() and sidecar_path(mask).exists())
         if has_mask and (not task.wants_responses or files.case_id in rows):
-            done.add(files.case_id)
-    return done, [response for case_id, response in rows.items() if case_id in done]
+            finished_ids.add(files.case_id)
+    return finished_ids, [response for case_id, response in rows.items() if case_id in finished_ids]
 
 
-def _notes(
+def _list_notes(
     run: SubmissionRun, outcomes: Sequence[CaseOutcome], found: Sequence[Response]
 ) -> tuple[str, ...]:
     notes = [note for outcome in outcomes for note in outcome.notes]

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.segmentation.submission.external import Submission, Task
+from napari_mamamia.segmentation.submission.external import Submission
 from napari_mamamia.segmentation.submission.isolation import (
     CHALLENGE_IMAGE,
     Isolation,
-    IsolationKind,
     find_isolation,
     has_graphics_card,
     require_no_root,
@@ -79,18 +79,18 @@ def choose_isolation(settings: SubmissionSettings) -> tuple[Isolation, tuple[str
         root and was not meant to be.
     """
     require_no_root(as_root=settings.as_root)
-    wanted = settings.isolation
+    chosen_kind = settings.isolation
     open_room = Isolation(IsolationKind.NONE)
-    if wanted is IsolationKind.NONE and settings.consent:
+    if chosen_kind is IsolationKind.NONE and settings.consent:
         return open_room, ()
-    kinds = tuple(IsolationKind)[:-1] if wanted is None else (wanted,)
+    kinds = tuple(IsolationKind)[:-1] if chosen_kind is None else (chosen_kind,)
     tried: tuple[str, ...] = ()
     for kind in kinds:
         check = find_isolation((kind,), settings.image)
         if check.usable:
             return check.usable[0], tried
         tried += check.reasons
-    if wanted is None and settings.consent:
+    if chosen_kind is None and settings.consent:
         return open_room, tried
     reasons = "; ".join(tried) or "running without isolation was asked for"
     raise ModelError(

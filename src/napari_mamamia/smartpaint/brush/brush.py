@@ -119,18 +119,23 @@ def dose(
     if not sample.middle:
         fall.fill(0.0)
         return fall
-    fall *= _similarity(images.choose(brush.features), sample, brush.tolerance, box)
+    fall *= _measure_similarity(images.choose(brush.features), sample, brush.tolerance, box)
     fall *= np.float32(dab.amount)
     return fall
 
 
-def _similarity(images: FeatureImages, sample: Sample, tolerance: float, box: Box) -> Floats:
+def _measure_similarity(
+    images: FeatureImages, sample: Sample, tolerance: float, box: Box
+) -> Floats:
     """Return rho of every voxel of the box."""
     n = len(images.channels)
+    # The exponent's half and the mean over n features are in this factor: squares need only be
+    # summed.
     steepness = _STEEPNESS / (_AGREEMENT[n] * tolerance * sqrt(2 * n))
     exponent, feature, first = (np.empty(box.shape, dtype=np.float32) for _ in range(3))
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         for k, channel in enumerate(images.channels):
+            # The first is kept as it is: what the others share with it is taken out of them.
             here = feature if k else first
             share = _SHARED.get(channel.name, 1.0) if k else 1.0
             images.fill(channel, box, here)

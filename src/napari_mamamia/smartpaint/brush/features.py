@@ -84,6 +84,7 @@ class FeatureImages:
     def fill(self, channel: Channel, box: Box, out: NDArray[np.float32]) -> None:
         """Write one feature inside `box` into `out`, an array of the box's shape."""
         place = box.slices
+        # In float32 before anything is subtracted: unsigned integers would wrap.
         np.copyto(out, self.case.signal[channel.plus][place], casting="same_kind")
         if channel.minus is not None:
             earlier = self.case.signal[channel.minus][place]
@@ -95,13 +96,13 @@ class FeatureImages:
         Where none of them is there, all stay and `missing` says so: a brush must compare something.
         """
         names = _WANTED[wanted]
-        kept = tuple(channel for channel in self.channels if channel.name in names)
-        if len(kept) == len(self.channels):
+        channels = tuple(channel for channel in self.channels if channel.name in names)
+        if len(channels) == len(self.channels):
             return self
-        if kept:
-            return replace(self, channels=kept)
-        said = f"no {' or '.join(names)} here: the brush compares {', '.join(self.names)}"
-        return replace(self, missing=tuple(dict.fromkeys((*self.missing, said))))
+        if channels:
+            return replace(self, channels=channels)
+        message = f"no {' or '.join(names)} here: the brush compares {', '.join(self.names)}"
+        return replace(self, missing=tuple(dict.fromkeys((*self.missing, message))))
 
 
 def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImages:
@@ -117,11 +118,11 @@ def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImag
         If the case is still opening.
     """
     case.require_phases(1)
-    plans, missing = _plans(case)
+    plans, missing = _plan_channels(case)
     named = [plan for plan in plans if plan.name in _WANTED[wanted]] or plans
     channels = []
-    for done, plan in enumerate(named):
-        report_progress(done, len(named), f"Measuring the noise of {plan.name}")
+    for number, plan in enumerate(named):
+        report_progress(number, len(named), f"Measuring the noise of {plan.name}")
         minus = None if plan.minus is None else case.signal[plan.minus]
         measured = noise_of(case.signal[plan.plus], minus, case.grid.spacing_mm)
         channels.append(replace(plan, noise=measured.sigma))
@@ -131,7 +132,7 @@ def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImag
     return FeatureImages(case, tuple(channels), missing).choose(wanted)
 
 
-def _plans(case: Case) -> tuple[list[Channel], tuple[str, ...]]:
+def _plan_channels(case: Case) -> tuple[list[Channel], tuple[str, ...]]:
     """Return the features that the case can give, without their noise, and what is missing."""
     if len(case.phases) == 1:
         return [Channel(IMAGE, 0, None, 0.0)], (

@@ -43,12 +43,12 @@ def noise_of(
     Source: docs/methods/brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9,
     equation 18 (threshold). That threshold is used so is our choice.
     """
-    pairs = [_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm)]
+    pairs = [_sample_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm)]
     bright, difference = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     if not len(bright):
         return Noise(1.0, found=False)
     low, high = (float(edge) for edge in np.percentile(bright, (0.5, 99.5)))
-    tissue = difference[bright > _otsu(bright, low, high)]
+    tissue = difference[bright > _find_otsu_level(bright, low, high)]
     chosen = tissue if len(tissue) >= _FEWEST else difference
     spread = np.median(np.abs(chosen - np.median(chosen)))
     sigma = float(_MAD_TO_SIGMA * spread / sqrt(2))
@@ -57,7 +57,7 @@ def noise_of(
     return Noise(max(sigma, least) or 1.0, found=sigma > 0)
 
 
-def _otsu(values: Floats, low: float, high: float) -> float:
+def _find_otsu_level(values: Floats, low: float, high: float) -> float:
     """Return the level that parts `values` into the two classes whose means differ most."""
     if not high > low:
         return low
@@ -74,10 +74,12 @@ def _in_plane(spacing_mm: tuple[float, float, float]) -> list[int]:
     return sorted(range(3), key=lambda axis: (spacing_mm[axis], -axis))[:2]
 
 
-def _pairs(plus: NDArray[Any], minus: NDArray[Any] | None, axis: int) -> tuple[Floats, Floats]:
+def _sample_pairs(
+    plus: NDArray[Any], minus: NDArray[Any] | None, axis: int
+) -> tuple[Floats, Floats]:
     """Return brightness (mean of `plus`) and difference of the finite pairs along `axis`."""
     lag = min(_LAG, plus.shape[axis] - 1)
-    here, there = _lattice(plus.shape, axis, 0, lag), _lattice(plus.shape, axis, lag, lag)
+    here, there = _make_lattice(plus.shape, axis, 0, lag), _make_lattice(plus.shape, axis, lag, lag)
     first, second = plus[here].astype(np.float32), plus[there].astype(np.float32)
     with np.errstate(invalid="ignore", over="ignore"):
         brightness = (first + second) / 2
@@ -89,13 +91,14 @@ def _pairs(plus: NDArray[Any], minus: NDArray[Any] | None, axis: int) -> tuple[F
     return brightness[usable], difference[usable]
 
 
-def _lattice(shape: tuple[int, ...], axis: int, offset: int, lag: int) -> tuple[slice, ...]:
+def _make_lattice(shape: tuple[int, ...], axis: int, offset: int, lag: int) -> tuple[slice, ...]:
     """Return slices that take about `_SAMPLES` voxels, evenly spread, at least `lag` from the end.
 
     Those at `offset` are partners of those at 0.
     """
     extents = [n - lag if k == axis else n for k, n in enumerate(shape)]
     step = max(np.prod(extents, dtype=float) / _SAMPLES, 1.0) ** (1 / 3)
+    # A thin stack keeps eight places along its short axis too.
     steps = [max(min(int(np.ceil(step)), n // 8), 1) for n in extents]
     return tuple(
         slice(offset * (k == axis), n + offset * (k == axis), s)

@@ -60,27 +60,29 @@ class Spent:
         that the stroke has passed; a click takes none.
         """
         if self._box.is_empty:
+            # Kept without a copy, because `deposit` leaves the dose as it is.
             self._box, self._dose = box, dose
             return dose
         if self._box.union(box) != self._box:
-            self._grow(box, shape)
-        spent = self._dose[_within(box, self._box)]
+            self._grow_box(box, shape)
+        spent = self._dose[_index_within(box, self._box)]
         more = np.subtract(dose, spent)
         np.maximum(more, np.float32(0.0), out=more)
+        # A view: this raises what is kept.
         spent += more
         return more
 
-    def _grow(self, box: Box, shape: tuple[int, int, int]) -> None:
+    def _grow_box(self, box: Box, shape: tuple[int, int, int]) -> None:
         """Make room for `box`, and for as much again, so that long strokes copy seldom."""
         union = self._box.union(box)
         room = [n // 2 if n > m else 0 for n, m in zip(union.shape, self._box.shape, strict=True)]
         union = union.grown(room, shape)
         roomy = np.zeros(union.shape, dtype=np.float32)
-        roomy[_within(self._box, union)] = self._dose
+        roomy[_index_within(self._box, union)] = self._dose
         self._box, self._dose = union, roomy
 
 
-def _within(box: Box, outer: Box) -> tuple[slice, ...]:
+def _index_within(box: Box, outer: Box) -> tuple[slice, ...]:
     """Return the index that takes `box` out of an array of the voxels of `outer`."""
     return tuple(
         slice(a - o, b - o) for a, b, o in zip(box.start, box.stop, outer.start, strict=True)
@@ -167,7 +169,7 @@ class StrokePath:
         if dist(self._in_mm(self._last), self._in_mm(point)) > _FARTHEST_MM:
             self._too_far += 1
             return ()
-        dabs = tuple(self._between(self._last, point))
+        dabs = tuple(self._place_dabs(self._last, point))
         self._last = point
         return dabs
 
@@ -188,11 +190,12 @@ class StrokePath:
     def _wants_lock(self) -> bool:
         return self._brush.sampling is Sampling.LOCKED and self._brush.tool is Tool.SMARTPAINT
 
-    def _between(self, start: Voxel, stop: Voxel) -> Iterator[Dab]:
+    def _place_dabs(self, start: Voxel, stop: Voxel) -> Iterator[Dab]:
         """Yield the dabs of one straight piece; what is left over counts for the next."""
         piece_mm = dist(self._in_mm(start), self._in_mm(stop))
         self._length_mm += piece_mm
         walked = self._step_mm - self._since_dab_mm
+        # Otherwise rounding would decide whether a path of whole steps ends in a dab.
         while walked <= piece_mm + _ROUNDING * self._step_mm:
             share = min(walked / piece_mm, 1.0) if piece_mm else 1.0
             z, y, x = (a + share * (b - a) for a, b in zip(start, stop, strict=True))

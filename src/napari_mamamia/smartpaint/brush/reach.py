@@ -142,6 +142,8 @@ def _squared_shares(
         offset = (np.arange(box.start[axis], box.stop[axis]) - centre[axis]) * step
         if brush.extent is Extent.PLANE and axis == brush.plane_axis:
             there = np.arange(box.start[axis], box.stop[axis]) == voxel_under(centre)[axis]
+            # The pointer may stand between two slices; the one it paints counts as exactly under
+            # it.
             offset = np.where(there, 0.0, np.inf)
         along.append((offset * offset).astype(np.float32))
     plane = along[1][:, np.newaxis] + along[2]

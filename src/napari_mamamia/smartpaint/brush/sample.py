@@ -41,17 +41,17 @@ def sample_at(centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Sp
     Source: docs/methods/brush.md.
     """
     chosen = images.choose(brush.features)
-    values = _disc(centre, brush, chosen, spacing_mm)
+    values = _read_disc(centre, brush, chosen, spacing_mm)
     if not values.shape[1]:
         return Sample((), ())
-    middle = _median(values)
-    spread = _MAD_TO_SIGMA * _median(np.abs(values - middle[:, np.newaxis]))
+    middle = _compute_median(values)
+    spread = _MAD_TO_SIGMA * _compute_median(np.abs(values - middle[:, np.newaxis]))
     noise = np.array(chosen.noise)
     scale = np.clip(spread, noise, _WIDEST * noise)
     return Sample(tuple(middle.tolist()), tuple(scale.tolist()))
 
 
-def _disc(
+def _read_disc(
     centre: Voxel, brush: Brush, images: FeatureImages, spacing_mm: Spacing
 ) -> NDArray[np.float32]:
     """Return the features (feature, voxel) of the disc's voxels that are finite in all of them."""
@@ -59,12 +59,12 @@ def _disc(
     if brush.extent is Extent.VOLUME:
         normal = spacing_mm.index(max(spacing_mm))
     reach_mm = min(_DISC_MM, painted_radius_mm(brush))
-    box, squared = _around(centre, normal, reach_mm, spacing_mm, images.case.grid.shape)
+    box, squared = _measure_disc(centre, normal, reach_mm, spacing_mm, images.case.grid.shape)
     values = images.in_box(box)[:, squared <= reach_mm**2]
     return values[:, np.isfinite(values).all(axis=0)]
 
 
-def _around(
+def _measure_disc(
     centre: Voxel, normal: int, reach_mm: float, spacing_mm: Spacing, shape: tuple[int, int, int]
 ) -> tuple[Box, NDArray[np.float64]]:
     """Return a box in one slice and squared distances in it (mm2), 0 at the voxel under centre."""
@@ -85,7 +85,7 @@ def _around(
     return Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2])), squared
 
 
-def _median(values: NDArray[np.float32]) -> NDArray[np.float64]:
+def _compute_median(values: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the median of each row; `numpy.median` takes ten times as long on rows this short."""
     ordered = np.sort(values, axis=1)
     n = values.shape[1]

@@ -77,6 +77,8 @@ def _size_mm(sampled: Sampled, away: Floats, noise: tuple[float, ...], leading: 
     count = np.bincount(shells, minlength=most).cumsum()
     squared, brighter = np.zeros(len(_SIZES_MM)), np.ones(len(_SIZES_MM), dtype=np.bool_)
     radii = np.array(_SIZES_MM)
+    # Shell k holds distances from k up to k + 1, so what is nearer than a radius ends one shell
+    # before.
     inside, around = count[radii - 1], count[radii - 1 + _SHELL_MM] - count[radii - 1]
     with np.errstate(divide="ignore", invalid="ignore"):
         for number, (feature, sigma) in enumerate(zip(sampled.features, noise, strict=True)):

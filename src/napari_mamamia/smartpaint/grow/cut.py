@@ -49,7 +49,7 @@ class Energy:
         """Return the energy of a membership of 0 to 1 (or of a region of zeros and ones)."""
         total = -float(np.sum(self.evidence * membership, dtype=np.float64))
         for axis, weight in enumerate(self.weights):
-            here, there = _ends(membership, axis)
+            here, there = _view_ends(membership, axis)
             total += float(np.sum(weight * np.abs(there - here), dtype=np.float64))
         return total
 
@@ -80,15 +80,15 @@ def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOS
     state = _State(energy)
     free = energy.highest > energy.lowest
     scale = float(np.abs(energy.evidence[free]).sum(dtype=np.float64)) or 1.0
-    excess, done = np.inf, 0
-    while done < most and excess > tolerance:
-        for step in range(min(_CHECK_EVERY, most - done)):
+    excess, n_iterations = np.inf, 0
+    while n_iterations < most and excess > tolerance:
+        for step in range(min(_CHECK_EVERY, most - n_iterations)):
             if step % _YIELD_EVERY == 0:
-                report_progress(done, most, "Following the edge")
+                report_progress(n_iterations, most, "Following the edge")
             state.iterate()
-            done += 1
+            n_iterations += 1
         excess = state.excess() / scale
-    return Cut(state.membership, excess, done)
+    return Cut(state.membership, excess, n_iterations)
 
 
 class _State:
@@ -105,7 +105,7 @@ class _State:
     def iterate(self) -> None:
         """Move the dual variables, then the membership, one step."""
         for axis, (dual, bound) in enumerate(zip(self._duals, self.energy.weights, strict=True)):
-            here, there = _ends(self._ahead, axis)
+            here, there = _view_ends(self._ahead, axis)
             slope = self._work[0, : dual.size].reshape(dual.shape)
             np.subtract(there, here, out=slope)
             slope *= np.float32(_FORTH)
@@ -113,7 +113,7 @@ class _State:
             np.minimum(dual, bound, out=dual)
             np.negative(bound, out=slope)
             np.maximum(dual, slope, out=dual)
-        force = self._force()
+        force = self._compute_force()
         force *= np.float32(_BACK)
         force += self.membership
         np.maximum(force, self.energy.lowest, out=force)
@@ -125,22 +125,22 @@ class _State:
     def excess(self) -> float:
         """Return the energy of the region less the dual energy, which no region undercuts."""
         region = (self.membership >= _THRESHOLD).astype(np.float32)
-        force = self._force()
+        force = self._compute_force()
         cheapest = np.where(force > 0, self.energy.highest, self.energy.lowest)
         return self.energy.of(region) + float(np.sum(force * cheapest, dtype=np.float64))
 
-    def _force(self) -> Floats:
+    def _compute_force(self) -> Floats:
         """Return evidence plus divergence of the dual variables, in working memory."""
         out: Floats = self._work[1].reshape(self.membership.shape)
         np.copyto(out, self.energy.evidence)
         for axis, dual in enumerate(self._duals):
-            here, there = _ends(out, axis)
+            here, there = _view_ends(out, axis)
             here += dual
             there -= dual
         return out
 
 
-def _ends(array: Floats, axis: int) -> tuple[Floats, Floats]:
+def _view_ends(array: Floats, axis: int) -> tuple[Floats, Floats]:
     """Return views of the first and of the second voxel of each pair along `axis`."""
     moved = array.swapaxes(0, axis)
     first: Floats = moved[:-1].swapaxes(0, axis)

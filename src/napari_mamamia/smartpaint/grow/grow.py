@@ -150,12 +150,13 @@ def energy_of(
     Source: docs/methods/growth.md.
     """
     box = start.box
+    # Slabs end where blocks end: no block is summed in two halves.
     planes = max(_SLAB // (box.shape[1] * box.shape[2]) // factors[0], 1) * factors[0]
     slabs = []
     for first in range(0, box.shape[0], planes):
         report_progress(first, box.shape[0], "Comparing with the outline")
         last = min(first + planes, box.shape[0])
-        slabs.append(_slab(images, box, (first, last), tissues, settings, factors))
+        slabs.append(_weigh_slab(images, box, (first, last), tissues, settings, factors))
     evidence = np.concatenate([slab[0] for slab in slabs])
     deep, rows, columns = (np.concatenate([slab[1][axis] for slab in slabs]) for axis in range(3))
     lowest = blocks(start.inside, factors, np.logical_or).astype(np.float32)
@@ -169,7 +170,8 @@ def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -
         return membership >= np.float32(0.5)
     out = np.empty(shape, dtype=np.bool_)
     (low, high, share), *plane = (
-        _between(n, f, len_) for n, f, len_ in zip(shape, factors, membership.shape, strict=True)
+        _find_blocks(n, f, len_)
+        for n, f, len_ in zip(shape, factors, membership.shape, strict=True)
     )
     for z in range(shape[0]):
         image = membership[low[z]] * (1 - share[z]) + membership[high[z]] * share[z]
@@ -180,14 +182,16 @@ def refined(membership: Floats, factors: Factors, shape: tuple[int, int, int]) -
     return out
 
 
-def _between(n: int, factor: int, blocks: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+def _find_blocks(
+    n: int, factor: int, blocks: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
     """Return, for `n` voxels, the blocks whose centres lie before and after, and the share."""
     place = np.clip((np.arange(n) + 0.5) / factor - 0.5, 0, blocks - 1)
     low = np.floor(place).astype(np.intp)
     return low, np.minimum(low + 1, blocks - 1), (place - low).astype(np.float32)
 
 
-def _slab(
+def _weigh_slab(
     images: FeatureImages,
     box: Box,
     planes: tuple[int, int],
@@ -203,20 +207,21 @@ def _slab(
     more = min(last + 1, box.stop[0])
     features = images.in_box(Box((first, *box.start[1:]), (more, *box.stop[1:])))
     if not np.isfinite(features).all():
+        # Infinity would count as the strongest evidence there is, not as none.
         features[:, ~np.isfinite(features).all(axis=0)] = np.nan
-    own = features[:, : last - first]
-    evidence = blocks(log_odds(own, *tissues), factors, np.add)
+    slab_features = features[:, : last - first]
+    evidence = blocks(log_odds(slab_features, *tissues), factors, np.add)
     spacing, weights = images.case.grid.spacing_mm, []
     for axis in range(3):
-        part = features if axis == 0 else own
+        part = features if axis == 0 else slab_features
         strength = settings.smoothness * min(spacing) / spacing[axis]
-        weight = _edges(part, axis, images.noise, strength, factors[axis])
+        weight = _weigh_edges(part, axis, images.noise, strength, factors[axis])
         across = tuple(1 if a == axis else f for a, f in enumerate(factors))
         weights.append(blocks(weight, across, np.add))
     return evidence, weights
 
 
-def _edges(
+def _weigh_edges(
     features: Floats, axis: int, noise: tuple[float, ...], strength: float, every: int
 ) -> Floats:
     """Return the weight between each voxel that ends a block along `axis` and the next one."""
@@ -230,6 +235,7 @@ def _edges(
         part *= np.float32(1 / (2 * sigma * np.sqrt(2 * len(noise))))
         part *= part
         weight -= part
+    # What is unknown is no edge; an infinite step stays one, of weight 0.
     np.nan_to_num(weight, copy=False, nan=0.0, neginf=-np.inf)
     with np.errstate(under="ignore"):
         np.exp(weight, out=weight)
@@ -299,23 +305,25 @@ def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> G
     differs by half its noise.
     """
     start = replace(start, notes=_about_images(images, start))
-    tissues = _tissues(images, start)
+    tissues = _measure_tissues(images, start)
     if isinstance(tissues, str):
-        return _grown(start, start.drawn.copy(), (tissues,))
+        return _crop_grown(start, start.drawn.copy(), (tissues,))
     factors = coarsening(start.box.shape, images.case.grid.spacing_mm, settings.most_voxels)
     energy = energy_of(images, start, tissues, settings, factors)
     cut = least_cut(energy)
     report_progress(1, 1, "Filling holes")
     seed = blocks(start.seed, factors, np.logical_or)
-    kept = _touching(cut.membership >= 0.5, seed & (energy.highest > 0))
-    membership = np.where(kept, np.maximum(cut.membership, 0.5), np.minimum(cut.membership, 0.49))
+    region = _keep_touching(cut.membership >= 0.5, seed & (energy.highest > 0))
+    # Holes that were filled and parts that were dropped must stay so when blocks are interpolated.
+    membership = np.where(region, np.maximum(cut.membership, 0.5), np.minimum(cut.membership, 0.49))
     mask = refined(membership.astype(np.float32), factors, start.box.shape)
+    # Blocks are coarser than what was drawn, which holds voxel by voxel.
     mask |= start.inside
     mask &= ~start.outside
-    return _grown(start, mask, _about_cut(cut, factors, images.case.grid, start, mask))
+    return _crop_grown(start, mask, _about_cut(cut, factors, images.case.grid, start, mask))
 
 
-def _tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissue] | str:
+def _measure_tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissue] | str:
     """Return how the region and its surroundings look, or why they cannot be told apart."""
     if not start.foreground.shape[1]:
         return "the image has no values inside the outline: it stays as drawn"
@@ -328,17 +336,17 @@ def _tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissue] | str
     return inside, around
 
 
-def _touching(region: Bools, seed: Bools) -> Bools:
+def _keep_touching(region: Bools, seed: Bools) -> Bools:
     """Return the parts of `region` that touch `seed`, their holes filled."""
     parts, count = label(region, structure=np.ones((3, 3, 3)))
     chosen = np.zeros(count + 1, dtype=np.bool_)
     chosen[parts[seed]] = True
     chosen[0] = False
-    kept: Bools = chosen[parts]
-    return kept | _holes(kept)
+    seeded_parts: Bools = chosen[parts]
+    return seeded_parts | _find_holes(seeded_parts)
 
 
-def _holes(mask: Bools) -> Bools:
+def _find_holes(mask: Bools) -> Bools:
     """Return what `mask` encloses (6 neighbours), in planes of one slice what it encloses there."""
     flat = tuple(n for n in mask.shape if n > 1)
     plane = mask.reshape(flat or (1,))
@@ -394,7 +402,7 @@ def _share_at_limit(mask: Bools, start: Start) -> float:
     return float(np.count_nonzero(beside & mask)) / max(int(np.count_nonzero(mask)), 1)
 
 
-def _grown(start: Start, mask: Bools, notes: tuple[str, ...]) -> Grown:
+def _crop_grown(start: Start, mask: Bools, notes: tuple[str, ...]) -> Grown:
     """Return the region in the smallest box that holds it and what was drawn."""
     tight = Box.around(mask | start.drawn)
     (z, y, x), (a, b, c), (d, e, f) = start.box.start, tight.start, tight.stop

@@ -69,18 +69,18 @@ def slices_of(
         outline.require_on(grid)
         key = (outline.axis, outline.index)
         planes[key] = planes.get(key, np.False_) | outline.mask
-    found, notes = [], []
+    slices, notes = [], []
     for (axis, index), mask in planes.items():
         full = binary_fill_holes(mask)
         if np.count_nonzero(full) > np.count_nonzero(mask):
             notes.append(f"the outline of slice {index} had a hole: it counts as inside")
-        found.append(_slice(axis, index, full, grid, tolerance_mm))
-    if any(one.is_narrow for one in found):
+        slices.append(_crop_slice(axis, index, full, grid, tolerance_mm))
+    if any(one.is_narrow for one in slices):
         notes.append(
             f"an outline is narrower than twice the tolerance of {tolerance_mm:g} mm: all of it "
             "belongs to the region"
         )
-    return tuple(found), tuple(notes)
+    return tuple(slices), tuple(notes)
 
 
 def start_from_outlines(
@@ -95,28 +95,31 @@ def start_from_outlines(
     """
     slices, notes = slices_of(outlines, grid, settings.tolerance_mm)
     spacing = grid.spacing_mm
-    centre, farthest = _extent(slices, spacing)
+    centre, farthest = _measure_extent(slices, spacing)
     radius_mm = settings.radius_mm or max(settings.reach * farthest, farthest + _LEAST_REACH_MM)
     box = box_of_ball(centre, radius_mm, spacing, grid.shape)
     for one in slices:
-        box = box.union(_tight(one))
+        box = box.union(_find_tight_box(one))
     inside, drawn = (np.zeros(box.shape, dtype=np.bool_) for _ in range(2))
     outside = ball(box, centre, spacing) > radius_mm
     for one in slices:
-        outside[_plane(box, one)[1]] = False
+        # All planes are cleared before the first is set: where two cross, one must not undo the
+        # other.
+        outside[_find_plane(box, one)[1]] = False
     for one in slices:
-        whole, where = _plane(box, one)
+        whole, where = _find_plane(box, one)
+        # A slice is cropped to its surroundings: farther away all is outside.
         beyond = np.ones(whole.shape, dtype=np.bool_)
-        _put(beyond, whole, one, one.outside, lambda _, new: new)
+        _merge_slice(beyond, whole, one, one.outside, lambda _, new: new)
         outside[where] |= beyond
-        _put(inside, box, one, one.inside, np.logical_or)
-        _put(drawn, box, one, one.drawn, np.logical_or)
+        _merge_slice(inside, box, one, one.inside, np.logical_or)
+        _merge_slice(drawn, box, one, one.drawn, np.logical_or)
     outside &= ~inside
-    samples = _samples(images, slices)
+    samples = _collect_samples(images, slices)
     return Start(box, inside, outside, inside, drawn, *samples, notes)
 
 
-def _slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) -> Slice:
+def _crop_slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) -> Slice:
     """Return one slice, cropped to the outline and 9 mm around it."""
     others = [a for a in range(3) if a != axis]
     spacing = [grid.spacing_mm[a] for a in others]
@@ -130,8 +133,8 @@ def _slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) 
     for a, part in zip(others, crop, strict=True):
         start[a], stop[a] = part.start, part.stop
     drawn = mask[crop]
-    depth = _distance(~drawn, spacing)
-    away = _distance(drawn, spacing)
+    depth = _measure_distance(~drawn, spacing)
+    away = _measure_distance(drawn, spacing)
     inside = depth > tolerance_mm
     is_narrow = not bool(inside.any())
     if is_narrow:
@@ -149,7 +152,7 @@ def _slice(axis: int, index: int, mask: Bools, grid: Grid, tolerance_mm: float) 
     return Slice(axis, box, whole, deep, beyond, ring, is_narrow)
 
 
-def _distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
+def _measure_distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
     """Return the distance in mm to the nearest voxel of `to`; infinity where there is none."""
     if not to.any():
         return np.full(to.shape, np.inf)
@@ -157,7 +160,7 @@ def _distance(to: Bools, spacing: Sequence[float]) -> NDArray[np.float64]:
     return distance
 
 
-def _extent(
+def _measure_extent(
     slices: Sequence[Slice], spacing_mm: Spacing
 ) -> tuple[tuple[float, float, float], float]:
     """Return the mean of all outlined voxels, and the distance in mm of the farthest edge."""
@@ -178,7 +181,7 @@ def _half_voxels(slices: Sequence[Slice]) -> NDArray[np.float64]:
     return np.concatenate(rows)
 
 
-def _tight(one: Slice) -> Box:
+def _find_tight_box(one: Slice) -> Box:
     """Return the box of the outline itself."""
     inner = Box.around(one.drawn)
     (z0, y0, x0), (a, b, c) = one.box.start, inner.start
@@ -186,7 +189,7 @@ def _tight(one: Slice) -> Box:
     return Box((z0 + a, y0 + b, x0 + c), (z0 + d, y0 + e, x0 + f))
 
 
-def _plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
+def _find_plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
     """Return the whole plane of a slice within `box`, and where it lies in an array of the box."""
     start, stop, place = list(box.start), list(box.stop), [slice(None)] * 3
     index = one.box.start[one.axis]
@@ -196,7 +199,7 @@ def _plane(box: Box, one: Slice) -> tuple[Box, tuple[slice, slice, slice]]:
     return plane, (place[0], place[1], place[2])
 
 
-def _put(
+def _merge_slice(
     target: Bools, box: Box, one: Slice, mask: Bools, how: Callable[[Bools, Bools], Bools]
 ) -> None:
     """Write ``how(target, mask)`` into `target`, an array of `box`, where a slice overlaps it."""
@@ -209,7 +212,7 @@ def _put(
     target[there] = how(target[there], mask[here])
 
 
-def _samples(images: FeatureImages, slices: Sequence[Slice]) -> tuple[Floats, Floats]:
+def _collect_samples(images: FeatureImages, slices: Sequence[Slice]) -> tuple[Floats, Floats]:
     """Return the features ``(feature, voxel)`` inside the outlines, and in the rings around them.
 
     A voxel of a ring that is inside another outline does not count.
@@ -220,7 +223,7 @@ def _samples(images: FeatureImages, slices: Sequence[Slice]) -> tuple[Floats, Fl
         usable = np.isfinite(features).all(axis=0)
         ring = one.ring & usable
         for other in slices:
-            _put(ring, one.box, other, other.drawn, lambda old, drawn: old & ~drawn)
+            _merge_slice(ring, one.box, other, other.drawn, lambda old, drawn: old & ~drawn)
         inside.append(features[:, one.inside & usable])
         around.append(features[:, ring])
     return np.concatenate(inside, axis=1), np.concatenate(around, axis=1)

@@ -48,15 +48,15 @@ def grow_from_box(
     margin = [ceil(_BOX_SHELL_MM / step) for step in grid.spacing_mm]
     sampled = Sampled.of(images, box.grown(margin, grid.shape))
     allowed = np.zeros(sampled.box.shape, dtype=np.bool_)
-    allowed[_inner(sampled.box, box)] = True
-    part = _brightest(images, sampled, allowed, grid)
+    allowed[_index_within(sampled.box, box)] = True
+    part = _find_brightest(images, sampled, allowed, grid)
     if not part.any():
         note = "nothing in the box is brighter than its surroundings: no region"
         return Grown(box, np.zeros(box.shape, dtype=np.bool_), (*images.missing, note))
     away = distance_transform_edt(~part, sampling=grid.spacing_mm)
     start = Start(
         sampled.box,
-        _deep(part, grid, settings.tolerance_mm),
+        _find_deep_voxels(part, grid, settings.tolerance_mm),
         ~allowed,
         part,
         part,
@@ -102,8 +102,8 @@ def grow_from_mask(
         images, box.grown([ceil(RING_MM[1] / step) for step in grid.spacing_mm], grid.shape)
     )
     drawn = np.zeros(sampled.box.shape, dtype=np.bool_)
-    drawn[_inner(sampled.box, box)] = mask
-    inside = _deep(drawn, grid, settings.tolerance_mm)
+    drawn[_index_within(sampled.box, box)] = mask
+    inside = _find_deep_voxels(drawn, grid, settings.tolerance_mm)
     depth = distance_transform_edt(drawn, sampling=grid.spacing_mm).max() if not drawn.all() else 0
     away = distance_transform_edt(~drawn, sampling=grid.spacing_mm)
     limit_mm = max((settings.reach - 1) * depth, 2 * settings.tolerance_mm)
@@ -120,7 +120,7 @@ def grow_from_mask(
     return grow_start(images, cropped(start), settings)
 
 
-def _brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Grid) -> Bools:
+def _find_brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Grid) -> Bools:
     """Return the connected part of the box that stands out most from what is around."""
     channel = leading(images)
     values = np.where(sampled.usable, sampled.features[channel], np.float32(0))
@@ -141,8 +141,9 @@ def _brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Gr
     return best
 
 
-def _deep(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
+def _find_deep_voxels(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
     """Return what lies deeper in each part of the mask than the tolerance, or the part itself."""
+    # SciPy's distance to the background is meaningless where there is none.
     if mask.all():
         return mask
     depth = distance_transform_edt(mask, sampling=grid.spacing_mm)
@@ -150,11 +151,11 @@ def _deep(mask: Bools, grid: Grid, tolerance_mm: float) -> Bools:
     parts, count = label(mask, structure=_TOUCHING)
     has_depth = np.zeros(count + 1, dtype=np.bool_)
     has_depth[parts[deep]] = True
-    kept: Bools = deep | (mask & ~has_depth[parts])
-    return kept
+    core: Bools = deep | (mask & ~has_depth[parts])
+    return core
 
 
-def _inner(outer: Box, box: Box) -> tuple[slice, slice, slice]:
+def _index_within(outer: Box, box: Box) -> tuple[slice, slice, slice]:
     """Return where `box` lies in an array of the box `outer`, which holds it."""
     z, y, x = (
         slice(a - o, b - o) for a, b, o in zip(box.start, box.stop, outer.start, strict=True)

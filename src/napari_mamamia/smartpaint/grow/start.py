@@ -134,10 +134,10 @@ def outlines_of(mask: Bools, box: Box, grid: Grid) -> tuple[Outline, ...]:
     The axis is the one across which the mask lies in fewest planes (of equal ones, the first), as a
     reader leaves it who has outlined some slices of one view. No outline for an empty mask.
     """
-    places = [np.flatnonzero(mask.any(axis=_others(axis))) for axis in range(3)]
+    places = [np.flatnonzero(mask.any(axis=_find_other_axes(axis))) for axis in range(3)]
     axis = min(range(3), key=lambda a: len(places[a]))
-    plane = tuple(box.slices[a] for a in _others(axis))
-    shape = tuple(grid.shape[a] for a in _others(axis))
+    plane = tuple(box.slices[a] for a in _find_other_axes(axis))
+    shape = tuple(grid.shape[a] for a in _find_other_axes(axis))
     outlines = []
     for place in places[axis]:
         whole = np.zeros(shape, dtype=np.bool_)
@@ -172,5 +172,5 @@ def ball(box: Box, centre: tuple[float, float, float], spacing_mm: Spacing) -> F
     return np.sqrt(squared, out=squared)
 
 
-def _others(axis: int) -> tuple[int, ...]:
+def _find_other_axes(axis: int) -> tuple[int, ...]:
     return tuple(a for a in range(3) if a != axis)

@@ -105,10 +105,10 @@ class History:
     def add(self, step: Step) -> None:
         """Append an applied step; steps that were undone are dropped."""
         for entry in self._entries[self._position :]:
-            self._bytes -= _size(entry)
+            self._bytes -= _count_bytes(entry)
         del self._entries[self._position :]
         self._oldest = min(self._oldest, self._position)
-        self._append(_Entry(step.number, step.edit, step.difference))
+        self._append_entry(_Entry(step.number, step.edit, step.difference))
         self.move(self._position + 1)
 
     def to_undo(self) -> Difference:
@@ -123,7 +123,7 @@ class History:
         """
         if not self.can_undo:
             raise CaseError("expected a step to undo, but there is none: nothing was changed")
-        return self._difference(self._entries[self._position - 1])
+        return self._read_difference(self._entries[self._position - 1])
 
     def to_redo(self) -> Difference:
         """Return the difference of the next undone step; `forward` says that it was done.
@@ -137,7 +137,7 @@ class History:
         """
         if not self.can_redo:
             raise CaseError("expected a step to do again, but there is none: nothing was changed")
-        return self._difference(self._entries[self._position])
+        return self._read_difference(self._entries[self._position])
 
     def back(self) -> None:
         """Count one step fewer as applied."""
@@ -171,14 +171,14 @@ class History:
             )
         low, high = sorted((position, self._position))
         way = self._entries[low:high]
-        return map(self._difference, way if position > self._position else reversed(way))
+        return map(self._read_difference, way if position > self._position else reversed(way))
 
     def numbers_to(self, position: int) -> tuple[int, ...]:
         """Return the numbers of all steps between here and `position`."""
         low, high = sorted((position, self._position))
         return tuple(entry.number for entry in self._entries[low:high])
 
-    def _difference(self, entry: _Entry) -> Difference:
+    def _read_difference(self, entry: _Entry) -> Difference:
         if entry.difference is not None:
             return entry.difference
         if self.read_back is None:
@@ -191,9 +191,9 @@ class History:
     def _is_within_reach(self, index: int) -> bool:
         return self.read_back is not None or self._entries[index].difference is not None
 
-    def _append(self, entry: _Entry) -> None:
+    def _append_entry(self, entry: _Entry) -> None:
         self._entries.append(entry)
-        self._bytes += _size(entry)
+        self._bytes += _count_bytes(entry)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -205,7 +205,7 @@ class History:
             self._oldest += 1
 
 
-def _size(entry: _Entry) -> int:
+def _count_bytes(entry: _Entry) -> int:
     stroke = entry.edit.stroke
     path = 0 if stroke is None else len(stroke.path)
     return _STEP_BYTES + _POINT_BYTES * path + _difference_bytes(entry)

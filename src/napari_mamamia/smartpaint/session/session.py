@@ -22,7 +22,7 @@ from napari_mamamia.core.provenance import Setting
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.session.clock import EditingClock
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES, History
-from napari_mamamia.smartpaint.session.state import MaskState, label_map
+from napari_mamamia.smartpaint.session.state import MaskState
 from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
 from napari_mamamia.smartpaint.session.way import Way
 
@@ -84,7 +84,7 @@ class EditingSession:
         self.history = History(limit_bytes)
         self.on_record: Record | None = None
         self.state = MaskState(labels)
-        self.start_labels = label_map(labels, grid)
+        self.start_labels = LabelMap.of(labels, grid)
         self.next_number = 1
         self._clock = EditingClock(earlier.seconds if earlier else 0.0, now)
         self._summary = earlier or EditingSummary()
@@ -161,7 +161,7 @@ class EditingSession:
             return None
         hand.finish()
         difference = self.state.record(hand.brush.label, hand.boxes, soft=True)
-        return self._record(hand.edit, difference)
+        return self._record_step(hand.edit, difference)
 
     def abandon(self) -> Box:
         """Drop the stroke in hand; return the box to draw anew, empty where there was none."""
@@ -169,7 +169,7 @@ class EditingSession:
         if hand is None:
             return Box.empty()
         self.state.roll_back(hand.brush.label, hand.boxes)
-        return _around(hand.boxes)
+        return _join_boxes(hand.boxes)
 
     def difference_in_hand(self) -> Difference | None:
         """Return what the stroke in hand changed so far, and drop it without recording it."""
@@ -219,21 +219,21 @@ class EditingSession:
             raise CaseError(_locked_message(value))
         if mask_in_box.shape != box.shape:
             raise CaseError(f"expected a mask of shape {box.shape}, got {mask_in_box.shape}")
-        self._settle()
+        self._settle_stroke()
         now = self.labels[box.slices]
-        wanted = np.where(mask_in_box, np.uint8(value), now)
-        wanted[(now == value) & ~mask_in_box] = 0
-        return self._write(name, box, wanted, parameters, value)
+        new_labels = np.where(mask_in_box, np.uint8(value), now)
+        new_labels[(now == value) & ~mask_in_box] = 0
+        return self._write_labels(name, box, new_labels, parameters, value)
 
     def apply_labels(self, name: str, labels: LabelMap, parameters: Settings = ()) -> Step | None:
         """Make the whole mask `labels`, but for locked labels, as one step.
 
         Values must be whole numbers 0 to 255.
         """
-        self._settle()
-        box = _around((labels.box, Box.around(self.labels)))
-        wanted = labels.cut(box).astype(np.uint8)
-        return self._write(name, box, wanted, parameters, self.label)
+        self._settle_stroke()
+        box = _join_boxes((labels.box, Box.around(self.labels)))
+        new_labels = labels.cut(box).astype(np.uint8)
+        return self._write_labels(name, box, new_labels, parameters, self.label)
 
     def notice_external(self, box: Box | None = None) -> Step | None:
         """Record what something else painted into the buffer, inside `box` or anywhere.
@@ -247,24 +247,24 @@ class EditingSession:
             return None
         self._clock.act()
         difference = self.state.record(self.label, (where,), soft=False)
-        return self._record(Edit(PAINTED_OUTSIDE), difference)
+        return self._record_step(Edit(PAINTED_OUTSIDE), difference)
 
-    def _settle(self) -> None:
+    def _settle_stroke(self) -> None:
         """Record a stroke in hand, and what came from outside, before a step."""
         self.release()
         self.notice_external()
 
-    def _write(
-        self, name: str, box: Box, wanted: NDArray[np.uint8], parameters: Settings, label: int
+    def _write_labels(
+        self, name: str, box: Box, labels: NDArray[np.uint8], parameters: Settings, label: int
     ) -> Step | None:
         now = self.labels[box.slices]
         if self.locked:
             locked = list(self.locked)
-            is_kept = np.isin(now, locked) | np.isin(wanted, locked)
-            wanted = np.where(is_kept, now, wanted)
-        now[...] = wanted
+            is_kept = np.isin(now, locked) | np.isin(labels, locked)
+            labels = np.where(is_kept, now, labels)
+        now[...] = labels
         self._clock.act()
-        return self._record(
+        return self._record_step(
             Edit(name, parameters=parameters), self.state.record(label, (box,), soft=False)
         )
 
@@ -281,10 +281,10 @@ class EditingSession:
         FormatError, SaveError
             If an old step cannot be read back from the journal; nothing changes.
         """
-        self._settle()
+        self._settle_stroke()
         box = None
         while self.history.can_undo and (box is None or box.is_empty):
-            box = self._turn(Turn.UNDO, self.history.to_undo())
+            box = self._apply_turn(Turn.UNDO, self.history.to_undo())
         return box
 
     def redo(self) -> Box | None:
@@ -295,10 +295,10 @@ class EditingSession:
         FormatError, SaveError
             As `undo`.
         """
-        self._settle()
+        self._settle_stroke()
         box = None
         while self.history.can_redo and (box is None or box.is_empty):
-            box = self._turn(Turn.REDO, self.history.to_redo())
+            box = self._apply_turn(Turn.REDO, self.history.to_redo())
         return box
 
     def go_to(self, position: int) -> Box:
@@ -327,7 +327,7 @@ class EditingSession:
         CaseError
             If there is no such state.
         """
-        self._settle()
+        self._settle_stroke()
         return Way(self.history, position, self.grid.shape)
 
     def go(self, way: Way) -> Box | None:
@@ -336,7 +336,7 @@ class EditingSession:
         None where something was done since the way was asked for: it leads nowhere any more, and
         nothing changes.
         """
-        self._settle()
+        self._settle_stroke()
         if way.revision != self.history.revision:
             return None
         if way.jump.start == way.jump.stop:
@@ -388,7 +388,7 @@ class EditingSession:
         self.state.jump(way)
         self.history.move(jump.stop)
 
-    def _turn(self, turn: Turn, difference: Difference) -> Box:
+    def _apply_turn(self, turn: Turn, difference: Difference) -> Box:
         self.state.flip(difference)
         if turn is Turn.UNDO:
             self.history.back()
@@ -400,7 +400,7 @@ class EditingSession:
             self.on_record(turn)
         return difference.box
 
-    def _record(self, edit: Edit, difference: Difference | None) -> Step | None:
+    def _record_step(self, edit: Edit, difference: Difference | None) -> Step | None:
         if difference is None:
             return None
         seconds = self._clock.act()
@@ -414,7 +414,7 @@ class EditingSession:
         return step
 
 
-def _around(boxes: Iterable[Box]) -> Box:
+def _join_boxes(boxes: Iterable[Box]) -> Box:
     around = Box.empty()
     for box in boxes:
         around = around.union(box)

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import BitChange, Difference
-from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.reach import START_INSIDE, START_OUTSIDE, THRESHOLD
 from napari_mamamia.smartpaint.session.way import Way
 
@@ -116,11 +114,11 @@ class MaskState:
 
         Boxes may overlap. None where nothing changed.
         """
-        labels = [self._take(self.labels, self._recorded, box, np.uint8) for box in boxes]
+        labels = [self._take_change(self.labels, self._recorded, box, np.uint8) for box in boxes]
         membership = []
         if soft:
             now, then = self.membership(label), self._soft_recorded[label]
-            membership = [self._take(now, then, box, np.uint32) for box in boxes]
+            membership = [self._take_change(now, then, box, np.uint32) for box in boxes]
         changed = tuple(change for change in labels if change)
         moved = tuple(change for change in membership if change)
         return Difference(label, changed, moved) if changed or moved else None
@@ -157,10 +155,13 @@ class MaskState:
         return moved(Box.around(way.labels[way.box.slices]), way.box.start)
 
     @staticmethod
-    def _take(now: NDArray[Any], then: NDArray[Any], box: Box, bits: type) -> BitChange | None:
+    def _take_change(
+        now: NDArray[Any], then: NDArray[Any], box: Box, bits: type
+    ) -> BitChange | None:
         part = box.slices
         change = BitChange.of(now[part].view(bits) ^ then[part].view(bits), box)
         if change is not None:
+            # At once, so that where boxes overlap the next one finds nothing left to record.
             then[part] = now[part]
         return change
 
@@ -193,17 +194,11 @@ def joined(boxes: tuple[Box, ...], newer: Box) -> tuple[Box, ...]:
     if not boxes:
         return (newer,)
     both = boxes[-1].union(newer)
-    if _size(both) - _size(boxes[-1]) <= _WASTE * _size(newer):
+    if _count_voxels(both) - _count_voxels(boxes[-1]) <= _WASTE * _count_voxels(newer):
         return (*boxes[:-1], both)
     return (*boxes, newer)
 
 
-def _size(box: Box) -> int:
+def _count_voxels(box: Box) -> int:
     z, y, x = box.shape
     return z * y * x
-
-
-def label_map(labels: NDArray[np.uint8], grid: Grid) -> LabelMap:
-    """Return a copy of the block of `labels` that is not zero."""
-    box = Box.around(labels)
-    return LabelMap(grid, box, labels[box.slices].copy())

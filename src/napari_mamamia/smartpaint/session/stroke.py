@@ -64,19 +64,19 @@ class StrokeInHand:
 
     def press(self, point: Voxel) -> Box:
         """Paint the first dab; return the box of voxels whose label changed."""
-        self._points.extend(_finite(point))
-        return self._paint(self._path.press(point))
+        self._points.extend(_keep_finite_point(point))
+        return self._paint_dabs(self._path.press(point))
 
     def drag(self, point: Voxel) -> Box:
         """Paint on to `point`; return the box of voxels whose label changed."""
-        self._points.extend(_finite(point))
-        return self._paint(self._path.drag(point))
+        self._points.extend(_keep_finite_point(point))
+        return self._paint_dabs(self._path.drag(point))
 
     def finish(self) -> Box:
         """Paint up to the last place; return the box of voxels whose label changed."""
-        return self._paint(self._path.release())
+        return self._paint_dabs(self._path.release())
 
-    def _paint(self, dabs: Iterable[Dab]) -> Box:
+    def _paint_dabs(self, dabs: Iterable[Dab]) -> Box:
         state, label, changed = self._state, self.brush.label, Box.empty()
         for dab in dabs:
             box = dab_box(dab.centre, self.brush, self._spacing_mm, state.labels.shape)
@@ -123,7 +123,7 @@ def stroke_name(brush: Brush) -> str:
     return f"{verb} {brush.radius_mm:.3g} mm{kind}"
 
 
-def _finite(point: Voxel) -> list[Voxel]:
+def _keep_finite_point(point: Voxel) -> list[Voxel]:
     """Return the point as plain numbers, as the journal keeps it; nothing if it has no place."""
     z, y, x = map(float, point)
     return [(z, y, x)] if all(map(isfinite, (z, y, x))) else []

@@ -52,8 +52,8 @@ class Way:
         if difference.membership:
             soft = self.membership.setdefault(label, np.zeros(self.labels.shape, np.float32))
             boxes = (change.box for change in difference.membership)
-            known = self.membership_box.get(label, Box.empty())
-            self.membership_box[label] = reduce(Box.union, boxes, known)
+            earlier_box = self.membership_box.get(label, Box.empty())
+            self.membership_box[label] = reduce(Box.union, boxes, earlier_box)
         difference.flip(self.labels, soft)
         self.box = self.box.union(difference.box)
         return True

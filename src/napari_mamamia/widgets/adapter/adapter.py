@@ -1,6 +1,5 @@
 """What we use of what napari keeps private, each use guarded; its drawing is `drawing`."""
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,8 +14,6 @@ from napari.utils.theme import get_theme
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.widgets.adapter.drawing import guard_canvas, split_drawing
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,34 +25,35 @@ class BottomDock:
 
     def prepare(self) -> None:
         """Make the dock, hidden, while nothing is to be shown yet."""
-        if self._dock() is None and self._window() is not None:
-            self._turns.start([self._make, self._fill])
+        if self._find_dock() is None and self._find_window() is not None:
+            self._turns.start([self._make_dock, self._fill_dock])
 
     def show(self) -> None:
         """Show the panel, in a new dock where there is none or napari closed it."""
+        # What `prepare` left to later turns is done below, at once.
         self._turns.start([])
-        if self._window() is None:
+        if self._find_window() is None:
             return
-        if self._dock() is None:
-            self._make()
-        self._fill()
+        if self._find_dock() is None:
+            self._make_dock()
+        self._fill_dock()
         self._panel.show()
-        dock = self._dock()
+        dock = self._find_dock()
         if dock is not None:
             dock.show()
 
     def fold(self) -> None:
         """Hide the dock; `show` brings it back as it was."""
-        dock = self._dock()
+        dock = self._find_dock()
         if dock is not None:
             dock.hide()
 
-    def _window(self) -> Any | None:
+    def _find_window(self) -> Any | None:
         return getattr(self._viewer, "window", None)
 
-    def _make(self) -> None:
-        window = self._window()
-        if window is None or self._dock() is not None:
+    def _make_dock(self) -> None:
+        window = self._find_window()
+        if window is None or self._find_dock() is not None:
             return
         if self._holder is None:
             self._holder = QWidget()
@@ -61,12 +62,14 @@ class BottomDock:
         dock.hide()
         _leave_the_right(dock)
 
-    def _fill(self) -> None:
+    def _fill_dock(self) -> None:
         layout = None if self._holder is None else self._holder.layout()
         if layout is not None and self._panel.parent() is not self._holder:
             layout.addWidget(self._panel)
 
-    def _dock(self) -> QDockWidget | None:
+    def _find_dock(self) -> QDockWidget | None:
+        # napari takes the widget out of a dock that it closes: the parent tells whether there is
+        # one.
         parent = None if self._holder is None else self._holder.parent()
         return parent if isinstance(parent, QDockWidget) else None
 

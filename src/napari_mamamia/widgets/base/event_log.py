@@ -99,7 +99,10 @@ class Names:
 
     def __init__(self, shown: dict[str, str], roots: Iterable[str] = ()) -> None:
         self.shown = shown
+        # A root of one character, such as "/", would be cut out of every text.
         self.roots = tuple(root for root in roots if len(root) > 1)
+        # A name with blanks or brackets is no word of `_WORDS`; the longest first, for it may hold
+        # another.
         odd = (name for name in shown if _WORDS.fullmatch(name) is None)
         self._odd = sorted(odd, key=len, reverse=True)
 
@@ -110,16 +113,17 @@ class Names:
         text = _PATH.sub(lambda found: f"{_FOLDER}/{_SLASHES.split(found.group())[-1]}", text)
         for name in self._odd:
             text = text.replace(name, self.shown[name])
-        return _WORDS.sub(lambda found: self._word(found.group()), text)
+        return _WORDS.sub(lambda found: self._hide_name(found.group()), text)
 
-    def _word(self, word: str) -> str:
+    def _hide_name(self, word: str) -> str:
         """Return a word without the name that it is, or starts with up to a cut."""
         if word in self.shown:
             return self.shown[word]
         parts = _SLASHES.split(word)
         if len(parts) > 1:
-            return "/".join(self._word(part) for part in parts)
-        for cut in reversed([found.start() for found in _CUTS.finditer(word)]):
+            return "/".join(self._hide_name(part) for part in parts)
+        # The longest beginning first: beside a case A, the file A_1.nii belongs to the case A_1.
+        for cut in reversed([match.start() for match in _CUTS.finditer(word)]):
             if word[:cut] in self.shown:
                 return self.shown[word[:cut]] + word[cut:]
         return word

@@ -139,6 +139,7 @@ class Header(QFrame):
     def show_progress(self, title: str, progress: Progress | None = None) -> None:
         """Show what runs and how far it is."""
         text = title if progress is None or not progress.text else progress.text
+        # From 0 to 0 is Qt's bar of a work whose end is not known.
         self.progress.setRange(0, 0 if progress is None or progress.total == 0 else 1000)
         if progress is not None:
             self.progress.setValue(round(progress.fraction * 1000))
@@ -226,6 +227,7 @@ class Header(QFrame):
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setCheckable(True)
         chip.setProperty("chip", True)
+        # Not `toggled`: `set_masks` checks the chips too, and that is nobody's wish.
         chip.clicked.connect(lambda checked: self.mask_toggled.emit(role, checked))
         return chip
 

@@ -5,17 +5,28 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from qtpy.QtCore import QObject, Qt, Signal
 
 from napari_mamamia.core.progress import Cancelled, Progress, listening
-from napari_mamamia.widgets.base.notify import Finished, Outcome, Stopped, outcome_of
+from napari_mamamia.widgets.base.notify import (
+    Failed,
+    Finished,
+    Notifier,
+    Outcome,
+    Stopped,
+    outcome_of,
+)
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
+# Each report is an event of the GUI thread: one that reports at every plane would fill its queue.
 _REPORT_EVERY_S = 0.05
+_STOPPED = "{}: stopped"
+_TOO_LATE = "{} is writing its files by now: it ends by itself in a moment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,41 @@ class RunningJob:
     lane: str
     title: str
     shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers(Generic[T]):
+    """What is called with what became of one request."""
+
+    then: Callable[[T], object]
+    failed: Callable[[Exception], object]
+    stopped: Callable[[], object] | None
+    ended: Callable[[], object] | None
+    still: Callable[[], bool]
+    discard: Callable[[T], object] | None
+    on_progress: Callable[[Progress], object] | None
+
+    def take(self, outcome: Outcome[T]) -> None:
+        """Hand an outcome over; `ended` comes last, also where what came before it broke."""
+        try:
+            if not self.still():
+                self.drop(outcome)
+            elif isinstance(outcome, Finished):
+                self.then(outcome.result)
+            elif isinstance(outcome, Failed):
+                self.failed(outcome.error)
+            elif self.stopped is not None:
+                self.stopped()
+        finally:
+            if self.ended is not None:
+                self.ended()
+
+    def drop(self, outcome: Outcome[T]) -> None:
+        """Let go of a result that nobody waits for any more."""
+        if isinstance(outcome, Failed):
+            _log.info("a job that nobody waited for failed", exc_info=outcome.error)
+        elif self.discard is not None and isinstance(outcome, Finished):
+            self.discard(outcome.result)
 
 
 class _Worker(QObject):
@@ -46,25 +92,30 @@ class _Worker(QObject):
         self._work = work
         self._reported = 0.0
         self.outcome: Outcome[Any] | None = None
-        self.thread = threading.Thread(target=self._run, name=f"job {ticket.title}", daemon=True)
+        self.thread = threading.Thread(
+            target=self._run_thread, name=f"job {ticket.title}", daemon=True
+        )
 
-    def _run(self) -> None:
-        with listening(self._report):
-            self.outcome = outcome_of(self._do)
-        self._emit(self.ended, self.outcome)
+    def _run_thread(self) -> None:
+        with listening(self._report_progress):
+            # Kept as well as sent: `finish` takes it where the event loop turns no more.
+            self.outcome = outcome_of(self._run_work)
+        self._emit_value(self.ended, self.outcome)
 
-    def _do(self) -> Any:
+    def _run_work(self) -> Any:
         if self._stop_wanted:
+            # A newer request may come before this thread runs; a short job would never ask.
             raise Cancelled
         return self._work()
 
     def stop(self) -> bool:
         """Ask the job to stop; False where it writes by now and cannot be stopped any more."""
+        # One lock for both: a stop comes before the first byte is written or it comes too late.
         with self._turn:
             self._stop_wanted = True
             return not self._is_bound
 
-    def _report(self, progress: Progress) -> None:
+    def _report_progress(self, progress: Progress) -> None:
         with self._turn:
             if self._stop_wanted and not self._is_bound:
                 raise Cancelled
@@ -72,9 +123,9 @@ class _Worker(QObject):
         now = time.monotonic()
         if now - self._reported >= _REPORT_EVERY_S or progress.done == progress.total:
             self._reported = now
-            self._emit(self.progressed, progress)
+            self._emit_value(self.progressed, progress)
 
-    def _emit(self, signal: Any, value: object) -> None:
+    def _emit_value(self, signal: Any, value: object) -> None:
         try:
             signal.emit(self.ticket, value)
         except RuntimeError:
@@ -82,7 +133,7 @@ class _Worker(QObject):
 
 
 class JobRunner(QObject):
-    """Starts jobs and hands their outcomes to the GUI thread.
+    """Starts jobs and hands what became of them to the GUI thread.
 
     `started` carries a `RunningJob`, `progressed` one and its `Progress`, `ended` one and its
     outcome (`Finished`, `Stopped` or `Failed`).
@@ -92,59 +143,91 @@ class JobRunner(QObject):
     progressed = Signal(object, object)
     ended = Signal(object, object)
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, notifier: Notifier, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._notifier = notifier
         self._count = 0
         self._workers: dict[int, _Worker] = {}
         self._newest: dict[str, int] = {}
-        self._on_end: dict[int, Callable[[Any], None]] = {}
-        self._on_progress: dict[int, Callable[[Progress], None]] = {}
-        self._discard: dict[int, Callable[[Any], None]] = {}
+        self._waiting: dict[int, _Answers[Any]] = {}
+        self._dropped: dict[int, _Answers[Any]] = {}
 
     def start(
         self,
         lane: str,
-        title: str,
+        doing: str,
         work: Callable[[], T],
-        on_end: Callable[[Outcome[T]], None],
+        then: Callable[[T], object],
         *,
-        on_progress: Callable[[Progress], None] | None = None,
-        discard: Callable[[T], None] | None = None,
+        failed: Callable[[Exception], object] | None = None,
+        stopped: Callable[[], object] | None = None,
+        ended: Callable[[], object] | None = None,
+        still: Callable[[], bool] = lambda: True,
+        on_progress: Callable[[Progress], object] | None = None,
+        discard: Callable[[T], object] | None = None,
         shown: bool = True,
     ) -> RunningJob:
-        """Do `work` in a thread; `on_end` gets its outcome once.
+        """Do `work` in a thread; one of `then`, `failed` and `stopped` is called, once.
 
-        An older request in the same lane is stopped, and `on_end` is called with `Stopped` for it
-        at once: its late answer is dropped. A result that comes all the same, because the job was
-        at its end, goes to `discard`: it may hold a file that must be let go of. One that writes by
-        now (`Progress.binding`) goes on beside the new one, and `on_end` gets what became of it.
+        An older request in the same lane is stopped at once: its late answer is dropped. One that
+        writes by now (`Progress.binding`) goes on beside the new one, to its own outcome.
+
+        Parameters
+        ----------
+        doing
+            What it is in words: "Opening A_1". The header shows it while it runs, and the user
+            reads "Opening A_1 failed: ..." where `failed` is not given.
+        then
+            Gets the result, in the GUI thread.
+        failed
+            Gets the error.
+        stopped
+            Called where the job was stopped, by the user or by a newer request; that the user did
+            is said by `stop` anyway.
+        ended
+            Called last, whatever became of it, so that controls are usable again.
+        still
+            Whether the answer still belongs to what is on screen; where it does not, nothing is
+            called but `ended`.
+        discard
+            Gets a result that nobody waits for any more: it may hold a file.
         """
         self.cancel(lane)
         self._count += 1
-        ticket = RunningJob(self._count, lane, title, shown)
+        ticket = RunningJob(self._count, lane, doing, shown)
+        if failed is None:
+            failed = partial(self._notifier.fail, doing)
+        answers = _Answers(then, failed, stopped, ended, still, discard, on_progress)
         worker = _Worker(ticket, work)
-        worker.progressed.connect(self._progressed, Qt.ConnectionType.QueuedConnection)
-        worker.ended.connect(self._ended, Qt.ConnectionType.QueuedConnection)
+        worker.progressed.connect(self._on_progressed, Qt.ConnectionType.QueuedConnection)
+        worker.ended.connect(self._on_ended, Qt.ConnectionType.QueuedConnection)
         self._workers[ticket.number] = worker
         self._newest[lane] = ticket.number
-        self._on_end[ticket.number] = on_end
-        if on_progress is not None:
-            self._on_progress[ticket.number] = on_progress
-        if discard is not None:
-            self._discard[ticket.number] = discard
+        self._waiting[ticket.number] = answers
         self.started.emit(ticket)
         worker.thread.start()
         return ticket
 
     def cancel(self, lane: str) -> None:
-        """Stop the job in `lane`, if one runs; its outcome is `Stopped`, delivered at once.
+        """Stop the job in `lane`, if one runs, because its answer is not wanted any more.
 
         One that writes by now (`Progress.binding`) goes on to its own outcome.
         """
-        worker = self._workers.get(self._newest.get(lane, 0))
+        worker = self._newest_worker(lane)
         if worker is not None and worker.stop():
-            del self._newest[lane]
-            self._deliver(worker.ticket, Stopped())
+            self._stop_waiting(worker.ticket)
+
+    def stop(self, lane: str) -> None:
+        """Stop the job in `lane`, if one runs, because the user said so; it is always answered."""
+        worker = self._newest_worker(lane)
+        if worker is None:
+            return
+        ticket = worker.ticket
+        if not worker.stop():
+            self._notifier.hint(_TOO_LATE.format(ticket.title))
+            return
+        self._stop_waiting(ticket)
+        self._notifier.hint(_STOPPED.format(ticket.title))
 
     def cancel_all(self) -> None:
         """Stop every job."""
@@ -164,34 +247,46 @@ class JobRunner(QObject):
 
     def finish(self, lane: str, timeout_s: float) -> None:
         """Wait for the job in `lane` and deliver its outcome now, such as before closing."""
-        worker = self._workers.get(self._newest.get(lane, 0))
+        worker = self._newest_worker(lane)
         if worker is not None:
             worker.thread.join(timeout_s)
             if worker.outcome is not None:
-                self._ended(worker.ticket, worker.outcome)
+                # The queued signal of the same end comes later and finds nobody waiting.
+                self._on_ended(worker.ticket, worker.outcome)
 
-    def _progressed(self, ticket: RunningJob, progress: Progress) -> None:
+    # -------------------------------------------------------------------- inner
+
+    def _newest_worker(self, lane: str) -> _Worker | None:
+        return self._workers.get(self._newest.get(lane, 0))
+
+    def _stop_waiting(self, ticket: RunningJob) -> None:
+        """Answer a request with `Stopped` at once; its result may come all the same."""
+        del self._newest[ticket.lane]
+        self._dropped[ticket.number] = self._waiting[ticket.number]
+        self._deliver_outcome(ticket, Stopped())
+
+    def _on_progressed(self, ticket: RunningJob, progress: Progress) -> None:
         if self._newest.get(ticket.lane) != ticket.number:
             return
         self.progressed.emit(ticket, progress)
-        report = self._on_progress.get(ticket.number)
-        if report is not None:
-            report(progress)
+        answers = self._waiting[ticket.number]
+        if answers.on_progress is not None:
+            answers.on_progress(progress)
 
-    def _ended(self, ticket: RunningJob, outcome: Outcome[Any]) -> None:
-        discard = self._discard.pop(ticket.number, None)
+    def _on_ended(self, ticket: RunningJob, outcome: Outcome[Any]) -> None:
+        # A job that was writing ends beside a newer one, which stays the newest of the lane.
         if self._newest.get(ticket.lane) == ticket.number:
             del self._newest[ticket.lane]
-        if ticket.number in self._on_end:
-            self._deliver(ticket, outcome)
-        elif discard is not None and isinstance(outcome, Finished):
-            discard(outcome.result)
         worker = self._workers.pop(ticket.number, None)
         if worker is not None:
             worker.deleteLater()
+        dropped = self._dropped.pop(ticket.number, None)
+        if dropped is not None:
+            dropped.drop(outcome)
+        elif ticket.number in self._waiting:
+            self._deliver_outcome(ticket, outcome)
 
-    def _deliver(self, ticket: RunningJob, outcome: Outcome[Any]) -> None:
-        self._on_progress.pop(ticket.number, None)
-        on_end = self._on_end.pop(ticket.number)
+    def _deliver_outcome(self, ticket: RunningJob, outcome: Outcome[Any]) -> None:
+        answers = self._waiting.pop(ticket.number)
         self.ended.emit(ticket, outcome)
-        on_end(outcome)
+        answers.take(outcome)

@@ -156,7 +156,7 @@ def bind_keys(
         if key.by_qt:
             QShortcut(QKeySequence(key.binding), window).activated.connect(action)
         elif not key.on_mask:
-            viewer.bind_key(key.binding, _bound(key, action), overwrite=True)
+            viewer.bind_key(key.binding, _bind_action(key, action), overwrite=True)
 
 
 def bind_mask_keys(
@@ -165,7 +165,7 @@ def bind_mask_keys(
     """Bind the keys that act on the reader's mask on its layer, before napari's own."""
     for key in keys:
         if key.on_mask:
-            layer.bind_key(key.binding, _bound(key, actions[key.action]), overwrite=True)
+            layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
 
 
 def bind_image_keys(
@@ -174,7 +174,7 @@ def bind_image_keys(
     """Bind on an image layer of ours the keys that napari would take first there."""
     for key in keys:
         if key.on_image:
-            layer.bind_key(key.binding, _bound(key, actions[key.action]), overwrite=True)
+            layer.bind_key(key.binding, _bind_action(key, actions[key.action]), overwrite=True)
 
 
 def unbind_keys(viewer: Any, keys: Sequence[Key]) -> None:
@@ -198,18 +198,19 @@ def unbind_mask_keys(layer: Any, keys: Sequence[Key] = KEYS) -> None:
             layer.bind_key(key.binding, None, overwrite=True)
 
 
-def _bound(key: Key, action: Callable[..., object]) -> Callable[[Any], Any]:
-    return _held(action) if key.held else _pressed(action)
+def _bind_action(key: Key, action: Callable[..., object]) -> Callable[[Any], Any]:
+    return _wrap_hold(action) if key.held else _wrap_press(action)
 
 
-def _pressed(action: Callable[..., object]) -> Callable[[Any], None]:
+def _wrap_press(action: Callable[..., object]) -> Callable[[Any], None]:
     def run(_viewer: Any) -> None:
         action()
 
     return run
 
 
-def _held(action: Callable[..., object]) -> Callable[[Any], Any]:
+# napari runs a generator up to its `yield` at the press of a key, and the rest at its release.
+def _wrap_hold(action: Callable[..., object]) -> Callable[[Any], Any]:
     def run(_viewer: Any) -> Any:
         action(True)
         yield

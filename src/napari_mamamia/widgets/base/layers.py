@@ -89,21 +89,21 @@ def tag_for(
 
 def tag_of(layer: Layer) -> LayerTag | None:
     """Return the tag of a layer of ours, None for any other layer."""
-    found = layer.metadata.get(METADATA_KEY)
-    return found if isinstance(found, LayerTag) else None
+    tag = layer.metadata.get(METADATA_KEY)
+    return tag if isinstance(tag, LayerTag) else None
 
 
 def find_layers(layers: Iterable[Layer], *roles: Role) -> list[Any]:
     """Return our layers with one of `roles` (all of ours without any), in the order given."""
-    found = ((layer, tag_of(layer)) for layer in layers)
-    ours = [(layer, tag) for layer, tag in found if tag and tag.case_id]
+    pairs = ((layer, tag_of(layer)) for layer in layers)
+    ours = [(layer, tag) for layer, tag in pairs if tag and tag.case_id]
     return [layer for layer, tag in ours if not roles or tag.role in roles]
 
 
 def find_layer(layers: Iterable[Layer], role: Role) -> Any | None:
     """Return our layer with `role` that lies on top, None where there is none."""
-    found = find_layers(layers, role)
-    return found[-1] if found else None
+    matches = find_layers(layers, role)
+    return matches[-1] if matches else None
 
 
 def array_of(layer: Layer) -> NDArray[Any]:
@@ -161,6 +161,7 @@ def case_layer(case: Case, contrast_limits: tuple[float, float]) -> LayerTuple:
         "colormap": "gray",
         "blending": _IMAGE_BLENDING,
         "interpolation2d": "linear",
+        # What is not said napari guesses from the shape: few columns would be colours.
         "multiscale": False,
         "rgb": False,
         "metadata": {METADATA_KEY: tag},
@@ -211,6 +212,7 @@ def mask_layer(tag: LayerTag, buffer: NDArray[np.uint8]) -> LayerTuple:
     `buffer` is uint8 ``(z, y, x)``: napari redraws the painted box alone for small integers. Every
     value above 0 is drawn in the colour of the tag's role, as an outline.
     """
+    # None stands for every value that is not named.
     colours = {0: "transparent", None: MASK_COLOURS[tag.role]}
     keywords = _volume_keywords(tag, f"{tag.case_id} {tag.role}") | {
         "colormap": DirectLabelColormap(color_dict=colours),
@@ -295,6 +297,7 @@ def class_map_layer(
 
 def label_file_layer(name: str, grid: Grid, volume: NDArray[Any]) -> LayerTuple:
     """Return a labels layer of a mask file that belongs to no open case, in napari's colours."""
+    # An empty case id: `find_layers` passes it over, so that no open case takes it for its own.
     tag = LayerTag("", Role.MAP, grid)
     return grid.display_frame().to_display(volume), _volume_keywords(tag, name), "labels"
 

@@ -1,10 +1,13 @@
-"""`Services`: every call that the pages make beyond themselves, so that tests can pass fakes."""
+"""`Services`: what the window calls, by page; tests pass fakes of single ones."""
+
+from typing import Any, Self
 
 from napari_mamamia.io.data_set.layout import recognise
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.workspace.preferences import load_preferences, save_preferences
 from napari_mamamia.io.workspace.protocol import read_protocol
 from napari_mamamia.io.workspace.workspace import file_name
+from napari_mamamia.kinetics.repeated_pre import with_pre
 from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.services.batch.extra import cluster_installed
 from napari_mamamia.services.case.data_set import (
@@ -13,6 +16,7 @@ from napari_mamamia.services.case.data_set import (
     open_data_set,
 )
 from napari_mamamia.services.case.open_case import load_remaining, open_case
+from napari_mamamia.services.case.read_ahead import is_current, read_ahead, read_rest_ahead
 from napari_mamamia.services.case.show_case import (
     centre_of_largest_part,
     choose_candidate,
@@ -34,23 +38,62 @@ from napari_mamamia.services.dicom.studies import import_studies
 from napari_mamamia.services.export.export import export_bundle
 from napari_mamamia.services.export.labels import look_at_labels
 from napari_mamamia.services.export.target import look_at_target
+from napari_mamamia.services.kinetics.case_kinetics import times_source, with_times
+from napari_mamamia.services.kinetics.ftv_from import ftv_under_seg
+from napari_mamamia.services.kinetics.map_ranges import auto_limits, map_ranges, ranged
+from napari_mamamia.services.kinetics.phase_text import timing_text
+from napari_mamamia.services.kinetics.show_kinetics import (
+    begin_map,
+    cursor_curve,
+    fill_map,
+    fill_plane,
+    ftv_box,
+    live_ftv,
+    mask_curve,
+    mask_numbers,
+    paint_ftv,
+    prepare_live_ftv,
+    save_curve_figure,
+    save_curve_table,
+)
+from napari_mamamia.services.kinetics.timing_choice import require_rule, typed_rule
 from napari_mamamia.services.predict.added_models import (
     add_to_list,
+    convert_in_isolation,
     estimate_case,
     facts_of,
     listed_models,
     new_host,
+    other_models,
     phases_of,
     remove_from_list,
     why_not_here,
 )
 from napari_mamamia.services.predict.cases import predict_data_set
-from napari_mamamia.services.predict.model_choice import planned
+from napari_mamamia.services.predict.convert_model import isolation_reason
+from napari_mamamia.services.predict.doubt import doubt_kinds, doubt_of
+from napari_mamamia.services.predict.input_pictures import (
+    input_pictures,
+    kinetic_channels,
+    model_channels,
+    shared_channels,
+)
+from napari_mamamia.services.predict.keep_prediction import (
+    keep_prediction,
+    kept_prediction,
+)
+from napari_mamamia.services.predict.model_choice import fused, planned
+from napari_mamamia.services.predict.model_recipes import (
+    keep_recipe,
+    open_recipe,
+    write_beside,
+)
 from napari_mamamia.services.predict.predict import predict_case, segmenters
 from napari_mamamia.services.refine.edit_case import is_begun, open_editing, prepare_saving
 from napari_mamamia.services.refine.grow_mask import grow_from_labels
 from napari_mamamia.services.refine.mask_work import use_mask_tool
 from napari_mamamia.services.refine.numbers import measure_mask
+from napari_mamamia.services.register.case import register_case
 from napari_mamamia.services.score.case_facets import (
     case_table,
 )
@@ -66,9 +109,79 @@ from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.grow import grow
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box
-from napari_mamamia.widgets.base.kinetic_services import KineticServices
-from napari_mamamia.widgets.base.predict_services import PredictServices
-from napari_mamamia.widgets.base.service_set import ServiceSet
+
+
+class ServiceSet:
+    """A set of services: each subclass names functions as static methods.
+
+    A type checker sees each with the signature of the function that it is, so a wrong argument is
+    an error. ``Set(name=other)`` has another function under that name.
+
+    Raises
+    ------
+    TypeError
+        If there is no service of that name.
+    """
+
+    def __init__(self, **others: Any) -> None:
+        unknown = [name for name in others if not hasattr(type(self), name)]
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no service {', '.join(unknown)}")
+        # What the instance holds comes before the static method of its class.
+        self.__dict__.update(others)
+
+    def replacing(self, **others: Any) -> Self:
+        """Return the same set with other functions under these names."""
+        return type(self)(**{**self.__dict__, **others})
+
+
+class PredictServices(ServiceSet):
+    """The services of page Predict; a field left out is the real one."""
+
+    model_channels = staticmethod(model_channels)
+    kinetic_channels = staticmethod(kinetic_channels)
+    shared_channels = staticmethod(shared_channels)
+    fused = staticmethod(fused)
+    input_pictures = staticmethod(input_pictures)
+    open_recipe = staticmethod(open_recipe)
+    keep_recipe = staticmethod(keep_recipe)
+    write_beside = staticmethod(write_beside)
+    other_models = staticmethod(other_models)
+    isolation_reason = staticmethod(isolation_reason)
+    convert = staticmethod(convert_in_isolation)
+    kept = staticmethod(kept_prediction)
+    keep = staticmethod(keep_prediction)
+    doubt_kinds = staticmethod(doubt_kinds)
+    doubt_of = staticmethod(doubt_of)
+
+
+class KineticServices(ServiceSet):
+    """The services of page Kinetics; a field left out is the real one."""
+
+    begin_map = staticmethod(begin_map)
+    fill_plane = staticmethod(fill_plane)
+    fill_map = staticmethod(fill_map)
+    ftv_box = staticmethod(ftv_box)
+    prepare_ftv = staticmethod(prepare_live_ftv)
+    live_ftv = staticmethod(live_ftv)
+    paint_ftv = staticmethod(paint_ftv)
+    ftv_under_seg = staticmethod(ftv_under_seg)
+    cursor_curve = staticmethod(cursor_curve)
+    mask_curve = staticmethod(mask_curve)
+    mask_numbers = staticmethod(mask_numbers)
+    save_table = staticmethod(save_curve_table)
+    save_figure = staticmethod(save_curve_figure)
+    timing_text = staticmethod(timing_text)
+    typed_rule = staticmethod(typed_rule)
+    require_rule = staticmethod(require_rule)
+    with_times = staticmethod(with_times)
+    with_pre = staticmethod(with_pre)
+    times_source = staticmethod(times_source)
+    register = staticmethod(register_case)
+    map_ranges = staticmethod(map_ranges)
+    ranged = staticmethod(ranged)
+    auto_limits = staticmethod(auto_limits)
+
 
 # `ImportServices`: the calls that the page Import makes, so that tests can pass fakes.
 
@@ -95,6 +208,9 @@ class Services(ServiceSet):
     case_row = staticmethod(case_row)
     open_case = staticmethod(open_case)
     load_remaining = staticmethod(load_remaining)
+    read_ahead = staticmethod(read_ahead)
+    read_rest_ahead = staticmethod(read_rest_ahead)
+    is_current = staticmethod(is_current)
     open_masks = staticmethod(open_masks)
     display_range = staticmethod(display_range)
     centre_of_largest_part = staticmethod(centre_of_largest_part)

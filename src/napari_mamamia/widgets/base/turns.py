@@ -30,6 +30,7 @@ class Turns(QObject):
 
     def _take_one(self) -> None:
         if self._steps:
+            # Taken off the list before it runs: a step may start others.
             self._steps.pop(0)()
         if not self._steps:
             self._timer.stop()
@@ -42,10 +43,10 @@ class IdleCollection(QObject):
         super().__init__(parent)
         self._timer = QTimer(self)
         self._timer.setInterval(_IDLE_MS)
-        self._timer.timeout.connect(self._collect)
+        self._timer.timeout.connect(self._collect_garbage)
         self._timer.start()
 
     @staticmethod
-    def _collect() -> None:
+    def _collect_garbage() -> None:
         if QApplication.mouseButtons() == Qt.MouseButton.NoButton:
             collect_if_due()

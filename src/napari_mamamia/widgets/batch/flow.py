@@ -5,19 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.score.clinical_look import ClinicalLook
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, plain_text
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.batch.page import BatchDefaults, BatchPage, BatchRequest
 from napari_mamamia.widgets.batch.run import BatchAnswer, BatchRun
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _LANE: Final = "batch"
@@ -26,58 +24,45 @@ _SHOWN: Final = ("mean DSC", "mean NormHD", "fairness  ", "ranking score")
 """The lines that answer "how good"; the others are in the panel's tab Cohort."""
 
 
-class BatchFlow(QObject):
+class BatchFlow(WindowPart):
     """Joins the page, the session and the scoring job; `finished` carries a `BatchAnswer`."""
 
     started = Signal()
     finished = Signal(object)
 
-    def __init__(
-        self,
-        page: BatchPage,
-        session: Session,
-        opening: Opening,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, page: BatchPage, opening: Opening) -> None:
+        super().__init__(context)
         self._page = page
-        self._session = session
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._run: BatchRun | None = None
         self._stopped: BatchRequest | None = None
         self._rows: dict[str, CaseRow] = {}
         page.start_wanted.connect(self.start)
         page.table_changed.connect(self.look_at_table)
-        page.cancel_wanted.connect(lambda: jobs.cancel(_LANE))
-        page.options.show_cluster(services.has_cluster())
+        page.cancel_wanted.connect(lambda: self._jobs.stop(_LANE))
+        page.options.show_cluster(self._services.has_cluster())
         opening.listed.connect(self._take_rows)
-        session.row_changed.connect(self._take_row)
+        self._session.row_changed.connect(self._take_row)
 
-    def start(self, wanted: BatchRequest) -> None:
+    def start(self, request: BatchRequest) -> None:
         """Score what the page asks for; a run of ours that was cancelled goes on."""
-        if self._stopped == wanted and wanted.existing is Existing.REFUSE:
-            wanted = replace(wanted, existing=Existing.RESUME)
-        run = BatchRun(wanted, self._services, self._run, self._session.opened)
-
-        def done(outcome: Outcome[BatchAnswer]) -> None:
-            self._page.set_running(False)
-            if isinstance(outcome, Finished):
-                self._stopped = None
-                self._show(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._show_failure(outcome.error)
-            else:
-                self._show_stop(wanted)
+        if self._stopped == request and request.existing is Existing.REFUSE:
+            request = replace(request, existing=Existing.RESUME)
+        run = BatchRun(request, self._services, self._run, self._session.opened)
 
         self._run = run
         self._page.show_end("", None, None)
         self._page.set_running(True)
         self.started.emit()
-        self._jobs.start(_LANE, "Batch scoring", run.work, done, on_progress=self._show_progress)
+        self._jobs.start(
+            _LANE,
+            "Batch scoring",
+            run.work,
+            self._show_answer,
+            failed=self._show_failure,
+            stopped=lambda: self._show_stop(request),
+            ended=lambda: self._page.set_running(False),
+            on_progress=self._show_progress,
+        )
 
     def look_at_table(self) -> None:
         """Show what the clinical table of the form knows; nothing while it names no file."""
@@ -86,18 +71,14 @@ class BatchFlow(QObject):
             self._jobs.cancel(_TABLE_LANE)
             return
 
-        def done(outcome: Outcome[ClinicalLook]) -> None:
-            if isinstance(outcome, Finished):
-                page.clinical_look.show_look(outcome.result)
-            elif isinstance(outcome, Failed):
-                page.clinical_look.show_look(ClinicalLook("", plain_text(outcome.error)))
-
-        columns = page.clinical_look.columns
+        clinical = page.clinical_look
+        columns = clinical.columns
         self._jobs.start(
             _TABLE_LANE,
             "Reading the clinical table",
             lambda: self._services.look_at_clinical(table, columns),
-            done,
+            clinical.show_look,
+            failed=lambda error: clinical.show_look(ClinicalLook("", plain_text(error))),
             shown=False,
         )
 
@@ -107,7 +88,8 @@ class BatchFlow(QObject):
         if self._run is not None:
             self._page.show_progress(*self._run.pace.follow(progress, time.monotonic()))
 
-    def _show(self, answer: BatchAnswer) -> None:
+    def _show_answer(self, answer: BatchAnswer) -> None:
+        self._stopped = None
         if answer.n_failures:
             self._page.say(
                 f"Finished; {answer.n_failures} case(s) need a look: see the table below the "
@@ -116,7 +98,7 @@ class BatchFlow(QObject):
             )
         else:
             self._page.say("Finished: every case was scored.")
-        self._page.show_end(_told(answer), answer.folder, answer.report)
+        self._page.show_end(_describe_answer(answer), answer.folder, answer.report)
         self.finished.emit(answer)
 
     def _show_stop(self, wanted: BatchRequest) -> None:
@@ -142,7 +124,7 @@ class BatchFlow(QObject):
         self._page.show_defaults(
             BatchDefaults(
                 references[0].parent if references else None,
-                _folders(opened, tuple(self._rows.values())),
+                _list_folders(opened, tuple(self._rows.values())),
                 opened.data_set.clinical,
                 opened.workspace.scores,
             )
@@ -152,15 +134,16 @@ class BatchFlow(QObject):
         self._rows[row.case_id] = row
         if self._session.opened is not None:
             rows = tuple(self._rows.values())
-            self._page.show_predictions(_folders(self._session.opened, rows))
+            self._page.show_predictions(_list_folders(self._session.opened, rows))
 
 
-def _told(answer: BatchAnswer) -> str:
+def _describe_answer(answer: BatchAnswer) -> str:
     """Return what the page says of a run: counts, and the numbers or the models by rank."""
     first = answer.models[0]
     if answer.comparison is None:
         lines = [line.strip() for line in first.lines[1:] if line.strip().startswith(_SHOWN)]
         return "\n".join([first.title, *(" ".join(line.split()) for line in lines)])
+    # Only nan is unlike itself: models without a rank come last.
     ordered = sorted(answer.comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     lines = [f"{len(answer.models)} models · profile {answer.comparison.profile}"]
     for model in ordered:
@@ -170,7 +153,7 @@ def _told(answer: BatchAnswer) -> str:
     return "\n".join([*lines, "Intervals and ranks at each weight: tab Cohort below the image."])
 
 
-def _folders(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> tuple[tuple[str, Path], ...]:
+def _list_folders(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> tuple[tuple[str, Path], ...]:
     """Return the folders of masks in the workspace by title: predictions, then refined masks."""
     models = sorted({name for row in rows for name in row.predictions})
     readers = sorted({name for row in rows for name in row.refined})

@@ -42,7 +42,10 @@ class ModelsField(QWidget):
         self._stack.setContentsMargins(0, 0, 0, 0)
         self._stack.setSpacing(4)
         self.add: QToolButton = tool_button(
-            "batch_add_model", "+ Add a model", "Adds a folder of another model's masks", self._more
+            "batch_add_model",
+            "+ Add a model",
+            "Adds a folder of another model's masks",
+            self._add_model,
         )
         self.add.setProperty("framed", True)
         self.note = label("batch_models_note", _ALONE, "What becomes of several models")
@@ -65,7 +68,7 @@ class ModelsField(QWidget):
         self._offered = folders
         if not keep:
             for line in self.lines[1:]:
-                self._remove(line)
+                self._remove_line(line)
         for line in self.lines:
             line.offer(folders, keep=keep)
         self.changed.emit()
@@ -77,7 +80,7 @@ class ModelsField(QWidget):
 
     # -------------------------------------------------------------------- inner
 
-    def _more(self) -> None:
+    def _add_model(self) -> None:
         self._add_line()
         taken = [line.path for line in self.lines]
         free = [str(folder) for _, folder in self._offered if str(folder) not in taken]
@@ -88,14 +91,14 @@ class ModelsField(QWidget):
 
     def _add_line(self) -> None:
         number = len(self.lines)
-        made = _Line(number, lambda: self.start_at)
-        made.changed.connect(self.changed)
-        made.remove_wanted.connect(lambda: self._remove(made))
-        self.lines.append(made)
-        self._stack.addWidget(made)
+        model_line = _Line(number, lambda: self.start_at)
+        model_line.changed.connect(self.changed)
+        model_line.remove_wanted.connect(lambda: self._remove_line(model_line))
+        self.lines.append(model_line)
+        self._stack.addWidget(model_line)
         self._follow_count()
 
-    def _remove(self, line: "_Line") -> None:
+    def _remove_line(self, line: "_Line") -> None:
         self.lines.remove(line)
         self._stack.removeWidget(line)
         discard(line)
@@ -143,15 +146,17 @@ class _Line(QWidget):
         self.folder.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.folder.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.folder.currentTextChanged.connect(self._follow_folder)
-        self.browse = tool_button("batch_choose_prediction", "…", "Choose a folder", self._browse)
+        self.browse = tool_button(
+            "batch_choose_prediction", "…", "Choose a folder", self._browse_folder
+        )
         self.remove = tool_button(
             "batch_remove_model",
             "✕",
             "Takes this model out; its files stay",
             self.remove_wanted.emit,
         )
-        for made in (self.browse, self.remove):
-            made.setProperty("framed", True)
+        for tool in (self.browse, self.remove):
+            tool.setProperty("framed", True)
         line = row(self.name, self.folder, self.browse, self.remove)
         line.layout().setStretch(1, 1)
         layout = QVBoxLayout(self)
@@ -199,7 +204,7 @@ class _Line(QWidget):
         self.folder.setToolTip(f"Folder of the masks to score, ID.nii.gz\n{text}".strip())
         self.changed.emit()
 
-    def _browse(self) -> None:
+    def _browse_folder(self) -> None:
         start = self._start_at() if callable(self._start_at) else ""
         chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self.path or str(start))
         if chosen:

@@ -61,7 +61,7 @@ class BatchOptions(QWidget):
             "batch_more",
             "▸ More: processes, time limit, bootstrap",
             "Shows where the cases are scored and how sure the numbers are made",
-            self._fold,
+            self._toggle_body,
         )
         self.more.setCheckable(True)
         self.body = self._make_body()
@@ -119,7 +119,7 @@ class BatchOptions(QWidget):
             self.place.addItem(where.value, where.value)
         self.place.currentIndexChanged.connect(lambda _at: self._follow_place())
         cores = os.cpu_count() or 1
-        self.workers = _spin("batch_workers", "Processes that score at once", 1, cores)
+        self.workers = _make_spin_box("batch_workers", "Processes that score at once", 1, cores)
         self.workers.setValue(cores)
         self.workers.setSuffix(f" of {cores}")
         self.address: QLineEdit = named(
@@ -127,17 +127,19 @@ class BatchOptions(QWidget):
         )
         self.address.setPlaceholderText("tcp://host:8786")
         self.place_note = label("batch_place_note", tip="What this place needs")
-        self.limit = _spin(
+        self.limit = _make_spin_box(
             "batch_limit", "A case that takes longer is ended and becomes a row", 0, _MOST_SECONDS
         )
         self.limit.setSuffix(" s")
         self.limit.setSpecialValueText("none")
-        self.resamples = _spin(
+        self.resamples = _make_spin_box(
             "batch_bootstrap", "Bootstrap resamples for the intervals", 0, _MOST_RESAMPLES
         )
         self.resamples.setValue(N_RESAMPLES)
         self.resamples.setSpecialValueText("no intervals")
-        self.seed = _spin("batch_seed", "Seed of resamples and permutations", 0, _MOST_SEED)
+        self.seed = _make_spin_box(
+            "batch_seed", "Seed of resamples and permutations", 0, _MOST_SEED
+        )
         self.seed.setValue(SEED)
         self.existing: QComboBox = named(
             QComboBox(), "batch_existing", "What is done where the output folder holds results"
@@ -158,7 +160,7 @@ class BatchOptions(QWidget):
             row(name_of("Old results"), self.existing, 1),
         )
 
-    def _fold(self) -> None:
+    def _toggle_body(self) -> None:
         on = self.more.isChecked()
         self.body.setVisible(on)
         self.more.setText(self.more.text().replace("▸" if on else "▾", "▾" if on else "▸"))
@@ -179,11 +181,11 @@ class BatchOptions(QWidget):
         set_level(self.place_note, "warning" if missing else "hint")
 
 
-def _spin(name: str, tip: str, least: int, most: int) -> QSpinBox:
-    made: QSpinBox = named(QSpinBox(), name, tip)
-    made.setRange(least, most)
-    made.setGroupSeparatorShown(False)
-    return made
+def _make_spin_box(name: str, tip: str, least: int, most: int) -> QSpinBox:
+    spin_box: QSpinBox = named(QSpinBox(), name, tip)
+    spin_box.setRange(least, most)
+    spin_box.setGroupSeparatorShown(False)
+    return spin_box
 
 
 def name_of(text: str) -> QLabel:

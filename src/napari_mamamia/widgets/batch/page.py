@@ -57,7 +57,7 @@ class BatchClinical(QWidget):
             "batch_confirm_columns",
             "Use these columns",
             "Takes the columns above for this table; nothing of them is used before",
-            self._confirm,
+            self._confirm_columns,
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -82,7 +82,7 @@ class BatchClinical(QWidget):
 
     # -------------------------------------------------------------------- inner
 
-    def _confirm(self) -> None:
+    def _confirm_columns(self) -> None:
         if self._answer is not None:
             self.columns = self._answer
             self.confirmed.emit()
@@ -210,10 +210,10 @@ class BatchPage(QScrollArea):
     # -------------------------------------------------------------------- inner
 
     def _make_form(self) -> QWidget:
-        self.reference = self._field("batch_reference", "Folder of reference masks, ID.nii.gz")
+        self.reference = self._make_field("batch_reference", "Folder of reference masks, ID.nii.gz")
         self.models = ModelsField()
         self.models.changed.connect(self._offer_out)
-        self.clinical = self._field(
+        self.clinical = self._make_field(
             "batch_clinical", "Table with age, menopause and density, for fairness; may be empty"
         )
         self.clinical.setPlaceholderText("none: fairness stays unknown")
@@ -227,10 +227,10 @@ class BatchPage(QScrollArea):
             self.profile.addItem(profile.name, profile)
         self.profile.currentIndexChanged.connect(lambda _at: self._describe_profile())
         self.profile_text = label("batch_profile_text", tip="What this profile means")
-        self.out = self._field("batch_out", "Folder for tables, summary and report")
+        self.out = self._make_field("batch_out", "Folder for tables, summary and report")
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
         self.options = BatchOptions()
-        choose = self._choose
+        choose = self._make_choose_button
         return column(
             heading("Score folders of masks"),
             row(name_of("Reference"), self.reference, choose("reference", self.reference.setText)),
@@ -251,13 +251,13 @@ class BatchPage(QScrollArea):
             "batch_resume",
             "Go on with it",
             "Continues an earlier run with the same folders and profile",
-            lambda: self._ask(Existing.RESUME),
+            lambda: self._request_start(Existing.RESUME),
         )
         self.replace = button(
             "batch_replace",
             "Replace its files",
             "Files of the same names are replaced; others stay",
-            lambda: self._ask(Existing.OVERWRITE),
+            lambda: self._request_start(Existing.OVERWRITE),
         )
         self.taken = column(self.taken_text, row(self.resume, self.replace, 1))
         return self.taken
@@ -267,7 +267,7 @@ class BatchPage(QScrollArea):
             "batch_start",
             "Start",
             "Scores every case; a broken file costs one row, not the run",
-            lambda: self._ask(None),
+            lambda: self._request_start(None),
             primary=True,
         )
         self.cancel = button(
@@ -303,18 +303,18 @@ class BatchPage(QScrollArea):
         self.end = column(self.result, row(self.show_table, self.open_report, self.open_folder, 1))
         return self.end
 
-    def _field(self, name: str, tip: str) -> QLineEdit:
-        made: QLineEdit = named(QLineEdit(), name, tip)
-        made.textChanged.connect(lambda text: made.setToolTip(f"{tip}\n{text}".strip()))
-        return made
+    def _make_field(self, name: str, tip: str) -> QLineEdit:
+        field: QLineEdit = named(QLineEdit(), name, tip)
+        field.textChanged.connect(lambda text: field.setToolTip(f"{tip}\n{text}".strip()))
+        return field
 
-    def _choose(self, name: str, take: Callable[[str], object]) -> QWidget:
+    def _make_choose_button(self, name: str, take: Callable[[str], object]) -> QWidget:
         def browse() -> None:
             chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self._start_at())
             if chosen:
                 take(chosen)
 
-        return _small(f"batch_choose_{name}", "Choose a folder", browse)
+        return _make_small_button(f"batch_choose_{name}", "Choose a folder", browse)
 
     def _choose_table(self) -> QWidget:
         def browse() -> None:
@@ -324,7 +324,9 @@ class BatchPage(QScrollArea):
             if chosen:
                 self.clinical.setText(chosen)
 
-        return _small("batch_choose_clinical", "Choose a table (.xlsx, .ods, .csv)", browse)
+        return _make_small_button(
+            "batch_choose_clinical", "Choose a table (.xlsx, .ods, .csv)", browse
+        )
 
     def _start_at(self) -> str:
         return self.reference.text() or str(Path.home())
@@ -345,7 +347,7 @@ class BatchPage(QScrollArea):
         self._offered_out = str(self._scores / name) if name else ""
         self.out.setText(self._offered_out)
 
-    def _ask(self, existing: Existing | None) -> None:
+    def _request_start(self, existing: Existing | None) -> None:
         models = self.models.models()
         fields = {
             "reference folder": self.reference.text().strip(),
@@ -363,7 +365,7 @@ class BatchPage(QScrollArea):
                 Path(fields["reference folder"]).expanduser(),
                 models,
                 Path(fields["folder for the results"]).expanduser(),
-                self._settings(),
+                self._read_settings(),
                 self.options.place_of_work(),
                 existing or self.options.chosen_existing,
             )
@@ -373,7 +375,7 @@ class BatchPage(QScrollArea):
         self.clinical_look.forget()
         self.table_changed.emit()
 
-    def _settings(self) -> ScoreSettings:
+    def _read_settings(self) -> ScoreSettings:
         return ScoreSettings(
             profile=self.profile.currentData(),
             clinical=self.table,
@@ -387,7 +389,7 @@ class BatchPage(QScrollArea):
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._folder)))
 
 
-def _small(name: str, tip: str, browse: Callable[[], object]) -> QWidget:
-    made = tool_button(name, "…", tip, browse)
-    made.setProperty("framed", True)
-    return made
+def _make_small_button(name: str, tip: str, browse: Callable[[], object]) -> QWidget:
+    small_button = tool_button(name, "…", tip, browse)
+    small_button.setProperty("framed", True)
+    return small_button

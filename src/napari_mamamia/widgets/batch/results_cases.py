@@ -3,24 +3,206 @@
 from typing import Final
 
 from qtpy.QtCore import QObject, QPoint, Qt, QTimer, Signal
-from qtpy.QtWidgets import QComboBox, QHeaderView, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import (
+    QComboBox,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.services.score.case_facets import DIAMETER, FAILURE, GROUP, SIZE, STATUS, TAG
 from napari_mamamia.services.score.case_table import (
     WORST_FIRST,
     CaseQuery,
     CaseTable,
+    Facet,
     Selection,
     select_cases,
 )
 from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Finished, Outcome
-from napari_mamamia.widgets.batch.results_filters import FilterBar
 from napari_mamamia.widgets.batch.results_model import COLUMN_WIDTHS, LEGEND, ResultsModel
 from napari_mamamia.widgets.cases.page import CaseTable as CaseTableView
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
-from napari_mamamia.widgets.controls.controls import label, named, row
+from napari_mamamia.widgets.controls.controls import label, named, row, set_level, tool_button
 from napari_mamamia.widgets.score.tags_line import tags_menu
+
+_FEWEST_LETTERS: Final = 3
+_LEAST_WIDTH: Final = 78
+_ANY: Final = {
+    STATUS: "any status",
+    SIZE: "any size",
+    FAILURE: "any failure",
+    TAG: "any tag",
+    GROUP: "any group",
+}
+_TIPS: Final = {
+    STATUS: "Show only cases of one status",
+    SIZE: "Show only small, moderate or large tumours: by the 20th and 80th percentile of the "
+    "reference volume, and by 20 and 50 mm where the clinical table has a diameter",
+    FAILURE: "Show only cases with one kind of failure",
+    TAG: "Show only cases with one of your own tags",
+}
+_SIZE_TEXTS: Final = {"in no group": "size unknown"}
+
+Choice = tuple[str, str]
+"""Name of a facet and one of its values."""
+
+
+class FilterBar(QWidget):
+    """`changed` says that other rows are wanted: see `chosen` and `words`."""
+
+    changed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("results_filters")
+        self._table: CaseTable | None = None
+        self._boxes = {name: self._make_combo(f"results_{name}", _TIPS[name]) for name in _TIPS}
+        self.status, self.size = self._boxes[STATUS], self._boxes[SIZE]
+        self.failure, self.tag = self._boxes[FAILURE], self._boxes[TAG]
+        self.variable = self._make_combo("results_variable", "Which groups to choose from")
+        self.value = self._make_combo("results_group", "Show only cases of one group")
+        self.variable.currentIndexChanged.connect(lambda _at: self._fill_groups())
+        self.search: QLineEdit = named(
+            QLineEdit(), "results_search", "Show only cases with these words, in any column of text"
+        )
+        self.search.setPlaceholderText("search")
+        self.search.setClearButtonEnabled(True)
+        self.search.setMinimumWidth(_LEAST_WIDTH)
+        self.search.textChanged.connect(lambda _text: self._say_changed())
+        self.clear = tool_button(
+            "results_clear", "Clear", "Shows every case again, worst first", self.clear_all
+        )
+        self.clear.setProperty("framed", True)
+        self.count: QLabel = named(QLabel(), "results_count", "Cases in the table now")
+        self._lay_out()
+
+    # ---------------------------------------------------------------- for others
+
+    def show_table(self, table: CaseTable | None) -> None:
+        """Offer the values that the cases of a table have; choices that fit stay."""
+        self._table = table
+        for name, box in self._boxes.items():
+            self._fill_box(box, _ANY[name], self._facets_for(name))
+        self._fill_variables()
+        self._fill_groups(tell=False)
+
+    def clear_all(self) -> None:
+        """Choose nothing."""
+        for box in (*self._boxes.values(), self.variable):
+            box.blockSignals(True)
+            box.setCurrentIndex(0)
+            box.blockSignals(False)
+        self._fill_groups(tell=False)
+        self.search.blockSignals(True)
+        self.search.clear()
+        self.search.blockSignals(False)
+        self._say_changed()
+
+    @property
+    def chosen(self) -> tuple[Choice, ...]:
+        """Every chosen facet with its value."""
+        boxes = (*self._boxes.values(), self.value)
+        return tuple(box.currentData() for box in boxes if box.currentData() is not None)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that every row shown holds."""
+        return tuple(self.search.text().split())
+
+    def show_count(self, shown: int, total: int) -> None:
+        """Say how many of the cases are shown."""
+        self.count.setText(f"{shown:,} of {total:,} shown")
+        set_level(self.count, "hint" if shown == total else "warning")
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_combo(self, name: str, tip: str) -> QComboBox:
+        combo: QComboBox = named(QComboBox(), name, tip)
+        combo.setMinimumContentsLength(_FEWEST_LETTERS)
+        policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        combo.setSizeAdjustPolicy(policy)
+        combo.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        combo.setMinimumWidth(_LEAST_WIDTH)
+        if name != "results_variable":
+            combo.currentIndexChanged.connect(lambda _at: self._say_changed())
+        return combo
+
+    def _lay_out(self) -> None:
+        line = row(
+            self.status,
+            self.size,
+            self.variable,
+            self.value,
+            self.failure,
+            self.tag,
+            self.search,
+            self.clear,
+            self.count,
+        )
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(line)
+
+    def _facets_for(self, name: str) -> list[Facet]:
+        if self._table is None:
+            return []
+        names = (SIZE, DIAMETER) if name == SIZE else (name,)
+        return [facet for facet_name in names if (facet := self._table.facet(facet_name))]
+
+    def _fill_box(self, box: QComboBox, anything: str, facets: list[Facet]) -> None:
+        before = box.currentData()
+        box.blockSignals(True)
+        box.clear()
+        box.addItem(anything, None)
+        for facet in facets:
+            for value, count in zip(facet.values, facet.counts, strict=True):
+                text = _SIZE_TEXTS.get(value, value) if box is self.size else value
+                box.addItem(f"{text} ({count:,})", (facet.name, value))
+        _choose_item(box, before)
+        box.setEnabled(box.count() > 1)
+        box.blockSignals(False)
+        wide = max((len(box.itemText(k)) for k in range(box.count())), default=0)
+        box.view().setMinimumWidth(box.fontMetrics().averageCharWidth() * wide + 40)
+
+    def _fill_variables(self) -> None:
+        before = self.variable.currentData()
+        facets = self._table.facets if self._table else ()
+        self.variable.blockSignals(True)
+        self.variable.clear()
+        self.variable.addItem("group by …", None)
+        for facet in facets:
+            if facet.name.startswith(GROUP):
+                self.variable.addItem(facet.title, facet.name)
+        _choose_item(self.variable, before)
+        self.variable.setEnabled(self.variable.count() > 1)
+        self.variable.blockSignals(False)
+        wide = max(len(self.variable.itemText(k)) for k in range(self.variable.count()))
+        letters = self.variable.fontMetrics().averageCharWidth()
+        self.variable.view().setMinimumWidth(letters * wide + 40)
+
+    def _fill_groups(self, *, tell: bool = True) -> None:
+        before = self.value.currentData()
+        name = self.variable.currentData()
+        self._fill_box(self.value, _ANY[GROUP], self._facets_for(name) if name else [])
+        self.value.setVisible(name is not None)
+        if tell and before is not None:
+            self._say_changed()
+
+    def _say_changed(self) -> None:
+        self.clear.setEnabled(bool(self.chosen or self.words))
+        self.changed.emit()
+
+
+def _choose_item(box: QComboBox, data: object) -> None:
+    """Choose the item with `data`, the first where there is none."""
+    places = [at for at in range(box.count()) if data is not None and box.itemData(at) == data]
+    box.setCurrentIndex(places[0] if places else 0)
+
 
 # Which rows of the case table are shown, in which order: worked out at once, or in a thread.
 
@@ -47,7 +229,7 @@ class CaseOrder(QObject):
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.setInterval(_WAIT_MS)
-        self._wait.timeout.connect(self._start)
+        self._wait.timeout.connect(self._start_sorting)
 
     def ask(self, table: CaseTable | None, query: CaseQuery) -> None:
         """Work out what a query shows of a table."""
@@ -61,17 +243,17 @@ class CaseOrder(QObject):
         else:
             self._wait.start()
 
-    def _start(self) -> None:
+    def _start_sorting(self) -> None:
         table, query = self._table, self._query
         if table is None:
             return
 
-        def done(outcome: Outcome[Selection]) -> None:
-            if isinstance(outcome, Finished):
-                self.ordered.emit(table, outcome.result)
-
         self._jobs.start(
-            _LANE, "Sorting the cases", lambda: select_cases(table, query), done, shown=False
+            _LANE,
+            "Sorting the cases",
+            lambda: select_cases(table, query),
+            lambda selection: self.ordered.emit(table, selection),
+            shown=False,
         )
 
 
@@ -102,7 +284,7 @@ class CasesTab(QWidget):
         self.order.ordered.connect(self._show_order)
         self.rows.sort_wanted.connect(self._sort_by)
         self.filters = FilterBar()
-        self.filters.changed.connect(self._ask)
+        self.filters.changed.connect(self._ask_order)
         self._make_table()
         self._lay_out()
         self.show_table(None, _NOTHING)
@@ -124,7 +306,7 @@ class CasesTab(QWidget):
         """Show the same cases with more known of them, such as their tags."""
         self._table = table
         self.filters.show_table(table)
-        self._ask()
+        self._ask_order()
 
     def show_models(self, names: list[str]) -> None:
         """Offer the models of a run; one alone needs no choice."""
@@ -209,9 +391,9 @@ class CasesTab(QWidget):
     def _sort_by(self, key: str, upwards: bool) -> None:
         self._sort, self._upwards = key, upwards
         self._is_resorted = True
-        self._ask()
+        self._ask_order()
 
-    def _ask(self) -> None:
+    def _ask_order(self) -> None:
         query = CaseQuery(self.filters.chosen, self.filters.words, self._sort, self._upwards)
         self.order.ask(self._table, query)
 

@@ -48,7 +48,7 @@ class CohortTab(QWidget):
         self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.figure.setSizeAdjustPolicy(policy)
-        self.figure.currentIndexChanged.connect(lambda _at: self._draw())
+        self.figure.currentIndexChanged.connect(lambda _at: self._draw_figure())
         self.report = button(
             "cohort_report",
             "Open report",
@@ -76,12 +76,12 @@ class CohortTab(QWidget):
         self.figure.addItems([figure.title for figure in figures] or ["no figure"])
         self.figure.setEnabled(bool(figures))
         self.figure.blockSignals(False)
-        self._draw()
+        self._draw_figure()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the figure to its place."""
         super().resizeEvent(event)
-        self._draw()
+        self._draw_figure()
 
     # -------------------------------------------------------------------- inner
 
@@ -96,12 +96,12 @@ class CohortTab(QWidget):
         self.parts.addWidget(side)
         self.parts.setStretchFactor(0, 3)
         self.parts.setStretchFactor(1, 2)
-        self.parts.splitterMoved.connect(lambda *_: self._draw())
+        self.parts.splitterMoved.connect(lambda *_: self._draw_figure())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self.parts)
 
-    def _draw(self) -> None:
+    def _draw_figure(self) -> None:
         at = self.figure.currentIndex()
         if not 0 <= at < len(self._figures):
             self.picture.clear()
@@ -128,10 +128,10 @@ def page_of(heads: Sequence[str], tables: Sequence[ReportTable]) -> str:
     """
     first = f"<p><b>{escape(heads[0])}</b>" if heads else "<p>"
     rest = "".join(f"<br>{escape(text)}" for text in heads[1:])
-    return f"{first}{rest}</p>" + "".join(_table(table) for table in tables)
+    return f"{first}{rest}</p>" + "".join(_format_table(table) for table in tables)
 
 
-def _table(table: ReportTable) -> str:
+def _format_table(table: ReportTable) -> str:
     sides = ["right" if column.is_number else "left" for column in table.columns]
     head = "".join(
         f'<th align="{side}">{escape(column.label)}</th>'

@@ -9,11 +9,14 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
 
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.services.score.case_table import STATUS_TEXTS, WORST_FIRST, CaseTable, Selection
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
 
 _UNKNOWN: Final = "–"
-_MM3_PER_ML: Final = 1000.0
+_LEAST_WIDTH: Final = 56
+_TITLE_MARGIN: Final = 30
+_LETTER_WIDTH: Final = 5.5
 POOR_DICE: Final = 0.5
 """Below it the two masks have less in common than they have apart. Our choice."""
 GOOD_DICE: Final = 0.7
@@ -26,7 +29,7 @@ Cell = tuple[CaseTable, int]
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Title with unit, what it means, what it is sorted by, its value, and digits of a number."""
+    """Title with unit, what it means, what it is sorted by, its value; numbers have digits."""
 
     title: str
     tip: str
@@ -34,20 +37,34 @@ class _Column:
     value: Callable[[Cell], Any]
     width: int
     digits: int = 0
+    is_number: bool = False
 
 
-def _score(field: str, divisor: float = 1.0) -> Callable[[Cell], float]:
+def _make_score_reader(field: str, divisor: float = 1.0) -> Callable[[Cell], float]:
     def value(cell: Cell) -> float:
         return float(getattr(cell[0].rows[cell[1]], field)) / divisor
 
     return value
 
 
-def _kinds(cell: Cell) -> str:
+_TINTED: Final = {"dsc": f". Vermilion below {POOR_DICE}, orange below {GOOD_DICE}"}
+
+
+def _metric_column(spec: MetricSpec) -> _Column:
+    """Return the column of a metric; its width is what its title needs."""
+    way = spec.in_tables
+    title = f"{spec.heading} [{way.unit}]" if way.unit else spec.heading
+    tip = spec.meaning[:1].upper() + spec.meaning[1:] + _TINTED.get(spec.name, "")
+    width = max(_LEAST_WIDTH, round(_TITLE_MARGIN + _LETTER_WIDTH * len(title)))
+    value = _make_score_reader(spec.name, way.divisor)
+    return _Column(title, tip, spec.name, value, width, way.decimals, is_number=True)
+
+
+def _list_kinds(cell: Cell) -> str:
     return ", ".join(failure.kind.value for failure in cell[0].failures[cell[1]])
 
 
-def _why(cell: Cell) -> str:
+def _find_reason(cell: Cell) -> str:
     row = cell[0].rows[cell[1]]
     return row.reason or row.warning
 
@@ -61,56 +78,8 @@ _COLUMNS: Final = (
         lambda c: STATUS_TEXTS[c[0].rows[c[1]].status],
         112,
     ),
-    _Column(
-        "Dice",
-        "Twice the common volume over the sum of both; 1 is best. Vermilion below "
-        f"{POOR_DICE}, orange below {GOOD_DICE}",
-        "dsc",
-        _score("dsc"),
-        56,
-        3,
-    ),
-    _Column(
-        "HD95 [mm]",
-        "95th percentile of the distances between the two surfaces; 0 is best",
-        "hausdorff95_mm",
-        _score("hausdorff95_mm"),
-        78,
-        1,
-    ),
-    _Column(
-        "NormHD",
-        "Distance of the profile over its divisor; 0 is best",
-        "norm_hd",
-        _score("norm_hd"),
-        64,
-        3,
-    ),
-    _Column(
-        "NSD 1 mm",
-        "Share of both surfaces within 1 mm of the other; 1 is best",
-        "nsd_1mm",
-        _score("nsd_1mm"),
-        72,
-        3,
-    ),
-    _Column(
-        "ref. [ml]",
-        "Volume of the reference mask",
-        "volume_reference_mm3",
-        _score("volume_reference_mm3", _MM3_PER_ML),
-        66,
-        2,
-    ),
-    _Column(
-        "pred. [ml]",
-        "Volume of the prediction",
-        "volume_prediction_mm3",
-        _score("volume_prediction_mm3", _MM3_PER_ML),
-        70,
-        2,
-    ),
-    _Column("failure", "Kinds of failure, from the two masks", "failure", _kinds, 150),
+    *(_metric_column(spec) for spec in metrics_at(Place.CASES)),
+    _Column("failure", "Kinds of failure, from the two masks", "failure", _list_kinds, 150),
     _Column(
         "own tags",
         "What people noted; right click on a row adds and removes",
@@ -122,12 +91,14 @@ _COLUMNS: Final = (
         "reason or warning",
         "Why a case was not scored as it should, or what is unusual about it",
         "reason",
-        _why,
+        _find_reason,
         100,
     ),
 )
-_NUMBERS: Final = range(2, 8)
-_STATUS, _DICE, _NEEDS_LOOK, _REASON = 1, 2, 8, 10
+_STATUS, _DICE, _NEEDS_LOOK, _REASON = (
+    [column.sort for column in _COLUMNS].index(key)
+    for key in ("status", "dsc", "failure", "reason")
+)
 
 LEGEND: Final = (
     ("problem", f"Dice below {POOR_DICE}, or not scored"),
@@ -174,12 +145,12 @@ class ResultsModel(QAbstractTableModel):
 
     def case_id(self, place: int) -> str:
         """Return the case that is shown at a place."""
-        table, row = self._cell(place)
+        table, row = self._find_cell(place)
         return table.rows[row].case_id
 
     def tags_at(self, place: int) -> tuple[str, ...]:
         """Return the tags of the case that is shown at a place."""
-        table, row = self._cell(place)
+        table, row = self._find_cell(place)
         return table.tags[row]
 
     def case_ids(self) -> list[str]:
@@ -220,15 +191,15 @@ class ResultsModel(QAbstractTableModel):
     def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Return a cell's text, hover text, colour or side."""
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(index)
+            return self._describe_cell(index)
         if role == Qt.ItemDataRole.ToolTipRole:
-            return self._tip(index)
+            return self._make_tip(index)
         if role == Qt.ItemDataRole.BackgroundRole:
-            table, row = self._cell(index.row())
-            return _tint(index.column(), table.rows[row])
-        if role == Qt.ItemDataRole.ForegroundRole and self._text(index) == _UNKNOWN:
+            table, row = self._find_cell(index.row())
+            return _choose_tint(index.column(), table.rows[row])
+        if role == Qt.ItemDataRole.ForegroundRole and self._describe_cell(index) == _UNKNOWN:
             return QColor(QUIET_COLOUR)
-        if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in _NUMBERS:
+        if role == Qt.ItemDataRole.TextAlignmentRole and _COLUMNS[index.column()].is_number:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
 
@@ -244,34 +215,34 @@ class ResultsModel(QAbstractTableModel):
 
     # -------------------------------------------------------------------- inner
 
-    def _cell(self, place: int) -> Cell:
+    def _find_cell(self, place: int) -> Cell:
         if self._table is None or self._shown is None:
             raise IndexError(f"no case is shown, so that there is none at place {place}")
         return self._table, self._shown.row_at(place)
 
-    def _text(self, index: QModelIndex) -> str:
-        column, cell = _COLUMNS[index.column()], self._cell(index.row())
+    def _describe_cell(self, index: QModelIndex) -> str:
+        column, cell = _COLUMNS[index.column()], self._find_cell(index.row())
         if index.column() == _NEEDS_LOOK and not cell[0].knows_failures:
             return _UNKNOWN
-        return _text(column.value(cell), column.digits)
+        return _format_value(column.value(cell), column.digits)
 
-    def _tip(self, index: QModelIndex) -> str:
-        table, row = self._cell(index.row())
-        lines = [f"{_COLUMNS[index.column()].tip}: {self._text(index)}"]
+    def _make_tip(self, index: QModelIndex) -> str:
+        table, row = self._find_cell(index.row())
+        lines = [f"{_COLUMNS[index.column()].tip}: {self._describe_cell(index)}"]
         if index.column() == _NEEDS_LOOK:
             lines += [f"{one.kind.value}: {one.reason}" for one in table.failures[row]]
             if not table.knows_failures:
                 lines = ["Kinds of failure were not looked for, or are being looked for"]
-        return "\n".join([*lines, _why((table, row))]).strip()
+        return "\n".join([*lines, _find_reason((table, row))]).strip()
 
 
-def _text(value: Any, digits: int) -> str:
+def _format_value(value: Any, digits: int) -> str:
     if isinstance(value, float):
         return f"{value:,.{digits}f}" if math.isfinite(value) else _UNKNOWN
     return str(value)
 
 
-def _tint(column: int, row: CaseScore) -> QColor | None:
+def _choose_tint(column: int, row: CaseScore) -> QColor | None:
     """Return what a cell's own value is coloured by; None where it is as it should, or unknown."""
     kind = ""
     if column == _DICE:

@@ -3,25 +3,20 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from qtpy.QtCore import QObject
-
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.show_case import CaseMasks, Counting
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session, SessionMask
+from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.run import ModelAnswer
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.score.agreement import Reviewing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
-from napari_mamamia.widgets.viewer.scene import Scene
 
 
-class ResultsReview(QObject):
+class ResultsReview(WindowPart):
     """Joins the case table, the open case and the agreement colours.
 
     While a review goes on (a row was opened, the agreement colours are on) every case that is
@@ -31,25 +26,16 @@ class ResultsReview(QObject):
 
     def __init__(
         self,
+        context: WindowContext,
         table: CasesTab,
         cases: CasesFlow,
         opening: Opening,
         reviewing: Reviewing,
-        session: Session,
-        scene: Scene,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._table = table
         self._cases = cases
         self._reviewing = reviewing
-        self._session = session
-        self._scene = scene
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._model: ModelAnswer | None = None
         self._opened: OpenDataSet | None = None
         self._own_ids: Mapping[str, str] = MappingProxyType({})
@@ -57,17 +43,17 @@ class ResultsReview(QObject):
         self._is_review = False
         table.case_chosen.connect(self.open_case)
         table.reordered.connect(self._set_queue)
-        opening.case_shown.connect(self._follow)
+        opening.case_shown.connect(self._follow_case)
         reviewing.switched.connect(self._on_switched)
-        session.data_set_changed.connect(self._forget_ids)
-        session.case_changed.connect(lambda: table.set_current(self._scored_id()))
+        self._session.data_set_changed.connect(self._forget_ids)
+        self._session.case_changed.connect(lambda: table.set_current(self._scored_id()))
 
     def show_model(self, model: ModelAnswer, opened: OpenDataSet | None) -> None:
         """Take the model whose cases the table shows, and the data set that they are of."""
         self._model, self._opened, self._own_ids = model, opened, {}
         self._files = {}
         if self._is_review:
-            self._follow()
+            self._follow_case()
 
     def open_case(self, case_id: str) -> None:
         """Open a case of the table, its errors in colour, at the largest one."""
@@ -75,16 +61,16 @@ class ResultsReview(QObject):
             name = self._opened.data_set.name
             self._notifier.warn(f"{case_id} was scored in the data set {name}: open that first.")
             return
-        own = self._known().get(case_key(case_id))
-        if own is None:
+        own_id = self._list_own_ids().get(case_key(case_id))
+        if own_id is None:
             self._notifier.warn(f"{case_id} is not in the open data set: open its folder first.")
             return
         self._is_review = True
         self._set_queue()
-        if own == self._session.listed_id:
-            self._follow()
+        if own_id == self._session.listed_id:
+            self._follow_case()
         else:
-            self._cases.open_case(own)
+            self._cases.open_case(own_id)
 
     # -------------------------------------------------------------------- inner
 
@@ -98,7 +84,7 @@ class ResultsReview(QObject):
     def _forget_ids(self) -> None:
         self._own_ids, self._is_review = {}, False
 
-    def _known(self) -> Mapping[str, str]:
+    def _list_own_ids(self) -> Mapping[str, str]:
         """Return how the open data set spells its cases, by what does not depend on letter case."""
         opened = self._session.opened
         if not self._own_ids and opened is not None:
@@ -109,14 +95,14 @@ class ResultsReview(QObject):
     def _set_queue(self) -> None:
         """Let next and previous go through the table as it stands."""
         if self._is_review:
-            known = self._known()
+            own_ids = self._list_own_ids()
             keys = self._table.rows.case_keys()
-            self._session.set_queue([known[key] for key in keys if key in known])
+            self._session.set_queue([own_ids[key] for key in keys if key in own_ids])
 
     def _on_switched(self, on: bool) -> None:
         self._is_review = self._is_review and on
 
-    def _follow(self) -> None:
+    def _follow_case(self) -> None:
         """Show the masks that were scored of the case that was opened."""
         case, model = self._session.case, self._model
         if not self._is_review or case is None or model is None or not self._scored_id():
@@ -131,23 +117,19 @@ class ResultsReview(QObject):
         reference, prediction = model.pairs[scored_id]
         counting = Counting(model.settings.profile, model.settings.label)
 
-        def read(outcome: Outcome[CaseMasks]) -> None:
-            if isinstance(outcome, Finished) and self._session.shows(case):
-                self._show(outcome.result, counting)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail(f"Opening {case.case_id} for review", outcome.error)
-
         self._jobs.start(
             "review",
             f"Reading what was scored of {case.case_id}",
             lambda: self._services.review_masks(case, reference, prediction, model.name, counting),
-            read,
+            lambda masks: self._show_masks(masks, counting),
+            still=lambda: self._session.shows(case),
         )
 
-    def _show(self, masks: CaseMasks, counting: Counting) -> None:
+    def _show_masks(self, masks: CaseMasks, counting: Counting) -> None:
         case = self._session.case
         if case is None:
             return
+        # Before the masks: whoever hears of them measures by this.
         self._session.counting = counting
         roles = {mask.role for mask in masks.masks}
         if Role.PREDICTION not in roles:

@@ -54,7 +54,7 @@ class RunPace:
     def follow(self, progress: Progress, now_s: float) -> tuple[float, str]:
         """Return the share done (0 to 1, never falling) and the line; `now_s` of any clock."""
         if _COUNT.match(progress.text):
-            self._count(progress)
+            self._count_progress(progress)
         line = self._pace.line(progress, now_s)
         several = len(self._counts) > 1
         return (
@@ -62,7 +62,7 @@ class RunPace:
             f"model {self._at + 1} of {len(self._counts)} · {line}" * several or line,
         )
 
-    def _count(self, progress: Progress) -> None:
+    def _count_progress(self, progress: Progress) -> None:
         if progress.done < self._done and self._at + 1 < len(self._counts):
             self._at += 1
             self._pace = Pace(self._counts[self._at])
@@ -153,7 +153,7 @@ class BatchRun:
             while self._before is not None and not self._before.wait(_POLL_S):
                 report_progress(0, 1, "Waiting for the run before to end")
             self._before = None
-            return self._score()
+            return self._score_models()
         finally:
             self._is_over.set()
 
@@ -163,42 +163,42 @@ class BatchRun:
 
     # -------------------------------------------------------------------- inner
 
-    def _score(self) -> BatchAnswer:
-        wanted, services = self._wanted, self._services
+    def _score_models(self) -> BatchAnswer:
+        request, services = self._wanted, self._services
         report_progress(0, 1, "Looking for the masks")
-        pairs = [services.find_pairs(wanted.reference, model.folder) for model in wanted.models]
-        self.pace = RunPace([len(own) for own in pairs])
+        pairs = [services.find_pairs(request.reference, model.folder) for model in request.models]
+        self.pace = RunPace([len(entry) for entry in pairs])
         comparison: ModelComparison | None = None
-        if len(wanted.models) == 1:
-            only = wanted.models[0]
+        if len(request.models) == 1:
+            only = request.models[0]
             summary = services.score_folders(
-                wanted.reference,
+                request.reference,
                 only.folder,
-                wanted.out,
-                wanted.settings,
+                request.out,
+                request.settings,
                 name=only.name,
-                place=wanted.place,
-                existing=wanted.existing,
+                place=request.place,
+                existing=request.existing,
             )
-            found: tuple[ScoreSummary, ...] = (summary,)
+            summaries: tuple[ScoreSummary, ...] = (summary,)
         else:
             several = services.score_models(
-                wanted.reference,
-                wanted.models,
-                wanted.out,
-                wanted.settings,
-                place=wanted.place,
-                existing=wanted.existing,
+                request.reference,
+                request.models,
+                request.out,
+                request.settings,
+                place=request.place,
+                existing=request.existing,
             )
-            found, comparison = several.models, several.comparison
+            summaries, comparison = several.models, several.comparison
         models = []
-        for own, own_pairs in zip(found, pairs, strict=True):
-            models.append(self._prepared(own, own_pairs, comparison, found))
-        report = wanted.out / REPORT
+        for entry, own_pairs in zip(summaries, pairs, strict=True):
+            models.append(self._prepare_answer(entry, own_pairs, comparison, summaries))
+        report = request.out / REPORT
         found_report = report if report.is_file() else None
-        return BatchAnswer(tuple(models), comparison, wanted.out, found_report, self._opened)
+        return BatchAnswer(tuple(models), comparison, request.out, found_report, self._opened)
 
-    def _prepared(
+    def _prepare_answer(
         self,
         summary: ScoreSummary,
         pairs: Pairs,
@@ -218,6 +218,7 @@ class BatchRun:
         figures = []
         folder = self._wanted.out / FIGURES
         for saved in self._services.saved_figures(folder, model.name if comparison else ""):
+            # No pixmap: this runs in a worker thread, where Qt allows images alone.
             image = QImage.fromData(saved.png)
             if not image.isNull():
                 wide = min(image.width(), _FIGURE_WIDTH)

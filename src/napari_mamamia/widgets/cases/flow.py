@@ -2,58 +2,46 @@
 
 from pathlib import Path
 
-from qtpy.QtCore import QObject
-
 from napari_mamamia.services.case.data_set import CaseRow
-from napari_mamamia.widgets.base.notify import Notifier
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 
-class CasesFlow(QObject):
+class CasesFlow(WindowPart):
     """Joins the page, the session, opening and saving."""
 
     def __init__(
-        self,
-        page: CasesPage,
-        session: Session,
-        opening: Opening,
-        editing: Editing,
-        services: Services,
-        notifier: Notifier,
+        self, context: WindowContext, page: CasesPage, opening: Opening, editing: Editing
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._page = page
-        self._session = session
         self._opening = opening
         self._editing = editing
-        self._services = services
-        self._notifier = notifier
         page.folder_chosen.connect(self.open_data_set)
         page.case_chosen.connect(self.open_case)
         page.workspace_chosen.connect(self._change_workspace)
-        page.queue_changed.connect(lambda: session.set_queue(page.queue()))
+        page.queue_changed.connect(lambda: self._session.set_queue(page.queue()))
         opening.listed.connect(self._show_rows)
-        session.case_changed.connect(lambda: page.set_current(session.listed_id))
-        session.row_changed.connect(page.set_row)
+        self._session.case_changed.connect(lambda: page.set_current(self._session.listed_id))
+        self._session.row_changed.connect(page.set_row)
         self._show_recent()
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set, and a case of it, after the present mask is saved."""
-        self._leave(lambda: self._opening.open_data_set(path, case_id))
+        self._leave_case(lambda: self._opening.open_data_set(path, case_id))
 
     def open_case(self, case_id: str) -> None:
         """Open a case after the present mask is saved."""
         opened = self._session.opened
 
+        # Another data set may be listed by the time that the mask is saved.
         def still_listed() -> None:
             if opened is self._session.opened:
                 self._opening.open_case(case_id)
 
-        self._leave(still_listed)
+        self._leave_case(still_listed)
 
     def open_neighbour(self, by: int) -> None:
         """Open the case `by` places on in the list as shown."""
@@ -65,9 +53,9 @@ class CasesFlow(QObject):
             self._notifier.hint(f"This is the {end} case of the list.")
 
     def _change_workspace(self, folder: Path) -> None:
-        self._leave(lambda: self._opening.change_workspace(folder))
+        self._leave_case(lambda: self._opening.change_workspace(folder))
 
-    def _leave(self, then: object) -> None:
+    def _leave_case(self, then: object) -> None:
         def saved(all_saved: bool) -> None:
             if all_saved and callable(then):
                 then()

@@ -33,9 +33,11 @@ class Column:
 BASIC_COLUMNS: Final = (
     Column("case", "Name of the case", lambda row: row.case_id),
     Column("ph.", "Number of phases found", lambda row: row.n_phases),
-    Column("ref.", "Whether there is a reference mask", lambda row: _mark(row.has_reference)),
-    Column("pred.", "Models whose prediction is saved", lambda row: _names(row.predictions)),
-    Column("refined", "Readers whose edited mask is saved", lambda row: _names(row.refined)),
+    Column(
+        "ref.", "Whether there is a reference mask", lambda row: _mark_presence(row.has_reference)
+    ),
+    Column("pred.", "Models whose prediction is saved", lambda row: _join_names(row.predictions)),
+    Column("refined", "Readers whose edited mask is saved", lambda row: _join_names(row.refined)),
     Column("status", "How far the work is, or what is wrong", lambda row: row.status),
 )
 
@@ -43,12 +45,14 @@ BASIC_COLUMNS: Final = (
 def clinical_columns(rows: Sequence[CaseRow]) -> tuple[Column, ...]:
     """Return a column for each field of the clinical table that some case has a value for."""
     records = [row.record for row in rows if row.record is not None]
-    own = [field.name for field in fields(CaseRecord) if field.name not in _SKIPPED_FIELDS]
-    known = [name for name in own if any(getattr(r, name) is not None for r in records)]
+    field_names = [field.name for field in fields(CaseRecord) if field.name not in _SKIPPED_FIELDS]
+    filled_names = [
+        name for name in field_names if any(getattr(r, name) is not None for r in records)
+    ]
     other = dict.fromkeys(name for record in records for name in record.other)
     return (
-        *(_column(name, attrgetter(name)) for name in known),
-        *(_column(name, _other(name)) for name in other),
+        *(_make_column(name, attrgetter(name)) for name in filled_names),
+        *(_make_column(name, _make_other_reader(name)) for name in other),
     )
 
 
@@ -76,7 +80,7 @@ class CaseTableModel(QAbstractTableModel):
         self._make_texts()
         if self._sorting is not None and self._sorting[0] >= len(columns):
             self._sorting = None
-        self._arrange()
+        self._arrange_rows()
         self.endResetModel()
 
     def set_row(self, row: CaseRow) -> None:
@@ -86,18 +90,18 @@ class CaseTableModel(QAbstractTableModel):
                 self._rows[place] = row
                 self._texts[place], self._keys[place] = self._texts_of(row)
                 self._search_texts[place] = " ".join(self._texts[place]).lower()
-        self._repaint()
+        self._repaint_rows()
 
     def set_current(self, case_id: str) -> None:
         """Draw the case that is open in bold."""
         self._current = case_id
-        self._repaint()
+        self._repaint_rows()
 
     def set_search(self, text: str) -> None:
         """Show the rows in which every word of `text` occurs, in any column."""
         self.beginResetModel()
         self._search = text
-        self._arrange()
+        self._arrange_rows()
         self.endResetModel()
 
     def case_id(self, row: int) -> str:
@@ -124,7 +128,7 @@ class CaseTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self._texts[place][index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
-            return self._hover(place, index.column())
+            return self._make_tooltip(place, index.column())
         if role == Qt.ItemDataRole.ForegroundRole:
             unknown = self._texts[place][index.column()] == _UNKNOWN
             return QColor(QUIET_COLOUR) if unknown else None
@@ -145,12 +149,12 @@ class CaseTableModel(QAbstractTableModel):
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Order the rows by a column: numbers by value, names naturally, unknown last."""
         self.layoutAboutToBeChanged.emit()
-        kept = [(index, self._shown[index.row()]) for index in self.persistentIndexList()]
+        old_indices = [(index, self._shown[index.row()]) for index in self.persistentIndexList()]
         backwards = order == Qt.SortOrder.DescendingOrder
         self._sorting = (column, backwards) if 0 <= column < len(self._columns) else None
-        self._arrange()
+        self._arrange_rows()
         where = {place: row for row, place in enumerate(self._shown)}
-        for index, place in kept:
+        for index, place in old_indices:
             row = where.get(place)
             new = QModelIndex() if row is None else self.index(row, index.column())
             self.changePersistentIndex(index, new)
@@ -159,34 +163,36 @@ class CaseTableModel(QAbstractTableModel):
     # -------------------------------------------------------------------- inner
 
     def _make_texts(self) -> None:
-        made = [self._texts_of(row) for row in self._rows]
-        self._texts = [texts for texts, _ in made]
-        self._keys = [keys for _, keys in made]
+        pairs = [self._texts_of(row) for row in self._rows]
+        self._texts = [texts for texts, _ in pairs]
+        self._keys = [keys for _, keys in pairs]
         self._search_texts = [" ".join(texts).lower() for texts in self._texts]
 
     def _texts_of(self, row: CaseRow) -> tuple[list[str], list[tuple[int, float, str]]]:
         values = [column.value(row) for column in self._columns]
-        return [_text(value) for value in values], [_key(value) for value in values]
+        return [_format_value(value) for value in values], [
+            _make_sort_key(value) for value in values
+        ]
 
-    def _arrange(self) -> None:
+    def _arrange_rows(self) -> None:
         words = self._search.lower().split()
         texts = self._search_texts
         shown = [n for n in range(len(texts)) if all(word in texts[n] for word in words)]
         if self._sorting is not None:
             column, backwards = self._sorting
             unknown = [n for n in shown if self._keys[n][column][0] == _LAST]
-            known = [n for n in shown if self._keys[n][column][0] != _LAST]
-            known.sort(key=lambda n: self._keys[n][column], reverse=backwards)
-            shown = known + unknown
+            valued_rows = [n for n in shown if self._keys[n][column][0] != _LAST]
+            valued_rows.sort(key=lambda n: self._keys[n][column], reverse=backwards)
+            shown = valued_rows + unknown
         self._shown = shown
 
-    def _hover(self, place: int, column: int) -> str:
+    def _make_tooltip(self, place: int, column: int) -> str:
         problems = self._rows[place].files.problems
         if problems and self._columns[column].title in ("case", "status"):
             return "\n".join(problems)
         return f"{self._columns[column].tip}: {self._texts[place][column]}"
 
-    def _repaint(self) -> None:
+    def _repaint_rows(self) -> None:
         if self._shown:
             last = self.index(len(self._shown) - 1, len(self._columns) - 1)
             self.dataChanged.emit(self.index(0, 0), last)
@@ -195,7 +201,7 @@ class CaseTableModel(QAbstractTableModel):
 _FIRST, _LAST = 0, 1
 
 
-def _key(value: Any) -> tuple[int, float, str]:
+def _make_sort_key(value: Any) -> tuple[int, float, str]:
     """Return what a value sorts by: numbers by size, text with its numbers by size."""
     if value is None or value == "":
         return (_LAST, 0.0, "")
@@ -204,7 +210,7 @@ def _key(value: Any) -> tuple[int, float, str]:
     return (_FIRST, 0.0, re.sub(r"\d+", lambda m: m[0].zfill(12), str(value).lower()))
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None or value == "":
         return _UNKNOWN
     if isinstance(value, bool):
@@ -212,15 +218,15 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _mark(there: bool) -> str | None:
+def _mark_presence(there: bool) -> str | None:
     return "yes" if there else None
 
 
-def _names(names: tuple[str, ...]) -> str | None:
+def _join_names(names: tuple[str, ...]) -> str | None:
     return ", ".join(names) or None
 
 
-def _column(name: str, read: Callable[[CaseRecord], Any]) -> Column:
+def _make_column(name: str, read: Callable[[CaseRecord], Any]) -> Column:
     title = name.replace("_", " ")
     return Column(
         title,
@@ -229,12 +235,12 @@ def _column(name: str, read: Callable[[CaseRecord], Any]) -> Column:
     )
 
 
-def _other(name: str) -> Callable[[CaseRecord], Any]:
+def _make_other_reader(name: str) -> Callable[[CaseRecord], Any]:
     return lambda record: record.other.get(name)
 
 
 def bold_font(font: QFont | None = None) -> QFont:
     """Return a font in bold, by default the one of the application."""
-    made = QFont() if font is None else QFont(font)
-    made.setBold(True)
-    return made
+    new_font = QFont() if font is None else QFont(font)
+    new_font.setBold(True)
+    return new_font

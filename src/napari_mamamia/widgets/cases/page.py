@@ -96,7 +96,7 @@ class CasesPage(QWidget):
         self._added: dict[str, Column] = {}
         self._available: tuple[Column, ...] = ()
         self.model = CaseTableModel()
-        self._build()
+        self._build_controls()
         self.show_nothing()
 
     # ------------------------------------------------------------- for the dock
@@ -118,6 +118,7 @@ class CasesPage(QWidget):
         self._show_rows()
         self.table.fit.set_widths(_COLUMN_WIDTHS)
         longest = max((row.case_id for row in self._rows), key=len, default="")
+        # The case that is open is drawn in bold.
         wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
         self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), _MOST_CASE_WIDTH))
         self._set_open(True)
@@ -127,9 +128,9 @@ class CasesPage(QWidget):
         """Show where this data set's masks are kept."""
         self._workspace = folder
         self.workspace.setText(f"Your masks: …/{folder.name}")
-        said = f" ({why})" if why else ""
+        reason = f" ({why})" if why else ""
         self.workspace.setToolTip(
-            f"Predictions, edited masks and exports are kept in {folder}{said}"
+            f"Predictions, edited masks and exports are kept in {folder}{reason}"
         )
 
     def set_row(self, changed: CaseRow) -> None:
@@ -167,7 +168,7 @@ class CasesPage(QWidget):
 
     # -------------------------------------------------------------------- inner
 
-    def _build(self) -> None:
+    def _build_controls(self) -> None:
         self.folder: QLineEdit = named(
             QLineEdit(), "cases_folder", "Folder or file of the data set; Enter opens it"
         )
@@ -178,7 +179,11 @@ class CasesPage(QWidget):
         self.recent.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.recent.setEnabled(False)
         self.browse = button(
-            "cases_browse", "Open data set…", "Choose a data-set folder", self._browse, primary=True
+            "cases_browse",
+            "Open data set…",
+            "Choose a data-set folder",
+            self._browse_folder,
+            primary=True,
         )
         self.to_import = button(
             "cases_import",
@@ -191,7 +196,7 @@ class CasesPage(QWidget):
         )
         self.search.setPlaceholderText("search")
         self.search.setClearButtonEnabled(True)
-        self.search.textChanged.connect(self._search)
+        self.search.textChanged.connect(self._search_cases)
         self.columns = tool_button(
             "cases_columns", "Columns ▾", "Add columns of the clinical table", lambda: None
         )
@@ -236,7 +241,7 @@ class CasesPage(QWidget):
         if text:
             self.folder_chosen.emit(Path(text).expanduser())
 
-    def _browse(self) -> None:
+    def _browse_folder(self) -> None:
         chosen = QFileDialog.getExistingDirectory(
             self, "Open a data set", self.folder.text() or str(Path.home())
         )
@@ -249,7 +254,7 @@ class CasesPage(QWidget):
         if chosen:
             self.workspace_chosen.emit(Path(chosen))
 
-    def _search(self, text: str) -> None:
+    def _search_cases(self, text: str) -> None:
         self.model.set_search(text)
         self.queue_changed.emit()
 

@@ -1,5 +1,5 @@
-"""Buttons, labels, rows and tables as every page has them; the window within its screen.
+"""Buttons, labels, rows and tables as every page has them.
 
-No width of a text is written in pixels: `fitting`. Every control has a tooltip and an objectName:
-`controls.named`. `page` is what a page is, `drops` what a drop carries.
+No width of a text is written in pixels (`table_fit`). Every control has a tooltip and an
+objectName: `controls.named`. `page` is what a page is, `drops` what a drop carries.
 """

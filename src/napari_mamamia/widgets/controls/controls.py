@@ -84,37 +84,37 @@ def button(
     name: str, text: str, tip: str, on_click: Callable[[], object], *, primary: bool = False
 ) -> QPushButton:
     """Return a push button; `primary` for the page's next step."""
-    made: QPushButton = named(QPushButton(text), name, tip)
-    made.setProperty("primary", primary)
-    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-    made.clicked.connect(lambda _checked=False: on_click())
-    return made
+    push_button: QPushButton = named(QPushButton(text), name, tip)
+    push_button.setProperty("primary", primary)
+    push_button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    push_button.clicked.connect(lambda _checked=False: on_click())
+    return push_button
 
 
 def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) -> QToolButton:
     """Return a small button of one sign."""
-    made: QToolButton = named(QToolButton(), name, tip)
-    made.setText(text)
-    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-    made.clicked.connect(lambda _checked=False: on_click())
-    return made
+    sign_button: QToolButton = named(QToolButton(), name, tip)
+    sign_button.setText(text)
+    sign_button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    sign_button.clicked.connect(lambda _checked=False: on_click())
+    return sign_button
 
 
 def label(name: str, text: str = "", tip: str = "") -> QLabel:
     """Return a text that wraps and can be copied."""
-    made: QLabel = named(QLabel(text), name, tip)
-    made.setWordWrap(True)
-    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-    made.setMinimumWidth(1)
-    return made
+    text_label: QLabel = named(QLabel(text), name, tip)
+    text_label.setWordWrap(True)
+    text_label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    text_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+    text_label.setMinimumWidth(1)
+    return text_label
 
 
 def heading(text: str) -> QLabel:
     """Return a page's or section's title."""
-    made = QLabel(text)
-    made.setProperty("heading", True)
-    return made
+    title = QLabel(text)
+    title.setProperty("heading", True)
+    return title
 
 
 def breakable(text: str) -> str:
@@ -124,21 +124,21 @@ def breakable(text: str) -> str:
 
 def line() -> QFrame:
     """Return a thin line between sections."""
-    made = QFrame()
-    made.setFrameShape(QFrame.Shape.HLine)
-    made.setProperty("rule", True)
-    made.setFixedHeight(1)
-    return made
+    frame = QFrame()
+    frame.setFrameShape(QFrame.Shape.HLine)
+    frame.setProperty("rule", True)
+    frame.setFixedHeight(1)
+    return frame
 
 
 def row(*widgets: QWidget | int) -> QWidget:
     """Return widgets side by side; a number is a stretch."""
-    return _box(QHBoxLayout(), widgets)
+    return _make_box(QHBoxLayout(), widgets)
 
 
 def column(*widgets: QWidget | int) -> QWidget:
     """Return widgets below each other; a number is a stretch."""
-    return _box(QVBoxLayout(), widgets)
+    return _make_box(QVBoxLayout(), widgets)
 
 
 def discard(widget: QWidget) -> None:
@@ -234,7 +234,7 @@ def _set_property(widget: QWidget, name: str, value: object) -> None:
         widget.style().polish(widget)
 
 
-def _box(layout: QHBoxLayout | QVBoxLayout, widgets: tuple[QWidget | int, ...]) -> QWidget:
+def _make_box(layout: QHBoxLayout | QVBoxLayout, widgets: tuple[QWidget | int, ...]) -> QWidget:
     holder = QWidget()
     layout.setContentsMargins(0, 0, 0, 0)
     layout.setSpacing(_SPACE)

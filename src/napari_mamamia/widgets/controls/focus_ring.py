@@ -49,12 +49,12 @@ class FocusRing(QObject):
     def set_colour(self, colour: str) -> None:
         """Draw in a colour that stands out in the theme."""
         self._colour = colour
-        self._place()
+        self._place_ring()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Stay around the control where it moves or goes."""
         if event.type() in _FOLLOWED and watched is self._around:
-            self._place()
+            self._place_ring()
         return False
 
     def _follow_focus(self, _before: QWidget | None, now: QWidget | None) -> None:
@@ -65,9 +65,9 @@ class FocusRing(QObject):
         if self._around is not None:
             self._around.installEventFilter(self)
             self._around.destroyed.connect(self._forget_control)
-        self._place()
+        self._place_ring()
 
-    def _place(self) -> None:
+    def _place_ring(self) -> None:
         """Draw the ring anew: as a neighbour of the control it scrolls and goes with it."""
         if self._ring is not None:
             self._ring.hide()
@@ -87,6 +87,7 @@ class FocusRing(QObject):
         self._ring.show()
 
     def _forget_control(self) -> None:
+        # By the time that a control is gone, another one may have the keyboard.
         if self.sender() is self._around:
             self._around = None
 

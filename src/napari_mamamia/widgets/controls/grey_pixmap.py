@@ -18,9 +18,11 @@ _MARK: Final = "#9AA0A6"
 def grey_pixmap(pixels: NDArray[np.uint8], width: int, height: int) -> QPixmap:
     """Return values (rows, columns) as a picture of a size in pixels."""
     rows, columns = pixels.shape
-    made = QImage(pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8)
+    image = QImage(pixels.tobytes(), columns, rows, columns, QImage.Format.Format_Grayscale8)
     return QPixmap.fromImage(
-        made.copy().scaled(
+        # Of bytes of its own: Python's go with this function, and of the same size nothing is
+        # copied.
+        image.copy().scaled(
             max(1, width),
             max(1, height),
             Qt.AspectRatioMode.IgnoreAspectRatio,
@@ -41,7 +43,7 @@ def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
 
     None gives an empty square.
     """
-    square = _empty(side)
+    square = _make_empty_pixmap(side)
     if picture is not None:
         inner = slice_pixmap(picture, side)
         painter = QPainter(square)
@@ -52,7 +54,7 @@ def square_pixmap(picture: SlicePicture | None, side: int) -> QPixmap:
 
 def no_picture(side: int) -> QPixmap:
     """Return a framed square with a stroke through it."""
-    square = _empty(side)
+    square = _make_empty_pixmap(side)
     painter = QPainter(square)
     painter.setPen(QColor(_MARK))
     frame = QRect(0, 0, side - 1, side - 1)
@@ -72,7 +74,7 @@ def picture_tip(picture: SlicePicture, text: str) -> str:
     return f'<img src="data:image/png;base64,{image}"><br>{escape(text)}'
 
 
-def _empty(side: int) -> QPixmap:
+def _make_empty_pixmap(side: int) -> QPixmap:
     square = QPixmap(side, side)
     square.fill(Qt.GlobalColor.transparent)
     return square

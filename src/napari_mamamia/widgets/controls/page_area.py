@@ -52,24 +52,25 @@ class PageArea(QScrollArea):
         page = self.widget()
         parts = page.findChildren(QWidget)
         for part in parts:
+            # Before it is shown a part has neither font nor padding of the style sheet.
             part.ensurePolished()
         inside = [part.minimumSizeHint().width() for part in parts if not part.isWindow()]
-        return int(max(page.minimumSizeHint().width(), *inside)) + self._beside
+        return int(max(page.minimumSizeHint().width(), *inside)) + self._bar_width
 
     @property
-    def _beside(self) -> int:
+    def _bar_width(self) -> int:
         return int(self.verticalScrollBar().sizeHint().width()) + _BESIDE
 
     def sizeHint(self) -> QSize:
         """Return the width of the page and a scroll bar; a part leaves its height to the layout."""
         page = self.widget().minimumSizeHint()
         height = self.minimumSizeHint().height() if self._is_part else page.height()
-        return QSize(page.width() + self._beside, height)
+        return QSize(page.width() + self._bar_width, height)
 
     def minimumSizeHint(self) -> QSize:
         """Room for a few lines; a part is as wide as it wants, the page around it scrolls."""
         line = self.fontMetrics().height()
-        wide = self.widget().minimumSizeHint().width() + self._beside
+        wide = self.widget().minimumSizeHint().width() + self._bar_width
         return QSize(wide if self._is_part else 8 * line, _LEAST_LINES * line)
 
     def showEvent(self, event: Any) -> None:

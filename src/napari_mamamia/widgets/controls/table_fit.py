@@ -30,7 +30,7 @@ class TableFit(QObject):
         self._widths = tuple(widths)
         self._share = 0.0
         table.installEventFilter(self)
-        self._fit()
+        self._fit_rows()
 
     @property
     def row_height(self) -> int:
@@ -45,10 +45,10 @@ class TableFit(QObject):
     def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
         """Follow the table's font."""
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.Show):
-            self._fit()
+            self._fit_rows()
         return False
 
-    def _fit(self) -> None:
+    def _fit_rows(self) -> None:
         share = max(self._table.fontMetrics().height() / _USUAL_LINE, 1.0)
         if share != self._share:
             self._share = share

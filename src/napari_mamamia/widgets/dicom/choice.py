@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, replace
 
-from napari_mamamia.io.dicom.facts import Dates
+from napari_mamamia.core.choices import Clock, Dates, Sides
 from napari_mamamia.io.dicom.roles import PHASES, Use
-from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.io.exam.selectors import Group, read_selectors
-from napari_mamamia.io.exam.sides import SIDES, Sides
+from napari_mamamia.io.exam.sides import SIDES
 from napari_mamamia.io.exam.table import UNREADABLE_FILES
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
@@ -99,8 +98,8 @@ class StudyChoice:
 
     def with_phase(self, index: int, is_kept: bool) -> "StudyChoice":
         """Return the choice with one phase kept or left out."""
-        kept = {*self.phases, index} if is_kept else {*self.phases} - {index}
-        return replace(self, phases=tuple(sorted(kept)))
+        phases = {*self.phases, index} if is_kept else {*self.phases} - {index}
+        return replace(self, phases=tuple(sorted(phases)))
 
     def with_way(self, way: Way) -> "StudyChoice":
         """Return the choice with a way gone that its refusal named; what has a control sets it."""
@@ -118,8 +117,8 @@ class StudyChoice:
 
     def of_each_breast(self) -> tuple["StudyChoice", "StudyChoice"]:
         """Return the choices of the left and of the right breast, as two cases, not judged yet."""
-        found = replace(self.found, exam=None, problem=_UNSORTED)
-        whole = replace(self, found=found, is_wanted=False, phases=(), parts=None, joins=False)
+        study = replace(self.found, exam=None, problem=_UNSORTED)
+        whole = replace(self, found=study, is_wanted=False, phases=(), parts=None, joins=False)
         left, right = (
             replace(whole, side=side).with_id(f"{self.found.case_id}_{side}") for side in SIDES
         )

@@ -1,11 +1,9 @@
 """What was found on the page Import: shown, judged again as the user chooses, and checked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
-
-from qtpy.QtCore import QObject
 
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.table import SeriesRow
@@ -15,13 +13,12 @@ from napari_mamamia.services.dicom.finding import FoundStudy
 from napari_mamamia.services.dicom.look import LookedInto
 from napari_mamamia.services.dicom.preview import SlicePicture, StudyPreview
 from napari_mamamia.services.dicom.studies import WantedStudy
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, plain_text
-from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.dicom.choice import StudyChoice, first_choice
 from napari_mamamia.widgets.dicom.page import ImportPage, ImportState
 from napari_mamamia.widgets.dicom.series import SeriesModel
 from napari_mamamia.widgets.dicom.text import found_text, kept_text
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 # The pictures in the table of a study: read one at a time in a thread, each once.
 
@@ -29,14 +26,12 @@ _LANE: Final = "import picture"
 _NO_IMAGE: Final = "no MR image: there is nothing to show"
 
 
-class PartPictures(QObject):
+class PartPictures(WindowPart):
     """Fills the pictures of the rows on screen; what was read stays known until `forget`."""
 
-    def __init__(self, model: SeriesModel, jobs: JobRunner, services: Services) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, model: SeriesModel) -> None:
+        super().__init__(context)
         self._model = model
-        self._jobs = jobs
-        self._services = services
         self._known: dict[tuple[Path, int], SlicePicture | str] = {}
         self._rows: Sequence[SeriesRow] = ()
 
@@ -47,8 +42,8 @@ class PartPictures(QObject):
         for at, row in enumerate(rows):
             if row.middle is None:
                 self._model.show_picture(at, row.problem or _NO_IMAGE)
-            elif _key(row.middle) in self._known:
-                self._model.show_picture(at, self._known[_key(row.middle)])
+            elif _make_picture_key(row.middle) in self._known:
+                self._model.show_picture(at, self._known[_make_picture_key(row.middle)])
         self._read_next()
 
     def forget(self) -> None:
@@ -61,33 +56,28 @@ class PartPictures(QObject):
         unread = (
             (at, row.middle)
             for at, row in enumerate(self._rows)
-            if row.middle is not None and _key(row.middle) not in self._known
+            if row.middle is not None and _make_picture_key(row.middle) not in self._known
         )
         at, piece = next(unread, (0, None))
         if piece is None:
             return
 
-        def done(outcome: Outcome[SlicePicture]) -> None:
-            if isinstance(outcome, Finished):
-                found: SlicePicture | str = outcome.result
-            elif isinstance(outcome, Failed):
-                found = plain_text(outcome.error)
-            else:
-                return
-            self._known[_key(piece)] = found
-            self._model.show_picture(at, found)
+        def show(picture: SlicePicture | str) -> None:
+            self._known[_make_picture_key(piece)] = picture
+            self._model.show_picture(at, picture)
             self._read_next()
 
         self._jobs.start(
             _LANE,
             "Reading a picture",
             lambda: self._services.imports.part_picture(piece),
-            done,
+            show,
+            failed=lambda error: show(plain_text(error)),
             shown=False,
         )
 
 
-def _key(piece: Slice) -> tuple[Path, int]:
+def _make_picture_key(piece: Slice) -> tuple[Path, int]:
     return piece.file, piece.frame
 
 
@@ -96,7 +86,7 @@ _THERE = "A case is there already under this id: see above."
 _LANES = ("import judge", "import preview", "import check")
 
 
-class Choosing(QObject):
+class Choosing(WindowPart):
     """Joins the page and the jobs that follow each choice.
 
     Attributes
@@ -107,20 +97,15 @@ class Choosing(QObject):
         Its studies as they stand.
     """
 
-    def __init__(
-        self, page: ImportPage, jobs: JobRunner, services: Services, notifier: Notifier
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, page: ImportPage) -> None:
+        super().__init__(context)
         self._page = page
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self.looked: LookedInto | None = None
         self.choices: list[StudyChoice] = []
         self._at = 0
+        self._unsorted: dict[int, StudyChoice] = {}  # by place; the last is sorted next
         self._previews: dict[int, StudyPreview] = {}
-        self._pictures = PartPictures(page.study.model, jobs, services)
-        self._pictures.setParent(self)
+        self._pictures = PartPictures(context, page.study.model)
         self._check: ImportCheck | None = None
         page.study_shown.connect(self._show_study)
         page.study_toggled.connect(self._toggle_study)
@@ -129,9 +114,11 @@ class Choosing(QObject):
         page.study.clock_chosen.connect(self._choose_clock)
         page.study.breasts_joined.connect(self._join_breasts)
         page.study.breasts_parted.connect(self._part_breasts)
-        page.study.way_chosen.connect(lambda way: self._judge(self._current.with_way(way)))
-        page.study.way_undone.connect(self._undo)
-        page.form.id_edited.connect(self._name)
+        page.study.way_chosen.connect(
+            lambda way: self._judge_study(self._current_choice.with_way(way))
+        )
+        page.study.way_undone.connect(self._undo_way)
+        page.form.id_edited.connect(self._name_case)
         page.form.changed.connect(self._ask_check)
 
     # ---------------------------------------------------------- for the flow
@@ -139,7 +126,7 @@ class Choosing(QObject):
     def take(self, looked: LookedInto) -> None:
         """Show what was found, all that can be imported ticked."""
         self.looked = looked
-        self.choices = [first_choice(found, at) for at, found in enumerate(looked.studies)]
+        self.choices = [first_choice(study, at) for at, study in enumerate(looked.studies)]
         self.show()
 
     def show(self) -> None:
@@ -160,7 +147,7 @@ class Choosing(QObject):
         policies = (Existing.OVERWRITE if s.is_there else Existing.REFUSE for s in check.ids)
         return [
             WantedStudy(choice.found, choice.settings(form.wanted_dates, existing))
-            for choice, existing in zip(self._wanted(), policies, strict=True)
+            for choice, existing in zip(self._list_wanted(), policies, strict=True)
         ]
 
     def refused(self) -> list[FoundStudy]:
@@ -174,6 +161,7 @@ class Choosing(QObject):
         if self.looked is not None:
             self.looked.close()
         self.looked, self.choices, self._at, self._check = None, [], 0, None
+        self._unsorted.clear()
         self._previews.clear()
         self._pictures.forget()
 
@@ -185,7 +173,7 @@ class Choosing(QObject):
         choice = self.choices[at]
         self._page.study.show_choice(choice)
         self._pictures.show(choice.found.rows)
-        self._page.study.show_place(self._place(at))
+        self._page.study.show_place(self._describe_place(at))
         self._page.form.show_id(choice.found.case_id)
         self._show_check()
         self._page.form.show_kept("")
@@ -194,7 +182,7 @@ class Choosing(QObject):
         elif choice.found.exam is not None:
             self._ask_preview(at)
 
-    def _place(self, at: int) -> str:
+    def _describe_place(self, at: int) -> str:
         """Return where a study's files lie, and that its id is a neutral one."""
         looked = self.looked
         if looked is None:
@@ -206,20 +194,20 @@ class Choosing(QObject):
         return " ".join(part for part in (place, neutral) if part)
 
     def _ask_preview(self, at: int) -> None:
-        found = self.choices[at].found
+        study = self.choices[at].found
 
-        def done(outcome: Outcome[StudyPreview]) -> None:
-            if isinstance(outcome, Finished) and self._is_of(found, at):
-                self._previews[at] = outcome.result
-                self._show_preview(at)
-            elif isinstance(outcome, Failed):
-                self._notifier.warn(f"Pictures of the phases: {plain_text(outcome.error)}")
+        def show(preview: StudyPreview) -> None:
+            self._previews[at] = preview
+            self._show_preview(at)
 
-        self._start(
-            "preview",
+        self._jobs.start(
+            "import preview",
             "Reading pictures",
-            lambda: self._services.imports.preview(found),
-            done,
+            lambda: self._services.imports.preview(study),
+            show,
+            failed=lambda e: self._notifier.warn(f"Pictures of the phases: {plain_text(e)}"),
+            still=lambda: self._is_of(study, at),
+            shown=False,
         )
 
     def _show_preview(self, at: int) -> None:
@@ -235,103 +223,112 @@ class Choosing(QObject):
 
     def _toggle_study(self, at: int, on: bool) -> None:
         choice = self.choices[at]
-        self._set(at, replace(choice, is_wanted=on))
+        self._set_choice(at, replace(choice, is_wanted=on))
         self._ask_check()
 
     def _toggle_phase(self, index: int, is_kept: bool) -> None:
-        self._set(self._at, self.choices[self._at].with_phase(index, is_kept))
+        self._set_choice(self._at, self.choices[self._at].with_phase(index, is_kept))
         self._page.study.show_problem(self.choices[self._at])
         self._show_check()
 
     def _toggle_part(self, part: Any, counts: bool) -> None:
         choice = self.choices[self._at]
-        self._judge(choice.with_part(part, counts))
+        self._judge_study(choice.with_part(part, counts))
 
     def _choose_clock(self, clock: Any) -> None:
         choice = self.choices[self._at]
         if clock is not choice.clock:
-            self._judge(replace(choice, clock=clock))
+            self._judge_study(replace(choice, clock=clock))
 
     def _join_breasts(self, joins: bool) -> None:
-        self._judge(replace(self.choices[self._at], parts=None, joins=joins))
+        self._judge_study(replace(self.choices[self._at], parts=None, joins=joins))
 
     @property
-    def _current(self) -> StudyChoice:
+    def _current_choice(self) -> StudyChoice:
         return self.choices[self._at]
 
     def _show_list(self) -> None:
-        found = {choice.origin: choice.found for choice in self.choices}
-        self._page.show_found(self.choices, found_text(list(found.values())))
+        by_origin = {choice.origin: choice.found for choice in self.choices}
+        self._page.show_found(self.choices, found_text(list(by_origin.values())))
 
     def _part_breasts(self) -> None:
         """Make two cases of the study on screen, one of each breast."""
-        self._replace([self._at], self._current.of_each_breast())
+        self._replace_choices([self._at], self._current_choice.of_each_breast())
 
-    def _undo(self) -> None:
+    def _undo_way(self) -> None:
         """Take back the last way gone; two cases of one study become one again."""
-        choice = self._current
+        choice = self._current_choice
         if choice.ways or self.looked is None:
-            self._judge(choice.without_last_way())
+            self._judge_study(choice.without_last_way())
             return
-        own = [at for at, other in enumerate(self.choices) if other.origin == choice.origin]
+        places = [at for at, other in enumerate(self.choices) if other.origin == choice.origin]
         name = choice.found.case_id.removesuffix(f"_{choice.side}")
         whole = first_choice(self.looked.studies[choice.origin], choice.origin)
-        self._replace(own, [whole.with_id(name)])
+        self._replace_choices(places, [whole.with_id(name)])
 
-    def _replace(self, gone: Sequence[int], new: Sequence[StudyChoice]) -> None:
+    def _replace_choices(self, gone: Sequence[int], new: Sequence[StudyChoice]) -> None:
         """Put choices in the place of others, and judge each of them."""
-        first = gone[0]
-        self.choices[first : first + len(gone)] = new
+        first, after, moved = gone[0], gone[0] + len(gone), len(new) - len(gone)
+        self.choices[first:after] = new
+        self._unsorted = {
+            at + moved * (at >= after): choice
+            for at, choice in self._unsorted.items()
+            if not first <= at < after
+        } | dict(enumerate(new, first))
         self._previews.clear()
         self._at = first
         self._show_list()
         self._page.select_study(first)
-        self._judge_all(range(first, first + len(new)))
+        self._judge_next()
 
-    def _name(self, case_id: str) -> None:
-        self._set(self._at, self.choices[self._at].with_id(case_id))
+    def _name_case(self, case_id: str) -> None:
+        self._set_choice(self._at, self.choices[self._at].with_id(case_id))
         self._ask_check()
 
-    def _judge_all(self, places: Sequence[int]) -> None:
-        """Sort studies anew, one after the other, and show the first of them."""
-        if not places:
-            self._show_study(self._at)
+    def _judge_study(self, choice: StudyChoice) -> None:
+        """Sort the study on screen anew, before others that wait; till then it is not imported."""
+        self._unsorted.pop(self._at, None)
+        self._unsorted[self._at] = choice
+        self._judge_next()
+
+    def _judge_next(self) -> None:
+        """Sort the next study that waits, one at a time; check the import after the last."""
+        if not self._unsorted:
+            self._ask_check()
             return
-        self._judge(self.choices[places[-1]], places[-1], lambda: self._judge_all(places[:-1]))
-
-    def _judge(
-        self,
-        choice: StudyChoice,
-        place: int | None = None,
-        then: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Sort a study anew, the one on screen without `place`; till then it is not imported."""
-        at, settings = self._at if place is None else place, choice.for_judging()
         self._check = None
+        at, choice = next(reversed(self._unsorted.items()))
+        settings, doing = choice.for_judging(), f"Sorting {choice.found.case_id}"
 
-        def done(outcome: Outcome[FoundStudy]) -> None:
-            if isinstance(outcome, Finished) and at < len(self.choices):
-                # an id that was typed meanwhile stays
-                named = choice.with_id(self.choices[at].found.case_id)
-                self._set(at, named.with_found(outcome.result))
-                self._previews.pop(at, None)
-                if at == self._at:
-                    self._show_study(at)
-                self._ask_check()
-                then()
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Sorting the study", outcome.error)
+        def take(study: FoundStudy) -> None:
+            # an id that was typed meanwhile stays
+            named = choice.with_id(self.choices[at].found.case_id)
+            self._set_choice(at, named.with_found(study))
+            self._previews.pop(at, None)
+            if at == self._at:
+                self._show_study(at)
+            go_on()
 
-        self._start(
-            "judge",
-            f"Sorting {choice.found.case_id}",
+        def refuse(error: Exception) -> None:
+            self._notifier.fail(doing, error)
+            go_on()
+
+        def go_on() -> None:
+            del self._unsorted[at]
+            self._judge_next()
+
+        # A job that a newer one stops waits in `_unsorted` and is done again after that.
+        self._jobs.start(
+            "import judge",
+            doing,
             lambda: self._services.imports.judge(choice.found, settings),
-            done,
-            shown=True,
+            take,
+            failed=refuse,
+            still=lambda: at < len(self.choices),
         )
         self._show_check()
 
-    def _set(self, at: int, choice: StudyChoice) -> None:
+    def _set_choice(self, at: int, choice: StudyChoice) -> None:
         self.choices[at] = choice
         self._page.studies_model.set_choice(at, choice)
 
@@ -343,30 +340,28 @@ class Choosing(QObject):
         self._show_check()
         if self.looked is None or self._page.state is not ImportState.FOUND:
             return
-        studies, source = [choice.found for choice in self._wanted()], self.looked.source
+        studies, source = [choice.found for choice in self._list_wanted()], self.looked.source
         out = self._page.form.out
 
-        def done(outcome: Outcome[ImportCheck]) -> None:
-            if isinstance(outcome, Finished):
-                self._check = outcome.result
-                self._show_check()
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Checking the import", outcome.error)
+        def take(check: ImportCheck) -> None:
+            self._check = check
+            self._show_check()
 
-        self._start(
-            "check",
-            "Checking ids",
+        self._jobs.start(
+            "import check",
+            "Checking the import",
             lambda: self._services.imports.check(studies, source, out),
-            done,
+            take,
+            shown=False,
         )
 
-    def _wanted(self) -> list[StudyChoice]:
+    def _list_wanted(self) -> list[StudyChoice]:
         return [c for c in self.choices if c.is_wanted and c.found.exam is not None]
 
     def _show_check(self) -> None:
         """Show what is known of ids and folder, and whether the import can start."""
-        wanted, check, form = self._wanted(), self._check, self._page.form
-        states = {} if check is None else dict(zip(map(id, wanted), check.ids, strict=False))
+        choices, check, form = self._list_wanted(), self._check, self._page.form
+        states = {} if check is None else dict(zip(map(id, choices), check.ids, strict=False))
         current = self.choices[self._at] if self.choices else None
         any_is_there = any(state.is_there for state in states.values())
         if check is not None or current is None:
@@ -374,12 +369,12 @@ class Choosing(QObject):
             target = "" if check is None else check.target_problem
             form.show_check(target, state, any_is_there=any_is_there)
         self._page.show_ready(
-            self._blocked(wanted, any_is_there=any_is_there) if check else "",
-            len(wanted) if check else 0,
+            self._find_obstacle(choices, any_is_there=any_is_there) if check else "",
+            len(choices) if check else 0,
             can_open=self._can_open(),
         )
 
-    def _blocked(self, wanted: list[StudyChoice], *, any_is_there: bool) -> str:
+    def _find_obstacle(self, wanted: list[StudyChoice], *, any_is_there: bool) -> str:
         """Return what is in the way of the import, "" for nothing."""
         check = self._check
         if check is None or not wanted:
@@ -404,14 +399,3 @@ class Choosing(QObject):
         if looked is None or looked.folder != looked.source or len(self.choices) != 1:
             return False
         return self.choices[0].found.exam is not None and self.choices[0].is_default
-
-    def _start(
-        self,
-        name: str,
-        title: str,
-        make_job: Callable[[], Any],
-        on_end: Callable[[Outcome[Any]], None],
-        *,
-        shown: bool = False,
-    ) -> None:
-        self._jobs.start(f"import {name}", title, make_job, on_end, shown=shown)

@@ -4,23 +4,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.services.dicom.dicom import ImportSummary
 from napari_mamamia.services.dicom.look import LookedInto
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, plain_text
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.dicom.choosing import Choosing
 from napari_mamamia.widgets.dicom.page import ImportPage, ImportState
 from napari_mamamia.widgets.dicom.text import result_text
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LOOK: Final = "import look"
 _RUN: Final = "import run"
+_STOPPED: Final = "Stopped: cases that were finished are there, none is half."
 
 
-class ImportFlow(QObject):
+class ImportFlow(WindowPart):
     """Joins the page, the session and the jobs of an import.
 
     `shown_wanted` asks for the page, `left` for the page before. `imported` carries the folder of
@@ -34,28 +33,20 @@ class ImportFlow(QObject):
 
     def __init__(
         self,
+        context: WindowContext,
         page: ImportPage,
-        session: Session,
         open_data_set: Callable[[Path, str | None], None],
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._page = page
-        self._session = session
         self._open = open_data_set
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
-        self.choosing = Choosing(page, jobs, services, notifier)
-        self.choosing.setParent(self)
+        self.choosing = Choosing(context, page)
         page.source_wanted.connect(self.look)
-        page.import_wanted.connect(self._import)
+        page.import_wanted.connect(self._import_choices)
         page.open_wanted.connect(self._open_as_it_is)
-        page.cancel_wanted.connect(self._cancel)
+        page.cancel_wanted.connect(self._stop_jobs)
         page.table_wanted.connect(self.choosing.show)
-        page.closed.connect(self._leave)
+        page.closed.connect(self._leave_page)
 
     @property
     def is_begun(self) -> bool:
@@ -72,20 +63,14 @@ class ImportFlow(QObject):
             return
         self.choosing.forget()
 
-        def done(outcome: Outcome[LookedInto]) -> None:
-            if isinstance(outcome, Finished):
-                self._take(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._page.show_idle(plain_text(outcome.error), "error")
-            else:
-                self._page.show_idle("Stopped: nothing was imported.")
-            self.state_changed.emit()
-
         self._jobs.start(
             _LOOK,
             f"Looking into {source.name}",
             lambda: self._services.imports.look(source),
-            done,
+            self._take_studies,
+            failed=lambda error: self._page.show_idle(plain_text(error), "error"),
+            stopped=lambda: self._page.show_idle("Stopped: nothing was imported."),
+            ended=self.state_changed.emit,
             on_progress=self._page.show_progress,
         )
         self._page.show_looking(source)
@@ -93,10 +78,10 @@ class ImportFlow(QObject):
 
     def close(self) -> None:
         """Let go of what was unpacked, because the window closes."""
-        self._cancel()
+        self._cancel_jobs()
         self.choosing.forget()
 
-    def _take(self, looked: LookedInto) -> None:
+    def _take_studies(self, looked: LookedInto) -> None:
         opened = self._session.opened
         recent = self._services.load_preferences().recent
         data_set = None if opened is None else opened.data_set
@@ -105,32 +90,28 @@ class ImportFlow(QObject):
 
     # ----------------------------------------------------------------- import
 
-    def _import(self) -> None:
-        out, wanted = self._page.form.out, self.choosing.wanted()
-        if out is None or not wanted:
+    def _import_choices(self) -> None:
+        out, choices = self._page.form.out, self.choosing.wanted()
+        if out is None or not choices:
             return
-
-        def done(outcome: Outcome[ImportSummary]) -> None:
-            if isinstance(outcome, Finished):
-                self._finish(outcome.result, out)
-            elif isinstance(outcome, Failed):
-                self.choosing.show()
-                self._page.show_failed(f"Nothing was imported: {plain_text(outcome.error)}")
-            else:
-                self.choosing.show()
-                self._page.show_failed("Stopped: cases that were finished are there, none is half.")
-            self.state_changed.emit()
 
         self._jobs.start(
             _RUN,
             "Importing",
-            lambda: self._services.imports.run(wanted, out),
-            done,
+            lambda: self._services.imports.run(choices, out),
+            lambda summary: self._finish_import(summary, out),
+            failed=lambda error: self._show_why(f"Nothing was imported: {plain_text(error)}"),
+            stopped=lambda: self._show_why(_STOPPED),
+            ended=self.state_changed.emit,
             on_progress=self._page.show_progress,
         )
         self._page.show_importing()
 
-    def _finish(self, summary: ImportSummary, out: Path) -> None:
+    def _show_why(self, text: str) -> None:
+        self.choosing.show()
+        self._page.show_failed(text)
+
+    def _finish_import(self, summary: ImportSummary, out: Path) -> None:
         text, level = result_text(summary, self.choosing.refused(), out)
         self._page.show_done(text, level)
         if not summary.imported:
@@ -146,18 +127,23 @@ class ImportFlow(QObject):
 
     def _open_as_it_is(self) -> None:
         if self.choosing.choices:
+            # Going back lets the choices go.
             folder = self.choosing.choices[0].found.folder
             self._go_back()
             self._open(folder, None)
 
     # ------------------------------------------------------------------ ending
 
-    def _cancel(self) -> None:
+    def _stop_jobs(self) -> None:
+        for lane in (_LOOK, _RUN):
+            self._jobs.stop(lane)
+
+    def _cancel_jobs(self) -> None:
         for lane in (_LOOK, _RUN):
             self._jobs.cancel(lane)
 
-    def _leave(self) -> None:
-        self._cancel()
+    def _leave_page(self) -> None:
+        self._cancel_jobs()
         self._go_back()
 
     def _go_back(self) -> None:

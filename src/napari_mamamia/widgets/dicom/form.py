@@ -13,7 +13,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.io.dicom.facts import Dates
+from napari_mamamia.core.choices import Dates
 from napari_mamamia.services.dicom.check import IdState
 from napari_mamamia.widgets.controls.controls import button, label, named, row, row_name, set_level
 
@@ -55,7 +55,7 @@ class ImportForm(QWidget):
         )
         self.target.textEdited.connect(self._take_own_target)
         self.target.textChanged.connect(lambda _text: self.changed.emit())
-        browse = button("import_target_browse", "…", "Choose another data set", self._browse)
+        browse = button("import_target_browse", "…", "Choose another data set", self._browse_folder)
         self.target_state = label("import_target_state", tip="What speaks against this folder")
         self.dates: QComboBox = named(
             QComboBox(), "import_dates", "What becomes of the date of the exam"
@@ -69,12 +69,12 @@ class ImportForm(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         for part in (
-            _line("Case id", self.case_id),
+            _make_line("Case id", self.case_id),
             self.id_state,
             self.replace,
-            _line("Into", self.target, browse),
+            _make_line("Into", self.target, browse),
             self.target_state,
-            _line("Dates", self.dates),
+            _make_line("Dates", self.dates),
             self.kept,
         ):
             layout.addWidget(part)
@@ -117,7 +117,7 @@ class ImportForm(QWidget):
         """Show what is kept of the headers."""
         self.kept.setText(text)
 
-    def _browse(self) -> None:
+    def _browse_folder(self) -> None:
         start = self.target.text() or str(Path.home())
         chosen = QFileDialog.getExistingDirectory(self, "Import into", start)
         if chosen:
@@ -128,7 +128,7 @@ class ImportForm(QWidget):
         self._own_target = bool(text.strip())
 
 
-def _line(name: str, *widgets: QWidget) -> QWidget:
+def _make_line(name: str, *widgets: QWidget) -> QWidget:
     line = row(row_name(name, _NAMES), *widgets)
     line.layout().setStretch(1, 1)
     return line

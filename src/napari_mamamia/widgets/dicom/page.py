@@ -117,14 +117,14 @@ class StudiesTable(QTableView):
         self._rows = TableFit(self, _ROW_HEIGHT)
         self.horizontalHeader().setHighlightSections(False)
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        self.selectionModel().currentRowChanged.connect(self._show)
-        model.modelReset.connect(self._fit)
+        self.selectionModel().currentRowChanged.connect(self._show_study)
+        model.modelReset.connect(self._fit_height)
 
-    def _show(self, index: QModelIndex) -> None:
+    def _show_study(self, index: QModelIndex) -> None:
         if index.isValid():
             self.study_shown.emit(index.row())
 
-    def _fit(self) -> None:
+    def _fit_height(self) -> None:
         rows = min(self.model().rowCount(), _MOST_ROWS)
         header = self.horizontalHeader().sizeHint().height()
         self.setFixedHeight(rows * self._rows.row_height + header + 2 * self.frameWidth() + 2)
@@ -194,7 +194,7 @@ class ImportPage(QWidget):
     def show_idle(self, text: str = "", level: str = "hint") -> None:
         """Show what can be imported; `text` in its place says what happened."""
         self._set_state(ImportState.IDLE)
-        self._say(text or _WHAT, level)
+        self._show_note(text or _WHAT, level)
 
     def show_looking(self, source: Path) -> None:
         """Show that a source is being read."""
@@ -202,19 +202,19 @@ class ImportPage(QWidget):
         self.source.setToolTip(str(source))
         self._set_state(ImportState.LOOKING)
         self.progress.setValue(0)
-        self._say("Looking for DICOM files")
+        self._show_note("Looking for DICOM files")
 
     def show_progress(self, progress: Progress) -> None:
         """Show how far the looking or importing is."""
         self.progress.setValue(round(progress.fraction * _STEPS))
         is_counted = self.state is ImportState.LOOKING and progress.total > 1
         counts = f": {progress.done:,} of {progress.total:,}" if is_counted else ""
-        self._say(f"{progress.text}{counts}")
+        self._show_note(f"{progress.text}{counts}")
 
     def show_found(self, choices: Sequence[StudyChoice], text: str) -> None:
         """Show what was found; several studies as a list."""
         self._set_state(ImportState.FOUND)
-        self._say(text)
+        self._show_note(text)
         self.studies_model.show_choices(choices)
         self.studies.setVisible(len(choices) > 1)
         self.area.verticalScrollBar().setValue(0)
@@ -233,12 +233,12 @@ class ImportPage(QWidget):
     def show_done(self, text: str, level: str) -> None:
         """Show what was imported and what was not."""
         self._set_state(ImportState.DONE)
-        self._say(text, level)
+        self._show_note(text, level)
 
     def show_failed(self, text: str) -> None:
         """Show the table again, and why nothing was imported."""
         self._set_state(ImportState.FOUND)
-        self._say(text, "error")
+        self._show_note(text, "error")
 
     def show_ready(self, blocked: str, n_cases: int, *, can_open: bool) -> None:
         """Show whether an import can start, and what is in its way."""
@@ -252,7 +252,10 @@ class ImportPage(QWidget):
 
     def _make_controls(self) -> None:
         self.back = tool_button(
-            "import_back", "✕ Close", "Goes back to the cases; nothing is imported", self._close
+            "import_back",
+            "✕ Close",
+            "Goes back to the cases; nothing is imported",
+            self._close_page,
         )
         self.source: QLineEdit = named(QLineEdit(), "import_source", "What is looked into")
         self.source.setReadOnly(True)
@@ -289,7 +292,7 @@ class ImportPage(QWidget):
             "import_to_cases",
             "Show the cases",
             "Goes to the list of cases",
-            self._close,
+            self._close_page,
             primary=True,
         )
         self.to_table = button(
@@ -308,11 +311,11 @@ class ImportPage(QWidget):
     def _set_state(self, state: ImportState) -> None:
         self.state = state
         running = state in (ImportState.LOOKING, ImportState.IMPORTING)
-        found = state is ImportState.FOUND
+        is_found = state is ImportState.FOUND
         self.progress.setVisible(running)
         self.cancel.setVisible(running)
-        self.area.setVisible(found)
-        self.start.setVisible(found)
+        self.area.setVisible(is_found)
+        self.start.setVisible(is_found)
         self.open.setVisible(False)
         self.blocked.setVisible(False)
         for after in (self.to_cases, self.to_table):
@@ -322,24 +325,24 @@ class ImportPage(QWidget):
             choose.setEnabled(not running)
         set_primary(self.folder, state is ImportState.IDLE)
 
-    def _say(self, text: str, level: str = "hint") -> None:
+    def _show_note(self, text: str, level: str = "hint") -> None:
         self.note.setText(text)
         set_level(self.note, level)
 
-    def _close(self) -> None:
+    def _close_page(self) -> None:
         self.closed.emit()
 
     def _browse_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, "Import DICOM", self._start())
+        chosen = QFileDialog.getExistingDirectory(self, "Import DICOM", self._find_start_folder())
         if chosen:
             self.source_wanted.emit(Path(chosen))
 
     def _browse_zip(self) -> None:
         chosen, _ = QFileDialog.getOpenFileName(
-            self, "Import DICOM", self._start(), "Archives (*.zip);;All files (*)"
+            self, "Import DICOM", self._find_start_folder(), "Archives (*.zip);;All files (*)"
         )
         if chosen:
             self.source_wanted.emit(Path(chosen))
 
-    def _start(self) -> str:
+    def _find_start_folder(self) -> str:
         return str(Path(self.source.text()).parent) if self.source.text() else str(Path.home())

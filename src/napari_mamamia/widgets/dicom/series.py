@@ -75,17 +75,17 @@ class SeriesModel(TitledRows):
         """Return a cell's text, hover text, colour, or whether it is ticked."""
         series: SeriesRow = self.rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(series, index.column())
+            return self._describe_series(series, index.column())
         if role == Qt.ItemDataRole.ToolTipRole:
-            return series.fate if index.column() == _KIND else self._tip(index.row())
+            return series.fate if index.column() == _KIND else self._make_tip(index.row())
         if role == Qt.ItemDataRole.DecorationRole and index.column() == _SERIES:
-            return self._picture(index.row())
+            return self._draw_picture(index.row())
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
         if role == Qt.ItemDataRole.BackgroundRole and series.problem:
             return QColor(TINTS["problem"])
         if role == Qt.ItemDataRole.CheckStateRole and index.column() == _SERIES:
-            return self._check(series)
+            return self._find_check_state(series)
         return None
 
     def flags(self, index: QModelIndex) -> Qt.ItemFlag:
@@ -103,28 +103,28 @@ class SeriesModel(TitledRows):
         self.toggled.emit(selectors, Qt.CheckState(value) == Qt.CheckState.Checked)
         return True
 
-    def _text(self, series: SeriesRow, column: int) -> str:
+    def _describe_series(self, series: SeriesRow, column: int) -> str:
         if column == _KIND:
             return kind_text(series, self._times_s)
         return "\n".join(part for part in (series_text(series), matrix_text(series)) if part)
 
-    def _picture(self, at: int) -> QPixmap:
+    def _draw_picture(self, at: int) -> QPixmap:
         """Return a square with the middle slice; an empty one until it is read."""
         if at not in self._drawn:
-            found = self._found.get(at)
+            picture = self._found.get(at)
             self._drawn[at] = (
                 no_picture(self._side)
-                if isinstance(found, str)
-                else square_pixmap(found, self._side)
+                if isinstance(picture, str)
+                else square_pixmap(picture, self._side)
             )
         return self._drawn[at]
 
-    def _tip(self, at: int) -> str:
+    def _make_tip(self, at: int) -> str:
         series: SeriesRow = self.rows[at]
-        text, found = series.sequence or series.kind, self._found.get(at)
-        if isinstance(found, str):
-            return f"{text}\nNo picture: {found}"
-        return text if found is None else picture_tip(found, text)
+        text, picture = series.sequence or series.kind, self._found.get(at)
+        if isinstance(picture, str):
+            return f"{text}\nNo picture: {picture}"
+        return text if picture is None else picture_tip(picture, text)
 
     def _may_be_chosen(self, series: SeriesRow) -> bool:
         """Whether a tick says anything: no selector tells a copy from the phases of its series."""
@@ -133,7 +133,7 @@ class SeriesModel(TitledRows):
         )
         return bool(series.selectors) and not is_twin
 
-    def _check(self, series: SeriesRow) -> Qt.CheckState | None:
+    def _find_check_state(self, series: SeriesRow) -> Qt.CheckState | None:
         if not self._may_be_chosen(series):
             return None
         on = series.selectors in self._ticked

@@ -7,8 +7,8 @@ from typing import Any, Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
+from napari_mamamia.core.choices import Clock
 from napari_mamamia.io.dicom.roles import Use
-from napari_mamamia.io.dicom.slices import Clock
 from napari_mamamia.services.dicom.preview import SlicePicture, StudyPreview
 from napari_mamamia.services.dicom.ways import Way, ways_of
 from napari_mamamia.widgets.controls.controls import (
@@ -142,6 +142,7 @@ class StudyView(QWidget):
             "import_join",
             "Both lie on one grid, with zeros between them; or make two cases of them",
         )
+        # `toggled` would also tell of `show_choice`, which sets the box and is nobody's wish.
         self.join.clicked.connect(self.breasts_joined)
         self.part = button(
             "import_part",
@@ -202,7 +203,7 @@ class StudyView(QWidget):
         self._fill_clocks(choice)
         self.reason.setText(clock_text(exam))
         self.reason.setVisible(bool(self.reason.text()))
-        self._warn(() if exam is None else exam.warnings)
+        self._show_warnings(() if exam is None else exam.warnings)
 
     def show_place(self, text: str) -> None:
         """Say where the study's files lie, and why its id is not the folder's name."""
@@ -217,15 +218,15 @@ class StudyView(QWidget):
         can_tick = choice.found.exam is None and len(asked) > 1
         told_ways = " – or ".join([_CLICK] * bool(ways) + [_TICK] * can_tick)
         way = f"Here: {told_ways}" if told_ways else ""
-        self._offer(ways, choice)
+        self._offer_ways(ways, choice)
         where = f" in {choice.found.place}"  # stands above
-        told = dict.fromkeys(
+        messages = dict.fromkeys(
             text.replace(where, "") for text in (choice.problem, *wrong, way) if text
         )
-        self.problem.setText("\n".join(_begun(without_options(text)) for text in told))
-        self.problem.setVisible(bool(told))
+        self.problem.setText("\n".join(_make_sentence(without_options(text)) for text in messages))
+        self.problem.setVisible(bool(messages))
 
-    def _offer(self, ways: Sequence[Way], choice: StudyChoice) -> None:
+    def _offer_ways(self, ways: Sequence[Way], choice: StudyChoice) -> None:
         """Show a button for each way on that the refusal names, and one back."""
         layout = self.ways.layout()
         while layout.count():
@@ -240,18 +241,18 @@ class StudyView(QWidget):
                 )
             )
         self.ways.setVisible(bool(ways))
-        done = choice.ways[-1].words if choice.ways else "two cases"
-        self.undo.setText(f"Undo: {done[:1].lower()}{done[1:]}")
+        last_way = choice.ways[-1].words if choice.ways else "two cases"
+        self.undo.setText(f"Undo: {last_way[:1].lower()}{last_way[1:]}")
         self.undo.setVisible(bool(choice.ways or choice.side))
 
     def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:
         """Show the pictures, and what they warn of."""
         self.phases.show_pictures(preview.pictures)
         exam = choice.found.exam
-        self._warn(() if exam is None else exam.warnings)
+        self._show_warnings(() if exam is None else exam.warnings)
 
-    def _warn(self, warnings: tuple[str, ...]) -> None:
-        self.warnings.setText("\n".join(f"• {_begun(text)}" for text in warnings))
+    def _show_warnings(self, warnings: tuple[str, ...]) -> None:
+        self.warnings.setText("\n".join(f"• {_make_sentence(text)}" for text in warnings))
         self.warnings.setVisible(bool(warnings))
 
     def _fill_clocks(self, choice: StudyChoice) -> None:
@@ -276,6 +277,6 @@ def _with_buttons(choice: StudyChoice) -> list[Way]:
     return [way for way in ways_of(choice.problem) if way.sides is None]
 
 
-def _begun(text: str) -> str:
+def _make_sentence(text: str) -> str:
     """Return a sentence with a capital letter and a full stop."""
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"

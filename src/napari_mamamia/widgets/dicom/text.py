@@ -35,7 +35,7 @@ def series_text(series: SeriesRow) -> str:
     """Return number and description of a series."""
     number = "–" if series.number is None else str(series.number)
     part = f" · {series.part}" if series.part else ""
-    return f"{number} · {_breakable(series.description) or 'no description'}{part}"
+    return f"{number} · {_allow_breaks(series.description) or 'no description'}{part}"
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
@@ -46,8 +46,8 @@ def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
     if not series.phases:
         left_out = series.kind if series.kind == "not decided" else f"left out: {series.kind}"
         is_told = series.evidence and not series.problem and series.kind != "not chosen"
-        known = f" ({series.evidence})" if is_told else ""
-        return f"{left_out}{known}{' – see below' * bool(series.problem)}\n{images}"
+        evidence = f" ({series.evidence})" if is_told else ""
+        return f"{left_out}{evidence}{' – see below' * bool(series.problem)}\n{images}"
     phases = f"DCE phase{'s' * (len(series.phases) > 1)} {spans(series.phases)}"
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
     if len(times) == 1:
@@ -61,11 +61,11 @@ def matrix_text(series: SeriesRow) -> str:
         return ""
     rows, columns = series.size
     matrix = f"{series.n_slices} x {rows} x {columns}"
-    spacing = f"{_NO_BREAK}x ".join(map(_mm, series.spacing_mm))
+    spacing = f"{_NO_BREAK}x ".join(map(_format_mm, series.spacing_mm))
     return f"{matrix.replace(' ', _NO_BREAK)}\n{spacing}{_NO_BREAK}mm"
 
 
-def _mm(length: float) -> str:
+def _format_mm(length: float) -> str:
     """Return a spacing to a hundredth, of a tenth and less to three figures."""
     return f"{length:.3g}" if length < 0.1 else f"{round(length, 2):g}"
 
@@ -128,9 +128,9 @@ def kept_text(kept: Sequence[tuple[str, object]]) -> str:
     parts = ", ".join(
         f"{_KEPT_NAMES.get(name, name)} {value}{_UNITS.get(name, '')}" for name, value in kept
     )
-    told = f"Kept of the headers: the times and {parts}. " if kept else ""
+    note = f"Kept of the headers: the times and {parts}. " if kept else ""
     return (
-        f"{told}Left out: name, number, birth date and all else of the patient; UIDs are replaced. "
+        f"{note}Left out: name, number, birth date and all else of the patient; UIDs are replaced. "
         "The images themselves are not changed."
     )
 
@@ -141,14 +141,16 @@ def result_text(
     """Return what an import did to `out`, and how it is drawn: "hint", "warning" or "error"."""
     n_cases = len(summary.imported)
     lines = [f"{n_cases} case{'s' * (n_cases != 1)} imported into {out}."]
-    told = [
-        f"{case.case_id}: {_sentence(text)}" for case in summary.imported for text in case.warnings
+    warnings = [
+        f"{case.case_id}: {_end_sentence(text)}"
+        for case in summary.imported
+        for text in case.warnings
     ]
-    wrong = [f"{failure.case_id}: {_sentence(failure.reason)}" for failure in summary.failures]
-    wrong += [f"{study.case_id}: {_sentence(study.problem)}" for study in refused]
+    wrong = [f"{failure.case_id}: {_end_sentence(failure.reason)}" for failure in summary.failures]
+    wrong += [f"{study.case_id}: {_end_sentence(study.problem)}" for study in refused]
     if wrong:
         lines.append(f"{len(wrong)} not imported:")
-    every = [*wrong, *told]
+    every = [*wrong, *warnings]
     lines += [f"• {line}" for line in every[:_MOST_LINES]]
     if len(every) > _MOST_LINES:
         lines.append(f"… and {len(every) - _MOST_LINES} more")
@@ -156,11 +158,11 @@ def result_text(
     return "\n".join(lines), level
 
 
-def _sentence(text: str) -> str:
+def _end_sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
-def _breakable(text: str) -> str:
+def _allow_breaks(text: str) -> str:
     """Return a text that may be wrapped behind the marks that names are written with."""
     for mark in "_-./":
         text = text.replace(mark, f"{mark}{_MAY_BREAK}")

@@ -4,9 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QEvent, QObject, QTimer
-from qtpy.QtGui import QHideEvent
-from qtpy.QtWidgets import QDockWidget, QMainWindow, QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
@@ -20,7 +18,7 @@ from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.layers import Role, tag_of
+from napari_mamamia.widgets.base.layers import tag_of
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
@@ -31,18 +29,16 @@ from napari_mamamia.widgets.batch.results_review import ResultsReview
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.controls.controls import style_sheet
-from napari_mamamia.widgets.controls.drops import dropped_paths
-from napari_mamamia.widgets.controls.fitting import fit_window
 from napari_mamamia.widgets.controls.focus_ring import FocusRing
 from napari_mamamia.widgets.dicom.flow import ImportFlow
 from napari_mamamia.widgets.dicom.page import ImportPage
+from napari_mamamia.widgets.dock.docking import Docking
 from napari_mamamia.widgets.dock.dropping import Dropping
 from napari_mamamia.widgets.dock.header_flow import HeaderFlow
 from napari_mamamia.widgets.dock.jumping import Jumping
 from napari_mamamia.widgets.dock.kinetics_parts import KineticsParts
 from napari_mamamia.widgets.dock.layer_watch import LayerWatch
-from napari_mamamia.widgets.dock.mouse_tools import MouseTools
-from napari_mamamia.widgets.dock.page_tabs import PageTabs
+from napari_mamamia.widgets.dock.page_tabs import PAGES, PageTabs
 from napari_mamamia.widgets.dock.results_flow import ResultsFlow
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.export.flow import ExportFlow
@@ -58,16 +54,16 @@ from napari_mamamia.widgets.refine.flow import RefineFlow
 from napari_mamamia.widgets.refine.growing import Growing
 from napari_mamamia.widgets.refine.mask_refresh import MaskRefresh
 from napari_mamamia.widgets.refine.measure import RefineMeasure
+from napari_mamamia.widgets.refine.mouse_tools import MouseTools
 from napari_mamamia.widgets.refine.page import RefinePage
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
-from napari_mamamia.widgets.refine.undo_memory import UndoMemory
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.score.flow import ScoreFlow
 from napari_mamamia.widgets.score.page import ScorePage
-from napari_mamamia.widgets.score.scoring import Scoring
 from napari_mamamia.widgets.score.tagging import Tagging
 from napari_mamamia.widgets.viewer.canvas import CanvasText, WindowLevelDrag
+from napari_mamamia.widgets.viewer.context import WindowContext
 from napari_mamamia.widgets.viewer.contrasting import Contrasting
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.opening import Opening
@@ -80,13 +76,6 @@ from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 _WIDTH: Final = 340
 _MARGIN: Final = 8
-_PUT_AWAY: Final = (
-    "napari's {} have no room on this screen and are put away: menu Window brings them back"
-)
-_NOT_SAVED: Final = (
-    "Your mask is not saved, so that the window stays open: mend what is said above and save, or "
-    "close the window again to lose the last changes"
-)
 
 
 class MamamiaDock(QWidget):
@@ -98,13 +87,6 @@ class MamamiaDock(QWidget):
         The viewer, a `ViewerModel`, or napari's proxy of one.
     services
         The calls that the pages make; tests pass fakes.
-
-    Attributes
-    ----------
-    home
-        The one dock that the panel lives in, None before it was docked.
-    docks
-        The docks it was put into since it was last at home; `place` empties this.
     """
 
     def __init__(self, napari_viewer: Any, services: Services | None = None) -> None:
@@ -114,19 +96,15 @@ class MamamiaDock(QWidget):
         guard_canvas(main_view(self.viewer))
         split_drawing(main_view(self.viewer))
         late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
-        self.home: QDockWidget | None = None
-        self.docks: list[QDockWidget] = []
-        self._warned_of_loss = False
-        self._is_fitted = False
-        self._orphaned = QTimer(self)
-        self._orphaned.setSingleShot(True)
-        self._orphaned.timeout.connect(self._outlive_dock)
         self.services = services or Services()
         self.session = Session(self)
-        self.jobs = JobRunner(self)
         self.notifier = Notifier(self)
-        self.keys = KeyChoice(self.viewer, self, self.services, self.notifier, self)
+        self.jobs = JobRunner(self.notifier, self)
         self.scene = Scene(self.viewer)
+        self.context = WindowContext(
+            self.session, self.scene, self.jobs, self.services, self.notifier, owner=self
+        )
+        self.keys = KeyChoice(self.context, self)
         self.idle_collection = IdleCollection(self)
         self.canvas_text = CanvasText(self.scene)
         self.window_level = WindowLevelDrag(self.scene)
@@ -135,8 +113,8 @@ class MamamiaDock(QWidget):
         self._make_flows()
         self._lay_out()
         self.focus_ring = FocusRing(self, self.results)
-        self._connect()
-        self._dress()
+        self._connect_parts()
+        self._dress_panel()
         self.layer_watch.adopt_soon()
 
     # -------------------------------------------------------------- for others
@@ -165,51 +143,43 @@ class MamamiaDock(QWidget):
 
     def close_down(self) -> bool:
         """Save what is unsaved and stop all work, because the window closes; False if not saved."""
+        # First of all: stopping all work would stop a saving that is under way.
         all_saved = self.editing.save_now()
+        self.opening.ahead.stop()
         self.jobs.cancel_all()
         self.predict_flow.close()
         self.import_flow.close()
         self.planes.close()
         self.scene.stack.spares.close()
         self.scene.cool_down()
-        if all_saved or self._warned_of_loss:
+        # Where it is not saved the window stays open once, and its journal is still written.
+        if all_saved or self.docking.was_warned:
             self.editing.close()
         return all_saved
 
     # ------------------------------------------------------------------ making
 
     def _make_controllers(self) -> None:
-        common = (self.jobs, self.services, self.notifier)
-        self.opening = Opening(self.session, self.scene, self.canvas_text, *common)
-        self.editing = Editing(self.session, self.scene, *common)
-        self.predicting = Predicting(self.session, self.scene, *common)
-        self.subtracting = Subtracting(self.session, self.scene, self.canvas_text, *common)
-        self.scoring = Scoring(self.session, *common)
-        self.reviewing = Reviewing(self.session, self.scene, *common)
+        context, text = self.context, self.canvas_text
+        self.opening = Opening(context, text)
+        self.editing = Editing(context)
+        self.predicting = Predicting(context)
+        self.subtracting = Subtracting(context, text)
+        self.reviewing = Reviewing(context)
         self.events = EventLog(self.session, self.jobs, self.notifier)
-        self._own(self.events)
+        self.events.setParent(self)
         self.marks = Marks(self.scene)
-        self.planes = Planes(self.session, self.scene, self.canvas_text, self.notifier)
+        self.planes = Planes(context, text)
         self._make_tools()
-        self.projecting = Projecting(
-            self.session, self.scene, self.planes, self.subtracting, self.canvas_text, *common
-        )
-        self.contrasting = Contrasting(self.scene, *common)
-        self._own(self.planes, self.projecting, self.contrasting)
-        self.growing = Growing(self.scene, self.editing, self.painting, *common)
-        self.measure = RefineMeasure(self.session, self.editing, self.marks, *common)
-        self.protocols = Protocols(
-            self.scene, self.editing, self.painting, self.services, self.notifier
-        )
-        self.refresh = MaskRefresh(self.session, self.scene, *common)
-        self._own(self.opening, self.editing, self.predicting, self.refresh)
-        self._own(self.growing, self.measure, self.protocols)
-        self._own(self.subtracting, self.scoring, self.reviewing)
+        self.projecting = Projecting(context, self.planes, self.subtracting, text)
+        self.contrasting = Contrasting(context)
+        self.growing = Growing(context, self.editing, self.painting)
+        self.measure = RefineMeasure(context, self.editing, self.marks)
+        self.protocols = Protocols(context, self.editing, self.painting)
+        self.refresh = MaskRefresh(context)
 
     def _make_tools(self) -> None:
-        views = self.planes.views
-        at_work = (self.session, self.scene, self.editing, self.marks)
-        self.tools = MouseTools(*at_work, views, self.jobs, self.notifier)
+        self.tools = MouseTools(self.context, self.editing, self.marks, self.planes.views, PAGES[0])
         self.painting, self.hand = self.tools.painting, self.tools.hand
         self.prompts, self.grow_box = self.tools.prompts, self.tools.grow_box
         links = self.planes.links
@@ -217,7 +187,6 @@ class MamamiaDock(QWidget):
         links.tools += [self.window_level.attach, self.tools.attach]
         self.planes.farewells.append(self.painting.cursor.come_home)
         self.painting.cursor.canvas_of_view = self.planes.canvas
-        self._own(self.tools)
 
     def _make_pages(self) -> None:
         self.header = Header()
@@ -245,22 +214,16 @@ class MamamiaDock(QWidget):
             self.export_page,
         )
         self.pages = PageTabs(pages, self.import_page, self.keys_panel)
-        self._own(self.pages)
+        self.pages.setParent(self)
 
     def _make_flows(self) -> None:
-        seen, common = (self.session, self.scene), (self.jobs, self.services, self.notifier)
-        session, services, notifier = self.session, self.services, self.notifier
+        context, at_work = self.context, (self.opening, self.editing)
         images = (self.subtracting, self.projecting, self.contrasting)
-        self.view_flow = ViewFlow(self.view_panel, *seen, self.planes, *images, services)
-        self.header_flow = HeaderFlow(self.header, *seen, self.jobs, notifier)
-        at_work = (session, self.opening, self.editing)
-        self.readers = Readers(self.header, *at_work, services, notifier)
-        self.cases_flow = CasesFlow(self.cases_page, *at_work, services, notifier)
-        self.predict_flow = PredictFlow(
-            self.predict_page, session, self.scene, self.predicting, self.prompts, *common
-        )
-        self._own(self.view_flow, self.header_flow, self.readers)
-        self._own(self.cases_flow, self.predict_flow)
+        self.view_flow = ViewFlow(context, self.view_panel, self.planes, *images)
+        self.header_flow = HeaderFlow(context, self.header)
+        self.readers = Readers(context, self.header, *at_work)
+        self.cases_flow = CasesFlow(context, self.cases_page, *at_work)
+        self.predict_flow = PredictFlow(context, self.predict_page, self.predicting, self.prompts)
         self._make_refine()
         self._make_results()
         self._make_import()
@@ -270,79 +233,47 @@ class MamamiaDock(QWidget):
     def _make_refine(self) -> None:
         tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
         self.refine_flow = RefineFlow(
+            self.context,
             self.refine_page,
             self.header,
-            self.session,
-            self.scene,
             self.editing,
             *tools,
             self.protocols,
             self.readers,
             self.keys.keys,
-            self.notifier,
             lambda: self.cases_flow.open_neighbour(1),
         )
-        self.undo_memory = UndoMemory(self.refine_page.history, self.editing, self.services)
-        self._own(self.refine_flow, self.undo_memory)
 
     def _make_results(self) -> None:
-        common = (self.jobs, self.services, self.notifier)
-        self.tagging = Tagging(self.session, *common, lambda then: self.readers.with_reader(then))
-        self.score_flow = ScoreFlow(
-            self.score_page,
-            self.session,
-            self.scene,
-            self.scoring,
-            self.reviewing,
-            self.tagging,
-            self.services,
-        )
-        at_work = (self.session, self.opening, self.editing)
-        self.export_flow = ExportFlow(self.export_page, *at_work, *common)
-        self.batch_flow = BatchFlow(self.batch_page, self.session, self.opening, *common)
+        context = self.context
+        self.tagging = Tagging(context, self.readers.with_reader)
+        self.score_flow = ScoreFlow(context, self.score_page, self.reviewing, self.tagging)
+        self.export_flow = ExportFlow(context, self.export_page, self.opening, self.editing)
+        self.batch_flow = BatchFlow(context, self.batch_page, self.opening)
         self.results_review = ResultsReview(
-            self.results.cases,
-            self.cases_flow,
-            self.opening,
-            self.reviewing,
-            self.session,
-            self.scene,
-            *common,
+            context, self.results.cases, self.cases_flow, self.opening, self.reviewing
         )
         self.results_flow = ResultsFlow(
-            self.results, self.bottom, self.batch_flow, self.results_review, self.tagging, *common
+            context, self.results, self.bottom, self.batch_flow, self.results_review, self.tagging
         )
-        self._own(self.tagging, self.score_flow, self.export_flow)
-        self._own(self.batch_flow, self.results_review, self.results_flow)
 
     def _make_import(self) -> None:
-        open_data_set = self.cases_flow.open_data_set
-        common = (self.jobs, self.services, self.notifier)
-        self.import_flow = ImportFlow(self.import_page, self.session, open_data_set, *common)
-        self.dropping = Dropping(self.import_flow, self.cases_flow, self.services)
+        context = self.context
+        self.import_flow = ImportFlow(context, self.import_page, self.cases_flow.open_data_set)
+        self.dropping = Dropping(context, self, self.import_flow, self.cases_flow)
         self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
-        self._own(self.import_flow, self.dropping)
 
     def _make_kinetics(self) -> None:
-        page, seen, calls = self.kinetics_page, (self.session, self.scene), self.services.kinetics
         self.kinetics = KineticsParts(
-            page, self.results, self.bottom, *seen, self.tools, self.jobs, calls, self.notifier
+            self.context, self.kinetics_page, self.results, self.bottom, self.tools
         )
-        self._own(self.kinetics)
         self.session.phases_changed.connect(self.canvas_text.update)
 
     def _make_jumps(self) -> None:
-        seen = (self.session, self.scene, self.planes, self.reviewing)
-        doubt, jobs = self.predict_page.doubt, self.jobs
-        self.jumping = Jumping(*seen, doubt, self.pages, jobs, self.services, self.notifier)
+        context, doubt = self.context, self.predict_page.doubt
+        self.jumping = Jumping(context, self.planes, self.reviewing, doubt, self.pages)
         shown = (self.projecting, self.kinetics.map, self.reviewing)
-        self.layer_watch = LayerWatch(self.session, self.scene, self.opening, self.editing, *shown)
-        self._own(self.jumping, self.layer_watch)
-
-    def _own(self, *parts: QObject) -> None:
-        """Let parts end with the dock, their timers included."""
-        for part in parts:
-            part.setParent(self)
+        self.layer_watch = LayerWatch(context, self.opening, self.editing, *shown)
 
     def _lay_out(self) -> None:
         layout = QVBoxLayout(self)
@@ -353,10 +284,19 @@ class MamamiaDock(QWidget):
         layout.addWidget(self.pages.tabs)
         layout.addWidget(self.pages.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
-        self.setAcceptDrops(True)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
 
-    def _connect(self) -> None:
+    def _connect_window(self) -> None:
+        self.docking = Docking(
+            self.context, self, lambda: self.pages.width + 2 * _MARGIN, self.close_down
+        )
+        self.docking.shown.connect(self.dropping.watch_view)
+        self.docking.hidden.connect(self.hand.put_down)
+        self.docking.closed.connect(self._put_aside)
+        self.docking.window_came.connect(self.refresh.look)
+
+    def _connect_parts(self) -> None:
+        self._connect_window()
         self.pages.turned.connect(self._follow_page)
         self.pages.turned.connect(self.refresh.look)
         self.hand.page_wanted.connect(self.show_page)
@@ -374,9 +314,9 @@ class MamamiaDock(QWidget):
         self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
-        self.viewer.events.theme.connect(self._dress)
-        watch_font(lambda: self._dress())
-        self.keys.bind(self._actions())
+        self.viewer.events.theme.connect(self._dress_panel)
+        watch_font(lambda: self._dress_panel())
+        self.keys.bind(self._list_actions())
         self.keys.changed.connect(self.keys_panel.show_keys)
         self.keys.changed.connect(self.refine_flow.set_keys)
         self.keys.refused.connect(self.keys_panel.show_refused)
@@ -401,22 +341,15 @@ class MamamiaDock(QWidget):
         flow.imported.connect(self.export_page.options.show_study)
 
     def _connect_review(self) -> None:
-        page, reviewing = self.score_page, self.reviewing
-        page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
+        self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
         self.batch_page.table_wanted.connect(self._show_results)
         self.batch_page.log_wanted.connect(self._show_log)
         self.results.cohort.report_wanted.connect(self.batch_page.show_report)
         self.events.added.connect(self.results.log.add)
-        reviewing.changed.connect(self.header.set_agreement)
-        reviewing.switched.connect(page.set_agreement)
-        page.next_error_wanted.connect(reviewing.next_error)
-        page.previous_error_wanted.connect(reviewing.previous_error)
-        page.agreement_toggled.connect(
-            lambda on: reviewing.turn_on() if on else reviewing.turn_off()
-        )
+        self.reviewing.changed.connect(self.header.set_agreement)
 
-    def _actions(self) -> dict[str, Callable[..., object]]:
-        own: dict[str, Callable[..., object]] = {
+    def _list_actions(self) -> dict[str, Callable[..., object]]:
+        actions: dict[str, Callable[..., object]] = {
             "previous_phase": lambda: self.scene.step_phase(-1),
             "next_phase": lambda: self.scene.step_phase(1),
             "kinetic_map": self.kinetics.map.toggle,
@@ -428,9 +361,13 @@ class MamamiaDock(QWidget):
             "previous_case": lambda: self.cases_flow.open_neighbour(-1),
             "keys": self.pages.toggle_keys,
         }
-        return own | self.view_flow.actions() | self.refine_flow.actions()
+        return actions | self.view_flow.actions() | self.refine_flow.actions()
 
     # ----------------------------------------------------------------- actions
+
+    def _put_aside(self) -> None:
+        self.hand.put_down()
+        self.editing.save_if_needed(lambda _saved: None)
 
     def _grow_candidate(self) -> None:
         self.show_page("Refine")
@@ -446,98 +383,15 @@ class MamamiaDock(QWidget):
 
     def _follow_page(self, page: str) -> None:
         self.hand.turn(page)
-        self.scoring.want(page == "Score")
+        self.score_flow.scoring.want(page == "Score")
         self.kinetics.flow.want(page == "Kinetics")
 
     # --------------------------------------------------------------- window
 
-    def _dress(self, _event: object = None) -> None:
+    def _dress_panel(self, _event: object = None) -> None:
         theme = theme_colours(self.viewer)
         rules = style_sheet(theme)
         self.setStyleSheet(rules)
         self.results.setStyleSheet(rules)
         self.header.dress(theme.text)
         self.focus_ring.set_colour(theme.text)
-
-    def event(self, event: QEvent) -> bool:
-        """Remember the docks that napari puts the panel into, and see when its own is removed."""
-        if event.type() == QEvent.Type.ParentChange:
-            if isinstance(self.parent(), QDockWidget):
-                self.docks.append(self.parent())
-            elif self.parent() is None and self.home is not None:
-                self._orphaned.start()
-        return bool(super().event(event))
-
-    @property
-    def _main_window(self) -> QWidget:
-        """The viewer's window, also while the panel floats beside it or its dock is closed."""
-        view = main_view(self.viewer)
-        return self.window() if view is None else view.window()
-
-    def put_aside(self) -> None:
-        """Hide with the dock, its cross was clicked: all that is open is open when it is back."""
-        self.hand.put_down()
-        self.editing.save_if_needed(lambda _saved: None)
-        if self.home is not None:
-            self.home.hide()
-
-    def _outlive_dock(self) -> None:
-        """Stay in the window after something removed the dock."""
-        if self.parent() is not None:
-            return
-        self.home, self.docks = None, []
-        self.put_aside()
-        window = self._main_window
-        if window is not self:
-            self.setParent(window)
-            self.hide()
-
-    def showEvent(self, event: Any) -> None:
-        """Watch the window for its closing."""
-        super().showEvent(event)
-        self._main_window.installEventFilter(self)
-        self.dropping.watch(self.viewer)
-        QTimer.singleShot(0, self._fit)
-
-    def _fit(self) -> None:
-        """Bring the window into its screen, once: napari shows it after it made the docks."""
-        window = self.window()
-        if self._is_fitted or self.home is None or not isinstance(window, QMainWindow):
-            return
-        self._is_fitted = True
-        away = fit_window(window, self.home, self.pages.width + 2 * _MARGIN)
-        if away:
-            self.notifier.hint(_PUT_AWAY.format(" and ".join(away)))
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Put the tool down with its controls; a minimised window keeps it."""
-        super().hideEvent(event)
-        if not event.spontaneous():
-            self.hand.put_down()
-
-    def dragEnterEvent(self, event: Any) -> None:
-        """Take local files and folders."""
-        if dropped_paths(event):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: Any) -> None:
-        """Look into DICOM, open a data set, or say why neither."""
-        event.acceptProposedAction()
-        self.dropping.take_or_open(dropped_paths(event))
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Save before the window closes; where that fails, keep it open once.
-
-        `viewer.close()` takes the layers away first, and then there is no window to keep.
-        """
-        if event.type() == QEvent.Type.WindowActivate and watched is self._main_window:
-            self.refresh.look()
-        closing = event.type() == QEvent.Type.Close and watched is self._main_window
-        if not closing or self.close_down() or self._warned_of_loss:
-            return False
-        if self.scene.layer(Role.PHASE) is None:
-            return False
-        self._warned_of_loss = True
-        self.notifier.warn_loudly(_NOT_SAVED)
-        event.ignore()
-        return True

@@ -8,19 +8,20 @@ from typing import Any, Final
 
 from qtpy.QtCore import QEvent, QObject, Qt, Signal
 from qtpy.QtGui import QGuiApplication
+from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.widgets.adapter.adapter import main_view
-from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.dicom.flow import ImportFlow
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
 """With Alt napari asks which reader, with Shift it stacks: the user means napari then."""
 
 
-class Dropping(QObject):
+class Dropping(WindowPart):
     """Takes drops for the dock, and for napari's view while the dock is there.
 
     `cases_wanted` asks for the page on which the cases of a dropped data set are listed.
@@ -28,15 +29,20 @@ class Dropping(QObject):
 
     cases_wanted = Signal()
 
-    def __init__(self, importing: ImportFlow, cases: CasesFlow, services: Services) -> None:
-        super().__init__()
+    def __init__(
+        self, context: WindowContext, panel: QWidget, importing: ImportFlow, cases: CasesFlow
+    ) -> None:
+        super().__init__(context)
+        self._panel = panel
         self._importing = importing
         self._cases = cases
-        self._services = services
 
-    def watch(self, viewer: Any) -> None:
+        panel.setAcceptDrops(True)
+        panel.installEventFilter(self)
+
+    def watch_view(self) -> None:
         """Watch the viewer's own view, if it has a window by now; again does no harm."""
-        view = main_view(viewer)
+        view = main_view(self._scene.viewer)
         if view is not None:
             view.installEventFilter(self)
 
@@ -47,7 +53,7 @@ class Dropping(QObject):
         is_one = len(paths) == 1
         kind = self._services.recognise(paths[0]) if is_one else None
         if kind not in (None, LayoutKind.SINGLE_FILE, LayoutKind.DICOM):
-            self._open(paths[0])
+            self._open_path(paths[0])
             return True
         source = None if kind is LayoutKind.SINGLE_FILE else self._services.imports.source_of(paths)
         if source is None:
@@ -58,14 +64,16 @@ class Dropping(QObject):
     def take_or_open(self, paths: list[Path]) -> None:
         """Take a drop on the dock; what is not known is opened, so that its refusal is said."""
         if not self.take(paths) and paths:
-            self._open(paths[0])
+            self._open_path(paths[0])
 
-    def _open(self, path: Path) -> None:
+    def _open_path(self, path: Path) -> None:
         self.cases_wanted.emit()
         self._cases.open_data_set(path)
 
-    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
-        """Take what is ours before napari asks which reader shall."""
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take what is ours before napari asks which reader shall; on the panel all is ours."""
+        if watched is self._panel:
+            return self._take_on_panel(event)
         if event.type() != QEvent.Type.Drop:
             return False
         if QGuiApplication.keyboardModifiers() & _FOR_NAPARI:
@@ -73,4 +81,15 @@ class Dropping(QObject):
         if not self.take(dropped_paths(event)):
             return False
         event.acceptProposedAction()
+        return True
+
+    def _take_on_panel(self, event: Any) -> bool:
+        """Take local files and folders: DICOM, a data set, or what is refused with a reason."""
+        if event.type() not in (QEvent.Type.DragEnter, QEvent.Type.Drop):
+            return False
+        paths = dropped_paths(event)
+        if paths:
+            event.acceptProposedAction()
+        if event.type() == QEvent.Type.Drop:
+            self.take_or_open(paths)
         return True

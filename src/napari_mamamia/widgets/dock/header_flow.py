@@ -1,40 +1,36 @@
 """The header at work: case, place in the queue, masks, what runs, what was said."""
 
-from qtpy.QtCore import QObject
-
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.widgets.base.header import Header, MaskChip
-from napari_mamamia.widgets.base.jobs import JobRunner, RunningJob
+from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import MASK_ROLES
-from napari_mamamia.widgets.base.notify import Level, Notifier
-from napari_mamamia.widgets.base.session import Session
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.base.notify import Level
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _CLEARS_MESSAGE = ("list", "open", "predict", "export")
 """What the user starts by hand: the message of what was before is out of date then."""
 
 
-class HeaderFlow(QObject):
+class HeaderFlow(WindowPart):
     """Joins the header, the session, the scene and the jobs."""
 
-    def __init__(
-        self, header: Header, session: Session, scene: Scene, jobs: JobRunner, notifier: Notifier
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, header: Header) -> None:
+        super().__init__(context)
         self._header = header
-        self._session = session
-        self._scene = scene
-        self._jobs = jobs
         self._running: list[RunningJob] = []
-        header.cancel_wanted.connect(self._cancel)
-        header.mask_toggled.connect(scene.stack.set_visible)
-        jobs.started.connect(self._on_started)
-        jobs.progressed.connect(self._on_progress)
-        jobs.ended.connect(self._on_ended)
-        notifier.said.connect(header.say)
-        session.phases_changed.connect(self.show)
-        session.data_set_changed.connect(self.show)
-        for changed in (session.case_changed, session.queue_changed, session.masks_changed):
+        header.cancel_wanted.connect(self._cancel_newest)
+        header.mask_toggled.connect(self._scene.stack.set_visible)
+        self._jobs.started.connect(self._on_started)
+        self._jobs.progressed.connect(self._on_progress)
+        self._jobs.ended.connect(self._on_ended)
+        self._notifier.said.connect(header.say)
+        self._session.phases_changed.connect(self.show)
+        self._session.data_set_changed.connect(self.show)
+        for changed in (
+            self._session.case_changed,
+            self._session.queue_changed,
+            self._session.masks_changed,
+        ):
             changed.connect(self.show)
 
     def show(self, _event: object = None) -> None:
@@ -52,6 +48,7 @@ class HeaderFlow(QObject):
             mask, layer = self._session.mask(role), self._scene.layer(role)
             if mask is not None and layer is not None:
                 chips.append(MaskChip(role, mask.name, layer.visible))
+                # napari keeps a callback once, however often it is connected.
                 layer.events.visible.connect(self.show)
         self._header.set_masks(chips)
 
@@ -73,6 +70,6 @@ class HeaderFlow(QObject):
         else:
             self._header.hide_progress()
 
-    def _cancel(self) -> None:
+    def _cancel_newest(self) -> None:
         if self._running:
-            self._jobs.cancel(self._running[-1].lane)
+            self._jobs.stop(self._running[-1].lane)

@@ -1,48 +1,33 @@
 """Jumps in the open case: to the tumour, to the next error, to the next doubtful place."""
 
-from qtpy.QtCore import QObject
-
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_of
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.dock.page_tabs import PageTabs
 from napari_mamamia.widgets.predict.doubt_list import DoubtList
 from napari_mamamia.widgets.score.agreement import Reviewing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.planes import Planes
-from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _LANE = "lesion"
 _LOOKING = "Looking for the tumour"
 
 
-class Jumping(QObject):
+class Jumping(WindowPart):
     """Finds the place to go to by what is shown, and goes there."""
 
     def __init__(
         self,
-        session: Session,
-        scene: Scene,
+        context: WindowContext,
         planes: Planes,
         reviewing: Reviewing,
         doubt: DoubtList,
         pages: PageTabs,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
     ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
+        super().__init__(context)
         self._planes = planes
         self._reviewing = reviewing
         self._doubt = doubt
         self._pages = pages
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
 
     def to_lesion_or_error(self) -> None:
         """Go to the next error or doubtful place while they are shown, else to the tumour."""
@@ -73,25 +58,26 @@ class Jumping(QObject):
 
         case, role = self._session.case, tag.role
 
-        def found(outcome: Outcome[Voxel | None]) -> None:
-            if case is not None and self._session.shows(case) and mask is self._session.mask(role):
-                self._go(outcome, role)
+        def is_shown() -> bool:
+            return (
+                case is not None and self._session.shows(case) and mask is self._session.mask(role)
+            )
 
         find = self._services.centre_of_largest_part
         self._jobs.start(
             _LANE,
             _LOOKING,
             lambda: find(mask.buffer, tag.grid),
-            found,
+            lambda place: self._go_to_place(place, role),
+            still=is_shown,
             shown=False,
         )
 
-    def _go(self, outcome: Outcome[Voxel | None], role: Role) -> None:
-        if isinstance(outcome, Failed):
-            self._notifier.fail(_LOOKING, outcome.error)
-        elif isinstance(outcome, Finished) and outcome.result is not None:
-            view = self._scene.view
-            whole = len(self._planes.panes) > 0 and not view.is_zoomed_in
-            view.go_to(outcome.result, centre=not whole)
-        elif isinstance(outcome, Finished):
+    def _go_to_place(self, place: Voxel | None, role: Role) -> None:
+        if place is None:
             self._notifier.hint(f"The {role} mask is empty.")
+            return
+        view = self._scene.view
+        # Planes that are seen whole stay so: their cross-hairs show the place.
+        whole = len(self._planes.panes) > 0 and not view.is_zoomed_in
+        view.go_to(place, centre=not whole)

@@ -1,25 +1,18 @@
 """What works behind the page Kinetics and the tab Curves, made in one place."""
 
-from qtpy.QtCore import QObject
-
 from napari_mamamia.widgets.base.bottom import BottomDock
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.kinetic_services import KineticServices
-from napari_mamamia.widgets.base.notify import Notifier
-from napari_mamamia.widgets.base.session import Session
-from napari_mamamia.widgets.dock.mouse_tools import MouseTools
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.curves_flow import CurvesFlow
-from napari_mamamia.widgets.kinetics.flow import KineticsFlow
+from napari_mamamia.widgets.kinetics.flow import KineticsFlow, MotionFlow
 from napari_mamamia.widgets.kinetics.ftv_live import FtvLive
 from napari_mamamia.widgets.kinetics.map import KineticMapControl
 from napari_mamamia.widgets.kinetics.page import KineticsPage
-from napari_mamamia.widgets.kinetics.registering import MotionFlow
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.refine.mouse_tools import MouseTools
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
-class KineticsParts(QObject):
+class KineticsParts(WindowPart):
     """Makes them and holds them; all end with it.
 
     Attributes
@@ -31,41 +24,23 @@ class KineticsParts(QObject):
 
     def __init__(
         self,
+        context: WindowContext,
         page: KineticsPage,
         results: ResultsPanel,
         bottom: BottomDock,
-        session: Session,
-        scene: Scene,
         tools: MouseTools,
-        jobs: JobRunner,
-        services: KineticServices,
-        notifier: Notifier,
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._results = results
-        common = (jobs, services)
-        self.case = KineticCase(session, scene, *common, notifier)
-        self.map = KineticMapControl(self.case, scene, *common, notifier)
+        self.case = KineticCase(context)
+        self.map = KineticMapControl(context, self.case)
         self.ftv_box = tools.ftv_box
-        self.ftv_live = FtvLive(self.case, self.ftv_box, *common)
-        seen = (self.case, scene, tools.aim)
-        self.curves = CurvesFlow(results.curves, bottom, *seen, *common, notifier)
+        self.ftv_live = FtvLive(context, self.case, self.ftv_box)
+        self.curves = CurvesFlow(context, results.curves, bottom, self.case, tools.aim)
         self.flow = KineticsFlow(
-            page,
-            session,
-            self.case,
-            self.map,
-            self.ftv_live,
-            self.curves,
-            *common,
-            notifier,
-            self.show_curves,
+            context, page, self.case, self.map, self.ftv_live, self.curves, self.show_curves
         )
-        self.motion = MotionFlow(page.motion, session, scene, self.case, *common)
-        for part in (self.case, self.map, self.ftv_live):
-            part.setParent(self)
-        for flow in (self.curves, self.flow, self.motion):
-            flow.setParent(self)
+        self.motion = MotionFlow(context, page.motion, self.case)
 
     def show_curves(self) -> None:
         """Show the tab Curves, with the curve of the place that is pointed at."""

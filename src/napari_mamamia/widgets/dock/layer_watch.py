@@ -2,34 +2,30 @@
 
 from typing import Any
 
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QTimer
 
 from napari_mamamia.widgets.base.layers import Role, tag_of
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.kinetics.map import KineticMapControl
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.score.agreement import Reviewing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.projecting import Projecting
-from napari_mamamia.widgets.viewer.scene import Scene
 
 
-class LayerWatch(QObject):
+class LayerWatch(WindowPart):
     """Adopts a case that came another way, and follows a user who deletes one of our layers."""
 
     def __init__(
         self,
-        session: Session,
-        scene: Scene,
+        context: WindowContext,
         opening: Opening,
         editing: Editing,
         projecting: Projecting,
         kinetic_map: KineticMapControl,
         reviewing: Reviewing,
     ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
+        super().__init__(context)
         self._opening = opening
         self._editing = editing
         self._projecting = projecting
@@ -41,7 +37,7 @@ class LayerWatch(QObject):
         self._close = QTimer(self)
         self._close.setSingleShot(True)
         self._close.timeout.connect(self._close_case)
-        events = scene.viewer.layers.events
+        events = self._scene.viewer.layers.events
         events.inserted.connect(self._on_inserted)
         events.removed.connect(self._on_removed)
 
@@ -80,5 +76,6 @@ class LayerWatch(QObject):
             self._kinetic_map.hide()
         elif tag.role is Role.AGREEMENT:
             self._reviewing.turn_off()
+        # `Editing` saves what was painted on a refined mask before it lets that go.
         elif tag.role is not Role.REFINED:
             self._session.drop_mask(tag.role)

@@ -52,6 +52,8 @@ class PageTabs(QObject):
         self.stack.addWidget(self._keys)
         self.stack.addWidget(self._import)
         self.tabs.currentChanged.connect(self._turn_to)
+        # The chosen tab does not change by a click on it, which shall leave Import and the table of
+        # keys.
         self.tabs.tabBarClicked.connect(self._turn_to)
 
     @property
@@ -74,6 +76,8 @@ class PageTabs(QObject):
     def show_page(self, name: str) -> None:
         """Show a page by its name in `PAGES`."""
         self.tabs.setCurrentIndex(PAGES.index(name))
+        # The tab may be the chosen one already, with Import or the table of keys in front of its
+        # page.
         self.stack.setCurrentIndex(PAGES.index(name))
 
     def show_import(self) -> None:

@@ -25,8 +25,8 @@ _CASE_VARIABLE: Final = "MAMAMIA_CASE"
 def dock_of(viewer: Any) -> MamamiaDock | None:
     """Return the viewer's panel, docked or put away in the window; None where it has none yet."""
     view = main_view(bare(viewer))
-    found = None if view is None else view.window().findChild(MamamiaDock)
-    return found if isinstance(found, MamamiaDock) else None
+    panel = None if view is None else view.window().findChild(MamamiaDock)
+    return panel if isinstance(panel, MamamiaDock) else None
 
 
 def show_dock(viewer: Any, page: str) -> MamamiaDock:
@@ -42,7 +42,7 @@ def page_for_menu(page: str) -> MamamiaDock:
     if viewer is None:
         raise MissingExtraError("napari", "pyqt6")
     panel = _panel_on(viewer, page)
-    _soon(panel, lambda: _send_home(viewer, panel))
+    _act_soon(panel, lambda: _send_home(viewer, panel))
     return panel
 
 
@@ -57,19 +57,19 @@ def _panel_on(viewer: Any, page: str) -> MamamiaDock:
 
 def _send_home(viewer: Any, panel: MamamiaDock) -> None:
     """Put the panel into its own dock, making that if need be, and show it."""
-    home = panel.home
-    guests = [dock for dock in panel.docks if dock is not home]
+    home = panel.docking.home
+    guests = [dock for dock in panel.docking.docks if dock is not home]
     if home is None:
         if guests:
             viewer.window.remove_dock_widget(guests.pop())
         home = viewer.window.add_dock_widget(panel, name=DOCK_NAME)
-        panel.home = home
-        keep_when_closed(home, panel.put_aside)
+        panel.docking.home = home
+        keep_when_closed(home, panel.docking.put_aside)
     elif panel.parent() is not home:
         home.setWidget(panel)
     for guest in guests:
         viewer.window.remove_dock_widget(guest)
-    panel.docks = [home]
+    panel.docking.docks = [home]
     panel.show()
     home.show()
     home.raise_()
@@ -82,10 +82,10 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
     """
     root, case_id = (os.environ.pop(name, "") for name in (_DATA_SET_VARIABLE, _CASE_VARIABLE))
     if root:
-        _soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
+        _act_soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
 
 
-def _soon(panel: MamamiaDock, act: Callable[[], None]) -> None:
+def _act_soon(panel: MamamiaDock, act: Callable[[], None]) -> None:
     """Act once the present events are through, unless the window was closed by then."""
     timer = QTimer(panel)
     timer.setSingleShot(True)

@@ -2,24 +2,20 @@
 
 from typing import Final
 
-from qtpy.QtCore import QObject
-
 from napari_mamamia.services.score.case_table import CaseTable
 from napari_mamamia.widgets.base.bottom import BottomDock
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.batch.flow import BatchFlow
 from napari_mamamia.widgets.batch.results_review import ResultsReview
 from napari_mamamia.widgets.batch.run import BatchAnswer, ModelAnswer
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.score.tagging import Tagging
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _CONTRAST: Final = "contrast"
 _TAGS: Final = "results_tags"
 
 
-class ResultsFlow(QObject):
+class ResultsFlow(WindowPart):
     """Shows a run that finished, one model at a time.
 
     Of each model's table there is one newest state: low contrast, which only images tell, is added
@@ -28,32 +24,27 @@ class ResultsFlow(QObject):
 
     def __init__(
         self,
+        context: WindowContext,
         panel: ResultsPanel,
         bottom: BottomDock,
         batch: BatchFlow,
         review: ResultsReview,
         tagging: Tagging,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._panel = panel
         self._bottom = bottom
         self._review = review
         self._tagging = tagging
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._answer: BatchAnswer | None = None
         self._tables: list[CaseTable] = []
         self._looked_at: set[int] = set()
         self._at = 0
         batch.started.connect(bottom.prepare)
-        batch.finished.connect(self._show)
+        batch.finished.connect(self._show_answer)
         panel.fold_wanted.connect(bottom.fold)
         panel.cases.model_chosen.connect(self._turn_to)
-        panel.cases.tag_wanted.connect(self._tag)
+        panel.cases.tag_wanted.connect(self._tag_case)
         tagging.changed.connect(self._add_tags)
 
     def open_case(self, case_id: str) -> None:
@@ -62,7 +53,7 @@ class ResultsFlow(QObject):
 
     # -------------------------------------------------------------------- inner
 
-    def _show(self, answer: BatchAnswer) -> None:
+    def _show_answer(self, answer: BatchAnswer) -> None:
         self._answer = answer
         self._tables = [model.cases for model in answer.models]
         self._looked_at = set()
@@ -93,18 +84,22 @@ class ResultsFlow(QObject):
         scores, pairs, settings = model.summary.model, model.pairs, model.settings
 
         def work() -> CaseTable:
-            found = services.look_for_contrast(scores.rows, pairs, settings, model.images)
-            return services.with_failures(self._tables[at], found)
+            looks = services.look_for_contrast(scores.rows, pairs, settings, model.images)
+            # Read here, not before: tags may have come into the table while images were looked at.
+            return services.with_failures(self._tables[at], looks)
 
-        def done(outcome: Outcome[CaseTable]) -> None:
-            if isinstance(outcome, Finished) and self._answer is answer:
-                self._looked_at.add(at)
-                self._put(at, outcome.result)
-                self._add_tags()
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Looking for low contrast", outcome.error)
+        def take(table: CaseTable) -> None:
+            self._looked_at.add(at)
+            self._put_table(at, table)
+            self._add_tags()
 
-        self._jobs.start(_CONTRAST, "Looking for low contrast", work, done)
+        self._jobs.start(
+            _CONTRAST,
+            "Looking for low contrast",
+            work,
+            take,
+            still=lambda: self._answer is answer,
+        )
 
     def _add_tags(self) -> None:
         """Put the tags as they are now into the table on screen."""
@@ -112,27 +107,25 @@ class ResultsFlow(QObject):
             return
         answer, at, table = self._answer, self._at, self._tables[self._at]
         tags = self._tagging.all_of(answer.opened)
+        # Where the last tag was taken back, the table still has its column and is made anew.
         if not tags and table.facet("tag") is None:
             return
-
-        def done(outcome: Outcome[CaseTable]) -> None:
-            if isinstance(outcome, Finished) and self._answer is answer:
-                self._put(at, outcome.result)
 
         self._jobs.start(
             _TAGS,
             "Adding the tags",
             lambda: self._services.with_tags(table, tags),
-            done,
+            lambda tagged: self._put_table(at, tagged),
+            still=lambda: self._answer is answer,
             shown=False,
         )
 
-    def _tag(self, case_id: str, tag: str, on: bool) -> None:
+    def _tag_case(self, case_id: str, tag: str, on: bool) -> None:
         """Tag a case in the data set that was scored."""
         opened = None if self._answer is None else self._answer.opened
         self._tagging.tag(case_id, tag, on, opened)
 
-    def _put(self, at: int, table: CaseTable) -> None:
+    def _put_table(self, at: int, table: CaseTable) -> None:
         """Keep the newest state of a table, and show it if it is on screen."""
         self._tables[at] = table
         if at == self._at:

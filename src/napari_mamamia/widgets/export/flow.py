@@ -1,53 +1,39 @@
 """Page Export at work: the workspace's masks, written and verified."""
 
+from dataclasses import replace
 from pathlib import Path
-
-from qtpy.QtCore import QObject
+from typing import Final
 
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.export.export import ExportSummary
-from napari_mamamia.services.export.labels import LabelFile
-from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
-from napari_mamamia.services.export.target import ExportTarget
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.services.export.plan import MaskFolder
 from napari_mamamia.widgets.export.page import ExportPage
 from napari_mamamia.widgets.export.text import summary_text
 from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
+_STOPPED: Final = "Stopped: finished cases are there, the whole was not checked. Export again."
 
-class ExportFlow(QObject):
+
+class ExportFlow(WindowPart):
     """Joins the page, the session and the export job."""
 
     def __init__(
-        self,
-        page: ExportPage,
-        session: Session,
-        opening: Opening,
-        editing: Editing,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
+        self, context: WindowContext, page: ExportPage, opening: Opening, editing: Editing
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._page = page
-        self._session = session
         self._editing = editing
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._rows: dict[str, CaseRow] = {}
         page.export_wanted.connect(self._save_then_export)
         page.target_asked.connect(self._look_at)
         page.options.labels.asked.connect(self._look_at_labels)
         opening.listed.connect(self._take_rows)
-        session.row_changed.connect(self._take_row)
+        self._session.row_changed.connect(self._take_row)
         self._show_sets()
 
     def _take_rows(self, rows: tuple[CaseRow, ...]) -> None:
@@ -70,56 +56,48 @@ class ExportFlow(QObject):
         self._page.show_sets(sets, is_dicom=is_dicom)
 
     def _look_at(self, folder: Path) -> None:
-        def done(outcome: Outcome[ExportTarget]) -> None:
-            if isinstance(outcome, Finished):
-                self._page.show_target(outcome.result)
-
-        def make_job() -> ExportTarget:
-            return self._services.look_at_target(folder)
-
-        self._jobs.start("export target", "Looking at the folder", make_job, done, shown=False)
+        look, show = self._services.look_at_target, self._page.show_target
+        doing = f"Looking at {folder.name or folder}"
+        self._jobs.start("export target", doing, lambda: look(folder), show, shown=False)
 
     def _look_at_labels(self, path: Path) -> None:
-        def done(outcome: Outcome[LabelFile]) -> None:
-            if isinstance(outcome, Finished):
-                self._page.options.labels.show_found(outcome.result)
-
-        def make_job() -> LabelFile:
-            return self._services.look_at_labels(path)
-
-        self._jobs.start("export labels", "Reading the labels", make_job, done, shown=False)
+        look, show = self._services.look_at_labels, self._page.options.labels.show_found
+        self._jobs.start(
+            "export labels", f"Reading {path.name}", lambda: look(path), show, shown=False
+        )
 
     def _save_then_export(self, wanted: ExportRequest) -> None:
         opened = self._session.opened  # whose masks the page names, whatever is listed later
         if opened is not None:
             self._editing.save_if_needed(
-                lambda saved: self._export(opened, wanted) if saved else None
+                lambda saved: self._export_masks(opened, wanted) if saved else None
             )
 
-    def _export(self, opened: OpenDataSet, wanted: ExportRequest) -> None:
+    def _export_masks(self, opened: OpenDataSet, wanted: ExportRequest) -> None:
+        page, export = self._page, self._services.export_bundle
         existing = Existing.OVERWRITE if wanted.replace else Existing.REFUSE
-        settings = _settings(wanted)
+        masks = tuple(MaskFolder(chosen.folder) for chosen in wanted.sets)
+        settings = replace(wanted.settings, masks=masks)
 
-        def make_job() -> ExportSummary:
-            return self._services.export_bundle(opened, settings, wanted.out, existing)
+        def refuse(error: Exception) -> None:
+            page.show_result("Nothing was exported: see the message above.", None, "error")
+            self._notifier.fail("Export", error)
 
-        def done(outcome: Outcome[ExportSummary]) -> None:
-            self._page.set_running(False)
-            if isinstance(outcome, Finished):
-                self._show_summary(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._page.show_result(
-                    "Nothing was exported: see the message above.", None, "error"
-                )
-                self._notifier.fail("Export", outcome.error)
-            else:
-                text = "Stopped: finished cases are there, the whole was not checked. Export again."
-                self._page.show_result(text, wanted.out, "warning")
-            self._page.look_again()
+        def be_ready() -> None:
+            page.set_running(False)
+            page.look_again()
 
-        self._page.set_running(True)
-        self._page.show_result("exporting…", None)
-        self._jobs.start("export", "Exporting", make_job, done)
+        page.set_running(True)
+        page.show_result("exporting…", None)
+        self._jobs.start(
+            "export",
+            "Exporting",
+            lambda: export(opened, settings, wanted.out, existing),
+            self._show_summary,
+            failed=refuse,
+            stopped=lambda: page.show_result(_STOPPED, wanted.out, "warning"),
+            ended=be_ready,
+        )
 
     def _show_summary(self, summary: ExportSummary) -> None:
         text, level = summary_text(summary)
@@ -130,22 +108,6 @@ class ExportFlow(QObject):
             )
         if summary.problems:
             self._notifier.warn_loudly("The exported bundle is not sound: see the page Export")
-
-
-def _settings(wanted: ExportRequest) -> ExportSettings:
-    wish = wanted.wish
-    return ExportSettings(
-        masks=tuple(MaskFolder(chosen.folder) for chosen in wanted.sets),
-        formats=wish.formats,
-        profile=wish.profile,
-        with_images=wish.with_images,
-        fuse=wish.fuse,
-        study=wish.study,
-        segment_maker=wish.segment_maker,
-        n_channels=wish.n_channels,
-        rules=wish.rules,
-        identified_seg=wish.identified_seg,
-    )
 
 
 def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:

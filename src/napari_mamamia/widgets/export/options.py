@@ -19,9 +19,11 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.annotations.harmonise import OrientationProfile
+from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile, SegmentMaker
+from napari_mamamia.services.export.format_spec import ExportWish
+from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
 from napari_mamamia.services.export.labels import LabelFile, LabelLine
-from napari_mamamia.services.export.plan import ExportFormat, FuseRule, SegmentMaker
+from napari_mamamia.services.export.plan import ExportSettings
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -33,7 +35,6 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.table_fit import TableFit
 from napari_mamamia.widgets.controls.titled_rows import TitledRows
-from napari_mamamia.widgets.export.wish import ExportWish
 
 # The choice of a label map on the page Export, with what becomes of each value.
 
@@ -78,7 +79,9 @@ class ExportLabels(QWidget):
         self.setObjectName("export_labels")
         self._path: Path | None = None
         self._found: LabelFile | None = None
-        self.choose = button("export_labels_choose", "Label names and values…", _HINT, self._browse)
+        self.choose = button(
+            "export_labels_choose", "Label names and values…", _HINT, self._browse_labels
+        )
         self.leave_out = button(
             "export_labels_clear", "×", "Uses no label file: what is marked becomes 1", self.clear
         )
@@ -89,7 +92,7 @@ class ExportLabels(QWidget):
         self._prepare_preview()
         self.note = label("export_labels_note", tip="What the label file says")
         self._below = column(self.note, self.preview)
-        self._follow()
+        self._follow_file()
 
     def parts(self) -> tuple[QWidget, QWidget]:
         """Return the row of buttons, and what stands below it across the page."""
@@ -112,31 +115,33 @@ class ExportLabels(QWidget):
     def take(self, path: Path) -> None:
         """Choose a file and ask what it says."""
         self._path, self._found = path, None
-        self._follow()
+        self._follow_file()
         self.asked.emit(path)
 
     def clear(self) -> None:
         """Choose no file."""
         self._path = self._found = None
-        self._follow()
+        self._follow_file()
 
     def show_found(self, found: LabelFile) -> None:
         """Show what a file says; an answer about another file is dropped."""
         if found.path == self._path:
             self._found = found
-            self._follow()
+            self._follow_file()
 
     # -------------------------------------------------------------------- inner
 
-    def _follow(self) -> None:
-        found, path = self._found, self._path
+    def _follow_file(self) -> None:
+        label_file, path = self._found, self._path
         self.leave_out.setVisible(path is not None)
         self._below.setVisible(path is not None)
         if path is not None:
             self.note.setToolTip(str(path))
-            set_level(self.note, "error" if found is not None and found.problem else "hint")
-            self.note.setText(_said(path, found))
-        lines = () if found is None else found.lines
+            set_level(
+                self.note, "error" if label_file is not None and label_file.problem else "hint"
+            )
+            self.note.setText(_describe_labels(path, label_file))
+        lines = () if label_file is None else label_file.lines
         self.table.show(lines)
         self.preview.setVisible(bool(lines))
         rows = min(len(lines), _MOST_ROWS)
@@ -155,7 +160,7 @@ class ExportLabels(QWidget):
         header = view.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
 
-    def _browse(self) -> None:
+    def _browse_labels(self) -> None:
         start = "" if self._path is None else str(self._path.parent)
         kinds = "Label rules (*.json);;All files (*)"
         chosen, _ = QFileDialog.getOpenFileName(self, "Label names and values", start, kinds)
@@ -163,7 +168,7 @@ class ExportLabels(QWidget):
             self.take(Path(chosen))
 
 
-def _said(path: Path, found: LabelFile | None) -> str:
+def _describe_labels(path: Path, found: LabelFile | None) -> str:
     if found is None:
         return f"{path.name}: being read…"
     if found.problem:
@@ -174,13 +179,6 @@ def _said(path: Path, found: LabelFile | None) -> str:
 
 _NAMES: Final = ("Several", "Phases", "Study", "Made by", "Patient", "Orientation", "Labels")
 _MOST_PHASES: Final = 99
-_FORMATS: Final = (
-    (ExportFormat.NIFTI, "NIfTI", "One file ID.nii.gz for each mask, on the image's own grid"),
-    (ExportFormat.DICOM_SEG, "DICOM SEG", "Coded segmentations that a PACS takes (highdicom)"),
-    (ExportFormat.CHALLENGE, "challenge zip", "submission.zip with pred_segmentations/ID.nii.gz"),
-    (ExportFormat.NNUNET, "nnU-Net", "Raw training layout: imagesTr, labelsTr, dataset.json"),
-    (ExportFormat.BIDS, "BIDS", "Names of BIDS derivatives: sub-ID/anat/…_dseg.nii.gz"),
-)
 _PROFILES: Final = (
     (OrientationProfile.AS_IS, "as it is", "Masks lie exactly as their images"),
     (OrientationProfile.LAS_PSR, "+ LAS / PSR", "Also turned: axial to LAS, sagittal to PSR"),
@@ -201,7 +199,7 @@ _MAKERS: Final = (
 
 
 class ExportOptions(QWidget):
-    """`changed` is emitted after every change; `wish` is what is chosen now."""
+    """`changed` is emitted after every change; `wish` and `problem` tell what is chosen now."""
 
     changed = Signal()
 
@@ -210,13 +208,18 @@ class ExportOptions(QWidget):
         self.setObjectName("export_options")
         self._is_dicom = False
         self._n_sets = 0
+        self._n_masks = 0
         self.formats = self._make_formats()
-        self.profile = self._choice("export_profile", "Orientation of the masks", _PROFILES)
-        self.with_images: QCheckBox = self._check(
+        self.profile = self._make_choice("export_profile", "Orientation of the masks", _PROFILES)
+        self.with_images: QCheckBox = self._make_check_box(
             "export_images", "images too", "Writes the phases beside the masks"
         )
-        self.fuse = self._choice("export_fuse", "What becomes of several sets of masks", _FUSES)
-        self.maker = self._choice("export_maker", "How the masks were made, for DICOM", _MAKERS)
+        self.fuse = self._make_choice(
+            "export_fuse", "What becomes of several sets of masks", _FUSES
+        )
+        self.maker = self._make_choice(
+            "export_maker", "How the masks were made, for DICOM", _MAKERS
+        )
         self.channels: QSpinBox = named(
             QSpinBox(), "export_channels", "How many phases, from the first on, nnU-Net gets"
         )
@@ -226,13 +229,13 @@ class ExportOptions(QWidget):
             QLineEdit(), "export_study", "DICOM folder that the segmentations refer to"
         )
         self.study.setPlaceholderText("DICOM folder of the case")
-        browse = button("export_study_browse", "…", "Choose the DICOM folder", self._browse)
+        browse = button("export_study_browse", "…", "Choose the DICOM folder", self._browse_study)
         self.labels = ExportLabels()
         label_row, label_rows = self.labels.parts()
         self._fuse_row = _named_row("Several", self.fuse)
-        self._channels_row = _named_row("Phases", self.channels, _stretch())
+        self._channels_row = _named_row("Phases", self.channels, _make_stretch())
         self._study_row = _named_row("Study", self.study, browse)
-        self.identified: QCheckBox = self._check(
+        self.identified: QCheckBox = self._make_check_box(
             "export_identified_seg",
             "with the patient's name",
             "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending it back "
@@ -241,7 +244,7 @@ class ExportOptions(QWidget):
         self._dicom_rows = column(
             self._study_row,
             _named_row("Made by", self.maker),
-            _named_row("Patient", self.identified, _stretch()),
+            _named_row("Patient", self.identified, _make_stretch()),
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -257,67 +260,63 @@ class ExportOptions(QWidget):
         ):
             layout.addWidget(part)
         for box in (*self.formats.values(), self.with_images, self.identified):
-            box.toggled.connect(lambda _on: self._follow())
+            box.toggled.connect(lambda _on: self._follow_choice())
         for choice in (self.profile, self.fuse, self.maker):
-            choice.currentIndexChanged.connect(lambda _at: self._follow())
-        self.channels.valueChanged.connect(lambda _n: self._follow())
-        self.study.textChanged.connect(lambda _text: self._follow())
-        self.labels.changed.connect(self._follow)
-        self._follow()
+            choice.currentIndexChanged.connect(lambda _at: self._follow_choice())
+        self.channels.valueChanged.connect(lambda _n: self._follow_choice())
+        self.study.textChanged.connect(lambda _text: self._follow_choice())
+        self.labels.changed.connect(self._follow_choice)
+        self._follow_choice()
 
     def show_kind(self, *, is_dicom: bool) -> None:
         """Say whether the cases are DICOM, which needs no study to refer to."""
         self._is_dicom = is_dicom
-        self._follow()
+        self._follow_choice()
 
     def show_study(self, folder: Path | None) -> None:
         """Fill in the DICOM study that the cases were imported from, where there is one."""
         if folder is not None:
             self.study.setText(str(folder))
 
-    def show_number_of_sets(self, n_sets: int) -> None:
-        """Say how many sets of masks are chosen; two or more can be fused."""
-        self._n_sets = n_sets
-        self._follow()
+    def show_sets(self, n_sets: int, n_masks: int) -> None:
+        """Say how many sets of masks are chosen, and files in them; two sets can be fused."""
+        self._n_sets, self._n_masks = n_sets, n_masks
+        self._follow_choice()
 
     def wish(self) -> ExportWish:
-        """Return what is chosen; what is not shown is left at its default."""
-        formats = tuple(wanted for wanted, box in self.formats.items() if box.isChecked())
+        """Return what is chosen, its masks apart; what is not shown is left at its default."""
+        formats = tuple(name for name, box in self.formats.items() if box.isChecked())
         seg = ExportFormat.DICOM_SEG in formats
         study = self.study.text().strip()
         several = self._n_sets > 1
-        found = self.labels.found
-        return ExportWish(
-            formats,
-            OrientationProfile(self.profile.currentData()),
-            self.with_images.isChecked(),
-            FuseRule(self.fuse.currentData()) if several else FuseRule.NONE,
-            Path(study) if seg and study and not self._is_dicom else None,
-            SegmentMaker(self.maker.currentData()) if seg else SegmentMaker.FROM_PROVENANCE,
-            self.channels.value() or None,
-            () if found is None else found.rules,
-            seg and self.identified.isChecked(),
-            self._problem(formats, study),
+        label_file = self.labels.found
+        settings = ExportSettings(
+            masks=(),
+            formats=formats,
+            profile=OrientationProfile(self.profile.currentData()),
+            with_images=self.with_images.isChecked(),
+            fuse=FuseRule(self.fuse.currentData()) if several else FuseRule.NONE,
+            study=Path(study) if seg and study and not self._is_dicom else None,
+            segment_maker=SegmentMaker(self.maker.currentData())
+            if seg
+            else SegmentMaker.FROM_PROVENANCE,
+            n_channels=self.channels.value() or None,
+            rules=() if label_file is None else label_file.rules,
+            identified_seg=seg and self.identified.isChecked(),
         )
+        return ExportWish(settings, self._n_masks, self._n_sets, self._is_dicom)
+
+    def problem(self) -> str:
+        """Return why masks cannot be written like this, "" where they can."""
+        wish = self.wish()
+        if not wish.settings.formats:
+            return "Choose a format first."
+        problems = (spec.problem(wish) for spec in formats_of(wish.settings))
+        return self.labels.problem or next(filter(None, problems), "")
 
     # -------------------------------------------------------------------- inner
 
-    def _problem(self, formats: tuple[ExportFormat, ...], study: str) -> str:
-        if not formats:
-            return "Choose a format first."
-        if self.labels.problem:
-            return self.labels.problem
-        if ExportFormat.DICOM_SEG in formats and not self._is_dicom and not study:
-            return "DICOM SEG refers to DICOM images, but these cases are not: choose their study."
-        if (
-            ExportFormat.NNUNET in formats
-            and self._n_sets > 1
-            and self.fuse.currentData() == FuseRule.NONE
-        ):
-            return "nnU-Net takes one mask of each case: choose one set, or fuse them."
-        return ""
-
-    def _follow(self) -> None:
+    def _follow_choice(self) -> None:
         seg = self.formats[ExportFormat.DICOM_SEG].isChecked()
         self._dicom_rows.setVisible(seg)
         self._channels_row.setVisible(self.formats[ExportFormat.NNUNET].isChecked())
@@ -326,12 +325,14 @@ class ExportOptions(QWidget):
         self.changed.emit()
 
     def _make_formats(self) -> dict[ExportFormat, QCheckBox]:
-        made = {}
-        for wanted, text, tip in _FORMATS:
-            box = self._check(f"export_format_{wanted.name.lower()}", text, tip)
-            box.setChecked(wanted is ExportFormat.NIFTI)
-            made[wanted] = box
-        return made
+        boxes = {}
+        for name, spec in EXPORT_FORMATS.items():
+            box = self._make_check_box(
+                f"export_format_{name.replace('-', '_')}", spec.title, spec.tip
+            )
+            box.setChecked(name is ExportFormat.NIFTI)
+            boxes[name] = box
+        return boxes
 
     def _format_grid(self) -> QWidget:
         holder = QWidget()
@@ -342,27 +343,29 @@ class ExportOptions(QWidget):
             grid.addWidget(box, k // 3, k % 3)
         return holder
 
-    def _check(self, name: str, text: str, tip: str) -> QCheckBox:
-        made: QCheckBox = named(QCheckBox(text), name, tip)
-        return made
+    def _make_check_box(self, name: str, text: str, tip: str) -> QCheckBox:
+        check_box: QCheckBox = named(QCheckBox(text), name, tip)
+        return check_box
 
-    def _choice(self, name: str, tip: str, items: tuple[tuple[object, str, str], ...]) -> QComboBox:
-        made: QComboBox = named(QComboBox(), name, tip)
+    def _make_choice(
+        self, name: str, tip: str, items: tuple[tuple[object, str, str], ...]
+    ) -> QComboBox:
+        combo: QComboBox = named(QComboBox(), name, tip)
         for k, (value, text, hint) in enumerate(items):
-            made.addItem(text, value)
-            made.setItemData(k, hint, Qt.ItemDataRole.ToolTipRole)
-        return made
+            combo.addItem(text, value)
+            combo.setItemData(k, hint, Qt.ItemDataRole.ToolTipRole)
+        return combo
 
-    def _browse(self) -> None:
+    def _browse_study(self) -> None:
         chosen = QFileDialog.getExistingDirectory(self, "DICOM study", self.study.text())
         if chosen:
             self.study.setText(chosen)
 
 
-def _stretch() -> QWidget:
-    made = QWidget()
-    made.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-    return made
+def _make_stretch() -> QWidget:
+    spacer = QWidget()
+    spacer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+    return spacer
 
 
 def _named_row(text: str, *widgets: QWidget) -> QWidget:

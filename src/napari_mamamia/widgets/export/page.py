@@ -44,11 +44,11 @@ class ExportPage(Page):
         )
         self.sets.itemChanged.connect(lambda _item: self._take_own_choice())
         self.options = ExportOptions()
-        self.options.changed.connect(self._describe)
+        self.options.changed.connect(self._describe_export)
         self.out: QLineEdit = named(QLineEdit(), "export_out", "Folder to write to")
         self.out.textEdited.connect(self._take_own_out)
         self.out.textChanged.connect(self._ask_target)
-        browse = button("export_browse", "…", "Choose another folder", self._browse)
+        browse = button("export_browse", "…", "Choose another folder", self._browse_folder)
         self.target = label("export_target", tip="What lies in that folder now")
         self.replace: QCheckBox = named(
             QCheckBox("replace files of an earlier export"),
@@ -58,7 +58,11 @@ class ExportPage(Page):
         self.replace.toggled.connect(lambda _on: self._show_target())
         self.what = label("export_what", tip="What will be written, and how")
         self.start = button(
-            "export_start", "Export", "Writes and verifies every file", self._ask, primary=True
+            "export_start",
+            "Export",
+            "Writes and verifies every file",
+            self._request_export,
+            primary=True,
         )
         self.result = label("export_result", tip="What the last export wrote")
         self.open_folder = button(
@@ -92,12 +96,12 @@ class ExportPage(Page):
         before = {one.folder for one in self.chosen()} if self._own_choice else set()
         self.sets.blockSignals(True)
         self.sets.clear()
-        for k, found in enumerate(sets):
-            item = QListWidgetItem(f"{found.title} ({found.n_cases})")
-            item.setData(Qt.ItemDataRole.UserRole, found)
-            item.setToolTip(str(found.folder))
+        for k, mask_set in enumerate(sets):
+            item = QListWidgetItem(f"{mask_set.title} ({mask_set.n_cases})")
+            item.setData(Qt.ItemDataRole.UserRole, mask_set)
+            item.setToolTip(str(mask_set.folder))
             item.setSizeHint(QSize(0, self._row_height))
-            checked = found.folder in before or (k == 0 and not before)
+            checked = mask_set.folder in before or (k == 0 and not before)
             item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
             self.sets.addItem(item)
         self.sets.blockSignals(False)
@@ -149,11 +153,11 @@ class ExportPage(Page):
             folder = chosen[0].default_out
             self.out.setText(str(folder if len(chosen) == 1 else folder.with_name("masks")))
             self.out.setCursorPosition(len(self.out.text()))
-        self.options.show_number_of_sets(len(chosen))
-        self._describe()
+        self.options.show_sets(len(chosen), sum(one.n_cases for one in chosen))
+        self._describe_export()
 
-    def _describe(self) -> None:
-        self.what.setText(what_is_written(self.chosen(), self.options.wish()))
+    def _describe_export(self) -> None:
+        self.what.setText(what_is_written(self.options.wish()))
         self._show_target()
 
     def _take_own_out(self, _text: str) -> None:
@@ -174,7 +178,7 @@ class ExportPage(Page):
         is_own = taken and self._target is not None and self._target.folder == self._done
         if is_own:
             text = "The export below lies there: choose another folder, or replace it."
-        problem = self.options.wish().problem if self.chosen() else "Choose the masks first."
+        problem = self.options.problem() if self.chosen() else "Choose the masks first."
         text = problem or text
         self.target.setText(text)
         self.target.setVisible(bool(text))
@@ -184,20 +188,20 @@ class ExportPage(Page):
         ready = bool(self.out.text().strip()) and not problem
         self.start.setEnabled(ready and not blocked and not self._running)
 
-    def _browse(self) -> None:
+    def _browse_folder(self) -> None:
         chosen = QFileDialog.getExistingDirectory(self, "Export to", self.out.text())
         if chosen:
             self._own_out = True
             self.out.setText(chosen)
 
-    def _ask(self) -> None:
-        wanted = ExportRequest(
+    def _request_export(self) -> None:
+        request = ExportRequest(
             self.chosen(),
             Path(self.out.text().strip()),
             self.replace.isVisible() and self.replace.isChecked(),
-            self.options.wish(),
+            self.options.wish().settings,
         )
-        self.export_wanted.emit(wanted)
+        self.export_wanted.emit(request)
 
     def _open_folder(self) -> None:
         if self._done is not None:

@@ -3,15 +3,14 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.widgets.base.keys import KEYS, Key, bind_keys, unbind_keys
-from napari_mamamia.widgets.base.notify import Notifier
-from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 # The user's own keys in place of those of the table; a key that is taken is refused.
 
@@ -58,7 +57,7 @@ def remapped(
         if problem:
             refused.append(problem)
         else:
-            table[action] = replace(table[action], binding=_binding(shown), shown=shown)
+            table[action] = replace(table[action], binding=_make_binding(shown), shown=shown)
     return tuple(table.values()), tuple(refused)
 
 
@@ -69,24 +68,24 @@ def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
     if not _is_key(shown):
         return f"{shown!r} for {action!r} is no key: write it such as Q, Shift+Q or Ctrl+Enter"
     for other in table.values():
-        if other.action != action and other.binding == _binding(shown):
+        if other.action != action and other.binding == _make_binding(shown):
             return (
                 f"the key {shown} for {action!r} is already that of {other.action!r}: choose "
                 "another key"
             )
-    if _binding(shown) in _NAPARIS:
+    if _make_binding(shown) in _NAPARIS:
         return f"the key {shown} for {action!r} is one of napari's: choose another key"
     return ""
 
 
-def _binding(shown: str) -> str:
+def _make_binding(shown: str) -> str:
     return shown.replace("Ctrl+", "Control-").replace("Shift+", "Shift-").replace("Alt+", "Alt-")
 
 
 def _is_key(shown: str) -> bool:
-    *modifiers, last = _binding(shown).split("-") if shown not in "-" else ("-",)
-    known = len(last) == 1 or last in _LONG_NAMES
-    return bool(last) and known and set(modifiers) <= {"Control", "Shift", "Alt"}
+    *modifiers, last = _make_binding(shown).split("-") if shown != "-" else ("-",)
+    is_single_key = len(last) == 1 or last in _LONG_NAMES
+    return bool(last) and is_single_key and set(modifiers) <= {"Control", "Shift", "Alt"}
 
 
 def retitled(tip: str, shown: Mapping[str, str]) -> str:
@@ -100,7 +99,7 @@ def retitled(tip: str, shown: Mapping[str, str]) -> str:
     return re.sub(r"\(key ([^)]+)\)", lambda m: f"(key {shown.get(m[1], m[1])})", tip)
 
 
-class KeyChoice(QObject):
+class KeyChoice(WindowPart):
     """Holds the table of keys as it is now. `changed` carries it when a key was changed.
 
     `refused` carries a sentence, "" when a change was taken.
@@ -109,33 +108,29 @@ class KeyChoice(QObject):
     changed = Signal(object)
     refused = Signal(str)
 
-    def __init__(
-        self, viewer: Any, dock: QWidget, services: Services, notifier: Notifier, parent: QObject
-    ) -> None:
-        super().__init__(parent)
-        self._viewer = viewer
+    def __init__(self, context: WindowContext, dock: QWidget) -> None:
+        super().__init__(context)
+        self._viewer = self._scene.viewer
         self._dock = dock
-        self._services = services
-        self._notifier = notifier
         self._actions: Mapping[str, Callable[..., object]] = {}
-        self._own = services.load_preferences().keys
+        self._own = self._services.load_preferences().keys
         self.keys, self.refused_at_start = remapped(self._own)
 
     def bind(self, actions: Mapping[str, Callable[..., object]]) -> None:
         """Bind every key of the table, and name them in the tooltips."""
         self._actions = actions
         bind_keys(self._viewer, self._dock, actions, self.keys)
-        self._retitle(KEYS, self.keys)
+        self._retitle_tips(KEYS, self.keys)
         for refused in self.refused_at_start:
             self._notifier.warn(f"Your own keys: {refused}")
 
     def change(self, action: str, shown: str) -> None:
         """Give an action another key, or say why not."""
-        own = tuple(pair for pair in self._own if pair[0] != action)
+        own_keys = tuple(pair for pair in self._own if pair[0] != action)
         default = next((key.shown for key in KEYS if key.action == action), "")
         if shown != default:
-            own = (*own, (action, shown))
-        table, refused = remapped(own)
+            own_keys = (*own_keys, (action, shown))
+        table, refused = remapped(own_keys)
         mine = [reason for reason in refused if repr(action) in reason]
         taken = next((k for k in table if k.shown == shown and k.action != action), None)
         if not mine and taken is not None:
@@ -143,29 +138,30 @@ class KeyChoice(QObject):
         if mine:
             self.refused.emit(mine[0])
             return
-        self._take(table, own)
+        self._take_table(table, own_keys)
 
     def reset(self) -> None:
         """Give every action the key of the table back."""
-        self._take(KEYS, ())
+        self._take_table(KEYS, ())
 
-    def _take(self, table: Sequence[Key], own: tuple[tuple[str, str], ...]) -> None:
+    def _take_table(self, table: Sequence[Key], own: tuple[tuple[str, str], ...]) -> None:
         before, self.keys, self._own = self.keys, tuple(table), own
         unbind_keys(self._viewer, before)
+        # No window is given: a second shortcut of one key would make Qt heed neither.
         bind_keys(self._viewer, None, self._actions, self.keys)
-        self._retitle(before, self.keys)
+        self._retitle_tips(before, self.keys)
         self.refused.emit("")
         self.changed.emit(self.keys)
-        self._remember()
+        self._remember_keys()
 
-    def _remember(self) -> None:
+    def _remember_keys(self) -> None:
         try:
             preferences = self._services.load_preferences()
             self._services.save_preferences(replace(preferences, keys=self._own))
         except MamamiaError as error:
             self._notifier.warn(f"Your keys are used now but not remembered: {error}")
 
-    def _retitle(self, before: Sequence[Key], now: Sequence[Key]) -> None:
+    def _retitle_tips(self, before: Sequence[Key], now: Sequence[Key]) -> None:
         """Name the new keys in the tooltips of the dock."""
         new = {key.action: key.shown for key in now}
         shown = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}

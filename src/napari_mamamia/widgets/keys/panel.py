@@ -35,6 +35,7 @@ def shown_key(event: Any) -> str:
     held = event.modifiers()
     parts = ["Ctrl"] if held & Qt.KeyboardModifier.ControlModifier else []
     parts += ["Alt"] if held & Qt.KeyboardModifier.AltModifier else []
+    # Shift is needed to type most signs, and is part of them.
     is_sign = len(name) == 1 and not name.isalpha()
     if held & Qt.KeyboardModifier.ShiftModifier and not is_sign:
         parts.append("Shift")
@@ -52,14 +53,14 @@ class KeyButton(QPushButton):
         self._waits = False
         super().__init__()
         named(self, f"key_{action}", f"{text}: a click, then the key that shall do it; Esc leaves")
-        self.clicked.connect(self._wait)
+        self.clicked.connect(self._wait_for_key)
 
     def show_key(self, shown: str) -> None:
         """Show the action's key."""
         self._shown, self._waits = shown, False
         self.setText(shown)
 
-    def _wait(self) -> None:
+    def _wait_for_key(self) -> None:
         self._waits = True
         self.setText("press a key…")
         self.setFocus()
@@ -118,9 +119,9 @@ class KeysPanel(QWidget):
         layout.addWidget(label("keys_pages", _PAGES, "Where the keys of the page Refine act"))
         layout.addWidget(self._make_table(keys))
         layout.addWidget(heading("The mouse, while a tool is on"))
-        layout.addWidget(label("keys_mouse", _table(MOUSE_LINES), "What the mouse does"))
+        layout.addWidget(label("keys_mouse", _format_table(MOUSE_LINES), "What the mouse does"))
         layout.addWidget(heading("napari's own, while no tool is on"))
-        layout.addWidget(label("keys_napari", _table(NAPARI_KEYS), "napari's keys"))
+        layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), "napari's keys"))
         layout.addStretch()
         area = PageArea(content, "keys_area", is_part=True)
         outer = QVBoxLayout(self)
@@ -140,7 +141,7 @@ class KeysPanel(QWidget):
         set_level(self.hint, "warning" if reason else "hint")
 
     def _make_table(self, keys: Sequence[Key]) -> QWidget:
-        made, grid = QWidget(), QGridLayout()
+        table, grid = QWidget(), QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(2)
         grid.setColumnStretch(1, 1)
@@ -154,21 +155,21 @@ class KeysPanel(QWidget):
             text = key.text + (" (held)" if key.held else "")
             grid.addWidget(control, at, 0)
             grid.addWidget(label(f"key_text_{key.action}", text, text), at, 1)
-        made.setLayout(grid)
-        return made
+        table.setLayout(grid)
+        return table
 
     def _make_buttons(self) -> QWidget:
         back = button("keys_close", "Back", "Goes back to the page before", self.closed.emit)
         reset = button(
-            "keys_reset", "Reset all keys", "Gives every action its own key back", self._reset
+            "keys_reset", "Reset all keys", "Gives every action its own key back", self._reset_keys
         )
         return row(back, 1, reset)
 
-    def _reset(self) -> None:
+    def _reset_keys(self) -> None:
         self.reset_wanted.emit()
 
 
-def _table(lines: Sequence[tuple[str, str]]) -> str:
+def _format_table(lines: Sequence[tuple[str, str]]) -> str:
     cells = "".join(
         f"<tr><td><b>{key}</b>&nbsp;&nbsp;&nbsp;</td><td>{text}</td></tr>" for key, text in lines
     )

@@ -3,43 +3,28 @@
 from collections.abc import Sequence
 from typing import Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.case.context import CaseKey
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.layers import MASK_ROLES, tag_of
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.session import Session, SessionMask
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "kinetic_pre"
 
 
-class KineticCase(QObject):
+class KineticCase(WindowPart):
     """`changed` says that the case or its times are others now; `opened` that the case is."""
 
     changed = Signal()
     opened = Signal()
 
-    def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        jobs: JobRunner,
-        services: KineticServices,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._jobs = jobs
-        self._notifier = notifier
-        self._session = session
-        self._scene = scene
-        self._services = services
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
         self._of: Case | None = None
         self._timed: Case | None = None
         self._case: Case | None = None
@@ -47,8 +32,8 @@ class KineticCase(QObject):
         self._typed: dict[CaseKey, tuple[float, ...]] = {}
         self._clock = TimingRule()
         self._rules: dict[CaseKey, TimingRule] = {}
-        session.case_changed.connect(self._follow)
-        session.phases_changed.connect(self._switch)
+        self._session.case_changed.connect(self._follow_case)
+        self._session.phases_changed.connect(self._switch_voxels)
 
     @property
     def case(self) -> Case | None:
@@ -86,7 +71,7 @@ class KineticCase(QObject):
             return "typed in, for this session"
         context = self._session.context
         record = None if context is None else context.record
-        return self._services.times_source(case, self._session.files, record)
+        return self._services.kinetics.times_source(case, self._session.files, record)
 
     @property
     def rule(self) -> TimingRule:
@@ -102,8 +87,8 @@ class KineticCase(QObject):
         if case is None:
             return "open a case first"
         try:
-            rule = self._services.typed_rule(timing, text)
-            self._services.require_rule(case, rule)
+            rule = self._services.kinetics.typed_rule(timing, text)
+            self._services.kinetics.require_rule(case, rule)
         except MamamiaError as error:
             return str(error)
         if timing in (Timing.INJECTION, Timing.MANUAL):
@@ -121,13 +106,15 @@ class KineticCase(QObject):
             return "open a case first"
         if times_s:
             try:
-                self._services.require_rule(self._services.with_times(case, times_s), self.rule)
+                self._services.kinetics.require_rule(
+                    self._services.kinetics.with_times(case, times_s), self.rule
+                )
             except MamamiaError as error:
                 return str(error)
             self._typed[self._session.case_key] = tuple(times_s)
         else:
             self._typed.pop(self._session.case_key, None)
-        self._take(case)
+        self._take_case(case)
         self.changed.emit()
         return ""
 
@@ -144,14 +131,14 @@ class KineticCase(QObject):
         """What is said of every number of the case: "registered", or "" for its own phases."""
         return "" if self._session.registered is None else "registered"
 
-    def _switch(self) -> None:
+    def _switch_voxels(self) -> None:
         """Go on with other voxels of the same case."""
         case = self._session.shown_case
         if case is not None and case.is_loaded:
-            self._take(case)
+            self._take_case(case)
             self.changed.emit()
 
-    def _follow(self) -> None:
+    def _follow_case(self) -> None:
         case, before = self._session.shown_case, self._case
         if case is not None and case is self._of:
             return
@@ -160,19 +147,19 @@ class KineticCase(QObject):
             self._jobs.cancel(_LANE)
             self._of = self._timed = self._case = None
         else:
-            self._take(case)
+            self._take_case(case)
         if before is not self._case:
             self.opened.emit()
             self.changed.emit()
 
-    def _take(self, case: Case) -> None:
+    def _take_case(self, case: Case) -> None:
         self._of = case
         self._timed = self._with_typed(case)
         self._treat_pre()
 
     def _with_typed(self, case: Case) -> Case:
         typed = self._typed.get(self._session.case_key)
-        return self._services.with_times(case, typed) if typed else case
+        return self._services.kinetics.with_times(case, typed) if typed else case
 
     def _treat_pre(self) -> None:
         """Take the case as it is; where its pre was repeated, soon as that is wanted."""
@@ -182,17 +169,14 @@ class KineticCase(QObject):
         if timed is None or timed.n_before < 2:
             return
 
-        def done(outcome: Outcome[Case]) -> None:
-            if isinstance(outcome, Finished):
-                self._case = outcome.result
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Scans before contrast", outcome.error)
-            self.changed.emit()
+        def take(case: Case) -> None:
+            self._case = case
 
         self._jobs.start(
             _LANE,
             "Scans before contrast",
-            lambda: self._services.with_pre(timed, how),
-            done,
+            lambda: self._services.kinetics.with_pre(timed, how),
+            take,
+            ended=self.changed.emit,
             shown=False,
         )

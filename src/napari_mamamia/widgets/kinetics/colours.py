@@ -57,9 +57,9 @@ _RAMPS: Final = {
 def ramp_of(kind: MapKind) -> Ramp:
     """Return the colours of a map, as its entry in `MAPS` says."""
     name, steps = _RAMPS[MAPS[kind].colours]
-    return Ramp(name, tuple(map(_rgba, steps)))
+    return Ramp(name, tuple(map(_parse_colour, steps)))
 
 
-def _rgba(colour: str) -> tuple[float, float, float, float]:
+def _parse_colour(colour: str) -> tuple[float, float, float, float]:
     red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     return (red, green, blue, 1.0)

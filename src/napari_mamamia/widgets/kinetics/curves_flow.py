@@ -11,14 +11,11 @@ from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot, line_of
 from napari_mamamia.kinetics.time_axis import Timing, known_times
 from napari_mamamia.widgets.base.bottom import BottomDock
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.kinetic_services import KineticServices
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.colours import CURSOR_COLOUR, MASK_COLOUR, PIN_COLOURS
 from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
 from napari_mamamia.widgets.viewer.aim import Aim
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _EVERY_MS: Final = 30
@@ -26,30 +23,23 @@ _MASK_AFTER_MS: Final = 250
 _LANE: Final = "curve_mask"
 
 
-class CurvesFlow(QObject):
+class CurvesFlow(WindowPart):
     """Nothing is computed while the tab is out of sight."""
 
     def __init__(
         self,
+        context: WindowContext,
         tab: CurvesTab,
         bottom: BottomDock,
         state: KineticCase,
-        scene: Scene,
         aim: Aim,
-        jobs: JobRunner,
-        services: KineticServices,
-        notifier: Notifier,
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._tab = tab
         self._bottom = bottom
         self._state = state
-        self._scene = scene
         self._aim = aim
         aim.changed.connect(self._leave_hidden)
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._size = 3
         self._position: tuple[float, ...] | None = None
         self._voxel: Voxel | None = None
@@ -57,17 +47,17 @@ class CurvesFlow(QObject):
         self._mask: CurveLine | None = None
         self.pinned: list[CurveLine] = []
         self._made = 0
-        self._tick = _timer(self, _EVERY_MS, self._follow_pointer)
-        self._mask_tick = _timer(self, _MASK_AFTER_MS, self._measure_mask)
-        scene.viewer.mouse_move_callbacks.append(self._on_move)
+        self._tick = _make_timer(self, _EVERY_MS, self._follow_pointer)
+        self._mask_tick = _make_timer(self, _MASK_AFTER_MS, self._measure_mask)
+        self._scene.viewer.mouse_move_callbacks.append(self._on_move)
         tab.pin_wanted.connect(self.pin)
-        tab.removed.connect(self._remove)
-        tab.renamed.connect(self._rename)
+        tab.removed.connect(self._remove_pinned)
+        tab.renamed.connect(self._rename_pinned)
         tab.patch_changed.connect(self._set_size)
         tab.table_wanted.connect(lambda: self.save_as("table"))
         tab.figure_wanted.connect(lambda: self.save_as("figure"))
-        state.opened.connect(self._forget)
-        state.changed.connect(self._again)
+        state.opened.connect(self._forget_regions)
+        state.changed.connect(self._measure_again)
 
     def show(self) -> None:
         """Bring the tab to the front."""
@@ -91,7 +81,7 @@ class CurvesFlow(QObject):
         colour = PIN_COLOURS[self._made % len(PIN_COLOURS)]
         self._made += 1
         self.pinned.append(replace(line, name=f"{self._made} {line.name}", colour=colour))
-        self._draw()
+        self._draw_curves()
 
     def save_as(self, what: str) -> None:
         """Ask where to save the "table" or the "figure", and save it in a thread."""
@@ -107,18 +97,19 @@ class CurvesFlow(QObject):
     def save(self, what: str, path: Path) -> None:
         """Save the "table" or the "figure" of the curves shown."""
         plot = self.plot()
-        save = self._services.save_table if what == "table" else self._services.save_figure
+        save = (
+            self._services.kinetics.save_table
+            if what == "table"
+            else self._services.kinetics.save_figure
+        )
 
         def work() -> Path:
             return save(plot, path)
 
-        def done(outcome: Outcome[Path]) -> None:
-            if isinstance(outcome, Finished):
-                self._notifier.hint(f"Curves saved: {outcome.result.name}")
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Saving the curves", outcome.error)
+        def show(saved: Path) -> None:
+            self._notifier.hint(f"Curves saved: {saved.name}")
 
-        self._jobs.start("curves_save", f"Saving {path.name}", work, done)
+        self._jobs.start("curves_save", f"Saving {path.name}", work, show)
 
     def plot(self) -> CurvePlot:
         """Return what is drawn."""
@@ -126,7 +117,7 @@ class CurvesFlow(QObject):
         times, why = (None, "") if case is None else known_times(case.times_s)
         live = [line for line in (self._cursor, self._mask) if line is not None]
         timing = self._state.rule.timing if times else Timing.PHASE_ORDER
-        title = "" if case is None else f"{self._noted(case.case_id)} · {timing}"
+        title = "" if case is None else f"{self._add_note(case.case_id)} · {timing}"
         warning = f"{why}: the axis counts phases" if why else ""
         if case is not None and len(case.phases) < 2:
             warning = "this case has no phase after contrast"
@@ -137,6 +128,7 @@ class CurvesFlow(QObject):
     def _on_move(self, _viewer: Any, event: Any) -> None:
         if self._tab.isVisible():
             self._position = tuple(event.position)
+            # Started anew at each move, the timer would tell the curve only once the mouse rests.
             if not self._tick.isActive():
                 self._tick.start()
 
@@ -152,45 +144,52 @@ class CurvesFlow(QObject):
         if voxel is None or axis is None:
             return
         self._voxel = voxel
-        curve = self._services.cursor_curve(case, voxel, self._size, axis, self._state.rule)
+        curve = self._services.kinetics.cursor_curve(
+            case, voxel, self._size, axis, self._state.rule
+        )
         name = "voxel" if self._size == 1 else "3 × 3"
         z, y, x = voxel
         self._cursor = replace(
             line_of("pointer", CURSOR_COLOUR, curve),
-            name=self._noted(f"{name} at {z}, {y}, {x}"),
+            name=self._add_note(f"{name} at {z}, {y}, {x}"),
         )
-        self._draw()
+        self._draw_curves()
 
     def _leave_hidden(self) -> None:
         """Drop the pointer's curve where the pointer hits another place than what is seen."""
         if self._cursor is not None and self._aim.problem_in(self._scene.viewer):
             self._cursor, self._position = None, None
-            self._draw()
+            self._draw_curves()
 
     def _measure_mask(self) -> None:
         case, mask = self._state.case, self._state.shown_mask()
         if case is None or mask is None or not self._tab.isVisible():
             if mask is None and self._mask is not None:
                 self._mask = None
-                self._draw()
+                self._draw_curves()
             elif self._tab.isVisible():
-                self._draw()
+                self._draw_curves()
             return
 
-        def done(outcome: Outcome[ContrastCurve]) -> None:
-            is_good = isinstance(outcome, Finished) and self._state.case is case
-            if isinstance(outcome, Finished) and is_good:
-                self._mask = line_of(self._noted(f"{mask.role} mask"), MASK_COLOUR, outcome.result)
-            elif isinstance(outcome, Failed):
-                self._mask = None
-            self._draw()
+        def show(curve: ContrastCurve) -> None:
+            self._mask = line_of(self._add_note(f"{mask.role} mask"), MASK_COLOUR, curve)
 
-        measure = self._services.mask_curve
-        rule = self._state.rule
-        job = lambda: measure(case, mask.buffer, rule)  # noqa: E731
-        self._jobs.start(_LANE, "Curve of the mask", job, done, shown=False)
+        def drop(_error: Exception) -> None:
+            self._mask = None  # the numbers of the same mask say why
 
-    def _noted(self, name: str) -> str:
+        measure, rule = self._services.kinetics.mask_curve, self._state.rule
+        self._jobs.start(
+            _LANE,
+            "Curve of the mask",
+            lambda: measure(case, mask.buffer, rule),
+            show,
+            failed=drop,
+            ended=self._draw_curves,
+            still=lambda: self._state.case is case,
+            shown=False,
+        )
+
+    def _add_note(self, name: str) -> str:
         """Return a region's name with what its phases are, as it stands in table and figure."""
         return f"{name} ({self._state.note})" if self._state.note else name
 
@@ -198,34 +197,34 @@ class CurvesFlow(QObject):
         self._size = size
         self._follow_pointer()
 
-    def _remove(self, place: int) -> None:
+    def _remove_pinned(self, place: int) -> None:
         if place < len(self.pinned):
             del self.pinned[place]
-            self._draw()
+            self._draw_curves()
 
-    def _rename(self, place: int, name: str) -> None:
+    def _rename_pinned(self, place: int, name: str) -> None:
         if place < len(self.pinned) and self.pinned[place].name != name and name.strip():
             self.pinned[place] = replace(self.pinned[place], name=name.strip())
-            self._draw()
+            self._draw_curves()
 
-    def _forget(self) -> None:
+    def _forget_regions(self) -> None:
         self._cursor, self._mask, self._position = None, None, None
         self.pinned, self._made = [], 0
-        self._draw()
+        self._draw_curves()
 
-    def _again(self) -> None:
+    def _measure_again(self) -> None:
         self._cursor, self._mask = None, None
         self.refresh_mask()
-        self._draw()
+        self._draw_curves()
 
-    def _draw(self) -> None:
+    def _draw_curves(self) -> None:
         live = [line for line in (self._cursor, self._mask) if line is not None]
         self._tab.show_curves(self.plot(), len(live))
 
 
-def _timer(parent: QObject, milliseconds: int, then: Any) -> QTimer:
-    made = QTimer(parent)
-    made.setSingleShot(True)
-    made.setInterval(milliseconds)
-    made.timeout.connect(then)
-    return made
+def _make_timer(parent: QObject, milliseconds: int, then: Any) -> QTimer:
+    timer = QTimer(parent)
+    timer.setSingleShot(True)
+    timer.setInterval(milliseconds)
+    timer.timeout.connect(then)
+    return timer

@@ -80,18 +80,18 @@ class CurvePlotView(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         ink = self.palette().color(QPalette.ColorRole.WindowText)
         area = QRectF(_LEFT, _TOP, self.width() - _LEFT - _RIGHT, self.height() - _TOP - _BOTTOM)
-        drawn = [line for line in self.plot.lines if _defined(line.percent)]
+        drawn = [line for line in self.plot.lines if _is_defined(line.percent)]
         if not drawn:
             painter.setPen(ink)
             text = self.plot.warning or "Move the pointer over the image, or show a mask."
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
             painter.end()
             return
-        x_ticks, y_ticks = self._ticks([line.percent for line in drawn])
+        x_ticks, y_ticks = self._find_ticks([line.percent for line in drawn])
         self._draw_axes(painter, area, ink, x_ticks, y_ticks)
         for line in drawn:
             points = [
-                _place(area, x_ticks, y_ticks, self.plot.x_of(phase), value)
+                _place_point(area, x_ticks, y_ticks, self.plot.x_of(phase), value)
                 for phase, value in enumerate(line.percent)
                 if math.isfinite(value)
             ]
@@ -100,7 +100,7 @@ class CurvePlotView(QWidget):
 
     # -------------------------------------------------------------------- inner
 
-    def _ticks(
+    def _find_ticks(
         self, curves: Sequence[Sequence[float]]
     ) -> tuple[tuple[float, ...], tuple[float, ...]]:
         values = [value for curve in curves for value in curve if math.isfinite(value)]
@@ -123,7 +123,7 @@ class CurvePlotView(QWidget):
         faint = QColor(ink)
         faint.setAlpha(50)
         for value in y_ticks:
-            y = _place(area, x_ticks, y_ticks, x_ticks[0], value).y()
+            y = _place_point(area, x_ticks, y_ticks, x_ticks[0], value).y()
             painter.setPen(faint)
             painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
             painter.setPen(ink)
@@ -132,7 +132,7 @@ class CurvePlotView(QWidget):
                 where, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, f"{value:g}"
             )
         for value in x_ticks:
-            x = _place(area, x_ticks, y_ticks, value, y_ticks[0]).x()
+            x = _place_point(area, x_ticks, y_ticks, value, y_ticks[0]).x()
             painter.drawLine(QPointF(x, area.bottom()), QPointF(x, area.bottom() + 4))
             where = QRectF(x - 30, area.bottom() + 4, 60, 16)
             painter.drawText(where, Qt.AlignmentFlag.AlignCenter, f"{value:g}")
@@ -148,7 +148,7 @@ class CurvePlotView(QWidget):
         painter.restore()
 
 
-def _place(
+def _place_point(
     area: QRectF, x_ticks: tuple[float, ...], y_ticks: tuple[float, ...], x: float, y: float
 ) -> QPointF:
     wide = max(x_ticks[-1] - x_ticks[0], 1e-9)
@@ -169,7 +169,7 @@ def _draw_line(painter: QPainter, points: list[QPointF], colour: QColor) -> None
         painter.drawEllipse(point, _DOT, _DOT)
 
 
-def _defined(percent: Sequence[float]) -> bool:
+def _is_defined(percent: Sequence[float]) -> bool:
     return any(math.isfinite(value) for value in percent)
 
 
@@ -222,11 +222,11 @@ class CurvesTab(QWidget):
         keys = tuple((line.name, line.colour) for line in plot.lines)
         if (n_live, keys) != self._keys:
             self._keys = (n_live, keys)
-            self._rebuild(plot.lines, n_live)
+            self._rebuild_list(plot.lines, n_live)
         for place, line in enumerate(plot.lines):
-            self._write(place, line)
-        for made in (self.save_table, self.save_figure):
-            made.setEnabled(bool(plot.lines))
+            self._write_line(place, line)
+        for save_button in (self.save_table, self.save_figure):
+            save_button.setEnabled(bool(plot.lines))
 
     # -------------------------------------------------------------------- inner
 
@@ -270,7 +270,7 @@ class CurvesTab(QWidget):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return area
 
-    def _rebuild(self, lines: tuple[CurveLine, ...], n_live: int) -> None:
+    def _rebuild_list(self, lines: tuple[CurveLine, ...], n_live: int) -> None:
         while self._list.count():
             item = self._list.takeAt(0)
             widget = None if item is None else item.widget()
@@ -278,27 +278,27 @@ class CurvesTab(QWidget):
                 discard(widget)
         self._texts: list[QLabel] = []
         for place, line in enumerate(lines):
-            self._list.addWidget(_swatch(line.colour), place, 0)
+            self._list.addWidget(_make_swatch(line.colour), place, 0)
             pinned = place - n_live
             if pinned < 0:
                 self._list.addWidget(QLabel(line.name), place, 1)
             else:
                 self._list.addWidget(self._name_of(pinned, line.name), place, 1)
-                self._list.addWidget(self._remover(pinned), place, 3)
+                self._list.addWidget(self._make_remover(pinned), place, 3)
             text = label(f"curves_classes_{place}", tip="Initial and delayed class, largest PE")
             text.setWordWrap(False)
             self._list.addWidget(text, place, 2)
             self._texts.append(text)
 
     def _name_of(self, pinned: int, name: str) -> QLineEdit:
-        made: QLineEdit = named(
+        name_field: QLineEdit = named(
             QLineEdit(name), f"curves_name_{pinned}", "Name of this region in table and figure"
         )
-        made.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        made.editingFinished.connect(lambda: self.renamed.emit(pinned, made.text()))
-        return made
+        name_field.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        name_field.editingFinished.connect(lambda: self.renamed.emit(pinned, name_field.text()))
+        return name_field
 
-    def _remover(self, pinned: int) -> QWidget:
+    def _make_remover(self, pinned: int) -> QWidget:
         return tool_button(
             f"curves_remove_{pinned}",
             "✕",
@@ -306,7 +306,7 @@ class CurvesTab(QWidget):
             lambda: self.removed.emit(pinned),
         )
 
-    def _write(self, place: int, line: CurveLine) -> None:
+    def _write_line(self, place: int, line: CurveLine) -> None:
         peak = max((value for value in line.percent[1:] if value == value), default=None)
         top = "" if peak is None else f", peak {peak:.0f} %"
         count = f" · {line.n_voxels} voxel(s)" if line.n_voxels else ""
@@ -315,10 +315,10 @@ class CurvesTab(QWidget):
         self._texts[place].setToolTip(f"{text}{count}")
 
 
-def _swatch(colour: str) -> QLabel:
+def _make_swatch(colour: str) -> QLabel:
     pixmap = QPixmap(_SWATCH, _SWATCH)
     pixmap.fill(QColor(colour))
-    made = QLabel()
-    made.setPixmap(pixmap)
-    made.setFixedWidth(_SWATCH + 4)
-    return made
+    swatch = QLabel()
+    swatch.setPixmap(pixmap)
+    swatch.setFixedWidth(_SWATCH + 4)
+    return swatch

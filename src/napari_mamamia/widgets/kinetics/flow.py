@@ -1,60 +1,56 @@
-"""The page Kinetics at work: it joins map, times, FTV, numbers and curves."""
+"""Page Kinetics at work: maps, numbers of the mask shown, FTV, and its section Motion."""
 
 from collections.abc import Callable
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QTimer
 
+from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.kinetics.map_kinds import MapKind
+from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.time_axis import Timing
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
 from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer, ShownMap
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.kinetic_services import KineticServices
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.services.register.case import RegisteredCase
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.curves_flow import CurvesFlow
 from napari_mamamia.widgets.kinetics.ftv_live import FtvLive
 from napari_mamamia.widgets.kinetics.map import KineticMapControl
+from napari_mamamia.widgets.kinetics.motion import MotionControls
 from napari_mamamia.widgets.kinetics.page import KineticsPage
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _NUMBERS: Final = "kinetic_numbers"
 _AFTER_MS: Final = 300
 
 
-class KineticsFlow(QObject):
+class KineticsFlow(WindowPart):
     """What needs computing is computed only while the page is on screen."""
 
     def __init__(
         self,
+        context: WindowContext,
         page: KineticsPage,
-        session: Session,
         state: KineticCase,
         maps: KineticMapControl,
         ftv: FtvLive,
         curves: CurvesFlow,
-        jobs: JobRunner,
-        services: KineticServices,
-        notifier: Notifier,
         show_curves: Callable[[], None],
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._page = page
-        self._session = session
         self._state = state
         self._maps = maps
         self._ftv = ftv
         self._curves = curves
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._is_on = False
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.setInterval(_AFTER_MS)
-        self._later.timeout.connect(self._measure)
+        self._later.timeout.connect(self._measure_mask)
         maps.set_floor(50.0)
         page.map_wanted.connect(self._choose_map)
         page.cover_changed.connect(maps.set_covering)
@@ -77,9 +73,9 @@ class KineticsFlow(QObject):
         ftv.region_changed.connect(page.ftv.show_region)
         ftv.drawing_changed.connect(page.ftv.set_drawing)
         state.changed.connect(self._show_case)
-        session.case_changed.connect(self._show_case)
-        session.masks_changed.connect(self.refresh)
-        session.mask_edited.connect(self.refresh)
+        self._session.case_changed.connect(self._show_case)
+        self._session.masks_changed.connect(self.refresh)
+        self._session.mask_edited.connect(self.refresh)
         self._show_case()
 
     def want(self, wanted: bool) -> None:
@@ -103,7 +99,7 @@ class KineticsFlow(QObject):
 
     def _show_map(self, shown: ShownMap | None) -> None:
         self._page.show_map(shown)
-        ranges = () if shown is None else self._services.map_ranges(shown.kind)
+        ranges = () if shown is None else self._services.kinetics.map_ranges(shown.kind)
         self._page.show_ranges(ranges, self._maps.range_now)
         self._ftv.want(self._is_on or self._shows_ftv())
         if self._shows_ftv():
@@ -154,17 +150,19 @@ class KineticsFlow(QObject):
         if case is None:
             self._page.times.show_times("", "reading the phases…", "", "")
             return
-        known = [time for time in case.times_s if time is not None]
-        times = ", ".join(f"{time:g}" for time in known) if len(known) == len(case.phases) else ""
+        times_s = [time for time in case.times_s if time is not None]
+        times = (
+            ", ".join(f"{time:g}" for time in times_s) if len(times_s) == len(case.phases) else ""
+        )
         self._page.times.show_times(
-            times, self._state.source, *self._services.timing_text(case, self._state.rule)
+            times, self._state.source, *self._services.kinetics.timing_text(case, self._state.rule)
         )
         self._page.times.show_timing(self._state.rule)
         self._page.times.show_pre(self._state.n_before, self._state.pre)
         self._page.times.offer_injection(case.scan.injection_s)
         self.refresh()
 
-    def _measure(self) -> None:
+    def _measure_mask(self) -> None:
         """Measure the mask shown and prepare its FTV, if they are on screen."""
         self._curves.refresh_mask()
         case, mask = self._state.case, self._state.shown_mask()
@@ -178,13 +176,103 @@ class KineticsFlow(QObject):
 
         rule = self._state.rule
 
-        def done(outcome: Outcome[KineticRow]) -> None:
-            if isinstance(outcome, Finished) and self._state.case is case:
-                self._page.show_numbers(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._page.show_numbers(None, str(outcome.error))
-
         def work() -> KineticRow:
-            return self._services.mask_numbers(case, mask.buffer, str(mask.role), rule)
+            return self._services.kinetics.mask_numbers(case, mask.buffer, str(mask.role), rule)
 
-        self._jobs.start(_NUMBERS, "Kinetics of the mask", work, done, shown=False)
+        self._jobs.start(
+            _NUMBERS,
+            "Kinetics of the mask",
+            work,
+            self._page.show_numbers,
+            failed=lambda error: self._page.show_numbers(None, plain_text(error)),
+            still=lambda: self._state.case is case,
+            shown=False,
+        )
+
+
+_MOTION: Final = "register"
+_NOTE: Final = "registered"
+
+
+class MotionFlow(WindowPart):
+    """Registered phases belong to the session: image, subtraction, maps, curves and FTV use them.
+
+    Models, editing, scores and exports keep the phases of the files.
+    """
+
+    def __init__(
+        self, context: WindowContext, controls: MotionControls, state: KineticCase
+    ) -> None:
+        super().__init__(context)
+        self._controls = controls
+        self._state = state
+        self._of: Any | None = None
+        self.found: RegisteredCase | None = None
+        controls.register_wanted.connect(self.register)
+        controls.cancel_wanted.connect(lambda: self._jobs.stop(_MOTION))
+        controls.use_wanted.connect(self.use)
+        self._session.case_changed.connect(self._follow_case)
+        self._follow_case()
+
+    def register(self, kind: TransformKind) -> None:
+        """Register the open case; the mask shown takes no part in the fit."""
+        case, timed = self._session.case, self._state.case
+        if case is None or timed is None:
+            self._controls.say("Open a case first, and wait until it is read.", warns=True)
+            return
+        self.use(False)
+        mask = self._state.shown_mask()
+        own_case = replace(case, phases=timed.phases)
+        buffer = None if mask is None else mask.buffer
+        settings = RegistrationSettings(transform=kind)
+
+        def work() -> RegisteredCase:
+            return self._services.kinetics.register(own_case, buffer, settings)
+
+        self._take_registration(None)
+        self._controls.show_progress(None)
+        self._jobs.start(
+            _MOTION,
+            "Registering phases",
+            work,
+            self._take_registration,
+            failed=lambda error: self._controls.say(plain_text(error), warns=True),
+            stopped=lambda: self._controls.say("Cancelled: the phases are as they were."),
+            ended=self._controls.show_idle,
+            still=lambda: self._session.shows(case),
+            on_progress=self._controls.show_progress,
+        )
+
+    def use(self, wanted: bool) -> None:
+        """Show registered phases and compute from them, or go back to the case's own."""
+        case, registration = self._session.case, self.found
+        if case is None or (registration is None and wanted):
+            return
+        if wanted == (self._session.registered is not None):
+            return
+        if wanted and registration is not None:
+            shown = replace(
+                case, signal=registration.case.signal, warnings=registration.case.warnings
+            )
+            self._scene.replace_phases(shown, _NOTE)
+            self._session.use_registered(shown)
+        else:
+            self._scene.replace_phases(case, "")
+            self._session.use_registered(None)
+        self._controls.show_used(wanted)
+
+    # -------------------------------------------------------------------- inner
+
+    def _follow_case(self) -> None:
+        """Forget what was found of another case."""
+        case = self._session.case
+        signal = None if case is None else case.signal
+        if signal is not self._of:
+            self._of = signal
+            self._jobs.cancel(_MOTION)
+            self._take_registration(None)
+
+    def _take_registration(self, found: RegisteredCase | None) -> None:
+        self.found = found
+        self._controls.show_used(False)
+        self._controls.show_found(found)

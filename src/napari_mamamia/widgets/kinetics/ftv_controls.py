@@ -52,7 +52,7 @@ class FtvSegControls(QWidget):
             "VOI from SEG…",
             "Counts under a DICOM SEG that UCSF's FTV program wrote: its VOI, omitted regions, "
             "thresholds and phases; ours stands beside theirs. A SEG can be dropped here too",
-            self._browse,
+            self._browse_seg,
         )
         self.numbers = label("kinetics_ftv_seg_numbers", "", "FTV under the SEG, ours and UCSF's")
         self.numbers.setTextFormat(Qt.TextFormat.RichText)
@@ -64,26 +64,26 @@ class FtvSegControls(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         layout.addWidget(row(self.choose, 1))
-        for made in (self.numbers, self.basis, self.remark):
-            layout.addWidget(made)
+        for part in (self.numbers, self.basis, self.remark):
+            layout.addWidget(part)
         self.show_comparison(None)
 
     def show_comparison(self, found: FtvUnderSeg | None) -> None:
         """Show both numbers, what they rest on, and what is unusual; None for nothing."""
         first = None if found is None else found.rows[0]
-        self.numbers.setText("" if found is None else _table(found.rows))
+        self.numbers.setText("" if found is None else _format_table(found.rows))
         self.basis.setText("" if first is None else f"{first.phases} · {first.ftv_variant}")
         self.basis.setToolTip("" if first is None else first.ftv_thresholds)
-        self._say("" if first is None else first.remark, "warning")
-        for made in (self.numbers, self.basis):
-            made.setVisible(found is not None)
+        self._show_remark("" if first is None else first.remark, "warning")
+        for part in (self.numbers, self.basis):
+            part.setVisible(found is not None)
         if found is not None:
             QTimer.singleShot(0, self._come_into_view)  # once the new height is laid out
 
     def show_failed(self, reason: str) -> None:
         """Say why a SEG was not taken; what was shown of another one goes."""
         self.show_comparison(None)
-        self._say(reason, "error")
+        self._show_remark(reason, "error")
         QTimer.singleShot(0, self._come_into_view)
 
     def dragEnterEvent(self, event: Any) -> None:
@@ -103,12 +103,12 @@ class FtvSegControls(QWidget):
         if isinstance(area, QScrollArea):
             area.ensureWidgetVisible(self)
 
-    def _say(self, text: str, level: str) -> None:
+    def _show_remark(self, text: str, level: str) -> None:
         self.remark.setText(text)
         set_level(self.remark, level)
         self.remark.setVisible(bool(text))
 
-    def _browse(self) -> None:
+    def _browse_seg(self) -> None:
         chosen, _ = QFileDialog.getOpenFileName(
             self, "DICOM SEG of UCSF", str(Path.home()), "DICOM (*.dcm);;All files (*)"
         )
@@ -116,7 +116,7 @@ class FtvSegControls(QWidget):
             self.seg_wanted.emit(Path(chosen))
 
 
-def _table(rows: tuple[FtvFromRow, ...]) -> str:
+def _format_table(rows: tuple[FtvFromRow, ...]) -> str:
     head = "".join(f"<td align='right'>&nbsp;&nbsp;{name}</td>" for name in ("ours", "UCSF"))
     lines = [f"<tr><td></td>{head}</tr>"]
     for one in rows:
@@ -206,7 +206,7 @@ class FtvControls(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         self.reset = button(
-            "kinetics_ftv_reset", "UCSF", "Sets UCSF's thresholds again", self._reset
+            "kinetics_ftv_reset", "UCSF", "Sets UCSF's thresholds again", self._reset_thresholds
         )
         layout.addWidget(row(heading("Functional tumour volume"), 1, self.reset))
         layout.addWidget(self.value)
@@ -214,8 +214,8 @@ class FtvControls(QWidget):
         layout.addWidget(self._make_sliders())
         layout.addWidget(self._make_boxes())
         self.seg = FtvSegControls()
-        for made in (self.region, self.bins, self.remark, self.seg):
-            layout.addWidget(made)
+        for part in (self.region, self.bins, self.remark, self.seg):
+            layout.addWidget(part)
 
     def settings(self) -> FtvSettings:
         """Return the thresholds as the sliders stand."""
@@ -240,32 +240,32 @@ class FtvControls(QWidget):
             slider.blockSignals(True)
             slider.setValue(values[one.field])
             slider.blockSignals(False)
-            self._write(one)
+            self._write_threshold(one)
         self.settings_changed.emit(self.settings())
 
     def show_answer(self, answer: FtvAnswer) -> None:
         """Show a volume and its parts."""
-        found = answer.found
-        self.value.setText(f"<b>FTV {found.volume_cc:.2f} cc</b>")
-        self.value.setToolTip(found.settings.name)
-        self.basis.setText(f"{phases_text(found.choice)} · {found.settings.variant}")
+        volume = answer.found
+        self.value.setText(f"<b>FTV {volume.volume_cc:.2f} cc</b>")
+        self.value.setToolTip(volume.settings.name)
+        self.basis.setText(f"{phases_text(volume.choice)} · {volume.settings.variant}")
         self.basis.show()
-        parts = zip(found.bins, SER_COLOURS.values(), strict=True)
+        parts = zip(volume.bins, SER_COLOURS.values(), strict=True)
         head = "<tr><td></td><td>SER</td><td align='right'>volume</td>"
         head += "<td align='right'>&nbsp;&nbsp;share</td></tr>"
         lines = "".join(
             f'<tr><td><span style="color:{colour}">■</span>&nbsp;{name}&nbsp;&nbsp;</td>'
             f"<td>{text.removeprefix('SER ')}&nbsp;&nbsp;</td>"
             f"<td align='right'>{part.volume_cc:.2f}&nbsp;cc</td>"
-            f"<td align='right'>&nbsp;&nbsp;{_percent(part.percent)}&nbsp;%</td></tr>"
+            f"<td align='right'>&nbsp;&nbsp;{_format_percent(part.percent)}&nbsp;%</td></tr>"
             for part, (text, name, colour) in parts
         )
         self.bins.setText(f"<table cellspacing='0'>{head}{lines}</table>")
         ranges = ", ".join(f"{name} SER {text.removeprefix('SER ')}" for text, name, _ in _SER)
         self.bins.setToolTip(f"Volume in cc and share in percent of each bin: {ranges}")
-        dark = found.too_dark > _FAR_MORE * sum(part.voxels for part in found.bins)
+        dark = volume.too_dark > _FAR_MORE * sum(part.voxels for part in volume.bins)
         self.remark.setText(
-            f"{found.too_dark} voxels enhance but are too dark before contrast: without fat "
+            f"{volume.too_dark} voxels enhance but are too dark before contrast: without fat "
             "suppression FTV is not to be used"
             if dark
             else ""
@@ -306,11 +306,11 @@ class FtvControls(QWidget):
             shown = FittedLabel("", (_WIDEST,))
             shown.setAlignment(Qt.AlignmentFlag.AlignRight)
             self._sliders[one.field], self._shown[one.field] = slider, shown
-            slider.valueChanged.connect(lambda _value, which=one: self._moved(which))
+            slider.valueChanged.connect(lambda _value, which=one: self._on_slider_moved(which))
             grid.addWidget(QLabel(one.name), place, 0)
             grid.addWidget(slider, place, 1)
             grid.addWidget(shown, place, 2)
-            self._write(one)
+            self._write_threshold(one)
         return holder
 
     def _make_boxes(self) -> QWidget:
@@ -332,22 +332,22 @@ class FtvControls(QWidget):
             "Then drag over what is no tumour: that box is left out",
             lambda: self.draw_wanted.emit("omit" if self.omit.isChecked() else ""),
         )
-        for made in (self.draw_box, self.omit):
-            made.setCheckable(True)
+        for toggle in (self.draw_box, self.omit):
+            toggle.setCheckable(True)
         return row(self.around, self.draw_box, self.omit, 1)
 
-    def _moved(self, which: _Threshold) -> None:
-        self._write(which)
+    def _on_slider_moved(self, which: _Threshold) -> None:
+        self._write_threshold(which)
         self.settings_changed.emit(self.settings())
 
-    def _write(self, which: _Threshold) -> None:
+    def _write_threshold(self, which: _Threshold) -> None:
         value = self._sliders[which.field].value()
         text = f"{value / 100:.2f}" if which.field == "ser" else f"{value}"
         self._shown[which.field].setText(f"{text} {which.unit}".strip())
 
-    def _reset(self) -> None:
+    def _reset_thresholds(self) -> None:
         self.set_settings(FtvSettings())
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return "–" if value != value else f"{value:.0f}"

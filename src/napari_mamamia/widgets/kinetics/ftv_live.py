@@ -2,18 +2,16 @@
 
 from pathlib import Path
 
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.tumour_volume import FtvImages, FtvSettings
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prompt
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
-from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.kinetic_services import KineticServices
-from napari_mamamia.widgets.base.notify import Failed, Finished, Outcome, plain_text
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.controls.controls import breakable
 from napari_mamamia.widgets.kinetics.case import KineticCase
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 _PREPARE = "ftv_prepare"
@@ -21,7 +19,7 @@ _COUNT = "ftv_count"
 _SEG = "ftv_seg"
 
 
-class FtvLive(QObject):
+class FtvLive(WindowPart):
     """`answered` carries an `FtvAnswer`, `unknown` the reason why there is none.
 
     `region_changed` says in words where FTV is counted, `drawing_changed` whether a box is waited
@@ -36,18 +34,10 @@ class FtvLive(QObject):
     compared = Signal(object)
     seg_failed = Signal(str)
 
-    def __init__(
-        self,
-        state: KineticCase,
-        prompts: PromptTool,
-        jobs: JobRunner,
-        services: KineticServices,
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, state: KineticCase, prompts: PromptTool) -> None:
+        super().__init__(context)
         self._state = state
         self._prompts = prompts
-        self._jobs = jobs
-        self._services = services
         self.settings = FtvSettings()
         self._images: FtvImages | None = None
         self._drawn: list[Box] = []
@@ -57,10 +47,10 @@ class FtvLive(QObject):
         self._is_wanted = False
         self._later = QTimer(self)
         self._later.setSingleShot(True)
-        self._later.timeout.connect(self._settle)
+        self._later.timeout.connect(self._settle_drawing)
         prompts.given.connect(self._take_box)
         prompts.mode_changed.connect(self._follow_mode)
-        state.opened.connect(self._forget)
+        state.opened.connect(self._forget_regions)
         state.changed.connect(self.prepare)
 
     def want(self, wanted: bool) -> None:
@@ -72,7 +62,7 @@ class FtvLive(QObject):
     def set_settings(self, settings: FtvSettings) -> None:
         """Count anew under other thresholds; an older count that still runs is dropped."""
         self.settings = settings
-        self._count()
+        self._count_ftv()
 
     def draw(self, what: str) -> None:
         """Wait for a "box" or a box to "omit" on the image; "" for nothing."""
@@ -92,21 +82,18 @@ class FtvLive(QObject):
             self.seg_failed.emit("Open a case first, and wait until it is read.")
             return
 
-        def done(outcome: Outcome[FtvUnderSeg]) -> None:
-            if isinstance(outcome, Finished):
-                found = outcome.result
-                self._drawn, self._omitted = list(found.boxes), list(found.omitted)
-                self._seg = path.name
-                self.compared.emit(found)
-                self.prepare()
-            elif isinstance(outcome, Failed):
-                self.seg_failed.emit(plain_text(outcome.error))
+        def take(seg: FtvUnderSeg) -> None:
+            self._drawn, self._omitted = list(seg.boxes), list(seg.omitted)
+            self._seg = path.name
+            self.compared.emit(seg)
+            self.prepare()
 
         self._jobs.start(
             _SEG,
             f"FTV under {path.name}",
-            lambda: self._services.ftv_under_seg(case, path),
-            done,
+            lambda: self._services.kinetics.ftv_under_seg(case, path),
+            take,
+            failed=lambda error: self.seg_failed.emit(plain_text(error)),
         )
 
     def prepare(self) -> None:
@@ -123,35 +110,45 @@ class FtvLive(QObject):
         drawn, omitted, rule = list(self._drawn), list(self._omitted), self._state.rule
 
         def work() -> FtvImages:
-            boxes = drawn or [self._services.ftv_box(case, buffer)]
+            boxes = drawn or [self._services.kinetics.ftv_box(case, buffer)]
             boxes = [box for box in boxes if not box.is_empty]
-            return self._services.prepare_ftv(case, boxes, omitted, rule)
+            return self._services.kinetics.prepare_ftv(case, boxes, omitted, rule)
 
-        def done(outcome: Outcome[FtvImages]) -> None:
-            if isinstance(outcome, Finished) and self._state.case is case:
-                self._images = outcome.result
-                self._count()
-            elif isinstance(outcome, Failed):
-                self.unknown.emit(str(outcome.error))
+        def take(images: FtvImages) -> None:
+            self._images = images
+            self._count_ftv()
 
-        self.region_changed.emit(self._region(None if mask is None else str(mask.role)))
-        self._jobs.start(_PREPARE, "Preparing FTV", work, done, shown=False)
+        self.region_changed.emit(self._describe_region(None if mask is None else str(mask.role)))
+        self._jobs.start(
+            _PREPARE,
+            "Preparing FTV",
+            work,
+            take,
+            failed=self._show_unknown,
+            still=lambda: self._state.case is case,
+            shown=False,
+        )
 
     # -------------------------------------------------------------------- inner
 
-    def _count(self) -> None:
+    def _count_ftv(self) -> None:
         case, images, settings = self._state.case, self._images, self.settings
         if case is None or images is None:
             return
 
-        def done(outcome: Outcome[FtvAnswer]) -> None:
-            if isinstance(outcome, Finished) and self._images is images:
-                self.answered.emit(outcome.result)
-            elif isinstance(outcome, Failed):
-                self.unknown.emit(str(outcome.error))
+        count = self._services.kinetics.live_ftv
+        self._jobs.start(
+            _COUNT,
+            "FTV",
+            lambda: count(case, images, settings),
+            self.answered.emit,
+            failed=self._show_unknown,
+            still=lambda: self._images is images,
+            shown=False,
+        )
 
-        count = self._services.live_ftv
-        self._jobs.start(_COUNT, "FTV", lambda: count(case, images, settings), done, shown=False)
+    def _show_unknown(self, error: Exception) -> None:
+        self.unknown.emit(plain_text(error))
 
     def _take_box(self, prompt: Prompt) -> None:
         if not isinstance(prompt, BoxPrompt) or not self._drawing:
@@ -168,12 +165,12 @@ class FtvLive(QObject):
         if not mode and self._drawing:
             self._later.start()
 
-    def _settle(self) -> None:
+    def _settle_drawing(self) -> None:
         if self._drawing and not self._prompts.is_waiting:
             self._drawing = ""
             self.drawing_changed.emit("")
 
-    def _region(self, mask: str | None) -> str:
+    def _describe_region(self, mask: str | None) -> str:
         if self._seg:
             where = f"the VOI of {breakable(self._seg)}"
         elif self._drawn:
@@ -185,7 +182,7 @@ class FtvLive(QObject):
         count = len(self._omitted)
         return f"In {where}" + (f", {count} box(es) omitted" if count else "")
 
-    def _forget(self) -> None:
+    def _forget_regions(self) -> None:
         self._drawn, self._omitted, self._images, self._seg = [], [], None, ""
         self._jobs.cancel(_SEG)
         self.compared.emit(None)

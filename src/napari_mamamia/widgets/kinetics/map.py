@@ -4,18 +4,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.kinetic_services import KineticServices
 from napari_mamamia.widgets.base.layers import Role, class_map_layer, map_layer, tag_for
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS, TYPE_COLOURS, ramp_of
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _BEGIN: Final = "kinetic_map"
 _FILL: Final = "kinetic_fill"
@@ -27,7 +25,7 @@ _LONG_VOXELS: Final = 20_000_000
 """Below it a map takes less than 0.3 s, and a progress bar would only blink."""
 
 
-class KineticMapControl(QObject):
+class KineticMapControl(WindowPart):
     """Shows, hides and fills one map; `shown_changed` carries the `ShownMap` or None.
 
     `failed` carries the reason why a map cannot be made.
@@ -36,20 +34,9 @@ class KineticMapControl(QObject):
     shown_changed = Signal(object)
     failed = Signal(str)
 
-    def __init__(
-        self,
-        state: KineticCase,
-        scene: Scene,
-        jobs: JobRunner,
-        services: KineticServices,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, state: KineticCase) -> None:
+        super().__init__(context)
         self._state = state
-        self._scene = scene
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self.kind = MapKind.PE
         self.floor_percent: float | None = None
         self.covers = False
@@ -57,13 +44,13 @@ class KineticMapControl(QObject):
         self._shown: ShownMap | None = None
         self._is_full = False
         self._ftv_box = Box.empty()
-        scene.viewer.canvas.overlays[_OVERLAY] = TextOverlay(
+        self._scene.viewer.canvas.overlays[_OVERLAY] = TextOverlay(
             position="top_left", font_size=_TEXT_SIZE
         )
-        scene.viewer.dims.events.current_step.connect(self._follow_slice)
-        scene.viewer.dims.events.order.connect(self._follow_slice)
-        state.opened.connect(self._forget)
-        state.changed.connect(self._again)
+        self._scene.viewer.dims.events.current_step.connect(self._follow_slice)
+        self._scene.viewer.dims.events.order.connect(self._follow_slice)
+        state.opened.connect(self._forget_map)
+        state.changed.connect(self._show_again)
 
     @property
     def shown(self) -> ShownMap | None:
@@ -92,30 +79,39 @@ class KineticMapControl(QObject):
             return
         self._jobs.cancel(_FILL)
 
-        def begun(outcome: Outcome[ShownMap]) -> None:
-            if isinstance(outcome, Finished) and self._state.case is case:
-                self._put(outcome.result)
-            elif isinstance(outcome, Failed):
-                self.hide()
-                self.failed.emit(str(outcome.error))
+        def refuse(error: Exception) -> None:
+            self.hide()
+            self.failed.emit(plain_text(error))
 
-        services, floor, plane = self._services, self.floor_percent, self._scene.view.slice_shown()
-        wanted, rule = self.range_now, self._state.rule
+        services, floor, plane = (
+            self._services.kinetics,
+            self.floor_percent,
+            self._scene.view.slice_shown(),
+        )
+        value_range, rule = self.range_now, self._state.rule
 
         def begin() -> ShownMap:
-            made = services.ranged(services.begin_map(case, kind, floor, rule), wanted)
+            new_map = services.ranged(services.begin_map(case, kind, floor, rule), value_range)
             if plane is not None:
-                services.fill_plane(made, case, *plane)
-            return made
+                services.fill_plane(new_map, case, *plane)
+            return new_map
 
-        self._jobs.start(_BEGIN, f"Map: {kind}", begin, begun, shown=False)
+        self._jobs.start(
+            _BEGIN,
+            f"Map: {kind}",
+            begin,
+            self._put_map,
+            failed=refuse,
+            still=lambda: self._state.case is case,
+            shown=False,
+        )
 
     def hide(self) -> None:
         """Take the map away."""
         self._jobs.cancel(_BEGIN)
         self._jobs.cancel(_FILL)
         self._scene.overlays.hide_map()
-        self._drop()
+        self._drop_map()
 
     def set_covering(self, covers: bool) -> None:
         """Let the map cover the image, or lie over it half transparent."""
@@ -134,41 +130,41 @@ class KineticMapControl(QObject):
         if shown is None or shown.is_classes:
             return
         if wanted.limits is not None:
-            self._set_limits(self._services.ranged(shown, wanted).limits)
+            self._set_limits(self._services.kinetics.ranged(shown, wanted).limits)
         elif self._is_full:
             self._find_range(shown)
 
     def set_floor(self, floor_percent: float | None) -> None:
         """Leave out voxels with less initial PE; None leaves out none."""
         self.floor_percent = floor_percent
-        self._again()
+        self._show_again()
 
     def paint_ftv(self, answer: Any) -> None:
         """Show an FTV that was counted anew, if its map is on screen."""
         shown = self._shown
         if shown is None or shown.kind is not MapKind.FTV:
             return
-        changed = self._services.paint_ftv(shown, self._ftv_box, answer)
+        changed = self._services.kinetics.paint_ftv(shown, self._ftv_box, answer)
         self._ftv_box = answer.found.box
         self._scene.redraw_box(Role.MAP, changed)
 
     # -------------------------------------------------------------------- inner
 
-    def _put(self, shown: ShownMap) -> None:
+    def _put_map(self, shown: ShownMap) -> None:
         case = self._state.case
         if case is None:
             return
         self._shown, self._is_full, self._ftv_box = shown, False, Box.empty()
         tag = tag_for(case, Role.MAP)
         if shown.kind is MapKind.FTV:
-            made = class_map_layer(tag, shown.array, SER_COLOURS, "SER")
+            layer = class_map_layer(tag, shown.array, SER_COLOURS, "SER")
         elif shown.is_classes:
-            made = class_map_layer(tag, shown.array, TYPE_COLOURS, "curve")
+            layer = class_map_layer(tag, shown.array, TYPE_COLOURS, "curve")
         else:
             ramp = ramp_of(shown.kind)
-            made = map_layer(tag, shown.array, shown.limits, ramp.name, ramp.colours)
-        self._scene.overlays.show_map(made, covers=self.covers)
-        self._write()
+            layer = map_layer(tag, shown.array, shown.limits, ramp.name, ramp.colours)
+        self._scene.overlays.show_map(layer, covers=self.covers)
+        self._write_legend()
         self.shown_changed.emit(shown)
         self._fill_rest(shown)
 
@@ -177,31 +173,36 @@ class KineticMapControl(QObject):
         if case is None:
             return
 
-        def done(outcome: Outcome[ShownMap]) -> None:
-            if isinstance(outcome, Finished) and self._is_of(shown):
-                self._is_full = True
-                self._scene.overlays.redraw_map()
-                if self.range_now is not None and self.range_now.limits is None:
-                    self._find_range(shown)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail(f"Map {shown.kind}", outcome.error)
+        def finish(_shown: ShownMap) -> None:
+            self._is_full = True
+            self._scene.overlays.redraw_map()
+            if self.range_now is not None and self.range_now.limits is None:
+                self._find_range(shown)
 
-        fill = self._services.fill_map
-        is_long = shown.array.size > _LONG_VOXELS
-        title = f"Map {shown.kind}"
-        self._jobs.start(_FILL, title, lambda: fill(shown, case), done, shown=is_long)
+        fill = self._services.kinetics.fill_map
+        self._jobs.start(
+            _FILL,
+            f"Map {shown.kind}",
+            lambda: fill(shown, case),
+            finish,
+            still=lambda: self._is_of(shown),
+            shown=shown.array.size > _LONG_VOXELS,
+        )
 
     def _find_range(self, shown: ShownMap) -> None:
         """Look for the range of a map that is full."""
         if shown.is_classes:
             return
 
-        def done(outcome: Outcome[tuple[float, float]]) -> None:
-            if isinstance(outcome, Finished) and self._is_of(shown):
-                self._set_limits(outcome.result)
-
-        find = self._services.auto_limits
-        self._jobs.start(_RANGE, "Range of the map", lambda: find(shown), done, shown=False)
+        find = self._services.kinetics.auto_limits
+        self._jobs.start(
+            _RANGE,
+            "Range of the map",
+            lambda: find(shown),
+            self._set_limits,
+            still=lambda: self._is_of(shown),
+            shown=False,
+        )
 
     def _is_of(self, shown: ShownMap) -> bool:
         """Whether a map is still the one on screen, in whatever range."""
@@ -214,7 +215,7 @@ class KineticMapControl(QObject):
             return
         self._shown = replace(shown, limits=limits)
         layer.contrast_limits = limits
-        self._write()
+        self._write_legend()
         self.shown_changed.emit(self._shown)
 
     def _follow_slice(self, _event: object = None) -> None:
@@ -226,33 +227,34 @@ class KineticMapControl(QObject):
         if shown is None or case is None or plane is None or self._is_full:
             return
         if plane[0] == 0:
-            self._services.fill_plane(shown, case, *plane)
+            self._services.kinetics.fill_plane(shown, case, *plane)
             self._scene.overlays.redraw_map()
             return
 
-        def done(outcome: Outcome[None]) -> None:
-            if isinstance(outcome, Finished) and self._is_of(shown):
-                self._scene.overlays.redraw_map()
-
-        fill = self._services.fill_plane
+        fill = self._services.kinetics.fill_plane
         self._jobs.start(
-            _PLANE, "Map of the slice", lambda: fill(shown, case, *plane), done, shown=False
+            _PLANE,
+            "Map of the slice",
+            lambda: fill(shown, case, *plane),
+            lambda _: self._scene.overlays.redraw_map(),
+            still=lambda: self._is_of(shown),
+            shown=False,
         )
 
-    def _again(self) -> None:
+    def _show_again(self) -> None:
         if self._shown is not None:
             self.show(self._shown.kind)
 
-    def _forget(self) -> None:
+    def _forget_map(self) -> None:
         self.hide()
 
-    def _drop(self) -> None:
+    def _drop_map(self) -> None:
         was_shown, self._shown, self._is_full = self._shown is not None, None, False
-        self._write()
+        self._write_legend()
         if was_shown:
             self.shown_changed.emit(None)
 
-    def _write(self) -> None:
+    def _write_legend(self) -> None:
         overlay = self._scene.viewer.canvas.overlays[_OVERLAY]
         text = "" if self._shown is None else legend_text(self._shown)
         if overlay.text != text:

@@ -5,9 +5,10 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QProgressBar, QVBoxLayout, QWidget
 
+from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.kinetics.registration.motion import PhaseMotion
-from napari_mamamia.kinetics.registration.settings import TransformKind, Verdict
+from napari_mamamia.kinetics.registration.settings import Verdict
 from napari_mamamia.services.register.case import RegisteredCase
 from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
 
@@ -109,9 +110,9 @@ class MotionControls(QWidget):
         if found is None:
             self.volume.hide()
             return
-        rows = "".join(map(_row, found.found.motions))
+        rows = "".join(map(_format_row, found.found.motions))
         self.table.setText(f"<table cellspacing='0' cellpadding='1'>{_HEAD}{rows}</table>")
-        self.table.setToolTip("\n".join(map(_tip, found.found.motions)))
+        self.table.setToolTip("\n".join(map(_describe_motion, found.found.motions)))
         self._show_volume(found)
         if not has_any:
             self.say("No phase fits better after registration: nothing to use.")
@@ -137,8 +138,8 @@ class MotionControls(QWidget):
         self._choice = row(self.use, self.back, 1)
         layout.addWidget(heading("Motion"))
         layout.addWidget(row(self.start, self.kind, 1))
-        for made in (self._working, self.running, self.table, self.volume, self._choice):
-            layout.addWidget(made)
+        for part in (self._working, self.running, self.table, self.volume, self._choice):
+            layout.addWidget(part)
         layout.addWidget(self.state)
 
     def _show_volume(self, found: RegisteredCase) -> None:
@@ -155,7 +156,7 @@ class MotionControls(QWidget):
         self.volume.show()
 
 
-def _row(motion: PhaseMotion) -> str:
+def _format_row(motion: PhaseMotion) -> str:
     if motion.verdict is Verdict.REFERENCE:
         return f"<tr><td>{motion.phase}</td><td colspan='3'>reference, not touched</td></tr>"
     before, after = motion.before.residual_percent, motion.after.residual_percent
@@ -166,7 +167,7 @@ def _row(motion: PhaseMotion) -> str:
     )
 
 
-def _tip(motion: PhaseMotion) -> str:
+def _describe_motion(motion: PhaseMotion) -> str:
     if motion.verdict is Verdict.REFERENCE:
         return f"phase {motion.phase}: the others were moved onto it"
     jacobian = (

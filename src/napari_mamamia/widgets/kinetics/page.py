@@ -53,7 +53,7 @@ class KineticLegend(QWidget):
 
     def sizeHint(self) -> QSize:
         """Return the height of a bar and its values."""
-        return QSize(300, self._height)
+        return QSize(300, self._legend_height)
 
     def show_map(self, shown: ShownMap | None) -> None:
         """Draw the legend of another map."""
@@ -87,7 +87,7 @@ class KineticLegend(QWidget):
     # -------------------------------------------------------------------- inner
 
     @property
-    def _height(self) -> int:
+    def _legend_height(self) -> int:
         return _BAR + int(self.fontMetrics().height()) + 4
 
     def _draw_classes(
@@ -98,7 +98,7 @@ class KineticLegend(QWidget):
             left = place * wide
             painter.fillRect(QRectF(left, 0, wide - 3, _BAR), QColor(colour))
             text = f"{letter}  {name}" if has_names else letter.removeprefix("SER ")
-            where = QRectF(left, _BAR + 2, wide - 3, self._height - _BAR - 4)
+            where = QRectF(left, _BAR + 2, wide - 3, self._legend_height - _BAR - 4)
             painter.drawText(where, Qt.AlignmentFlag.AlignCenter, text)
 
     def _draw_bar(self, painter: QPainter, shown: ShownMap) -> None:
@@ -109,7 +109,7 @@ class KineticLegend(QWidget):
             gradient.setColorAt(place / (len(colours) - 1), QColor.fromRgbF(red, green, blue))
         painter.fillRect(bar, gradient)
         low, high = shown.limits
-        below = QRectF(0, _BAR + 2, self.width(), self._height - _BAR - 4)
+        below = QRectF(0, _BAR + 2, self.width(), self._legend_height - _BAR - 4)
         middle = f"{(low + high) / 2:.4g}"
         sides = Qt.AlignmentFlag
         painter.drawText(below, sides.AlignLeft, f"{low:.4g}")
@@ -209,11 +209,11 @@ class KineticsPage(Page):
         """Show the numbers of the mask on screen; where unknown a dash with the reason on hover."""
         name = "" if found is None else f": {found.mask}"
         self.numbers_title.setText(f"Shown mask{name}")
-        texts = {} if found is None else _texts(found)
+        texts = {} if found is None else _format_numbers(found)
         for key, _, tip in _NUMBERS:
             text = texts.get(key, _UNKNOWN)
             self._cells[key].setText(text)
-            reason = _reason(found, key) or why
+            reason = _find_reason(found, key) or why
             self._cells[key].setToolTip(
                 f"unknown: {reason}" if text == _UNKNOWN and reason else tip
             )
@@ -301,41 +301,41 @@ class KineticsPage(Page):
         self.floor_changed.emit(float(self.floor.value()) if self.has_floor.isChecked() else None)
 
 
-def _reason(found: KineticRow | None, key: str) -> str:
+def _find_reason(found: KineticRow | None, key: str) -> str:
     """Return why a number is unknown."""
     if found is None:
         return ""
     return found.ultrafast_reason if key == "ultrafast" else found.curve_reason
 
 
-def _texts(found: KineticRow) -> dict[str, str]:
+def _format_numbers(found: KineticRow) -> dict[str, str]:
     parts = (found.persistent_mm3, found.plateau_mm3, found.washout_mm3)
     return {
-        "volume": _number(found.volume_mm3 / 1000, 2, "ml"),
-        "diameter": f"{_number(found.longest_diameter_mm, 1, 'mm')} · "
-        f"{_number(found.in_plane_diameter_mm, 1, 'mm')} in plane",
-        "peak": f"{_number(found.peak_pe_of_mean_percent, 0, '%')} · "
-        f"{_number(found.peak_pe_percent, 0, '%')} any voxel",
-        "classes": _words(found.initial_class, found.delayed_class),
-        "course": _words(found.predominant_curve, found.worst_curve, "; worst "),
-        "angio": _number(found.angio_volume_mm3 / 1000, 2, "ml"),
-        "types": " / ".join(_number(part / 1000, 2, "") for part in parts)
+        "volume": _format_number(found.volume_mm3 / 1000, 2, "ml"),
+        "diameter": f"{_format_number(found.longest_diameter_mm, 1, 'mm')} · "
+        f"{_format_number(found.in_plane_diameter_mm, 1, 'mm')} in plane",
+        "peak": f"{_format_number(found.peak_pe_of_mean_percent, 0, '%')} · "
+        f"{_format_number(found.peak_pe_percent, 0, '%')} any voxel",
+        "classes": _join_words(found.initial_class, found.delayed_class),
+        "course": _join_words(found.predominant_curve, found.worst_curve, "; worst "),
+        "angio": _format_number(found.angio_volume_mm3 / 1000, 2, "ml"),
+        "types": " / ".join(_format_number(part / 1000, 2, "") for part in parts)
         + (" ml" if parts[0] == parts[0] else ""),
-        "ultrafast": _both(
-            _number(found.maximum_slope_percent_per_s, 1, "%/s"),
-            _number(found.bolus_arrival_s, 1, "s"),
+        "ultrafast": _join_ultrafast(
+            _format_number(found.maximum_slope_percent_per_s, 1, "%/s"),
+            _format_number(found.bolus_arrival_s, 1, "s"),
         ),
     }
 
 
-def _both(slope: str, arrival: str) -> str:
+def _join_ultrafast(slope: str, arrival: str) -> str:
     return _UNKNOWN if slope == _UNKNOWN else f"{slope} · arrival {arrival}"
 
 
-def _words(first: str, second: str, between: str = ", ") -> str:
+def _join_words(first: str, second: str, between: str = ", ") -> str:
     words = [_UNKNOWN if word in ("undefined", "") else word for word in (first, second)]
     return between.join(words) if words != [_UNKNOWN] * 2 else _UNKNOWN
 
 
-def _number(value: float, digits: int, unit: str) -> str:
+def _format_number(value: float, digits: int, unit: str) -> str:
     return _UNKNOWN if value != value else f"{value:,.{digits}f} {unit}".strip()

@@ -59,14 +59,15 @@ class TimesControls(QWidget):
         self._make_pre()
         typed = row(QLabel("Times"), self.times, QLabel("s"))
         chooser = row(QLabel("Timing"), self.timing, self.timing_value)
-        for made in (typed, chooser, self._pre_line):
-            made.layout().setStretch(1, 1)
-            layout.addWidget(made)
-        for made in (self.source, self.times_warning, self.phases):
-            layout.addWidget(made)
+        for part in (typed, chooser, self._pre_line):
+            part.layout().setStretch(1, 1)
+            layout.addWidget(part)
+        for part in (self.source, self.times_warning, self.phases):
+            layout.addWidget(part)
 
     def show_times(self, times: str, source: str, phases: str, warning: str) -> None:
         """Show the times in seconds, where they come from, what they choose, and what is wrong."""
+        # What is just being typed stays.
         if not self.times.hasFocus() or not times:
             self.times.setText(times)
         self.source.setText(source or "no times known: type the seconds of each phase")
@@ -147,11 +148,11 @@ class TimesControls(QWidget):
     def _timing_changed(self) -> None:
         timing = self.timing.currentData()
         self._show_typed(timing)
-        known = self._injection if timing is Timing.INJECTION else ""
+        injection = self._injection if timing is Timing.INJECTION else ""
         if timing in _TYPED:
-            self.timing_value.setText(known)
+            self.timing_value.setText(injection)
             self.timing_value.setFocus()
-        if timing not in _TYPED or known:
+        if timing not in _TYPED or injection:
             self._tell_timing()
 
     def _show_typed(self, timing: Timing) -> None:

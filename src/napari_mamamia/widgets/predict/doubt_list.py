@@ -49,7 +49,7 @@ class DoubtList(QWidget):
         self.kinds_row = row(QLabel("doubt from"), self.kinds, 1)
         self.list.setAlternatingRowColors(True)
         self.list.setMinimumHeight(_LEAST_HEIGHT)
-        self.list.currentRowChanged.connect(self._choose)
+        self.list.currentRowChanged.connect(self._choose_place)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3)
@@ -107,6 +107,6 @@ class DoubtList(QWidget):
         if self.kinds.currentData() is not None:
             self.kind_wanted.emit(self.kinds.currentData())
 
-    def _choose(self, number: int) -> None:
+    def _choose_place(self, number: int) -> None:
         if number >= 0:
             self.chosen.emit(number)

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QObject
 from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.core.errors import RefusedCheckpointError
@@ -18,14 +17,12 @@ from napari_mamamia.segmentation.model.planner import (
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.convert_model import Converted
 from napari_mamamia.services.predict.offers import Offer
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.controls.controls import breakable
 from napari_mamamia.widgets.predict.help import Remedy
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "help"
 _CONVERT: Final = "convert"
@@ -35,25 +32,13 @@ _REFUSED: Final = (
 )
 
 
-class PredictFailure(QObject):
+class PredictFailure(WindowPart):
     """Offers what may be done after an error; nothing is done unasked."""
 
-    def __init__(
-        self,
-        page: PredictPage,
-        session: Session,
-        models: PredictModels,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
+        super().__init__(context)
         self._page = page
-        self._session = session
         self._models = models
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._is_told = False
         models.changed.connect(self.forget)
         models.name_taken.connect(self._offer_name)
@@ -96,17 +81,11 @@ class PredictFailure(QObject):
         choices = self._page.options.choices()
         names = self._models.names
 
-        def done(outcome: Outcome[Sequence[Offer]]) -> None:
-            if isinstance(outcome, Finished):
-                self._show_models(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Looking for models that fit", outcome.error)
-
         look = partial(self._services.predict.other_models, case, choices, names)
-        self._jobs.start(_LANE, "Looking for models that fit", look, done, shown=False)
+        self._jobs.start(_LANE, "Looking for models that fit", look, self._show_models, shown=False)
 
     def _show_models(self, found: Sequence[Offer]) -> None:
-        made = [
+        remedies = [
             Remedy(
                 f"Use {one.name} (about {duration_text(one.seconds)})",
                 f"Chooses {one.title}; Start runs it",
@@ -114,8 +93,8 @@ class PredictFailure(QObject):
             )
             for one in found
         ]
-        said = "These fit this case:" if found else "No other model of the list fits this case."
-        self._page.help.show_remedies(made, said)
+        message = "These fit this case:" if found else "No other model of the list fits this case."
+        self._page.help.show_remedies(remedies, message)
 
     # --------------------------------------------------------------- a closed room
 
@@ -125,19 +104,20 @@ class PredictFailure(QObject):
         if entry is None:
             return
         look = self._services.predict.isolation_reason
-
-        def done(outcome: Outcome[str]) -> None:
-            reason = outcome.result if isinstance(outcome, Finished) else ""
-            if isinstance(outcome, Failed):
-                reason = str(outcome.error)
-            self._show_room(entry, wanted, reason)
-
-        self._jobs.start(_LANE, "Looking for a closed room", look, done, shown=False)
+        show = partial(self._show_room, entry, wanted)
+        self._jobs.start(
+            _LANE,
+            "Looking for a closed room",
+            look,
+            show,
+            failed=lambda error: show(plain_text(error)),
+            shown=False,
+        )
 
     def _show_room(self, entry: ModelEntry, wanted: str, reason: str) -> None:
-        said = f"{breakable(wanted)}.\n{_REFUSED}"
+        message = f"{breakable(wanted)}.\n{_REFUSED}"
         if reason:
-            self._page.help.show_remedies((), f"{said}\nNot on this computer: {reason}")
+            self._page.help.show_remedies((), f"{message}\nNot on this computer: {reason}")
             return
         offer = Remedy(
             "Convert in a closed room…",
@@ -145,7 +125,7 @@ class PredictFailure(QObject):
             "list; the model itself stays as it is",
             partial(self._choose_place, entry),
         )
-        self._page.help.show_remedies((offer,), said)
+        self._page.help.show_remedies((offer,), message)
 
     def _choose_place(self, entry: ModelEntry) -> None:
         chosen = QFileDialog.getExistingDirectory(self._page, "Write the converted model into")
@@ -156,26 +136,27 @@ class PredictFailure(QObject):
         """Convert a model into a new folder of `place`, and add what comes out."""
         name = file_name(f"{entry.name}_converted", "the name of a model")
 
-        def done(outcome: Outcome[Converted]) -> None:
-            self._page.set_running(False)
-            if isinstance(outcome, Finished):
-                made = outcome.result
-                self._page.show_result(f"Converted, {made.isolation}: {made.folder}", (), 0)
-                self._models.add(made.folder, name)
-            elif isinstance(outcome, Failed):
-                self._page.show_result(f"failed: {outcome.error}", (), 0)
-                self._notifier.fail(f"Converting {entry.name}", outcome.error)
-            else:
-                self._page.show_result("stopped: nothing was written", (), 0)
+        page, doing = self._page, f"Converting {entry.name}"
+
+        def show(model: Converted) -> None:
+            page.show_result(f"Converted, {model.isolation}: {model.folder}", (), 0)
+            self._models.add(model.folder, name)
+
+        def refuse(error: Exception) -> None:
+            page.show_result(f"failed: {plain_text(error)}", (), 0)
+            self._notifier.fail(doing, error)
 
         self._jobs.start(
             _CONVERT,
-            f"Converting {entry.name}",
+            doing,
             lambda: self._services.predict.convert(entry, place / name),
-            done,
+            show,
+            failed=refuse,
+            stopped=lambda: page.show_result("stopped: nothing was written", (), 0),
+            ended=lambda: page.set_running(False),
         )
         self._page.set_running(True, "converting…")
 
     def cancel(self) -> None:
         """Stop converting; nothing of it is kept."""
-        self._jobs.cancel(_CONVERT)
+        self._jobs.stop(_CONVERT)

@@ -1,61 +1,148 @@
-"""Page Predict at work: model card, inputs, start, stop, prompts, candidates, doubtful places."""
+"""Page Predict at work: pictures of the inputs, what a run takes, the run, its answer."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from qtpy.QtCore import QObject
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import MamamiaError, RefusedCheckpointError
 from napari_mamamia.segmentation.model.segmenter import Prompt
+from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
 from napari_mamamia.services.case.context import CaseKey
 from napari_mamamia.services.predict.doubt import Doubt, DoubtfulPlace
-from napari_mamamia.services.predict.input_pictures import InputChannel, InputPictures
+from napari_mamamia.services.predict.input_pictures import InputChannel
 from napari_mamamia.services.predict.keep_prediction import KeptPrediction
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.predict_services import PredictServices
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
-from napari_mamamia.widgets.predict.all import PredictAll
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.predict.card import ModelCard
-from napari_mamamia.widgets.predict.estimate import PredictEstimate
 from napari_mamamia.widgets.predict.failure import PredictFailure
 from napari_mamamia.widgets.predict.help import Remedy
 from napari_mamamia.widgets.predict.inputs import InputStrip
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage
-from napari_mamamia.widgets.predict.predicting import Answer, Keeping, OlderFound, Predicting
+from napari_mamamia.widgets.predict.predicting import (
+    Answer,
+    Keeping,
+    OlderFound,
+    PredictAll,
+    Predicting,
+)
 from napari_mamamia.widgets.predict.recipe_flow import RecipeFlow
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.prompts import PromptTool
-from napari_mamamia.widgets.viewer.scene import Scene
+
+_ASK_AFTER_MS: Final = 300
+_ESTIMATE_LANE: Final = "estimate"
+_REFUSED: Final = "Its checkpoint was not opened, see below."
+
+
+class PredictEstimate(WindowPart):
+    """`changed` when `text` is another; `failed` carries the error of a question.
+
+    `ready` gives the trained models to ask about, none while there is one that cannot run.
+    """
+
+    changed = Signal()
+    failed = Signal(object)
+
+    def __init__(
+        self,
+        context: WindowContext,
+        ready: Callable[[], Sequence[PlannedSegmenter]],
+    ) -> None:
+        super().__init__(context)
+        self._ready = ready
+        self._looked_at: object | None = None
+        self.text = ""
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(_ASK_AFTER_MS)
+        self._later.timeout.connect(lambda: self.ask(measure=False))
+
+    def forget(self) -> None:
+        """Drop what is known, because the choice changed."""
+        self.text = ""
+        self._looked_at = None
+
+    def look_soon(self) -> None:
+        """Ask what the open case would take, unless it was asked already."""
+        case = self._session.case
+        if case is not None and self._looked_at is not case.signal:
+            self._looked_at = case.signal
+            self.text = ""
+            self._later.start()
+
+    def look_again(self) -> None:
+        """Ask anew, such as after a run, whose pace is known then."""
+        self._looked_at = None
+        self.look_soon()
+
+    def ask(self, *, measure: bool) -> None:
+        """Ask what the open case would take; newest question only."""
+        case = self._session.case
+        if case is None or not case.is_loaded or self._jobs.is_running("predict"):
+            return
+        models = tuple(self._ready())
+        if not models:
+            return
+
+        def show(estimates: tuple[Estimate, ...]) -> None:
+            self.text = _describe_estimates(models, estimates)
+            self.changed.emit()
+
+        def refuse(error: Exception) -> None:
+            is_refused = isinstance(error, RefusedCheckpointError)
+            self.text = _REFUSED if is_refused else plain_text(error)
+            self.changed.emit()
+            self.failed.emit(error)
+
+        self._jobs.start(
+            _ESTIMATE_LANE,
+            "Measuring a tile" if measure else "Looking at the case",
+            lambda: self._estimate_each(models, case, measure=measure),
+            show,
+            failed=refuse,
+            stopped=self.changed.emit,
+            shown=measure,
+        )
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._later.stop()
+
+    def _estimate_each(
+        self, models: Sequence[PlannedSegmenter], case: Case, *, measure: bool
+    ) -> tuple[Estimate, ...]:
+        estimates = []
+        for one in models:
+            estimates.append(self._services.estimate_case(one, case, measure=measure))
+        return tuple(estimates)
+
+
+def _describe_estimates(models: Sequence[PlannedSegmenter], found: Sequence[Estimate]) -> str:
+    """Return a line for each model; with several, each under its name."""
+    lines = []
+    for model, estimate in zip(models, found, strict=True):
+        lines.append(estimate.text if len(models) == 1 else f"{model.name}: {estimate.text}")
+        lines.extend(f"would give up: {item}" for item in estimate.plan.given_up)
+    return "\n".join(lines)
+
 
 # The pictures of the chosen model's inputs at work: asked for in a thread, newest answer only.
 
 _LANE = "inputs"
 
 
-class PredictPictures(QObject):
+class PredictPictures(WindowPart):
     """Fills the strip for the open case and the chosen model; each pair is asked for once.
 
     `slice_shown` gives the array axis across the slice on screen and its index, None without one.
     """
 
-    def __init__(
-        self,
-        strip: InputStrip,
-        jobs: JobRunner,
-        services: PredictServices,
-        notifier: Notifier,
-        slice_shown: Callable[[], tuple[int, int] | None],
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, strip: InputStrip) -> None:
+        super().__init__(context)
         self._strip = strip
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
-        self._slice_shown = slice_shown
         self._asked: object = None
         self._case: object = None
 
@@ -65,25 +152,20 @@ class PredictPictures(QObject):
         if self._case is not case.signal:
             self._case = case.signal
             self._strip.forget_pictures()
-        wanted = (id(case.signal), tuple(channels), whole_numbers)
-        if not channels or not case.is_loaded or wanted == self._asked:
+        # `_case` keeps the array, so that no other one can get its id.
+        request = (id(case.signal), tuple(channels), whole_numbers)
+        if not channels or not case.is_loaded or request == self._asked:
             return
-        self._asked = wanted
+        self._asked = request
         index = self._slice_of(case)
-
-        def done(outcome: Outcome[InputPictures]) -> None:
-            if isinstance(outcome, Finished):
-                self._strip.show_pictures(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Making pictures of the model's inputs", outcome.error)
 
         self._jobs.start(
             _LANE,
-            "Pictures of the inputs",
-            lambda: self._services.input_pictures(
+            "Making pictures of the model's inputs",
+            lambda: self._services.predict.input_pictures(
                 case, channels, whole_numbers=whole_numbers, slice_index=index
             ),
-            done,
+            self._strip.show_pictures,
             shown=False,
         )
 
@@ -95,7 +177,7 @@ class PredictPictures(QObject):
 
     def _slice_of(self, case: Case) -> int | None:
         """Return the slice on screen if it lies in the acquisition plane, else None."""
-        shown = self._slice_shown()
+        shown = self._scene.view.slice_shown()
         across = case.grid.display_frame().order[0]
         return shown[1] if shown is not None and shown[0] == across else None
 
@@ -104,49 +186,31 @@ _SECONDS_PER_MEGAVOXEL: Final = 0.15
 """Measured on 2 cores: 160 x 448 x 448 voxels in 4.8 s; only the estimate rests on it."""
 
 
-class PredictFlow(QObject):
+class PredictFlow(WindowPart):
     """Joins the page, the session and predicting."""
 
     def __init__(
-        self,
-        page: PredictPage,
-        session: Session,
-        scene: Scene,
-        predicting: Predicting,
-        prompts: PromptTool,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
+        self, context: WindowContext, page: PredictPage, predicting: Predicting, prompts: PromptTool
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._page = page
-        self._session = session
-        self._scene = scene
         self._predicting = predicting
         self._prompts = prompts
-        self._services = services
         self._places: Sequence[DoubtfulPlace] = ()
         self._shown_case: CaseKey = (None, "")
-        self.models = PredictModels(page, jobs, services, notifier)
-        self.estimate = PredictEstimate(
-            jobs, services, lambda: session.case, lambda: self.models.planned()
-        )
-        self.pictures = PredictPictures(
-            page.card.inputs, jobs, services.predict, notifier, scene.view.slice_shown
-        )
-        self.failure = PredictFailure(page, session, self.models, jobs, services, notifier)
-        self.recipes = RecipeFlow(page, self.models, jobs, services, notifier)
-        self.all = PredictAll(page, session, self.models, jobs, services, notifier)
-        for part in (self.models, self.estimate, self.pictures, self.failure, self.recipes):
-            part.setParent(self)
-        self.all.setParent(self)
-        self._connect()
+        self.models = PredictModels(context, page)
+        self.estimate = PredictEstimate(context, self.models.planned)
+        self.pictures = PredictPictures(context, page.card.inputs)
+        self.failure = PredictFailure(context, page, self.models)
+        self.recipes = RecipeFlow(context, page, self.models)
+        self.all = PredictAll(context, page, self.models)
+        self._connect_page()
         self._show_case()
 
     def start(self, prompt: Prompt | None) -> None:
         """Predict the open case, if it is ready."""
         case = self._session.case
-        if case is not None and not self._problem(case):
+        if case is not None and not self._find_problem(case):
             self._predicting.start(self.models.segmenter(), prompt)
 
     def close(self) -> None:
@@ -156,10 +220,10 @@ class PredictFlow(QObject):
 
     # --------------------------------------------------------------------- inner
 
-    def _connect(self) -> None:
+    def _connect_page(self) -> None:
         page, predicting, prompts = self._page, self._predicting, self._prompts
         page.start_wanted.connect(lambda: self.start(None))
-        page.cancel_wanted.connect(self._cancel)
+        page.cancel_wanted.connect(self._cancel_all)
         page.prompt_wanted.connect(prompts.set_mode)
         page.candidate_chosen.connect(predicting.choose)
         page.place_wanted.connect(self._go_to_place)
@@ -175,10 +239,10 @@ class PredictFlow(QObject):
         predicting.doubt_found.connect(self._show_places)
         self._session.case_changed.connect(self._show_case)
         self.models.changed.connect(self._choice_changed)
-        self.estimate.changed.connect(lambda: page.card.show_needs(self._needs()))
+        self.estimate.changed.connect(lambda: page.card.show_needs(self._describe_needs()))
         self.estimate.failed.connect(self.failure.offer_help)
 
-    def _cancel(self) -> None:
+    def _cancel_all(self) -> None:
         self._predicting.cancel()
         self.all.cancel()
         self.failure.cancel()
@@ -196,8 +260,8 @@ class PredictFlow(QObject):
         self._page.need("" if case else "Open a case first.")
         if case is None:
             return
-        self._page.show_model(self._card(case))
-        problem = self._problem(case)
+        self._page.show_model(self._make_card(case))
+        problem = self._find_problem(case)
         self._page.show_problem(problem)
         if self._session.case_key != self._shown_case:
             self._shown_case = self._session.case_key
@@ -212,7 +276,7 @@ class PredictFlow(QObject):
         if self.models.is_trained and case.is_loaded:
             self.estimate.look_soon()
 
-    def _problem(self, case: Case) -> str:
+    def _find_problem(self, case: Case) -> str:
         """Return why what is chosen cannot run on the case now, "" if it can."""
         missing = self.models.problem()
         if missing:
@@ -223,52 +287,56 @@ class PredictFlow(QObject):
             return str(error)
         return ""
 
-    def _needs(self) -> str:
+    def _describe_needs(self) -> str:
         return self.estimate.text or "looking at this case…"
 
-    def _card(self, case: Case) -> ModelCard:
+    def _make_card(self, case: Case) -> ModelCard:
         if not self.models.is_trained:
             return self._own_card(case)
         if self.models.problem():
             return ModelCard(" and ".join(self.models.names), "", "", is_trained=True)
-        made = self.models.segmenter()
+        segmenter = self.models.segmenter()
         facts = [
             self._services.facts_of(entry, planned)
             for entry, planned in zip(self.models.entries, self.models.planned(), strict=True)
         ]
         if self.models.is_several:
-            return ModelCard(made.title, made.note, self._needs(), is_trained=True)
+            return ModelCard(
+                segmenter.title, segmenter.note, self._describe_needs(), is_trained=True
+            )
         (one,) = facts
         digest = f"sha256 {one.sha256[:12]}" if one.sha256 else "sha256 not computed"
         return ModelCard(
-            made.title,
+            segmenter.title,
             "",
-            self._needs(),
+            self._describe_needs(),
             f"{one.what}\n{one.licence} · {digest}\n{one.device}",
             f"sha256 of the weights: {one.sha256 or 'not computed'}",
             is_trained=True,
         )
 
     def _own_card(self, case: Case) -> ModelCard:
-        own = self.models.own
+        own_model = self.models.own
         megavoxels = case.signal[0].size / 1e6
         seconds = max(1, round(megavoxels * _SECONDS_PER_MEGAVOXEL))
         return ModelCard(
-            own.title,
-            own.note,
+            own_model.title,
+            own_model.note,
             "Needs phase 0 and one phase after contrast; no weights, no GPU. "
             f"About {seconds} s for this case.",
         )
 
     def _show_answer(self, answer: Answer) -> None:
-        made = answer.prediction
-        if not made.candidates:
+        prediction = answer.prediction
+        if not prediction.candidates:
             text = "Nothing was found."
         else:
             saved = "not saved" if answer.not_saved else "saved"
-            text = f"{len(made.candidates)} candidate(s) in {made.seconds:.1f} s, {saved}."
-        said = "\n".join((text, *made.notes))
-        self._page.show_result(said, made.candidates, answer.chosen, made.unsure)
+            text = (
+                f"{len(prediction.candidates)} candidate(s) in {prediction.seconds:.1f} s, {saved}."
+            )
+        message = "\n".join((text, *prediction.notes))
+        self._page.show_result(message, prediction.candidates, answer.chosen, prediction.unsure)
         kind = answer.doubt.kind if answer.doubt is not None else None
         self._page.doubt.show_kinds(answer.doubt_kinds, kind)
         self._show_places(answer.doubt)
@@ -277,14 +345,16 @@ class PredictFlow(QObject):
 
         if answer.older is not None:
             keep = partial(self._predicting.keep, answer)
-            self._ask(answer.older, keep, "The new one is shown, but not saved.")
+            self._ask_keeping(answer.older, keep, "The new one is shown, but not saved.")
 
     def _ask_of_older(self, found: OlderFound) -> None:
         run = partial(self._predicting.start, found.segmenter, found.prompt)
         self._page.result.setText("")
-        self._ask(found.older, run, "Nothing was run yet.")
+        self._ask_keeping(found.older, run, "Nothing was run yet.")
 
-    def _ask(self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str) -> None:
+    def _ask_keeping(
+        self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str
+    ) -> None:
         """Ask what becomes of a prediction that exists; it stays as long as nothing is said."""
         remedies = (
             Remedy(

@@ -40,9 +40,9 @@ class PredictHelp(QWidget):
             discard(old)
         self.buttons = []
         for number, one in enumerate(remedies):
-            made = button(f"predict_offer_{number}", one.text, one.tip, one.take)
-            self._layout.addWidget(made)
-            self.buttons.append(made)
+            remedy_button = button(f"predict_offer_{number}", one.text, one.tip, one.take)
+            self._layout.addWidget(remedy_button)
+            self.buttons.append(remedy_button)
         self.said.setText(said)
         self.said.setVisible(bool(said))
         self.setVisible(bool(remedies or said))

@@ -61,12 +61,12 @@ class InputStrip(QWidget):
         if tuple(channels) == self._shown and channels:
             return
         self._shown = tuple(channels)
-        self._clear()
-        side = _side(len(channels))
+        self._clear_grid()
+        side = _choose_side(len(channels))
         for number, channel in enumerate(channels):
             across, down = number % _IN_A_ROW, 2 * (number // _IN_A_ROW)
-            picture = self._frame(number, channel, side)
-            text = label(f"predict_input_text_{number}", _caption(channel.text), channel.text)
+            picture = self._make_frame(number, channel, side)
+            text = label(f"predict_input_text_{number}", _make_caption(channel.text), channel.text)
             text.setAlignment(Qt.AlignmentFlag.AlignTop)
             self._grid.addWidget(picture, down, across, Qt.AlignmentFlag.AlignLeft)
             self._grid.addWidget(text, down + 1, across)
@@ -83,7 +83,7 @@ class InputStrip(QWidget):
         self._height = max((min(rows / columns, 1.0) for rows, columns in shapes), default=1.0)
         for place, one in zip(self._pictures, found.pictures, strict=True):
             place.setFixedHeight(round(place.width() * self._height))
-            _fill(place, one, found.slice_index)
+            _fill_frame(place, one, found.slice_index)
         self.warning.setText(found.warning)
         self.warning.setVisible(bool(found.warning))
 
@@ -93,13 +93,13 @@ class InputStrip(QWidget):
             place.clear()
         self.warning.hide()
 
-    def _frame(self, number: int, channel: InputChannel, side: int) -> QLabel:
-        made: QLabel = named(QLabel(), f"predict_input_{number}", channel.text)
-        made.setFixedSize(side, round(side * self._height))
-        made.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        return made
+    def _make_frame(self, number: int, channel: InputChannel, side: int) -> QLabel:
+        frame: QLabel = named(QLabel(), f"predict_input_{number}", channel.text)
+        frame.setFixedSize(side, round(side * self._height))
+        frame.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        return frame
 
-    def _clear(self) -> None:
+    def _clear_grid(self) -> None:
         self._pictures = []
         while (item := self._grid.takeAt(0)) is not None:
             discard(item.widget())
@@ -107,7 +107,7 @@ class InputStrip(QWidget):
             self._grid.setColumnStretch(across, 0)
 
 
-def _fill(place: QLabel, one: InputPicture, slice_index: int) -> None:
+def _fill_frame(place: QLabel, one: InputPicture, slice_index: int) -> None:
     if one.pixels is None:
         place.setText("–")
         return
@@ -120,10 +120,10 @@ def _fill(place: QLabel, one: InputPicture, slice_index: int) -> None:
     )
 
 
-def _side(channels: int) -> int:
+def _choose_side(channels: int) -> int:
     return _SIDES[0] if channels < _IN_A_ROW else _SIDES[1]
 
 
-def _caption(text: str) -> str:
+def _make_caption(text: str) -> str:
     together = _KEPT_TOGETHER.sub(rf"\1{_NO_BREAK}\2", text)
     return breakable(together.replace(" ←", f"{_NO_BREAK}←"))

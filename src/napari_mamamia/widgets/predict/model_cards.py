@@ -17,15 +17,26 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.services.predict.fused_models import FusionRule
+from napari_mamamia.core.choices import FusionRule
+from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.widgets.controls.controls import button, label, named, row
 
 _LIST_HEIGHT: Final = 92
-_FILTER: Final = (
-    "Models (*.zip *.pt *.ts *.pt2 *.onnx *.safetensors *.xml);;nnU-Net or MONAI zip (*.zip);;"
-    "TorchScript (*.pt *.ts);;torch.export (*.pt2);;ONNX (*.onnx);;safetensors (*.safetensors);;"
-    "All files (*)"
-)
+_FOLDERS: Final = ", ".join(kind for kind, spec in MODEL_KINDS.items() if spec.is_folder)
+
+
+def _join_filters() -> str:
+    """Return the kinds of files that a model may be, as the dialog of the system takes them."""
+    patterns = {
+        kind.value: [f"*{end}" for end in spec.suffixes]
+        for kind, spec in MODEL_KINDS.items()
+        if spec.suffixes
+    }
+    every = dict.fromkeys(one for ends in patterns.values() for one in ends)
+    kinds = (f"{kind} ({' '.join(ends)})" for kind, ends in patterns.items())
+    return ";;".join([f"Models ({' '.join(every)})", *kinds, "All files (*)"])
+
+
 _HINT: Final = "Drop a model's folder or file here. Ctrl+click chooses several models."
 
 
@@ -62,19 +73,18 @@ class ModelList(QWidget):
         self.list.setAlternatingRowColors(True)
         self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.list.setFixedHeight(_LIST_HEIGHT)
-        self.list.itemSelectionChanged.connect(self._choose)
+        self.list.itemSelectionChanged.connect(self._choose_models)
         self.add_folder = button(
             "predict_add_model",
             "Add folder…",
-            "Choose an nnU-Net result folder or a MONAI bundle; it is recognised, nothing of it is "
-            "run",
+            f"Choose the folder of a model ({_FOLDERS}); it is recognised, nothing of it is run",
             self._choose_folder,
         )
         self.add_file = button(
             "predict_add_file",
             "Add file…",
-            "Choose a zip of an nnU-Net model or MONAI bundle, or a TorchScript, torch.export, "
-            "ONNX or safetensors file; it is recognised, nothing of it is run",
+            f"Choose the zip or file of a model ({', '.join(MODEL_KINDS)}); it is recognised, "
+            "nothing of it is run",
             self._choose_file,
         )
         self.forget = button(
@@ -127,27 +137,28 @@ class ModelList(QWidget):
             item.setData(Qt.ItemDataRole.UserRole, one.name)
             item.setToolTip(one.problem or one.text)
             self.list.addItem(item)
-        self._select(chosen)
+        self._select_models(chosen)
         self.list.blockSignals(False)
         self._show_choice()
 
     def choose(self, name: str) -> None:
         """Choose one model by its name, as a click would."""
         self.list.blockSignals(True)
-        self._select((name,))
+        self._select_models((name,))
         self.list.blockSignals(False)
-        self._choose()
+        self._choose_models()
 
-    def _select(self, names: Sequence[str]) -> None:
+    def _select_models(self, names: Sequence[str]) -> None:
         self.list.clearSelection()
         items = [self.list.item(place) for place in range(self.list.count())]
-        wanted = [item for item in items if item.data(Qt.ItemDataRole.UserRole) in names]
-        for item in wanted or items[:1]:
-            if item is (wanted or items)[0]:
+        matches = [item for item in items if item.data(Qt.ItemDataRole.UserRole) in names]
+        for item in matches or items[:1]:
+            if item is (matches or items)[0]:
+                # Making an item the current one drops what was selected, so this comes first.
                 self.list.setCurrentItem(item)
             item.setSelected(True)
 
-    def _choose(self) -> None:
+    def _choose_models(self) -> None:
         if self.names:
             self._show_choice()
             self.chosen.emit(self.names)
@@ -160,11 +171,11 @@ class ModelList(QWidget):
         self.fusing_said.setText(f"{len(rows)} models, fused by")
 
     def _choose_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, "Folder of a model (nnU-Net, MONAI bundle)")
+        chosen = QFileDialog.getExistingDirectory(self, f"Folder of a model ({_FOLDERS})")
         if chosen:
             self.path_chosen.emit(Path(chosen))
 
     def _choose_file(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, "File of a model", "", _FILTER)
+        chosen, _ = QFileDialog.getOpenFileName(self, "File of a model", "", _join_filters())
         if chosen:
             self.path_chosen.emit(Path(chosen))

@@ -2,26 +2,24 @@
 
 from pathlib import Path
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError
 from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
-from napari_mamamia.services.predict.fused_models import FusionRule
 from napari_mamamia.services.predict.input_pictures import InputChannel
 from napari_mamamia.services.predict.run_choices import RunChoices
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.predict.model_cards import ModelLine
 from napari_mamamia.widgets.predict.page import PredictPage
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 Member = ModelEntry | Segmenter
 
 
-class PredictModels(QObject):
+class PredictModels(WindowPart):
     """Which models are chosen and how they run; `changed` when either is another.
 
     `name_taken` carries the path of a model whose name another one has, and a name that is free.
@@ -30,30 +28,21 @@ class PredictModels(QObject):
     changed = Signal()
     name_taken = Signal(object, str)
 
-    def __init__(
-        self,
-        page: PredictPage,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, page: PredictPage) -> None:
+        super().__init__(context)
         self._page = page
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
-        self.own = services.segmenters()[0]
+        self.own = self._services.segmenters()[0]
         self._entries: dict[str, ModelEntry] = {}
         self._chosen: tuple[str, ...] = (self.own.name,)
         self._added = ""
-        self._host = services.new_host()
+        self._host = self._services.new_host()
         self._made: tuple[object, Segmenter] | None = None
         page.models.chosen.connect(self.choose)
         page.models.fusing_changed.connect(self.changed.emit)
         page.models.forget_wanted.connect(self.forget)
         page.model_added.connect(self.add)
         page.options.changed.connect(self.changed.emit)
-        self._show(())
+        self._show_entries(())
         self.reload()
 
     # ------------------------------------------------------------------ the choice
@@ -91,17 +80,17 @@ class PredictModels(QObject):
         ModelError
             If recipe, folds and model do not fit each other, or models cannot be fused.
         """
-        asked = (self._members(), self._page.options.choices(), self._page.models.fusing_rule)
+        asked = (self._list_members(), self._page.options.choices(), self._page.models.fusing_rule)
         if self._made is None or self._made[0] != asked:
-            self._made = (asked, self._make(*asked))
+            self._made = (asked, self._make_segmenter(*asked))
         return self._made[1]
 
     def planned(self) -> tuple[PlannedSegmenter, ...]:
         """Return the trained models among what runs; nothing where one of them has a problem."""
         if self.problem():
             return ()
-        made = self.segmenter()
-        members = getattr(made, "members", (made,))
+        segmenter = self.segmenter()
+        members = getattr(segmenter, "members", (segmenter,))
         return tuple(one for one in members if isinstance(one, PlannedSegmenter))
 
     def problem(self) -> str:
@@ -130,41 +119,34 @@ class PredictModels(QObject):
     def channels(self, case: Case) -> tuple[InputChannel, ...]:
         """Return what the chosen models get of a case; of several models each picture once."""
         calls = self._services.predict
-        found = [calls.model_channels(one) for one in self.planned()]
+        per_model = [calls.model_channels(one) for one in self.planned()]
         if self._has_own:
-            found.append(calls.kinetic_channels(case, self._services.choose_image_phases(case)))
-        return found[0] if len(found) == 1 else calls.shared_channels(found)
+            per_model.append(calls.kinetic_channels(case, self._services.choose_image_phases(case)))
+        return per_model[0] if len(per_model) == 1 else calls.shared_channels(per_model)
 
     # ------------------------------------------------------------------- the list
 
     def reload(self) -> None:
         """List the models anew; their folders are looked at in a thread."""
-
-        def done(outcome: Outcome[tuple[ModelEntry, ...]]) -> None:
-            if isinstance(outcome, Finished):
-                self._show(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Listing the models", outcome.error)
-
         look = self._services.listed_models
-        self._jobs.start("models", "Listing the models", look, done, shown=False)
+        self._jobs.start("models", "Listing the models", look, self._show_entries, shown=False)
 
     def add(self, path: Path, name: str = "") -> None:
         """Add the model at a path and choose it; "" takes the model's own name."""
+        doing, named = f"Adding {path.name}", (name,) if name else ()
 
-        def done(outcome: Outcome[ModelEntry]) -> None:
-            if isinstance(outcome, Finished):
-                self._added = outcome.result.name
-                self._notifier.hint(f"Model {self._added} was added.")
-                self.reload()
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Adding a model", outcome.error)
-                if isinstance(outcome.error, SaveConflictError):
-                    self.name_taken.emit(path, self._free_name(path))
+        def take(entry: ModelEntry) -> None:
+            self._added = entry.name
+            self._notifier.hint(f"Model {self._added} was added.")
+            self.reload()
 
-        named = (name,) if name else ()
-        title = f"Looking at {path.name}"
-        self._jobs.start("model", title, lambda: self._services.add_model(path, *named), done)
+        def refuse(error: Exception) -> None:
+            self._notifier.fail(doing, error)
+            if isinstance(error, SaveConflictError):
+                self.name_taken.emit(path, self._free_name(path))
+
+        add = self._services.add_model
+        self._jobs.start("model", doing, lambda: add(path, *named), take, failed=refuse)
 
     def forget(self, name: str) -> None:
         """Take a model off the list."""
@@ -195,10 +177,10 @@ class PredictModels(QObject):
         tries = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
         return next(one for one in tries if one.casefold() not in taken)
 
-    def _members(self) -> tuple[Member, ...]:
+    def _list_members(self) -> tuple[Member, ...]:
         return tuple(self._entries.get(name, self.own) for name in self._chosen)
 
-    def _make(
+    def _make_segmenter(
         self, members: tuple[Member, ...], choices: RunChoices, rule: FusionRule
     ) -> Segmenter:
         if len(members) > 1:
@@ -208,13 +190,13 @@ class PredictModels(QObject):
             return member
         return self._services.planned(member, choices, self._host)
 
-    def _show(self, entries: tuple[ModelEntry, ...]) -> None:
+    def _show_entries(self, entries: tuple[ModelEntry, ...]) -> None:
         self._made = None
         self._entries = {entry.name: entry for entry in entries}
         if self._added in self._entries:
             self._chosen, self._added = (self._added,), ""
-        kept = (n for n in self._chosen if n in self._entries or n == self.own.name)
-        self._chosen = tuple(kept) or (self.own.name,)
+        names = (n for n in self._chosen if n in self._entries or n == self.own.name)
+        self._chosen = tuple(names) or (self.own.name,)
         lines = [ModelLine(self.own.name, self.own.title, "needs no weights")]
         lines += [_line_of(entry) for entry in entries]
         self._page.models.show_models(lines, self._chosen)
@@ -224,6 +206,7 @@ class PredictModels(QObject):
     def _show_recipe(self, *, choose: bool = False) -> None:
         entry = self.entry
         edited = entry is not None and entry.recipe is not None
+        # Whoever called tells of the change, once.
         self._page.options.blockSignals(True)
         self._page.options.show_own_recipe(edited=edited, choose=choose)
         self._page.options.set_several(self.is_several)

@@ -21,11 +21,11 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.segmentation.model.device import usual_threads
 from napari_mamamia.segmentation.model.planner import LADDER, Rung
 from napari_mamamia.segmentation.model.recipe import presets
 from napari_mamamia.segmentation.model.segmenter import Candidate
-from napari_mamamia.services.predict.fused_models import FusionRule
 from napari_mamamia.services.predict.run_choices import RunChoices
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -66,8 +66,8 @@ class RunOptions(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_options")
-        self.device = self._combo("device", ("auto", "cpu", "cuda", "mps"), "Where it runs")
-        self.recipe = self._combo(
+        self.device = self._make_combo("device", ("auto", "cpu", "cuda", "mps"), "Where it runs")
+        self.recipe = self._make_combo(
             "recipe",
             ("own", *(name for name, _ in presets())),
             "What happens around the network: the model's own recipe (without one, channel k is "
@@ -80,13 +80,13 @@ class RunOptions(QWidget):
             "spacing, where it looks, steps after it",
             self.edit_wanted.emit,
         )
-        self.mirroring = self._check(
+        self.mirroring = self._make_check_box(
             "mirroring", "mirrored copies", "nnU-Net's own default; up to 8 times the work", on=True
         )
-        self.doubt = self._check(
+        self.doubt = self._make_check_box(
             "doubt", "map of doubt", "Keeps the mean probability and shows where it is undecided"
         )
-        self.limited = self._check("limited", "at most", "Ends a case that takes longer")
+        self.limited = self._make_check_box("limited", "at most", "Ends a case that takes longer")
         self.seconds: QSpinBox = named(
             QSpinBox(), "predict_limit", "Longest time for one case; the challenge's is 300 s"
         )
@@ -95,7 +95,7 @@ class RunOptions(QWidget):
         self.seconds.setSuffix(" s")
         self.seconds.valueChanged.connect(lambda _value: self.changed.emit())
         self.rungs = {
-            rung: self._check(f"give_up_{rung.name.lower()}", rung.value, _TIPS[rung])
+            rung: self._make_check_box(f"give_up_{rung.name.lower()}", rung.value, _TIPS[rung])
             for rung in LADDER
         }
         layout = QVBoxLayout(self)
@@ -151,18 +151,18 @@ class RunOptions(QWidget):
         self.seconds.setEnabled(limited)
         self.ladder.setVisible(limited)
 
-    def _combo(self, name: str, texts: Sequence[str], tip: str) -> QComboBox:
-        made: QComboBox = named(QComboBox(), f"predict_{name}", tip)
-        made.addItems(list(texts))
-        made.setMinimumContentsLength(4)
-        made.currentIndexChanged.connect(lambda _index: self.changed.emit())
-        return made
+    def _make_combo(self, name: str, texts: Sequence[str], tip: str) -> QComboBox:
+        combo: QComboBox = named(QComboBox(), f"predict_{name}", tip)
+        combo.addItems(list(texts))
+        combo.setMinimumContentsLength(4)
+        combo.currentIndexChanged.connect(lambda _index: self.changed.emit())
+        return combo
 
-    def _check(self, name: str, text: str, tip: str, *, on: bool = False) -> QCheckBox:
-        made: QCheckBox = named(QCheckBox(text), f"predict_{name}", tip)
-        made.setChecked(on)
-        made.toggled.connect(lambda _on: self.changed.emit())
-        return made
+    def _make_check_box(self, name: str, text: str, tip: str, *, on: bool = False) -> QCheckBox:
+        check_box: QCheckBox = named(QCheckBox(text), f"predict_{name}", tip)
+        check_box.setChecked(on)
+        check_box.toggled.connect(lambda _on: self.changed.emit())
+        return check_box
 
 
 _LEAST_HEIGHT: Final = 90
@@ -363,10 +363,10 @@ class PredictPage(Page):
         return row(QLabel("or only"), self.at_click, self.in_box, 1)
 
     def _prompt_button(self, mode: str, text: str, tip: str) -> QPushButton:
-        made = button(f"predict_{mode}", text, tip, lambda: None)
-        made.setCheckable(True)
-        made.clicked.connect(lambda on: self.prompt_wanted.emit(mode if on else ""))
-        return made
+        prompt_button = button(f"predict_{mode}", text, tip, lambda: None)
+        prompt_button.setCheckable(True)
+        prompt_button.clicked.connect(lambda on: self.prompt_wanted.emit(mode if on else ""))
+        return prompt_button
 
     def _make_list(self) -> QListWidget:
         self.list: QListWidget = named(
@@ -379,11 +379,11 @@ class PredictPage(Page):
         self.list.setMinimumHeight(_LEAST_HEIGHT)
         self.list.setMaximumHeight(2 * _LEAST_HEIGHT)
         self.list.setAlternatingRowColors(True)
-        self.list.currentItemChanged.connect(self._choose)
+        self.list.currentItemChanged.connect(self._choose_candidate)
         self.inner.addWidget(line())
         return self.list
 
-    def _choose(self, item: QListWidgetItem | None, _before: object = None) -> None:
+    def _choose_candidate(self, item: QListWidgetItem | None, _before: object = None) -> None:
         if item is not None:
             self.candidate_chosen.emit(item.data(Qt.ItemDataRole.UserRole))
 

@@ -1,4 +1,4 @@
-"""Predicting the open case: one job, its candidates, and the file of the result."""
+"""Predicting the open case and every case of the data set: jobs, candidates, files."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -6,22 +6,25 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction, Prompt, Segmenter
+from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.context import CaseContext
+from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.predict.cases import PredictSummary
 from napari_mamamia.services.predict.doubt import Doubt, DoubtKind
 from napari_mamamia.services.predict.keep_prediction import KeptPrediction
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, Stopped
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session, SessionMask
+from napari_mamamia.widgets.base.notify import plain_text
+from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.base.turns import Turns
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.predict.models import PredictModels
+from napari_mamamia.widgets.predict.page import PredictPage
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ _SHOWN: Final = {
 """How a map of doubt is called, and its largest possible value."""
 
 
-class Predicting(QObject):
+class Predicting(WindowPart):
     """`answered` carries an `Answer`; `running_changed` whether a prediction runs.
 
     `older_found` carries an `OlderFound`, in place of an answer: nothing runs until it is said what
@@ -88,20 +91,8 @@ class Predicting(QObject):
     doubt_found = Signal(object)
     running_changed = Signal(bool)
 
-    def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
         self._answer: Answer | None = None
         self._later = Turns(self)
 
@@ -116,22 +107,22 @@ class Predicting(QObject):
         if case is None:
             return
 
-        def done(outcome: Outcome[Answer | KeptPrediction]) -> None:
-            self.running_changed.emit(self._jobs.is_running("predict"))
-            if isinstance(outcome, Finished):
-                self._take_answer(outcome.result, case, segmenter, prompt)
-            elif isinstance(outcome, Failed):
-                self.ended.emit(f"failed: {outcome.error}")
-                self._notifier.fail(f"Predicting {case.case_id}", outcome.error)
-                self.failed.emit(outcome.error)
-            elif isinstance(outcome, Stopped):
-                self.ended.emit("stopped: nothing was changed")
+        doing = f"Predicting {case.case_id}"
+
+        def refuse(error: Exception) -> None:
+            self.ended.emit(f"failed: {plain_text(error)}")
+            self._notifier.fail(doing, error)
+            self.failed.emit(error)
 
         self._jobs.start(
             "predict",
-            f"Predicting {case.case_id}",
-            lambda: self._work(case, context, segmenter, prompt, keeping),
-            done,
+            doing,
+            lambda: self._predict_case(case, context, segmenter, prompt, keeping),
+            lambda answer: self._take_answer(answer, case, segmenter, prompt),
+            failed=refuse,
+            stopped=lambda: self.ended.emit("stopped: nothing was changed"),
+            # A newer run may have taken the place of this one.
+            ended=lambda: self.running_changed.emit(self._jobs.is_running("predict")),
         )
         self.running_changed.emit(True)
 
@@ -141,7 +132,7 @@ class Predicting(QObject):
 
     def cancel(self) -> None:
         """Stop the prediction that runs."""
-        self._jobs.cancel("predict")
+        self._jobs.stop("predict")
 
     def choose(self, candidate: Candidate) -> None:
         """Make another candidate the prediction, and go there; its own file is written anew."""
@@ -157,25 +148,21 @@ class Predicting(QObject):
         if answer is None or not self._session.shows(answer.case):
             return
 
-        def done(outcome: Outcome[Doubt]) -> None:
-            if not self._session.shows(answer.case):
-                return
-            if isinstance(outcome, Finished):
-                self._show_doubt(answer.case, answer.prediction, outcome.result)
-                self.doubt_found.emit(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Looking for doubtful places", outcome.error)
+        def show(doubt: Doubt) -> None:
+            self._show_doubt(answer.case, answer.prediction, doubt)
+            self.doubt_found.emit(doubt)
 
         self._jobs.start(
             "doubt",
             "Looking for doubtful places",
             lambda: self._services.predict.doubt_of(answer.prediction, kind),
-            done,
+            show,
+            still=lambda: self._session.shows(answer.case),
         )
 
     # -------------------------------------------------------- in the worker thread
 
-    def _work(
+    def _predict_case(
         self,
         case: Case,
         context: CaseContext | None,
@@ -185,14 +172,14 @@ class Predicting(QObject):
     ) -> Answer | KeptPrediction:
         if context is not None and keeping is None:
             report_progress(0, 1, "Looking for an earlier prediction")
-            kept = self._services.predict.kept
-            older = kept(context.workspace, segmenter.name, context.case_id)
+            find_earlier = self._services.predict.kept
+            older = find_earlier(context.workspace, segmenter.name, context.case_id)
             if older is not None:
                 return older
         prediction = self._services.predict_case(case, segmenter, prompt)
-        return self._finish(case, context, prediction, 1, keeping or Keeping())
+        return self._finish_prediction(case, context, prediction, 1, keeping or Keeping())
 
-    def _finish(
+    def _finish_prediction(
         self,
         case: Case,
         context: CaseContext | None,
@@ -200,7 +187,7 @@ class Predicting(QObject):
         chosen: int,
         keeping: Keeping,
     ) -> Answer:
-        calls, not_saved, kept, older = self._services.predict, "", None, None
+        calls, not_saved, entry, older = self._services.predict, "", None, None
         kinds = calls.doubt_kinds(prediction)
         doubt = None
         if kinds:
@@ -209,7 +196,7 @@ class Predicting(QObject):
         place = self._services.centre_of_largest_part(buffer, case.grid)
         if context is not None:
             try:
-                kept = calls.keep(
+                entry = calls.keep(
                     prediction, case, context.workspace, keeping.replaces, beside=keeping.beside
                 )
             except SaveConflictError as error:
@@ -218,7 +205,7 @@ class Predicting(QObject):
             except MamamiaError as error:
                 not_saved = str(error)
         return Answer(
-            case, context, prediction, chosen, buffer, place, not_saved, kept, older, doubt, kinds
+            case, context, prediction, chosen, buffer, place, not_saved, entry, older, doubt, kinds
         )
 
     # ----------------------------------------------------------- in the GUI thread
@@ -227,18 +214,13 @@ class Predicting(QObject):
         self, answer: Answer, prediction: Prediction, chosen: int, keeping: Keeping, title: str
     ) -> None:
         """Save and show what was made of an answer."""
-
-        def done(outcome: Outcome[Answer]) -> None:
-            if isinstance(outcome, Finished):
-                self._show(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail(title, outcome.error)
-
         self._jobs.start(
             "predict",
             title,
-            lambda: self._finish(answer.case, answer.context, prediction, chosen, keeping),
-            done,
+            lambda: self._finish_prediction(
+                answer.case, answer.context, prediction, chosen, keeping
+            ),
+            self._show_answer,
             shown=False,
         )
 
@@ -250,11 +232,11 @@ class Predicting(QObject):
         prompt: Prompt | None,
     ) -> None:
         if isinstance(found, Answer):
-            self._show(found)
+            self._show_answer(found)
         elif self._session.shows(case):
             self.older_found.emit(OlderFound(found, segmenter, prompt))
 
-    def _show(self, answer: Answer) -> None:
+    def _show_answer(self, answer: Answer) -> None:
         """Show an answer if its case is still open; tell of it in any case."""
         if answer.not_saved:
             self._notifier.warn_loudly(f"The prediction is not saved: {answer.not_saved}")
@@ -266,9 +248,9 @@ class Predicting(QObject):
                 where = answer.context.opened.data_set.name
                 self._notifier.hint(f"Predicted {answer.case.case_id} of {where}, open before.")
             return
-        made = answer.prediction.mask.provenance
+        provenance = answer.prediction.mask.provenance
         is_new = self._scene.layer(Role.PREDICTION) is None
-        self._scene.show_mask(tag_for(answer.case, Role.PREDICTION, made), answer.buffer)
+        self._scene.show_mask(tag_for(answer.case, Role.PREDICTION, provenance), answer.buffer)
         self._later.start([partial(self._take_up, answer)] if is_new else [])
         if not is_new:
             self._take_up(answer)
@@ -278,11 +260,11 @@ class Predicting(QObject):
         if not self._session.shows(answer.case):
             return
         self._answer = answer
-        made = answer.prediction.mask.provenance
+        provenance = answer.prediction.mask.provenance
         name = answer.kept.name if answer.kept else _made_by(answer.prediction)
         file = answer.kept.file if answer.kept else None
         self._session.set_mask(
-            SessionMask(Role.PREDICTION, name, answer.buffer, provenance=made, file=file)
+            SessionMask(Role.PREDICTION, name, answer.buffer, provenance=provenance, file=file)
         )
         self._show_doubt(answer.case, answer.prediction, answer.doubt)
         if answer.place is not None:
@@ -298,5 +280,89 @@ class Predicting(QObject):
 
 
 def _made_by(prediction: Prediction) -> str:
-    made = prediction.mask.provenance
-    return made.name if made else ""
+    provenance = prediction.mask.provenance
+    return provenance.name if provenance else ""
+
+
+_ALL_LANE = "predict all"
+_MOST_SHOWN = 5
+
+
+class PredictAll(WindowPart):
+    """Runs the chosen model over the cases that it has not predicted yet."""
+
+    def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
+        super().__init__(context)
+        self._page = page
+        self._models = models
+        page.all_wanted.connect(self.start)
+
+    def start(self) -> None:
+        """Predict all cases without a prediction of the chosen model."""
+        opened = self._session.opened
+        if opened is None:
+            self._notifier.hint("Predict all works on a data set: open its folder first.")
+            return
+        try:
+            segmenter = self._models.segmenter()
+            if self._models.problem():
+                self._notifier.hint(self._models.problem())
+                return
+            self._start_job(opened, segmenter)
+        except MamamiaError as error:
+            self._notifier.fail("Predicting the data set", error)
+
+    def cancel(self) -> None:
+        """Stop; what was predicted is kept."""
+        self._jobs.stop(_ALL_LANE)
+
+    def _start_job(self, opened: OpenDataSet, segmenter: Segmenter) -> None:
+        page, doing = self._page, f"Predicting {opened.data_set.name}"
+
+        def show(answer: tuple[PredictSummary, tuple[CaseRow, ...]]) -> None:
+            summary, rows = answer
+            page.show_result(_describe_summary(summary), (), 0)
+            for row in rows:
+                self._session.set_row(opened, row)
+
+        def refuse(error: Exception) -> None:
+            page.show_result(f"failed: {plain_text(error)}", (), 0)
+            self._notifier.fail(doing, error)
+
+        self._jobs.start(
+            _ALL_LANE,
+            doing,
+            lambda: self._predict_waiting(opened, segmenter),
+            show,
+            failed=refuse,
+            stopped=lambda: page.show_result("stopped: what was finished is kept", (), 0),
+            ended=lambda: page.set_running(False),
+        )
+        self._page.set_running(True)
+
+    # ------------------------------------------------------------ in the worker thread
+
+    def _predict_waiting(
+        self, opened: OpenDataSet, segmenter: Segmenter
+    ) -> tuple[PredictSummary, tuple[CaseRow, ...]]:
+        out = opened.workspace.predictions / segmenter.name
+        there = opened.workspace.case_ids("prediction", segmenter.name)
+        waiting = [files.case_id for files in opened.data_set.cases if files.case_id not in there]
+        if not waiting:
+            return PredictSummary((), tuple(sorted(there)), ()), ()
+        summary = self._services.predict_data_set(opened, segmenter, out, waiting, Existing.ADD)
+        saved_ids = {saved.case_id for saved in summary.saved}
+        rows = [
+            self._services.case_row(opened, case_id) for case_id in waiting if case_id in saved_ids
+        ]
+        return summary, tuple(rows)
+
+
+def _describe_summary(summary: PredictSummary) -> str:
+    lines = [f"{len(summary.saved)} case(s) predicted and saved."]
+    if not summary.saved and summary.skipped:
+        lines = ["Every case has a prediction of this model already."]
+    if summary.failures:
+        lines.append(f"{len(summary.failures)} failed:")
+    lines.extend(f"{failed.case_id}: {failed.reason}" for failed in summary.failures[:_MOST_SHOWN])
+    return "\n".join(lines)

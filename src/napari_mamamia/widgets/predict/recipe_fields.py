@@ -49,12 +49,13 @@ def number_field(
     name: str, tip: str, low: float, high: float, unit: str = "", decimals: int = 2
 ) -> QDoubleSpinBox:
     """Return a field for a number with its unit."""
-    made: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
-    made.setDecimals(decimals)
-    made.setRange(low, high)
-    made.setSuffix(f" {unit}" if unit else "")
-    made.setKeyboardTracking(False)
-    return made
+    spin_box: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
+    spin_box.setDecimals(decimals)
+    spin_box.setRange(low, high)
+    spin_box.setSuffix(f" {unit}" if unit else "")
+    # A number is told once it is typed to its end, not at each digit.
+    spin_box.setKeyboardTracking(False)
+    return spin_box
 
 
 class _Field(QWidget):
@@ -75,12 +76,12 @@ class _Field(QWidget):
     @property
     def problem(self) -> str:
         """Why the value is refused, "" if it is not."""
-        return problem_of(self._check)
+        return problem_of(self._check_value)
 
-    def _check(self) -> None:
+    def _check_value(self) -> None:
         """Build the domain's object; it raises what is wrong."""
 
-    def _tell(self, *_: object) -> None:
+    def _show_problem(self, *_: object) -> None:
         self.said.setText(self.problem)
         self.said.setVisible(bool(self.problem))
         self.changed.emit()
@@ -101,18 +102,18 @@ class ChannelLines(_Field):
     def make_lines(self, names: Sequence[str]) -> None:
         """Make a line for each channel, once."""
         for number, name in enumerate(names):
-            made: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
-            made.setEditable(True)
-            named(made.lineEdit(), f"recipe_channel_{number}_text", _CHANNEL_TIP)
-            made.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-            for expression, said in _EXPRESSIONS:
-                made.addItem(expression)
-                made.setItemData(made.count() - 1, said, Qt.ItemDataRole.ToolTipRole)
-            made.setMinimumContentsLength(12)
-            made.currentTextChanged.connect(self._tell)
-            self.combos.append(made)
+            combo: QComboBox = named(QComboBox(), f"recipe_channel_{number}", _CHANNEL_TIP)
+            combo.setEditable(True)
+            named(combo.lineEdit(), f"recipe_channel_{number}_text", _CHANNEL_TIP)
+            combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+            for expression, hint in _EXPRESSIONS:
+                combo.addItem(expression)
+                combo.setItemData(combo.count() - 1, hint, Qt.ItemDataRole.ToolTipRole)
+            combo.setMinimumContentsLength(12)
+            combo.currentTextChanged.connect(self._show_problem)
+            self.combos.append(combo)
             self.lines.addWidget(QLabel(f"channel {number} {name} ←".replace("  ", " ")), number, 0)
-            self.lines.addWidget(made, number, 1)
+            self.lines.addWidget(combo, number, 1)
 
     def show_expressions(self, expressions: Sequence[str]) -> None:
         """Show expressions; a channel without one shows its own phase."""
@@ -124,7 +125,7 @@ class ChannelLines(_Field):
         """Return what is typed, blanks left out."""
         return tuple(combo.currentText().replace(" ", "") for combo in self.combos)
 
-    def _check(self) -> None:
+    def _check_value(self) -> None:
         Recipe(channels=self.expressions())
 
 
@@ -152,11 +153,11 @@ class NormaliseField(_Field):
             "recipe_nonzero",
             "Takes the percentiles over voxels that are not zero",
         )
-        self.scope.currentIndexChanged.connect(self._tell)
-        self.clipped.toggled.connect(self._tell)
-        self.nonzero.toggled.connect(self._tell)
+        self.scope.currentIndexChanged.connect(self._show_problem)
+        self.clipped.toggled.connect(self._show_problem)
+        self.nonzero.toggled.connect(self._show_problem)
         for spin in (self.low, self.high):
-            spin.valueChanged.connect(self._tell)
+            spin.valueChanged.connect(self._show_problem)
         self.body.addWidget(row(self.scope, 1))
         self.body.addWidget(row(self.clipped, self.low, QLabel("to"), self.high, 1))
         self.body.addWidget(self.nonzero)
@@ -171,7 +172,7 @@ class NormaliseField(_Field):
         self.low.setValue(low)
         self.high.setValue(high)
         self.nonzero.setChecked(value is not None and value.nonzero)
-        self._tell()
+        self._show_problem()
 
     def value(self) -> Normalise | None:
         """Return what is set, or raise `ModelError`."""
@@ -182,16 +183,16 @@ class NormaliseField(_Field):
         percentiles = (self.low.value(), self.high.value()) if clipped else None
         return Normalise(scope, percentiles, self.nonzero.isChecked())
 
-    def _check(self) -> None:
+    def _check_value(self) -> None:
         self.value()
 
-    def _tell(self, *_: object) -> None:
+    def _show_problem(self, *_: object) -> None:
         on = self.scope.currentData() is not None
         clips = on and self.clipped.isChecked()
         self.clipped.setEnabled(on)
         for part in (self.low, self.high, self.nonzero):
             part.setEnabled(clips)
-        super()._tell()
+        super()._show_problem()
 
 
 class SpacingField(_Field):
@@ -208,9 +209,9 @@ class SpacingField(_Field):
             number_field(f"recipe_spacing_{axis}", f"Spacing along {axis}, 0.05 to 50 mm", 0, 99)
             for axis in "zyx"
         )
-        self.on.toggled.connect(self._tell)
+        self.on.toggled.connect(self._show_problem)
         for part in self.parts:
-            part.valueChanged.connect(self._tell)
+            part.valueChanged.connect(self._show_problem)
         self.body.addWidget(row(self.on, *self.parts, 1))
         self.body.addWidget(self.said)
 
@@ -219,17 +220,17 @@ class SpacingField(_Field):
         self.on.setChecked(value is not None)
         for part, size in zip(self.parts, value or (1.0, 1.0, 1.0), strict=True):
             part.setValue(size)
-        self._tell()
+        self._show_problem()
 
     def value(self) -> tuple[float, float, float] | None:
         """Return what is set."""
         z, y, x = (part.value() for part in self.parts)
         return (z, y, x) if self.on.isChecked() else None
 
-    def _check(self) -> None:
+    def _check_value(self) -> None:
         Recipe(spacing_mm=self.value())
 
-    def _tell(self, *_: object) -> None:
+    def _show_problem(self, *_: object) -> None:
         for part in self.parts:
             part.setEnabled(self.on.isChecked())
-        super()._tell()
+        super()._show_problem()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from qtpy.QtCore import QObject, Qt, Signal
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtGui import QCloseEvent, QShowEvent
 from qtpy.QtWidgets import (
     QComboBox,
@@ -21,13 +21,12 @@ from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.model_recipes import RecipeSetting
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome, plain_text
-from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage
 from napari_mamamia.widgets.predict.recipe_form import RecipeForm
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 # The editor of a model's recipe: a form, a recipe to start from, saving, a question at last.
 
@@ -70,7 +69,7 @@ class RecipeDialog(QDialog):
         self._setting = setting
         self._ask = ask
         self.form = RecipeForm(setting.entry.card, setting.recipe)
-        self._saved = self._now()
+        self._saved = self._read_form()
         self.start = self._make_start()
         self.said = label("recipe_said", tip="What became of the last click")
         area: QScrollArea = named(QScrollArea(), "recipe_scroll", "")
@@ -84,14 +83,14 @@ class RecipeDialog(QDialog):
         layout.addWidget(area)
         layout.addWidget(self.said)
         layout.addWidget(self._make_buttons())
-        self.form.changed.connect(self._changed)
+        self.form.changed.connect(self._update_buttons)
         self.say("")
-        self._changed()
+        self._update_buttons()
 
     @property
     def is_changed(self) -> bool:
         """Whether something would be lost by closing."""
-        return self._now() != self._saved
+        return self._read_form() != self._saved
 
     def say(self, text: str, level: str = "error") -> None:
         """Show what became of saving."""
@@ -106,7 +105,7 @@ class RecipeDialog(QDialog):
 
     def done_saving(self) -> None:
         """Close: everything is saved."""
-        self._saved = self._now()
+        self._saved = self._read_form()
         self.accept()
 
     def showEvent(self, event: QShowEvent) -> None:
@@ -119,7 +118,7 @@ class RecipeDialog(QDialog):
         """Close without saving, or ask first where changes would be lost."""
         answer = self._ask(self) if self.is_changed else "drop"
         if answer == "save":
-            self._save()
+            self._save_recipe()
         elif answer == "drop":
             super().reject()
 
@@ -131,28 +130,28 @@ class RecipeDialog(QDialog):
     # --------------------------------------------------------------------- inner
 
     def _make_start(self) -> QComboBox:
-        made: QComboBox = named(
+        combo: QComboBox = named(
             QComboBox(),
             "recipe_start",
             "Fills all fields from another recipe; nothing is saved yet",
         )
         has_own = self._setting.entry.card.has_recipe
-        made.addItem("what is in use", self._setting.recipe)
-        made.addItem(
+        combo.addItem("what is in use", self._setting.recipe)
+        combo.addItem(
             "the one beside the model" if has_own else "none: channel k is phase k",
             self._setting.own,
         )
         for name, recipe in self._setting.presets:
-            made.addItem(f"{name} ({recipe.title})", recipe)
-        made.activated.connect(lambda _place: self._fill(made.currentData()))
-        return made
+            combo.addItem(f"{name} ({recipe.title})", recipe)
+        combo.activated.connect(lambda _place: self._fill_form(combo.currentData()))
+        return combo
 
     def _make_buttons(self) -> QWidget:
         self.save = button(
             "recipe_save",
             "Save",
             "Keeps this recipe in your own list of models; the model's files stay as they are",
-            self._save,
+            self._save_recipe,
             primary=True,
         )
         problem = self._setting.place_problem
@@ -160,29 +159,30 @@ class RecipeDialog(QDialog):
             "recipe_beside",
             "Write beside the model",
             problem or f"Writes {self._setting.place}, which goes along when the model is copied",
-            lambda: self._write(replacing=False),
+            lambda: self._write_beside(replacing=False),
         )
         self.beside.setEnabled(not problem)
         self.replace_there = button(
             "recipe_replace",
             "Replace it",
             "Replaces the recipe that lies beside the model",
-            lambda: self._write(replacing=True),
+            lambda: self._write_beside(replacing=True),
         )
         self.replace_there.hide()
         self.cancel = button("recipe_cancel", "Cancel", "Closes without saving", self.reject)
         for one in (self.beside, self.replace_there, self.cancel):
+            # Enter in a field could press it otherwise.
             one.setAutoDefault(False)
         return row(self.save, self.beside, self.replace_there, 1, self.cancel)
 
-    def _fill(self, recipe: Recipe) -> None:
+    def _fill_form(self, recipe: Recipe) -> None:
         """Fill the form; what of the recipe does not fit the model is left out and said."""
         lines = len(self.form.channels.combos)
         unfit = []
         if recipe.channels and len(recipe.channels) != lines:
-            made = ", ".join(recipe.channels)
+            texts = ", ".join(recipe.channels)
             unfit.append(
-                f"makes {len(recipe.channels)} channel(s) ({made}), the model takes {lines}: look "
+                f"makes {len(recipe.channels)} channel(s) ({texts}), the model takes {lines}: look "
                 "at the channels below"
             )
             padded = (*recipe.channels, *(f"p{k}" for k in range(len(recipe.channels), lines)))
@@ -191,47 +191,37 @@ class RecipeDialog(QDialog):
         if absent:
             unfit.append(f"averages fold(s) {', '.join(absent)}, which the model has not: left out")
         name = recipe.title or "This recipe"
-        self.say("\n".join(f"{name} {said}" for said in unfit), "warning")
+        self.say("\n".join(f"{name} {reason}" for reason in unfit), "warning")
         self.form.show_recipe(recipe)
 
-    def _now(self) -> Recipe | str:
+    def _read_form(self) -> Recipe | str:
         """Return the recipe as it stands, or its problem."""
         return self.form.problem or self.form.recipe()
 
-    def _changed(self) -> None:
+    def _update_buttons(self) -> None:
         problem = self.form.problem
         self.save.setEnabled(not problem)
         self.beside.setEnabled(not problem and not self._setting.place_problem)
         self.replace_there.hide()
 
-    def _save(self) -> None:
+    def _save_recipe(self) -> None:
         if not self.form.problem:
             self.save_wanted.emit(self.form.recipe())
 
-    def _write(self, *, replacing: bool) -> None:
+    def _write_beside(self, *, replacing: bool) -> None:
         self.beside_wanted.emit(self.form.recipe(), replacing)
 
 
 _LANE: Final = "recipe"
 
 
-class RecipeFlow(QObject):
+class RecipeFlow(WindowPart):
     """Opens one editor at a time; `dialog` is the one that is open."""
 
-    def __init__(
-        self,
-        page: PredictPage,
-        models: PredictModels,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
+    def __init__(self, context: WindowContext, page: PredictPage, models: PredictModels) -> None:
+        super().__init__(context)
         self._page = page
         self._models = models
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self.dialog: RecipeDialog | None = None
         page.options.edit_wanted.connect(self.open)
 
@@ -242,47 +232,49 @@ class RecipeFlow(QObject):
             return
         chosen = self._page.options.choices().recipe
 
-        def done(outcome: Outcome[RecipeSetting]) -> None:
-            if isinstance(outcome, Finished) and self.dialog is None:
-                self._show(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Opening the recipe", outcome.error)
-
         look = self._services.predict.open_recipe
         self._jobs.start(
-            _LANE, "Opening the recipe", lambda: look(entry, chosen), done, shown=False
+            _LANE,
+            "Opening the recipe",
+            lambda: look(entry, chosen),
+            self._show_dialog,
+            still=lambda: self.dialog is None,
+            shown=False,
         )
 
-    def _show(self, setting: RecipeSetting) -> None:
+    def _show_dialog(self, setting: RecipeSetting) -> None:
         self.dialog = RecipeDialog(setting, self._page)
         calls, entry = self._services.predict, setting.entry
         self.dialog.save_wanted.connect(
-            lambda recipe: self._run(lambda: calls.keep_recipe(entry, recipe))
+            lambda recipe: self._start_saving(lambda: calls.keep_recipe(entry, recipe))
         )
         self.dialog.beside_wanted.connect(
-            lambda recipe, replacing: self._run(
+            lambda recipe, replacing: self._start_saving(
                 lambda: calls.write_beside(entry, recipe, overwrite=replacing)
             )
         )
-        self.dialog.finished.connect(self._closed)
+        self.dialog.finished.connect(self._on_closed)
         self.dialog.open()
 
-    def _run(self, make_job: Callable[[], ModelEntry]) -> None:
-        def done(outcome: Outcome[ModelEntry]) -> None:
-            dialog = self.dialog
-            if isinstance(outcome, Finished):
-                self._models.replace(outcome.result)
-                if dialog is not None:
-                    dialog.done_saving()
-            elif isinstance(outcome, Failed) and dialog is not None:
-                if isinstance(outcome.error, SaveConflictError):
-                    dialog.offer_replacing(str(outcome.error))
-                else:
-                    dialog.say(plain_text(outcome.error))
+    def _start_saving(self, make_job: Callable[[], ModelEntry]) -> None:
+        doing = "Saving the recipe"
 
-        self._jobs.start(_LANE, "Saving the recipe", make_job, done, shown=False)
+        def take(entry: ModelEntry) -> None:
+            self._models.replace(entry)
+            if self.dialog is not None:
+                self.dialog.done_saving()
 
-    def _closed(self, _result: int = 0) -> None:
+        def refuse(error: Exception) -> None:
+            if self.dialog is None:
+                self._notifier.fail(doing, error)
+            elif isinstance(error, SaveConflictError):
+                self.dialog.offer_replacing(str(error))
+            else:
+                self.dialog.say(plain_text(error))
+
+        self._jobs.start(_LANE, doing, make_job, take, failed=refuse, shown=False)
+
+    def _on_closed(self, _result: int = 0) -> None:
         if self.dialog is not None:
             self.dialog.deleteLater()
             self.dialog = None

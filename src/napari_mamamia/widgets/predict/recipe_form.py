@@ -75,11 +75,13 @@ class StepList(QWidget):
             self.kind.setItemData(
                 self.kind.count() - 1, _TIPS.get(kind, ""), Qt.ItemDataRole.ToolTipRole
             )
-        self.add = button("recipe_step_add", "Add", "Puts this step at the end", self._add)
-        self.up = tool_button("recipe_step_up", "↑", "Does the chosen step earlier", self._up)
-        self.down = tool_button("recipe_step_down", "↓", "Does the chosen step later", self._down)
+        self.add = button("recipe_step_add", "Add", "Puts this step at the end", self._add_step)
+        self.up = tool_button("recipe_step_up", "↑", "Does the chosen step earlier", self._move_up)
+        self.down = tool_button(
+            "recipe_step_down", "↓", "Does the chosen step later", self._move_down
+        )
         self.remove = button(
-            "recipe_step_remove", "Remove", "Takes the chosen step out", self._remove
+            "recipe_step_remove", "Remove", "Takes the chosen step out", self._remove_step
         )
         self.value = number_field(
             "recipe_step_value", "Value of the chosen step, with its unit", 0, 1e6
@@ -94,7 +96,7 @@ class StepList(QWidget):
         layout.addWidget(row(self.up, self.down, self.value, self.remove, 1))
         layout.addWidget(row(self.kind, self.add, 1))
         layout.addWidget(self.said)
-        self._refresh(-1)
+        self._refresh_list(-1)
 
     @property
     def steps(self) -> tuple[PostStep, ...]:
@@ -109,43 +111,43 @@ class StepList(QWidget):
     def show_steps(self, steps: tuple[PostStep, ...]) -> None:
         """Show steps in place of what was there."""
         self._steps = list(steps)
-        self._refresh(-1)
+        self._refresh_list(-1)
 
-    def _add(self) -> None:
+    def _add_step(self) -> None:
         kind = self.kind.currentData()
         self._steps.append(PostStep(kind, _FIRST_VALUE.get(kind, 0.0)))
-        self._refresh(len(self._steps) - 1)
+        self._refresh_list(len(self._steps) - 1)
 
-    def _remove(self) -> None:
+    def _remove_step(self) -> None:
         place = self.list.currentRow()
         if place >= 0:
             del self._steps[place]
-            self._refresh(min(place, len(self._steps) - 1))
+            self._refresh_list(min(place, len(self._steps) - 1))
 
-    def _up(self) -> None:
-        self._move(-1)
+    def _move_up(self) -> None:
+        self._move_step(-1)
 
-    def _down(self) -> None:
-        self._move(1)
+    def _move_down(self) -> None:
+        self._move_step(1)
 
-    def _move(self, by: int) -> None:
+    def _move_step(self, by: int) -> None:
         place = self.list.currentRow()
         if place >= 0 and 0 <= place + by < len(self._steps):
             step = self._steps.pop(place)
             self._steps.insert(place + by, step)
-            self._refresh(place + by)
+            self._refresh_list(place + by)
 
     def _set_value(self, value: float) -> None:
         place = self.list.currentRow()
         if 0 <= place < len(self._steps) and self._steps[place].kind in UNITS:
             self._steps[place] = PostStep(self._steps[place].kind, value)
-            self._refresh(place)
+            self._refresh_list(place)
 
-    def _refresh(self, chosen: int) -> None:
+    def _refresh_list(self, chosen: int) -> None:
         self.list.blockSignals(True)
         self.list.clear()
         for number, step in enumerate(self._steps, start=1):
-            self.list.addItem(f"{number}   {_text(step)}")
+            self.list.addItem(f"{number}   {_describe_step(step)}")
         self.list.setCurrentRow(chosen)
         self.list.blockSignals(False)
         self._show_value(chosen)
@@ -167,7 +169,7 @@ class StepList(QWidget):
         self.down.setEnabled(0 <= place < len(self._steps) - 1)
 
 
-def _text(step: PostStep) -> str:
+def _describe_step(step: PostStep) -> str:
     unit = UNITS.get(step.kind)
     return f"{step.kind.value} {step.value:g} {unit}" if unit else step.kind.value
 
@@ -200,7 +202,7 @@ class RecipeForm(QWidget):
         self._make_region()
         self._make_network(card, recipe)
         self._make_after(card)
-        self._connect()
+        self._connect_fields()
         self.show_recipe(recipe)
 
     # -------------------------------------------------------------------- for others
@@ -219,8 +221,8 @@ class RecipeForm(QWidget):
         self.checkpoint.setCurrentText(recipe.checkpoint or _LEFT)
         self.stepped.setChecked(recipe.step is not None)
         self.step.setValue(_STEP if recipe.step is None else recipe.step)
-        _show(self.mirroring, recipe.mirroring)
-        _show(self.trainer, recipe.accept_trainer)
+        _show_choice(self.mirroring, recipe.mirroring)
+        _show_choice(self.trainer, recipe.accept_trainer)
         self.steps.show_steps(recipe.post)
         self.labels.setText(", ".join(map(str, recipe.tumour_labels)))
 
@@ -231,7 +233,7 @@ class RecipeForm(QWidget):
         return replace(
             self._base,
             title=self.title.text().strip(),
-            channels=self._channels(),
+            channels=self._read_channels(),
             whole_numbers=self.whole.isChecked(),
             normalise=self.normalise.value(),
             spacing_mm=self.spacing.value(),
@@ -243,7 +245,7 @@ class RecipeForm(QWidget):
             step=self.step.value() if self.stepped.isChecked() else None,
             mirroring=self.mirroring.currentData(),
             accept_trainer=self.trainer.currentData(),
-            tumour_labels=self._labels(),
+            tumour_labels=self._read_labels(),
         )
 
     @property
@@ -261,13 +263,13 @@ class RecipeForm(QWidget):
         self._layout.addRow("name", self.title)
 
     def _make_channels(self, card: ModelCard, recipe: Recipe) -> None:
-        self._section("Before the network")
+        self._add_section("Before the network")
         self.channels = ChannelLines()
         count = max(len(card.channels), 0 if card.channels else len(recipe.channels), 1)
         names = [*card.channels, *[""] * (count - len(card.channels))]
         self.channels.make_lines(names)
         self._layout.addRow(self.channels)
-        self.whole = _check(
+        self.whole = _make_check_box(
             "whole_numbers",
             "subtract in whole numbers",
             "Cuts phases to 16-bit whole numbers before they are subtracted, as some pipelines do",
@@ -279,7 +281,7 @@ class RecipeForm(QWidget):
         self._layout.addRow("z, y, x in mm", self.spacing)
 
     def _make_region(self) -> None:
-        self._section("Where it looks")
+        self._add_section("Where it looks")
         self.region: QComboBox = named(
             QComboBox(),
             "recipe_region",
@@ -295,9 +297,9 @@ class RecipeForm(QWidget):
         self._layout.addRow("margin", row(self.margin, 1))
 
     def _make_network(self, card: ModelCard, recipe: Recipe) -> None:
-        self._section("The network")
+        self._add_section("The network")
         self.folds = {
-            name: _check(
+            name: _make_check_box(
                 f"fold_{name}",
                 name if name in card.folds else f"{name} (not there)",
                 "Averages this fold; with none chosen, those that the page says",
@@ -315,18 +317,18 @@ class RecipeForm(QWidget):
         named(self.checkpoint.lineEdit(), "recipe_checkpoint_text", self.checkpoint.toolTip())
         self.checkpoint.addItems([_LEFT, *card.checkpoints])
         self._layout.addRow("checkpoint", row(self.checkpoint, 1))
-        self.stepped = _check("step_on", "fixed at", "Fixes the distance of tiles")
+        self.stepped = _make_check_box("step_on", "fixed at", "Fixes the distance of tiles")
         self.step = number_field(
             "recipe_step", "Distance of tiles as a share of the patch; nnU-Net's is 0.5", 0.05, 1
         )
         self._layout.addRow("tile step", row(self.stepped, self.step, 1))
-        self.mirroring = _choice(
+        self.mirroring = _make_choice(
             "mirroring",
             ("on", "off"),
             "Whether mirrored copies are averaged, up to 8 times as long",
         )
         self._layout.addRow("mirrored copies", row(self.mirroring, 1))
-        self.trainer = _choice(
+        self.trainer = _make_choice(
             "trainer",
             ("accept", "refuse"),
             "Whether a trainer that nnU-Net does not have is taken to build the plans' own network",
@@ -334,47 +336,51 @@ class RecipeForm(QWidget):
         self._layout.addRow("unknown trainer", row(self.trainer, 1))
 
     def _make_after(self, card: ModelCard) -> None:
-        self._section("After the network")
+        self._add_section("After the network")
         self.steps = StepList()
         self._layout.addRow(self.steps)
-        known = ", ".join(f"{'/'.join(map(str, values))} {name}" for name, values in card.labels)
+        labels_text = ", ".join(
+            f"{'/'.join(map(str, values))} {name}" for name, values in card.labels
+        )
         self.labels: QLineEdit = named(
             QLineEdit(),
             "recipe_labels",
             "Values of the network's answer that are tumour, with commas; empty takes all but "
-            f"background. The model's: {known or 'not known'}",
+            f"background. The model's: {labels_text or 'not known'}",
         )
-        self.labels.setPlaceholderText(f"all but background ({known})" if known else "all")
+        self.labels.setPlaceholderText(
+            f"all but background ({labels_text})" if labels_text else "all"
+        )
         self._layout.addRow("tumour labels", self.labels)
         self.said = label("recipe_problem", tip="Why this cannot be a recipe")
         set_level(self.said, "error")
         self._layout.addRow(self.said)
 
-    def _section(self, title: str) -> None:
+    def _add_section(self, title: str) -> None:
         self._layout.addRow(heading(title))
 
-    def _connect(self) -> None:
+    def _connect_fields(self) -> None:
         for part in (self.channels, self.normalise, self.spacing, self.steps):
-            part.changed.connect(self._tell)
+            part.changed.connect(self._show_problem)
         for text in (self.title, self.labels):
-            text.textChanged.connect(self._tell)
+            text.textChanged.connect(self._show_problem)
         for combo in (self.region, self.mirroring, self.trainer):
-            combo.currentIndexChanged.connect(self._tell)
-        self.checkpoint.currentTextChanged.connect(self._tell)
+            combo.currentIndexChanged.connect(self._show_problem)
+        self.checkpoint.currentTextChanged.connect(self._show_problem)
         for box in (self.whole, self.stepped, *self.folds.values()):
-            box.toggled.connect(self._tell)
+            box.toggled.connect(self._show_problem)
         for spin in (self.margin, self.step):
-            spin.valueChanged.connect(self._tell)
+            spin.valueChanged.connect(self._show_problem)
 
     # ------------------------------------------------------------------------- inner
 
-    def _channels(self) -> tuple[str, ...]:
+    def _read_channels(self) -> tuple[str, ...]:
         """Return the expressions; "channel k is phase k" stays unsaid where it was."""
-        found = self.channels.expressions()
-        plain = tuple(f"p{number}" for number in range(len(found)))
-        return () if found == plain and not self._base.channels else found
+        expressions = self.channels.expressions()
+        plain = tuple(f"p{number}" for number in range(len(expressions)))
+        return () if expressions == plain and not self._base.channels else expressions
 
-    def _labels(self) -> tuple[int, ...]:
+    def _read_labels(self) -> tuple[int, ...]:
         words = [word for word in self.labels.text().replace(",", " ").split() if word]
         try:
             return tuple(int(word) for word in words)
@@ -384,28 +390,28 @@ class RecipeForm(QWidget):
                 "type numbers with commas"
             ) from error
 
-    def _tell(self, *_: object) -> None:
+    def _show_problem(self, *_: object) -> None:
         self.margin.setEnabled(self.region.currentData() is not RegionKind.WHOLE)
         self.step.setEnabled(self.stepped.isChecked())
         parts = (self.channels, self.normalise, self.spacing, self.steps)
-        said = "" if any(part.problem for part in parts) else self.problem
-        self.said.setText(said)
-        self.said.setVisible(bool(said))
+        message = "" if any(part.problem for part in parts) else self.problem
+        self.said.setText(message)
+        self.said.setVisible(bool(message))
         self.changed.emit()
 
 
-def _check(name: str, text: str, tip: str) -> QCheckBox:
-    made: QCheckBox = named(QCheckBox(text), f"recipe_{name}", tip)
-    return made
+def _make_check_box(name: str, text: str, tip: str) -> QCheckBox:
+    check_box: QCheckBox = named(QCheckBox(text), f"recipe_{name}", tip)
+    return check_box
 
 
-def _choice(name: str, texts: Sequence[str], tip: str) -> QComboBox:
+def _make_choice(name: str, texts: Sequence[str], tip: str) -> QComboBox:
     """Return a choice of as on the page, yes and no."""
-    made: QComboBox = named(QComboBox(), f"recipe_{name}", tip)
+    combo: QComboBox = named(QComboBox(), f"recipe_{name}", tip)
     for text, value in zip((_LEFT, *texts), (None, True, False), strict=True):
-        made.addItem(text, value)
-    return made
+        combo.addItem(text, value)
+    return combo
 
 
-def _show(combo: QComboBox, value: Any) -> None:
+def _show_choice(combo: QComboBox, value: Any) -> None:
     combo.setCurrentIndex((None, True, False).index(value))

@@ -94,6 +94,7 @@ class HeldKeys(QObject):
         """Look at the keys of a canvas; every event goes on to it."""
         if isinstance(event, QKeyEvent) and event.key() in _MODIFIER_KEYS:
             name, _ = _MODIFIER_KEYS[Qt.Key(event.key())]
+            # The modifiers of a key's own event count that key on some systems only.
             held = {n for n, m in _MODIFIER_KEYS.values() if event.modifiers() & m}
             is_down = event.type() == QEvent.Type.KeyPress
             self.changed.emit(held | {name} if is_down else held - {name})
@@ -135,7 +136,7 @@ class BrushCursor:
         slices = None
         if grid is not None and axis is not None:
             slices = slices_reached(radius_mm, grid.spacing_mm[axis])
-        self._say(instead or cursor_text(state, slices=slices), sign_colour(state, instead))
+        self._show_text(instead or cursor_text(state, slices=slices), sign_colour(state, instead))
 
     def hide(self) -> None:
         """Give napari its cursor and its drag back."""
@@ -155,8 +156,8 @@ class BrushCursor:
             callbacks.remove(function)
             self._scrolling.append(function)
 
-    def _say(self, text: str, colour: str) -> None:
-        label = self._label()
+    def _show_text(self, text: str, colour: str) -> None:
+        label = self._make_label()
         if label is None:
             return
         if label.text() != text:
@@ -197,7 +198,7 @@ class BrushCursor:
             if self._text is not None:
                 self._text.hide()
 
-    def _label(self) -> QLabel | None:
+    def _make_label(self) -> QLabel | None:
         canvas = canvas_widget(self._scene.viewer)
         if self._text is None and canvas is not None:
             self._text = QLabel(canvas)

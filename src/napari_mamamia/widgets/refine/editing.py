@@ -8,28 +8,24 @@ case is opened and before the window closes; each step is in the journal before 
 from collections.abc import Callable
 from typing import Any, Final
 
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.numbers import empty_map
 from napari_mamamia.smartpaint.session.session import EditingSession
-from napari_mamamia.smartpaint.session.state import label_map
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session, SessionMask
+from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.refine.live_mask import LiveMask
 from napari_mamamia.widgets.refine.mask_saving import MaskSaving
 from napari_mamamia.widgets.refine.mask_watch import SaveState
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "edit"
 
 
-class Editing(QObject):
+class Editing(WindowPart):
     """Opens, follows and saves the refined mask. `state_changed` says that `state` is new.
 
     `opened` says that another mask can be painted on, or none any more; `stepped` that a step was
@@ -40,36 +36,22 @@ class Editing(QObject):
     opened = Signal()
     stepped = Signal()
 
-    def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
         self._asked_for: tuple[object, str] | None = None
         self._pending: OpenEditing | None = None
         self._wanted_start: tuple[LabelMap | None, str] | None = None
         self._begin = QTimer(self)
         self._begin.setSingleShot(True)
         self._begin.timeout.connect(self._begin_pending)
-        self.mask = LiveMask(scene, notifier)
-        self.mask.setParent(self)
+        self.mask = LiveMask(context)
         self.mask.stepped.connect(self._on_stepped)
-        self.saving = MaskSaving(session, self.mask, jobs, services, notifier)
-        self.saving.setParent(self)
+        self.saving = MaskSaving(context, self.mask)
         self.saving.state_changed.connect(self.state_changed)
-        session.case_changed.connect(self._follow)
-        session.masks_changed.connect(self._follow)
-        session.reader_changed.connect(self._follow)
-        scene.viewer.layers.events.removed.connect(self._on_removed)
+        self._session.case_changed.connect(self._follow_case)
+        self._session.masks_changed.connect(self._follow_case)
+        self._session.reader_changed.connect(self._follow_case)
+        self._scene.viewer.layers.events.removed.connect(self._on_removed)
 
     # ------------------------------------------------------------------- state
 
@@ -111,13 +93,13 @@ class Editing(QObject):
             return
         origin = None if source is None else self._session.mask(source)
         name = "" if origin is None else f"{origin.role} {origin.name}".strip()
-        labels = None if origin is None else label_map(origin.buffer, case.grid)
+        labels = None if origin is None else LabelMap.of(origin.buffer, case.grid)
         if self.live is not None:
             self._lay_over(labels, name)
         elif self._jobs.is_running(_LANE) or self._pending is not None:
             self._wanted_start = (labels, name)
         else:
-            self._open(case, reader, labels, name)
+            self._open_mask(case, reader, labels, name)
 
     def _lay_over(self, labels: LabelMap | None, name: str) -> None:
         live = self.live
@@ -128,28 +110,30 @@ class Editing(QObject):
             self._scene.redraw_box(Role.REFINED, step.difference.box)
             self.mask.stepped.emit()
 
-    def _follow(self) -> None:
+    def _follow_case(self) -> None:
         """Open the reader's mask once its case is read; let it go with its case."""
         case, reader = self._session.case, self._session.reader
-        wanted = None if case is None or not reader else (id(case.signal), reader)
+        request = None if case is None or not reader else (id(case.signal), reader)
+        if self._asked_for is not None and (case is None or self._asked_for[0] != id(case.signal)):
+            self._asked_for = None  # another case may come to lie where that one lay
         if self.open is not None and not self._is_of(self.open, case, reader):
             self._let_go()
         if self._session.mask(Role.REFINED) is None and self.open is not None:
             self._let_go()
-            self._asked_for = wanted  # a mask that the user took away is not brought back
+            self._asked_for = request  # a mask that the user took away is not brought back
         self._lock_layer()
-        if wanted is None or case is None or not reader or not case.is_loaded:
+        if request is None or case is None or not reader or not case.is_loaded:
             return
-        if self.open is None and wanted != self._asked_for and self._session.workspace:
-            self._asked_for = wanted
-            self._open(case, reader, None, "", only_if_begun=True)
+        if self.open is None and request != self._asked_for and self._session.workspace:
+            self._asked_for = request
+            self._open_mask(case, reader, None, "", only_if_begun=True)
 
     def _is_of(self, opened: OpenEditing, case: Case | None, reader: str | None) -> bool:
         """Whether the open mask belongs here; one that cannot be saved stays whoever reads."""
         same = case is not None and opened.case.signal is case.signal
         return same and (opened.reader == reader or self.is_dirty)
 
-    def _open(
+    def _open_mask(
         self,
         case: Case,
         reader: str,
@@ -167,21 +151,35 @@ class Editing(QObject):
                 return None
             return self._services.open_editing(case, workspace, reader, start, started_from=name)
 
-        def opened(outcome: Outcome[OpenEditing | None]) -> None:
-            if isinstance(outcome, Finished) and outcome.result is not None:
-                self._opened(outcome.result, case)
+        doing = "Opening your mask for editing"
+
+        def take(mask: OpenEditing | None) -> None:
+            if mask is not None:
+                self._show_opened(mask, case)
                 return
-            wanted, self._wanted_start = self._wanted_start, None
-            if isinstance(outcome, Failed):
-                self._notifier.fail("Opening your mask for editing", outcome.error)
-            elif isinstance(outcome, Finished) and wanted is not None:
-                self._open(case, reader, *wanted)
+            start_now, self._wanted_start = self._wanted_start, None
+            if start_now is not None:
+                self._open_mask(case, reader, *start_now)
+
+        def forget() -> None:
+            self._wanted_start = None
+
+        def refuse(error: Exception) -> None:
+            forget()
+            self._notifier.fail(doing, error)
 
         self._jobs.start(
-            _LANE, "Opening your mask", work, opened, discard=_close_opened, shown=False
+            _LANE,
+            doing,
+            work,
+            take,
+            failed=refuse,
+            stopped=forget,
+            discard=_close_opened,
+            shown=False,
         )
 
-    def _opened(self, opened: OpenEditing, case: Case) -> None:
+    def _show_opened(self, opened: OpenEditing, case: Case) -> None:
         """Show the mask, and begin in the next turn of the event loop: each takes its time."""
         _close_opened(self._pending)
         self._pending = None
@@ -196,7 +194,7 @@ class Editing(QObject):
     def _begin_pending(self) -> None:
         """Edit the mask that was just shown, unless the reader has gone on to another case."""
         opened, self._pending = self._pending, None
-        wanted, self._wanted_start = self._wanted_start, None
+        pending_start, self._wanted_start = self._wanted_start, None
         case = self._session.case
         if opened is None or case is None or not self._is_of(opened, case, self._session.reader):
             _close_opened(opened)
@@ -218,8 +216,8 @@ class Editing(QObject):
             self._notifier.warn(note)
         self.opened.emit()
         self.state_changed.emit()
-        if wanted is not None:
-            self._lay_over(*wanted)
+        if pending_start is not None:
+            self._lay_over(*pending_start)
 
     def _lock_layer(self) -> None:
         """Let nobody paint on a mask that is not open for editing: it would be lost."""

@@ -1,12 +1,15 @@
-"""Page Refine at work: its controls, the mouse, the session and what is said of them."""
+"""Page Refine at work: tools, strokes, history and its memory, numbers, saving."""
 
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.edits import Voxel
+from napari_mamamia.core.errors import SaveError
 from napari_mamamia.services.refine.editing import RecoveredWork
 from napari_mamamia.services.refine.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.base.header import Header
@@ -18,10 +21,10 @@ from napari_mamamia.widgets.base.keys import (
     unbind_mask_keys,
 )
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.base.notify import Level, Notifier
-from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.growing import Growing
+from napari_mamamia.widgets.refine.history_list import LIMITS_MB, HistoryList
 from napari_mamamia.widgets.refine.mask_watch import SaveState
 from napari_mamamia.widgets.refine.measure import RefineMeasure, images_text
 from napari_mamamia.widgets.refine.page import RefinePage
@@ -29,10 +32,52 @@ from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.refine.state import RADII_MM, PaintTool
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
-from napari_mamamia.widgets.viewer.scene import Scene
+
+_log = logging.getLogger(__name__)
+_MB: Final = 1 << 20
+_KEY: Final = "undo_mb"
+
+
+class UndoMemory(WindowPart):
+    """Joins the list of steps, the session's history and the preferences.
+
+    Steps beyond the limit are not lost: they are read back from the journal.
+    """
+
+    def __init__(self, context: WindowContext, history: HistoryList, editing: Editing) -> None:
+        super().__init__(context)
+        self._list = history
+        self._editing = editing
+        limit_text = dict(self._services.load_preferences().view).get(_KEY, "")
+        if limit_text.isdigit() and int(limit_text) in LIMITS_MB:
+            history.set_limit(int(limit_text))
+        history.limit_wanted.connect(self._set_limit)
+        editing.opened.connect(self._apply_limit)
+        editing.stepped.connect(self._show_memory)
+
+    def _apply_limit(self) -> None:
+        live = self._editing.live
+        if live is not None:
+            live.history.limit_bytes = self._list.limit_mb * _MB
+        self._show_memory()
+
+    def _set_limit(self, megabytes: int) -> None:
+        self._apply_limit()
+        preferences = self._services.load_preferences()
+        view = tuple((dict(preferences.view) | {_KEY: str(megabytes)}).items())
+        try:
+            self._services.save_preferences(replace(preferences, view=view))
+        except SaveError as error:
+            _log.warning("the limit of undo was not remembered: %s", error)
+
+    def _show_memory(self) -> None:
+        live = self._editing.live
+        self._list.show_memory(None if live is None else live.history.nbytes / _MB)
+
 
 _CLOCK_MS: Final = 1_000
 
@@ -57,15 +102,14 @@ def _local_time(text: str) -> str:
     return f"{then:%H:%M}" if is_today else f"{then:%Y-%m-%d %H:%M}"
 
 
-class RefineFlow(QObject):
+class RefineFlow(WindowPart):
     """Joins the page, the header's saved state, the session, painting, growing and measuring."""
 
     def __init__(
         self,
+        context: WindowContext,
         page: RefinePage,
         header: Header,
-        session: Session,
-        scene: Scene,
         editing: Editing,
         hand: Hand,
         painting: Painting,
@@ -76,14 +120,11 @@ class RefineFlow(QObject):
         protocols: Protocols,
         readers: Readers,
         keys: Sequence[Key],
-        notifier: Notifier,
         open_next: Callable[[], None],
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._page = page
         self._header = header
-        self._session = session
-        self._scene = scene
         self._editing = editing
         self._hand = hand
         self._painting = painting
@@ -95,19 +136,21 @@ class RefineFlow(QObject):
         self._marks = marks
         self._protocols = protocols
         self._keys = keys
-        self._notifier = notifier
         self._open_next = open_next
         self._keys_on: object = None
         page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
         self._connect_page()
         self._connect_rest()
+        # Measuring begins a turn after the mask is shown, so that neither holds the window for
+        # long.
         self._begin = QTimer(self)
         self._begin.setSingleShot(True)
         self._begin.timeout.connect(self._measure.begin)
         self._clock = QTimer(self)
         self._clock.setInterval(_CLOCK_MS)
-        self._clock.timeout.connect(self._tick)
+        self._clock.timeout.connect(self._update_clock)
         self._clock.start()
+        self.undo_memory = UndoMemory(context, page.history, editing)
         self._show_case()
 
     def _connect_page(self) -> None:
@@ -139,7 +182,7 @@ class RefineFlow(QObject):
         editing.stepped.connect(self._show_steps)
         editing.stepped.connect(self._measure.measure_soon)
         self._painting.state_changed.connect(self._show_tool)
-        self._painting.pointed.connect(self._suggest)
+        self._painting.pointed.connect(self._suggest_radius)
         self._measure.numbers.connect(self._page.numbers.show_numbers)
         self._measure.images_ready.connect(self._show_images)
         self._measure.images_ready.connect(self._grow_now)
@@ -154,7 +197,7 @@ class RefineFlow(QObject):
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of this page do, by their names in the table."""
         painting, editing = self._painting, self._editing
-        made: dict[str, Callable[..., object]] = {
+        handlers: dict[str, Callable[..., object]] = {
             "smartpaint": lambda: painting.toggle_tool(PaintTool.SMARTPAINT),
             "outline_tool": lambda: painting.toggle_tool(PaintTool.OUTLINE),
             "other_action": painting.toggle_action,
@@ -172,7 +215,7 @@ class RefineFlow(QObject):
         pages = {key.action: key.page for key in self._keys}
         return {
             name: self._on_page(name, action) if pages.get(name) else action
-            for name, action in made.items()
+            for name, action in handlers.items()
         }
 
     def _on_page(self, name: str, action: Callable[..., object]) -> Callable[..., object]:
@@ -202,9 +245,9 @@ class RefineFlow(QObject):
             self._grow_now()
 
     def _grow_now(self) -> None:
-        wanted, self._grows_when_ready = self._grows_when_ready, False
+        is_due, self._grows_when_ready = self._grows_when_ready, False
         mask = self._session.mask(Role.PREDICTION)
-        if wanted and mask is not None:
+        if is_due and mask is not None:
             self._growing.grow_mask(mask.buffer)
 
     def set_keys(self, keys: Sequence[Key]) -> None:
@@ -338,13 +381,13 @@ class RefineFlow(QObject):
         self._page.show_protocol(text, checklist)
         self._page.tools.show_labels(labels)
 
-    def _suggest(self, place: Voxel) -> None:
+    def _suggest_radius(self, place: Voxel) -> None:
         live = self._editing.live
         if live is None or not self._page.isVisible():
             return
         self._page.tools.show_suggestion(suggest_radius_mm(live, place, RADII_MM))
 
-    def _tick(self) -> None:
+    def _update_clock(self) -> None:
         self._show_state()
         if self._protocols.is_timed:
             self._show_protocol()

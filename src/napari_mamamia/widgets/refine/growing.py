@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Edit
@@ -19,13 +19,10 @@ from napari_mamamia.services.refine.grow_mask import (
 from napari_mamamia.services.refine.outlines import outlined_slices
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.session.session import EditingSession
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.more import MaskToolRequest
 from napari_mamamia.widgets.refine.painting import Painting
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "grow"
 _NOTHING: Final = "Outline the tumour on a slice first (key O), or point at it and press R."
@@ -36,27 +33,15 @@ _MEANWHILE: Final = (
 )
 
 
-class Growing(QObject):
+class Growing(WindowPart):
     """One job at a time; a mask that was changed meanwhile is not written over."""
 
     busy_changed = Signal()
 
-    def __init__(
-        self,
-        scene: Scene,
-        editing: Editing,
-        painting: Painting,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._scene = scene
+    def __init__(self, context: WindowContext, editing: Editing, painting: Painting) -> None:
+        super().__init__(context)
         self._editing = editing
         self._painting = painting
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._before: GrownBefore | None = None
         self._noted: tuple[Edit, str] | None = None
 
@@ -87,7 +72,7 @@ class Growing(QObject):
 
         The click is the place under the mouse.
         """
-        live = self._ready()
+        live = self._prepare_session()
         if live is None or live.images is None:
             return
         images, place = live.images, self._painting.place
@@ -106,15 +91,15 @@ class Growing(QObject):
         else:
             self._notifier.hint(_NOTHING)
             return
-        self._run(live, "Growing", job, lambda grown: self._lay_in(live, name, grown))
+        self._start_job(live, "Growing", job, lambda grown: self._lay_in(live, name, grown))
 
     def grow_in_box(self, box: Box) -> None:
         """Grow what stands out in a box that was drawn around the tumour."""
-        live = self._ready()
+        live = self._prepare_session()
         if live is None or live.images is None:
             return
         images = live.images
-        self._run(
+        self._start_job(
             live,
             "Growing",
             lambda: self._services.grow_from_box(images, live.grid, box),
@@ -123,18 +108,18 @@ class Growing(QObject):
 
     def grow_mask(self, labels: NDArray[np.uint8]) -> None:
         """Grow a mask (z, y, x), such as a candidate of the prediction, to the edge it is near."""
-        live = self._ready()
+        live = self._prepare_session()
         if live is None or live.images is None:
             return
         images = live.images
-        self._run(
+        self._start_job(
             live,
             "Growing",
             lambda: self._services.grow_from_labels(images, live.grid, labels),
             lambda grown: self._lay_in(live, f"{GROW_STEP} (from the prediction)", grown),
         )
 
-    def _ready(self) -> EditingSession | None:
+    def _prepare_session(self) -> EditingSession | None:
         """Return the session with the stroke in hand ended, None (and say why) if not ready."""
         live = self._editing.live
         if live is None:
@@ -154,6 +139,7 @@ class Growing(QObject):
         self._editing.mask.release()
         tool, amount = str(request.tool), request.amount
         planes = outlined_slices(live.steps, live.position)
+        # The tool reads it in a thread while the reader may paint on.
         labels = live.labels.copy()
 
         def done(result: Any) -> None:
@@ -162,7 +148,7 @@ class Growing(QObject):
             if not self._editing.mask.apply(tool, box, mask, parameters):
                 self._notifier.hint(f"{tool.capitalize()} changed nothing.")
 
-        self._run(
+        self._start_job(
             live,
             tool.capitalize(),
             lambda: self._services.use_mask_tool(
@@ -176,27 +162,32 @@ class Growing(QObject):
         shown = self._scene.view.place_at(tuple(self._scene.viewer.dims.point))
         return None if axis is None or shown is None else (axis, round(shown[axis]))
 
-    def _run(
+    def _start_job(
         self,
         live: EditingSession,
         what: str,
         make_job: Callable[[], Any],
         use_result: Callable[[Any], None],
     ) -> None:
+        # The step too: an undo and another step leave the number as it was.
         began = (live.position, live.steps[-1:])
 
-        def ended(outcome: Outcome[Any]) -> None:
-            if isinstance(outcome, Finished) and self._editing.live is live:
-                self._editing.mask.release()
-                if (live.position, live.steps[-1:]) == began:
-                    use_result(outcome.result)
-                else:
-                    self._notifier.warn(_MEANWHILE.format(what=what.lower()))
-            elif isinstance(outcome, Failed):
-                self._notifier.fail(what, outcome.error)
-            self.busy_changed.emit()
+        def take(result: Any) -> None:
+            # A stroke in hand is a change too.
+            self._editing.mask.release()
+            if (live.position, live.steps[-1:]) == began:
+                use_result(result)
+            else:
+                self._notifier.warn(_MEANWHILE.format(what=what.lower()))
 
-        self._jobs.start(_LANE, what, make_job, ended)
+        self._jobs.start(
+            _LANE,
+            what,
+            make_job,
+            take,
+            ended=self.busy_changed.emit,
+            still=lambda: self._editing.live is live,
+        )
         self.busy_changed.emit()
 
     def _lay_in(self, live: EditingSession, name: str, grown: Grown) -> None:

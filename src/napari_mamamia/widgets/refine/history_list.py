@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from qtpy.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QComboBox, QLabel, QListView, QVBoxLayout, QWidget
 
 from napari_mamamia.core.edits import Edit
 from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 from napari_mamamia.widgets.controls.controls import button, heading, named, row
 
 LIMITS_MB: Final = (64, 256, 1024, 4096)
@@ -29,14 +31,18 @@ class HistoryModel(QAbstractListModel):
 
         Lines that stay are left alone: laying the whole list out again takes 4 ms at each undo.
         """
-        names = [start, *map(_name, steps)]
-        self._position = position
+        names = [start, *map(_name_step, steps)]
+        before, self._position = self._position, position
         new = len(names) - len(self._names)
         if self._names and names[: len(self._names)] == self._names:
             if new:
                 self.beginInsertRows(QModelIndex(), 0, new - 1)
                 self._names = names
                 self.endInsertRows()
+            elif position != before:
+                newest, oldest = max(before, position), min(before, position) + 1
+                rows = (self.index(self.position_of(step), 0) for step in (newest, oldest))
+                self.dataChanged.emit(*rows)
             return
         self.beginResetModel()
         self._names = names
@@ -55,7 +61,7 @@ class HistoryModel(QAbstractListModel):
         index: QModelIndex | QPersistentModelIndex,
         role: int = Qt.ItemDataRole.DisplayRole,
     ) -> Any:
-        """Return a line's text, such as "9 erase 6 mm"."""
+        """Return a line's text, such as "9 erase 6 mm", its hover text or its colour."""
         number = self.position_of(index.row())
         name = self._names[number]
         if role == Qt.ItemDataRole.DisplayRole:
@@ -63,6 +69,8 @@ class HistoryModel(QAbstractListModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             state = "undone; " if number > self._position else ""
             return f"{name}: {state}a click goes to the state after this step"
+        if role == Qt.ItemDataRole.ForegroundRole and number > self._position:
+            return QColor(QUIET_COLOUR)
         return None
 
     def flags(self, index: QModelIndex | QPersistentModelIndex) -> Qt.ItemFlag:
@@ -146,7 +154,7 @@ class HistoryList(QWidget):
         return row(1, self.memory, self.limit)
 
 
-def _name(step: Edit) -> str:
+def _name_step(step: Edit) -> str:
     """Return a step's name; one that left every voxel as it was says so: a click shows no change.
 
     Undo and Redo pass over such steps.

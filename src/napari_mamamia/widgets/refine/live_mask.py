@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from qtpy.QtCore import QElapsedTimer, QObject, QTimer, Signal
+from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Voxel
@@ -22,8 +22,8 @@ from napari_mamamia.smartpaint.session.stroke import TOO_FAR
 from napari_mamamia.smartpaint.session.way import Way
 from napari_mamamia.widgets.adapter.adapter import forget_history, has_history
 from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, outcome_of
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LOOK_AFTER_MS: Final = 400
 _GATHER_FOR_MS: Final = 20
@@ -44,15 +44,13 @@ _ADOPTED: Final = (
 )
 
 
-class LiveMask(QObject):
+class LiveMask(WindowPart):
     """One editing session on one layer. `stepped` says that a step was done, undone or redone."""
 
     stepped = Signal()
 
-    def __init__(self, scene: Scene, notifier: Notifier) -> None:
-        super().__init__()
-        self._scene = scene
-        self._notifier = notifier
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
         self.live: EditingSession | None = None
         self.tag: LayerTag | None = None
         self._layer: Any | None = None
@@ -82,8 +80,9 @@ class LiveMask(QObject):
     def end(self) -> None:
         """Let the session go; its buffer stays as it is."""
         self._look.stop()
+        # A way that is still gathered belongs to the session that ends here.
         self._going += 1
-        self._leave()
+        self._leave_layer()
         self.live, self.tag = None, None
 
     def follow(self) -> None:
@@ -91,7 +90,7 @@ class LiveMask(QObject):
         layer = self.layer
         if layer is self._layer or layer is None:
             return
-        self._leave()
+        self._leave_layer()
         self._layer = layer
         layer.events.paint.connect(self._on_paint)
         layer.events.set_data.connect(self._on_redraw)
@@ -103,10 +102,10 @@ class LiveMask(QObject):
         if live is None or tag is None:
             return
         layer = self.layer
-        if layer is not None and self._shows(layer, live.labels):
+        if layer is not None and self._is_buffer_shown(layer, live.labels):
             return
         words = _RESIZED if layer is not None else ""
-        if layer is not None and self._adopt(layer, live):
+        if layer is not None and self._adopt_layer(layer, live):
             words = _ADOPTED
         self._scene.show_mask(tag, live.labels)
         self.follow()
@@ -129,11 +128,11 @@ class LiveMask(QObject):
 
     def press(self, place: Voxel, brush: Brush) -> None:
         """Begin a stroke at `place` (z, y, x)."""
-        self._each(lambda live: live.press(place, brush))
+        self._redraw_after(lambda live: live.press(place, brush))
 
     def drag(self, place: Voxel) -> None:
         """Go on with the stroke."""
-        self._each(lambda live: live.drag(place))
+        self._redraw_after(lambda live: live.drag(place))
 
     def release(self) -> None:
         """End the stroke, which becomes a step; its last dab comes with the release."""
@@ -143,11 +142,11 @@ class LiveMask(QObject):
         self._scene.redraw_box(Role.REFINED, step.difference.box)
         if dict(step.edit.parameters).get(TOO_FAR):
             self._notifier.warn(_JUMPED)
-        self._stepped()
+        self._emit_stepped()
 
     def abandon(self) -> None:
         """Drop the stroke in hand."""
-        self._each(lambda live: live.abandon())
+        self._redraw_after(lambda live: live.abandon())
 
     def apply(
         self,
@@ -164,16 +163,16 @@ class LiveMask(QObject):
         step = self.live.apply(name, box, mask, parameters, label=label)
         if step is not None:
             self._scene.redraw_box(Role.REFINED, step.difference.box)
-            self._stepped()
+            self._emit_stepped()
         return step is not None
 
     def undo(self) -> None:
         """Undo the last step."""
-        self._turn("Undoing", lambda live: live.undo())
+        self._turn_history("Undoing", lambda live: live.undo())
 
     def redo(self) -> None:
         """Do the step again that was undone."""
-        self._turn("Redoing", lambda live: live.redo())
+        self._turn_history("Redoing", lambda live: live.redo())
 
     def go_to(self, position: int) -> None:
         """Go to the state after `position` steps in one act.
@@ -186,7 +185,7 @@ class LiveMask(QObject):
             return
         self._going += 1
         outcome = outcome_of(lambda: live.way_to(position))
-        self._said(outcome, _GOING)
+        self._report_failure(outcome, _GOING)
         if isinstance(outcome, Finished):
             self._go_on(live, outcome.result, self._going)
 
@@ -195,8 +194,8 @@ class LiveMask(QObject):
     def _go_on(self, live: EditingSession, way: Way, number: int) -> None:
         if live is not self.live or number != self._going:
             return
-        outcome = outcome_of(lambda: _gathered(way))
-        self._said(outcome, _GOING)
+        outcome = outcome_of(lambda: _gather_way(way))
+        self._report_failure(outcome, _GOING)
         if not isinstance(outcome, Finished):
             return
         if not outcome.result:
@@ -207,27 +206,27 @@ class LiveMask(QObject):
             self._notifier.hint(_OVERTAKEN)
             return
         self._scene.redraw_box(Role.REFINED, changed)
-        self._stepped()
+        self._emit_stepped()
 
-    def _turn(self, doing: str, turn: Callable[[EditingSession], Box | None]) -> None:
+    def _turn_history(self, doing: str, turn: Callable[[EditingSession], Box | None]) -> None:
         live = self.live
         if live is None:
             return
         outcome = outcome_of(lambda: turn(live))
-        self._said(outcome, doing)
+        self._report_failure(outcome, doing)
         if isinstance(outcome, Finished) and outcome.result is not None:
             self._scene.redraw_box(Role.REFINED, outcome.result)
-            self._stepped()
+            self._emit_stepped()
 
-    def _each(self, work: Callable[[EditingSession], Box]) -> None:
+    def _redraw_after(self, work: Callable[[EditingSession], Box]) -> None:
         if self.live is not None:
             self._scene.redraw_box(Role.REFINED, work(self.live))
 
-    def _said(self, outcome: object, doing: str) -> None:
+    def _report_failure(self, outcome: object, doing: str) -> None:
         if isinstance(outcome, Failed):
             self._notifier.fail(doing, outcome.error)
 
-    def _stepped(self) -> None:
+    def _emit_stepped(self) -> None:
         self._forget_naparis()
         self.stepped.emit()
 
@@ -237,7 +236,7 @@ class LiveMask(QObject):
         if layer is not None and has_history(layer):
             forget_history(layer)
 
-    def _adopt(self, layer: Any, live: EditingSession) -> bool:
+    def _adopt_layer(self, layer: Any, live: EditingSession) -> bool:
         """Take over data of the same size; False where they cannot be a mask of this case."""
         try:
             return adopt_layer(live, array_of(layer))
@@ -245,11 +244,11 @@ class LiveMask(QObject):
             return False
 
     @staticmethod
-    def _shows(layer: Any, buffer: NDArray[np.uint8]) -> bool:
+    def _is_buffer_shown(layer: Any, buffer: NDArray[np.uint8]) -> bool:
         same = layer.data.dtype == buffer.dtype and layer.data.size == buffer.size
         return bool(same and np.may_share_memory(layer.data, buffer))
 
-    def _leave(self) -> None:
+    def _leave_layer(self) -> None:
         if self._layer is not None:
             self._layer.events.paint.disconnect(self._on_paint)
             self._layer.events.set_data.disconnect(self._on_redraw)
@@ -261,7 +260,7 @@ class LiveMask(QObject):
         self._look.start(0)
 
     def _notice_safely(self) -> None:
-        self._said(outcome_of(self.notice), "Recording what was painted with napari")
+        self._report_failure(outcome_of(self.notice), "Recording what was painted with napari")
 
     def _on_redraw(self, _event: Any) -> None:
         """Look a little later: napari's undo has no event of its own."""
@@ -273,10 +272,10 @@ class LiveMask(QObject):
             QTimer.singleShot(0, self._mend_later)
 
     def _mend_later(self) -> None:
-        self._said(outcome_of(self.mend_layer), "Putting your mask's layer right")
+        self._report_failure(outcome_of(self.mend_layer), "Putting your mask's layer right")
 
 
-def _gathered(way: Way) -> bool:
+def _gather_way(way: Way) -> bool:
     """Gather a way for some ms; whether all of it is there."""
     clock = QElapsedTimer()
     clock.start()

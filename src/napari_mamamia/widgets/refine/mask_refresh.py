@@ -6,46 +6,32 @@ review, or was not saved, is left as it is; so is a mask that the user took away
 
 from typing import Final
 
-from qtpy.QtCore import QObject
-
 from napari_mamamia.core.case import Case
 from napari_mamamia.io.workspace.workspace import FileState
 from napari_mamamia.services.case.context import CaseContext, CaseKey
 from napari_mamamia.services.case.show_case import OpenMask
-from napari_mamamia.widgets.base.jobs import JobRunner, RunningJob
+from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session, SessionMask
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.base.notify import plain_text
+from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "refresh"
 _WRITERS: Final = ("predict all", "import run")
 """Lanes of jobs that may have written a prediction of the open case."""
+_NOT_SHOWN: Final = "A newer prediction is not shown: {}"
 
 
-class MaskRefresh(QObject):
+class MaskRefresh(WindowPart):
     """Looks when such a job ended, and whenever `look` is called."""
 
-    def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
-        self._key: CaseKey = session.case_key
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
+        self._key: CaseKey = self._session.case_key
         self._seen: FileState | None = None
-        session.case_changed.connect(self._follow)
-        session.masks_changed.connect(self._remember)
-        jobs.ended.connect(self._after)
+        self._session.case_changed.connect(self._follow_case)
+        self._session.masks_changed.connect(self._remember_file)
+        self._jobs.ended.connect(self._on_job_ended)
 
     def look(self) -> None:
         """Look for a newer prediction of the open case, and show it."""
@@ -54,20 +40,18 @@ class MaskRefresh(QObject):
             return
         seen = self._seen
 
-        def done(outcome: Outcome[OpenMask | None]) -> None:
-            if not self._session.shows(case) or self._seen != seen:
-                return
-            if isinstance(outcome, Finished) and outcome.result is not None:
-                self._show(case, context, outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.warn(f"A newer prediction is not shown: {outcome.error}")
+        def show(mask: OpenMask | None) -> None:
+            if mask is not None:
+                self._show_prediction(case, context, mask)
 
         newer, workspace = self._services.newer_prediction, context.workspace
         self._jobs.start(
             _LANE,
             "Looking for a newer prediction",
             lambda: newer(case, workspace, seen),
-            done,
+            show,
+            failed=lambda error: self._notifier.warn(_NOT_SHOWN.format(plain_text(error))),
+            still=lambda: self._session.shows(case) and self._seen == seen,
             shown=False,
         )
 
@@ -79,20 +63,20 @@ class MaskRefresh(QObject):
         is_other = mask is not None and mask.file is None
         return is_other or any(map(self._jobs.is_running, ("predict", "open", "review")))
 
-    def _follow(self) -> None:
+    def _follow_case(self) -> None:
         if self._session.case_key != self._key:
             self._key, self._seen = self._session.case_key, None
 
-    def _remember(self) -> None:
+    def _remember_file(self) -> None:
         mask = self._session.mask(Role.PREDICTION)
         if mask is not None and mask.file is not None:
             self._seen = mask.file
 
-    def _after(self, ticket: RunningJob, _outcome: object) -> None:
+    def _on_job_ended(self, ticket: RunningJob, _outcome: object) -> None:
         if ticket.lane in _WRITERS:
             self.look()
 
-    def _show(self, case: Case, context: CaseContext, found: OpenMask) -> None:
+    def _show_prediction(self, case: Case, context: CaseContext, found: OpenMask) -> None:
         self._scene.overlays.hide_doubt()
         tag = tag_for(case, Role.PREDICTION, found.provenance)
         self._scene.show_mask(tag, found.buffer)

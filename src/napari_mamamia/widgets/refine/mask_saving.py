@@ -4,27 +4,23 @@ Each step is in the journal before that, see `services.refine.edit_case`.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.refine.editing import OpenEditing
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import (
     Failed,
     Finished,
-    Notifier,
-    Outcome,
     outcome_of,
     plain_text,
 )
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.refine.live_mask import LiveMask
 from napari_mamamia.widgets.refine.mask_watch import Mark, SaveState, SaveTrack
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _AUTOSAVE_AFTER_MS: Final = 5_000
 _LONGEST_WAIT_S: Final = 10.0
@@ -34,30 +30,19 @@ _NO_WORKSPACE: Final = (
 )
 
 
-class MaskSaving(QObject):
+class MaskSaving(WindowPart):
     """Saves the mask that is open. `state_changed` says that `state` is new."""
 
     state_changed = Signal()
 
-    def __init__(
-        self,
-        session: Session,
-        mask: LiveMask,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
+    def __init__(self, context: WindowContext, mask: LiveMask) -> None:
+        super().__init__(context)
         self._mask = mask
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._said = ""
         self._after_save: list[Callable[[bool], None]] = []
         self._track = SaveTrack()
         self.open: OpenEditing | None = None
-        self._context: CaseContext | None = None
+        self._case_context: CaseContext | None = None
         self.autosave = QTimer(self)
         self.autosave.setSingleShot(True)
         self.autosave.setInterval(_AUTOSAVE_AFTER_MS)
@@ -97,7 +82,7 @@ class MaskSaving(QObject):
 
     def begin(self, opened: OpenEditing, context: CaseContext | None) -> None:
         """Save this mask from now on; `context` says where its case belongs."""
-        self.open, self._context, self._said = opened, context, ""
+        self.open, self._case_context, self._said = opened, context, ""
         live = opened.session
         is_saved = opened.saved is not None and live.position == 0 and opened.recovered is None
         self._track.begin(live, is_saved=is_saved)
@@ -120,6 +105,7 @@ class MaskSaving(QObject):
         if self.open is None:
             return
         self._track.look(self.open.session)
+        # Not started anew at each step, or who paints without a pause would never be saved.
         if self.is_dirty and not self.autosave.isActive():
             self.autosave.start()
         self._warn_of_journal()
@@ -144,23 +130,25 @@ class MaskSaving(QObject):
         if opened is None or opened.workspace is None:
             if opened is not None:
                 self._notifier.warn_loudly(_NO_WORKSPACE)
-            self._answer(opened is None)
+            self._answer_waiting(opened is None)
             return
         self.look()
         prepared = outcome_of(lambda: self._services.prepare_saving(opened))
         if not isinstance(prepared, Finished):
-            self._not_saved(opened, prepared)
+            self._not_saved(opened, prepared.error if isinstance(prepared, Failed) else None)
             return
-        mark, context = self._track.start_saving(opened.session), self._context
+        mark, context = self._track.start_saving(opened.session), self._case_context
         self.state_changed.emit()
 
-        def saved(outcome: Outcome[SavedMask]) -> None:
-            if isinstance(outcome, Finished):
-                self._saved(opened, context, outcome.result, mark)
-            else:
-                self._not_saved(opened, outcome)
-
-        self._jobs.start("save", "Saving", prepared.result, saved, shown=False)
+        self._jobs.start(
+            "save",
+            "Saving",
+            prepared.result,
+            lambda saved: self._finish_saving(opened, context, saved, mark),
+            failed=lambda error: self._not_saved(opened, error),
+            stopped=lambda: self._not_saved(opened, None),
+            shown=False,
+        )
 
     def save_if_needed(self, then: Callable[[bool], None]) -> None:
         """Save first if something is unsaved, then call `then` with whether all is on disk."""
@@ -180,6 +168,8 @@ class MaskSaving(QObject):
 
     def save_now(self) -> bool:
         """Save in this thread, because the window closes; False if something stays unsaved."""
+        # The window closes in this very event: the queued answer of the saving thread would come
+        # too late.
         self._jobs.finish("save", _LONGEST_WAIT_S)
         self.look()
         opened = self.open
@@ -189,14 +179,14 @@ class MaskSaving(QObject):
         mark = self._track.start_saving(opened.session)
         outcome = outcome_of(lambda: self._services.prepare_saving(opened)())
         if isinstance(outcome, Finished):
-            self._saved(opened, self._context, outcome.result, mark)
+            self._finish_saving(opened, self._case_context, outcome.result, mark)
         else:
-            self._not_saved(opened, outcome)
+            self._not_saved(opened, outcome.error if isinstance(outcome, Failed) else None)
         return isinstance(outcome, Finished)
 
     # --------------------------------------------------------------------- inner
 
-    def _saved(
+    def _finish_saving(
         self, opened: OpenEditing, context: CaseContext | None, saved: SavedMask, mark: Mark
     ) -> None:
         mask = self._session.mask(Role.REFINED)
@@ -207,21 +197,22 @@ class MaskSaving(QObject):
         if context is not None:
             row = self._services.case_row(context.opened, context.case_id)
             self._session.set_row(context.opened, row)
+        # Steps came while the mask was written, and somebody waits until all of it is.
         if self.is_dirty and self._after_save:
             self.save()
             return
         if self.is_dirty:
             self.autosave.start()
-        self._answer(not self.is_dirty)
+        self._answer_waiting(not self.is_dirty)
 
-    def _not_saved(self, opened: OpenEditing, outcome: Outcome[Any]) -> None:
+    def _not_saved(self, opened: OpenEditing, error: Exception | None) -> None:
         if self.open is opened:
             self._track.failed()
             self.state_changed.emit()
-        if isinstance(outcome, Failed):
-            self._say_once(plain_text(outcome.error), outcome.error)
+        if error is not None:
+            self._say_once(plain_text(error), error)
         self.autosave.start()
-        self._answer(False)
+        self._answer_waiting(False)
 
     def _say_once(self, problem: str, error: Exception) -> None:
         if problem != self._said:
@@ -236,7 +227,7 @@ class MaskSaving(QObject):
             self._said = reason
             self._notifier.warn_loudly(problem)
 
-    def _answer(self, all_saved: bool) -> None:
+    def _answer_waiting(self, all_saved: bool) -> None:
         waiting, self._after_save = self._after_save, []
         for then in waiting:
             then(all_saved)

@@ -83,14 +83,14 @@ class SaveTrack:
 
     def text(self, journal: str) -> str:
         """Return the state in plain words; `journal` is what becomes of unsaved strokes."""
-        kept = f" · {journal}" if journal else ""
+        journal_note = f" · {journal}" if journal else ""
         return {
             SaveState.NONE: "",
             SaveState.NEW: "not edited yet",
-            SaveState.UNSAVED: f"unsaved{kept}",
-            SaveState.SAVING: f"saving…{kept}",
-            SaveState.SAVED: f"saved {_ago(self._saved_at)}",
-            SaveState.FAILED: f"NOT saved{kept}",
+            SaveState.UNSAVED: f"unsaved{journal_note}",
+            SaveState.SAVING: f"saving…{journal_note}",
+            SaveState.SAVED: f"saved {_format_age(self._saved_at)}",
+            SaveState.FAILED: f"NOT saved{journal_note}",
         }[self.state]
 
 
@@ -100,7 +100,7 @@ def mark_of(live: EditingSession) -> Mark:
     return (position, live.steps[position - 1] if position else None)
 
 
-def _ago(then: float | None) -> str:
+def _format_age(then: float | None) -> str:
     """Return how long ago something was, such as "0:12 ago"."""
     if then is None:
         return "earlier"

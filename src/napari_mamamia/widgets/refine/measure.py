@@ -4,20 +4,17 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from qtpy.QtCore import QElapsedTimer, QObject, QTimer, Signal
+from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.services.case.show_case import reference_of
 from napari_mamamia.services.refine.numbers import MaskNumbers, changed_voxels
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.numbers import ShownNumbers
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.marks import Marks
 
 _LANES: Final = ("features", "numbers", "changes")
@@ -26,38 +23,26 @@ _ROW_MS: Final = 100
 _AFTER_ROW_MS: Final = 60
 
 
-class RefineMeasure(QObject):
+class RefineMeasure(WindowPart):
     """`numbers` carries `ShownNumbers`; `images_ready` says that SmartPaint can compare images."""
 
     numbers = Signal(object)
     images_ready = Signal()
 
-    def __init__(
-        self,
-        session: Session,
-        editing: Editing,
-        marks: Marks,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
+    def __init__(self, context: WindowContext, editing: Editing, marks: Marks) -> None:
+        super().__init__(context)
         self._editing = editing
         self._marks = marks
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self.shown = ShownNumbers(None, None)
         self.wants_changes = False
         self._reference: LabelMap | None = None
-        self._counting = session.counting
+        self._counting = self._session.counting
         self._of: object = None
         self._since_step = QElapsedTimer()
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.timeout.connect(self.measure_now)
-        session.masks_changed.connect(self._count_anew)
+        self._session.masks_changed.connect(self._count_anew)
 
     @property
     def images(self) -> FeatureImages | None:
@@ -77,7 +62,7 @@ class RefineMeasure(QObject):
         reference = self._session.mask(Role.REFERENCE)
         self._reference = reference.labels if reference is not None else None
         self._counting = self._session.counting
-        self._show(ShownNumbers(None, None))
+        self._show_numbers(ShownNumbers(None, None))
         if live is not None:
             self.measure_images()
             self._measure_start(live.start_labels)
@@ -90,18 +75,16 @@ class RefineMeasure(QObject):
         if self._jobs.is_running("features"):
             return
 
-        def measured(outcome: Outcome[FeatureImages]) -> None:
-            if isinstance(outcome, Finished) and self._editing.live is live:
-                live.images = outcome.result
-                self.images_ready.emit()
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Measuring the image for SmartPaint", outcome.error)
+        def take(images: FeatureImages) -> None:
+            live.images = images
+            self.images_ready.emit()
 
         self._jobs.start(
             "features",
-            "Measuring the image",
+            "Measuring the image for SmartPaint",
             lambda: self._services.measure_features(case),
-            measured,
+            take,
+            still=lambda: self._editing.live is live,
             shown=False,
         )
 
@@ -119,6 +102,7 @@ class RefineMeasure(QObject):
         live = self._editing.live
         if live is None:
             return
+        # Not copied, though the thread reads it: each step that comes meanwhile measures again.
         labels, grid = live.labels, live.grid
         reference, counting = self._reference, self._counting
 
@@ -126,14 +110,17 @@ class RefineMeasure(QObject):
             expert = None if reference is None else reference_of(reference, grid, counting)
             return self._services.measure_mask(labels, expert, grid, live.label)
 
-        def measured(outcome: Outcome[MaskNumbers]) -> None:
-            if isinstance(outcome, Finished) and self._editing.live is live:
-                shown = self.shown
-                self._show(ShownNumbers(shown.start, outcome.result, shown.reference))
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Measuring your mask", outcome.error)
+        def show(numbers: MaskNumbers) -> None:
+            self._show_numbers(ShownNumbers(self.shown.start, numbers, self.shown.reference))
 
-        self._jobs.start("numbers", "Measuring your mask", job, measured, shown=False)
+        self._jobs.start(
+            "numbers",
+            "Measuring your mask",
+            job,
+            show,
+            still=lambda: self._editing.live is live,
+            shown=False,
+        )
         self.show_changes()
 
     def show_changes(self) -> None:
@@ -143,17 +130,17 @@ class RefineMeasure(QObject):
             self._jobs.cancel("changes")
             return
 
-        def found(outcome: Outcome[tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]]) -> None:
-            if isinstance(outcome, Finished) and self.wants_changes:
-                box, added, removed = outcome.result
-                self._marks.draw_values([(box, added, "added"), (box, removed, "removed")])
+        def draw(changes: tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]) -> None:
+            box, added, removed = changes
+            self._marks.draw_values([(box, added, "added"), (box, removed, "removed")])
 
         start, labels, label = live.start_labels, live.labels, live.label
         self._jobs.start(
             "changes",
             "Comparing with the start",
             lambda: changed_voxels(start, labels, label),
-            found,
+            draw,
+            still=lambda: self.wants_changes,
             shown=False,
         )
 
@@ -180,15 +167,21 @@ class RefineMeasure(QObject):
             expert = LabelMap(live.grid, counted.box, counted.crop > 0)
             return first, (measure(expert, None, live.grid, 1))
 
-        def measured(outcome: Outcome[tuple[MaskNumbers, MaskNumbers | None]]) -> None:
-            if isinstance(outcome, Finished) and self._editing.live is live:
-                first, expert = outcome.result
-                self._show(ShownNumbers(first, self.shown.now or first, expert))
-                self.measure_now()
+        def show(numbers: tuple[MaskNumbers, MaskNumbers | None]) -> None:
+            first, expert = numbers
+            self._show_numbers(ShownNumbers(first, self.shown.now or first, expert))
+            self.measure_now()
 
-        self._jobs.start("start_numbers", "Measuring the start", job, measured, shown=False)
+        self._jobs.start(
+            "start_numbers",
+            "Measuring the start",
+            job,
+            show,
+            still=lambda: self._editing.live is live,
+            shown=False,
+        )
 
-    def _show(self, numbers: ShownNumbers) -> None:
+    def _show_numbers(self, numbers: ShownNumbers) -> None:
         self.shown = numbers
         self.numbers.emit(numbers)
 

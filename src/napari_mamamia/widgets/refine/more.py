@@ -53,7 +53,7 @@ class RefineMore(QWidget):
             "refine_more_fold",
             "More",
             "Shows or hides tools for the whole mask, and more ways to grow",
-            self._toggle,
+            self._toggle_content,
         )
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
@@ -85,32 +85,40 @@ class RefineMore(QWidget):
         self.from_prediction.setEnabled(self._has_prediction and not busy)
 
     def _make_content(self) -> QWidget:
-        self.small = self._amount("refine_small_mm3", "Parts smaller than this go", " mm³", 1, 5000)
+        self.small = self._make_amount(
+            "refine_small_mm3", "Parts smaller than this go", " mm³", 1, 5000
+        )
         self.small.setValue(_LEAST_PART_MM3)
-        self.margin = self._amount(
+        self.margin = self._make_amount(
             "refine_margin_mm", "How far the mask grows; below 0 it shrinks", " mm", -20, 20
         )
         self.margin.setValue(_MARGIN_MM)
-        self.smoothing = self._amount(
+        self.smoothing = self._make_amount(
             "refine_smooth_mm", "Standard deviation of the smoothing in mm", " mm", 0.5, 5
         )
         self.smoothing.setValue(_SMOOTH_MM)
-        made, grid = QWidget(), QGridLayout()
+        content, grid = QWidget(), QGridLayout()
         grid.setContentsMargins(12, 0, 0, 0)
         grid.setSpacing(3)
         self._buttons = [
-            self._button(
+            self._make_tool_button(
                 MaskTool.INTERPOLATE,
                 "Interpolate slices",
                 "Fills the slices between outlined ones; nothing that exists is lost",
             ),
-            self._button(MaskTool.FILL_HOLES, "Fill holes", "Fills what the mask encloses"),
-            self._button(
+            self._make_tool_button(
+                MaskTool.FILL_HOLES, "Fill holes", "Fills what the mask encloses"
+            ),
+            self._make_tool_button(
                 MaskTool.KEEP_LARGEST, "Keep largest part", "Removes every part but the largest"
             ),
-            self._button(MaskTool.REMOVE_SMALL, "Remove small", "Removes parts below the volume"),
-            self._button(MaskTool.MARGIN, "Margin", "Grows or shrinks the mask, in mm"),
-            self._button(MaskTool.SMOOTH, "Smooth all", "Rounds off the whole mask's surface"),
+            self._make_tool_button(
+                MaskTool.REMOVE_SMALL, "Remove small", "Removes parts below the volume"
+            ),
+            self._make_tool_button(MaskTool.MARGIN, "Margin", "Grows or shrinks the mask, in mm"),
+            self._make_tool_button(
+                MaskTool.SMOOTH, "Smooth all", "Rounds off the whole mask's surface"
+            ),
             button(
                 "refine_protocol",
                 "Protocol…",
@@ -139,22 +147,24 @@ class RefineMore(QWidget):
         self._buttons += [self.in_box, self.from_prediction]
         grid.addWidget(self.in_box, 5, 0)
         grid.addWidget(self.from_prediction, 5, 1)
-        made.setLayout(grid)
-        return made
+        content.setLayout(grid)
+        return content
 
-    def _button(self, tool: MaskTool, text: str, tip: str) -> QWidget:
+    def _make_tool_button(self, tool: MaskTool, text: str, tip: str) -> QWidget:
         name = f"refine_{tool.name.lower()}"
-        return button(name, text, tip, lambda: self._want(tool))
+        return button(name, text, tip, lambda: self._request_tool(tool))
 
-    def _amount(self, name: str, tip: str, unit: str, least: float, most: float) -> QDoubleSpinBox:
-        made: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
-        made.setRange(least, most)
-        made.setDecimals(1)
-        made.setSuffix(unit)
-        made.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        return made
+    def _make_amount(
+        self, name: str, tip: str, unit: str, least: float, most: float
+    ) -> QDoubleSpinBox:
+        spin_box: QDoubleSpinBox = named(QDoubleSpinBox(), name, tip)
+        spin_box.setRange(least, most)
+        spin_box.setDecimals(1)
+        spin_box.setSuffix(unit)
+        spin_box.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        return spin_box
 
-    def _want(self, tool: MaskTool) -> None:
+    def _request_tool(self, tool: MaskTool) -> None:
         amounts = {
             MaskTool.REMOVE_SMALL: self.small,
             MaskTool.MARGIN: self.margin,
@@ -163,7 +173,7 @@ class RefineMore(QWidget):
         amount = amounts[tool].value() if tool in amounts else 0.0
         self.tool_wanted.emit(MaskToolRequest(tool, amount))
 
-    def _toggle(self) -> None:
+    def _toggle_content(self) -> None:
         shown = self._content.isHidden()
         self._content.setVisible(shown)
         self.fold.setArrowType(Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow)

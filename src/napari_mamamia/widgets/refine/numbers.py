@@ -90,9 +90,9 @@ class RefineNumbers(QWidget):
                 ("now", numbers.now),
                 ("reference", numbers.reference),
             ):
-                self._show(name, whose, tip, of)
+                self._show_number(name, whose, tip, of)
 
-    def _show(self, name: str, whose: str, tip: str, of: MaskNumbers | None) -> None:
+    def _show_number(self, name: str, whose: str, tip: str, of: MaskNumbers | None) -> None:
         cell = self.cells[name, whose]
         against = name in ("dice", "hausdorff95_mm")
         if whose == "reference" and (against or of is None):

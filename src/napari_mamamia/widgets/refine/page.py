@@ -82,7 +82,7 @@ class RefinePage(Page):
         self.whose.setText(whose or "Make your own mask of this case and paint on it:")
         self._work.setVisible(has_mask)
         self.start_title.setText("Start again from" if has_mask else "Start from")
-        self._ask(None, show=False)
+        self._ask_replacing(None, show=False)
         self._mark_next()
 
     def show_offer(self, text: str) -> None:
@@ -146,11 +146,11 @@ class RefinePage(Page):
         inner.layout().setSpacing(5)
         inner.layout().setStretch(5, 1)
         area = PageArea(inner, "refine_scroll", is_part=True)
-        made = column(area, self._make_compare(), self._make_buttons())
-        made.layout().setSpacing(5)
-        made.layout().setStretch(0, 1)
-        self._work = made
-        return made
+        holder = column(area, self._make_compare(), self._make_buttons())
+        holder.layout().setSpacing(5)
+        holder.layout().setStretch(0, 1)
+        self._work = holder
+        return holder
 
     def _make_compare(self) -> QWidget:
         self.changes = button(
@@ -174,9 +174,9 @@ class RefinePage(Page):
         )
         self.changes_legend = label("refine_changes_legend", text, "Colours of what changed")
         self.changes_legend.hide()
-        made = column(row(self.changes, self.compare, 1), self.changes_legend)
-        made.layout().setSpacing(3)
-        return made
+        holder = column(row(self.changes, self.compare, 1), self.changes_legend)
+        holder.layout().setSpacing(3)
+        return holder
 
     def _make_buttons(self) -> QWidget:
         self.accept = button(
@@ -207,19 +207,19 @@ class RefinePage(Page):
             "refine_from_prediction",
             "prediction",
             "Makes your own mask from a copy of the prediction",
-            lambda: self._start(Role.PREDICTION),
+            lambda: self._start_mask(Role.PREDICTION),
         )
         self.from_reference = button(
             "refine_from_reference",
             "reference",
             "Makes your own mask from a copy of the reference",
-            lambda: self._start(Role.REFERENCE),
+            lambda: self._start_mask(Role.REFERENCE),
         )
         self.from_nothing = button(
             "refine_from_nothing",
             "nothing",
             "Makes your own mask, with nothing in it yet",
-            lambda: self._start(None),
+            lambda: self._start_mask(None),
         )
         sources = row(self.from_prediction, self.from_reference, self.from_nothing, 1)
         return column(self.start_title, sources)
@@ -233,19 +233,22 @@ class RefinePage(Page):
             lambda: self.start_wanted.emit(self._asked),
         )
         self.keep = button(
-            "refine_keep", "Keep", "Nothing is changed", lambda: self._ask(None, show=False)
+            "refine_keep",
+            "Keep",
+            "Nothing is changed",
+            lambda: self._ask_replacing(None, show=False),
         )
         self._question = row(self.question, self.replace, self.keep)
         self._question.layout().setStretch(0, 1)
         return self._question
 
-    def _start(self, role: Role | None) -> None:
+    def _start_mask(self, role: Role | None) -> None:
         if self._has_mask:
-            self._ask(role, show=True)
+            self._ask_replacing(role, show=True)
         else:
             self.start_wanted.emit(role)
 
-    def _ask(self, role: Role | None, *, show: bool) -> None:
+    def _ask_replacing(self, role: Role | None, *, show: bool) -> None:
         self._asked = role
         self.question.setText("Replace your mask of this case?")
         self._question.setVisible(show)

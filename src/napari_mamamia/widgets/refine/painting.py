@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.edits import Brush, Tool, Voxel
 from napari_mamamia.services.refine.outlines import fill_contour, line_voxels, outline_step
 from napari_mamamia.smartpaint.brush.reach import painted_radius_mm
-from napari_mamamia.widgets.base.notify import Failed, Notifier, outcome_of
+from napari_mamamia.widgets.base.notify import Failed, outcome_of
 from napari_mamamia.widgets.refine.brush_cursor import BrushCursor
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.live_mask import LiveMask
@@ -25,9 +25,9 @@ from napari_mamamia.widgets.refine.state import (
     next_tolerance,
 )
 from napari_mamamia.widgets.viewer.aim import Aim
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.marks import Marks
-from napari_mamamia.widgets.viewer.scene import Scene
 
 # Drawing a closed contour on a slice; released, what it encloses is one step of the session.
 
@@ -86,7 +86,7 @@ _HIDDEN: Final = "Your mask is hidden: click refined in the header to show it."
 _LOCKED: Final = "Your mask cannot be changed at the moment: choose Start from on page Refine."
 
 
-class Painting(QObject):
+class Painting(WindowPart):
     """Paints with the tool in hand. `state_changed` says that `state` is new.
 
     `sign_changed` says that a press would do something else: another tool or brush, another key
@@ -98,23 +98,15 @@ class Painting(QObject):
     pointed = Signal(object)
 
     def __init__(
-        self,
-        scene: Scene,
-        editing: Editing,
-        marks: Marks,
-        hand: Hand,
-        aim: Aim,
-        notifier: Notifier,
+        self, context: WindowContext, editing: Editing, marks: Marks, hand: Hand, aim: Aim
     ) -> None:
-        super().__init__()
-        self._scene = scene
+        super().__init__(context)
         self._editing = editing
         self._mask = editing.mask
         self._marks = marks
         self._hand = hand
         self._aim = aim
-        self._notifier = notifier
-        self._cursor = BrushCursor(scene)
+        self._cursor = BrushCursor(self._scene)
         self._outlining = Outlining(editing.mask, marks)
         self._brush = Brush()
         self.marks_are_free = True
@@ -125,19 +117,19 @@ class Painting(QObject):
         self._preview = QTimer(self)
         self._preview.setSingleShot(True)
         self._preview.setInterval(_PREVIEW_MS)
-        self._preview.timeout.connect(lambda: self._guarded(self._draw_preview))
-        self._view = scene.viewer
-        self.attach(scene.viewer)
-        scene.viewer.layers.selection.events.active.connect(self._follow_choice)
+        self._preview.timeout.connect(lambda: self._try_work(self._draw_preview))
+        self._view = self._scene.viewer
+        self.attach(self._scene.viewer)
+        self._scene.viewer.layers.selection.events.active.connect(self._follow_choice)
         hand.changed.connect(self._follow_hand)
         aim.changed.connect(self._show_cursor)
-        self._cursor.held.changed.connect(self._hold)
+        self._cursor.held.changed.connect(self._hold_keys)
 
     def attach(self, viewer: Any) -> None:
         """Paint in this view of the case as well; its layers show the same arrays."""
-        viewer.mouse_drag_callbacks.append(self._drag)
-        viewer.mouse_move_callbacks.append(self._move)
-        viewer.mouse_wheel_callbacks.append(self._wheel)
+        viewer.mouse_drag_callbacks.append(self._follow_drag)
+        viewer.mouse_move_callbacks.append(self._follow_move)
+        viewer.mouse_wheel_callbacks.append(self._turn_wheel)
         viewer.events.mouse_over_canvas.connect(lambda _event: self._cursor.leave(viewer))
 
     @property
@@ -254,7 +246,7 @@ class Painting(QObject):
                 self._clear_preview()
         self.sign_changed.emit()
 
-    def _hold(self, held: set[str]) -> None:
+    def _hold_keys(self, held: set[str]) -> None:
         """Follow the keys that are held with the mouse."""
         if frozenset(held) != self._held:
             self._held = frozenset(held)
@@ -270,19 +262,20 @@ class Painting(QObject):
 
     # -------------------------------------------------------------------- mouse
 
-    def _drag(self, viewer: Any, event: Any) -> Iterator[None]:
+    def _follow_drag(self, viewer: Any, event: Any) -> Iterator[None]:
         self._look_from(viewer)
         layer = self._mask.layer
-        if self._refuses(event) or layer is None:
+        if self._is_refused(event) or layer is None:
             return
         event.handled = True
         self._preview.stop()
         self._clear_preview()
+        # A drag with the right button is napari's zoom; here it paints the other way.
         layer.mouse_zoom = event.button != _RIGHT
-        brush = self.brush_for(event.button == _RIGHT, "Shift" in _held(event))
+        brush = self.brush_for(event.button == _RIGHT, "Shift" in _list_held_keys(event))
         self._stroke = replace(self.state, brush=brush)
         self._show_cursor()
-        self._guarded(lambda: self._press(event, brush))
+        self._try_work(lambda: self._press_tool(event, brush))
         yield
         while event.type == "mouse_move":
             event.handled = True
@@ -290,24 +283,24 @@ class Painting(QObject):
                 self._end_stroke()
             if self._stroke is not None:
                 self._place = self._scene.view.place_at(event.position)
-                self._guarded(self._go_on)
+                self._try_work(self._go_on)
             self._cursor.move(event.pos, viewer)
             yield
         event.handled = True
         layer.mouse_zoom = True
         self._end_stroke()
 
-    def _refuses(self, event: Any) -> bool:
+    def _is_refused(self, event: Any) -> bool:
         """Whether this press is none of ours."""
         if self.state.tool is PaintTool.NONE or self._is_paused:
             return True
-        if event.button not in (_LEFT, _RIGHT) or {"Alt", "Control"} & _held(event):
+        if event.button not in (_LEFT, _RIGHT) or {"Alt", "Control"} & _list_held_keys(event):
             return True
         if self._mask.live is None or self.problem_in(self._view):
             return True
-        return not self._guarded(self._mask.mend_layer)
+        return not self._try_work(self._mask.mend_layer)
 
-    def _press(self, event: Any, brush: Brush) -> None:
+    def _press_tool(self, event: Any, brush: Brush) -> None:
         self._place = place = self._scene.view.place_at(event.position)
         if place is None:
             return
@@ -330,7 +323,7 @@ class Painting(QObject):
         if stroke is None:
             return
         ends = self._outlining if stroke.tool is PaintTool.OUTLINE else self._mask
-        self._guarded(ends.release)
+        self._try_work(ends.release)
         self._show_cursor()
 
     def brush_for(self, right_button: bool, shift: bool) -> Brush:
@@ -346,27 +339,30 @@ class Painting(QObject):
             self._view = viewer
             self._show_cursor()
 
-    def _move(self, viewer: Any, event: Any) -> None:
+    def _follow_move(self, viewer: Any, event: Any) -> None:
         self._look_from(viewer)
         if self.state.tool is PaintTool.NONE or self._is_paused:
             return
-        self._hold(_held(event))
+        self._hold_keys(_list_held_keys(event))
         self._cursor.move(event.pos, viewer)
         if self.problem_in(viewer):
             self._place = None
             return
         self._place = self._scene.view.place_at(event.position)
+        # Not started anew: the preview comes while the mouse moves, not once it rests.
         if not self._preview.isActive():
             self._preview.start()
 
-    def _wheel(self, _viewer: Any, event: Any) -> None:
-        held = _held(event)
+    def _turn_wheel(self, _viewer: Any, event: Any) -> None:
+        held = _list_held_keys(event)
         if self.state.tool is PaintTool.NONE or held not in ({"Alt"}, {"Shift"}):
             return
         event.handled = True
+        # With Alt held, Qt turns the movement of the wheel sideways.
         turned = event.delta[1] or event.delta[0]
         step = self.step_radius if held == {"Alt"} else self.step_tolerance
-        step(1 if turned > 0 else -1)
+        if turned:  # a trackpad's scroll ends with an event that did not turn
+            step(1 if turned > 0 else -1)
 
     # ------------------------------------------------------------------ preview
 
@@ -390,7 +386,7 @@ class Painting(QObject):
         if self.marks_are_free:
             self._marks.clear()
 
-    def _guarded(self, work: Callable[[], object]) -> bool:
+    def _try_work(self, work: Callable[[], object]) -> bool:
         """Do `work`; whether it succeeded. A failure is said, and drops the stroke in hand."""
         outcome = outcome_of(work)
         if isinstance(outcome, Failed):
@@ -402,6 +398,6 @@ class Painting(QObject):
         return True
 
 
-def _held(event: Any) -> set[str]:
+def _list_held_keys(event: Any) -> set[str]:
     """Return the names of the modifier keys that are down."""
     return {str(getattr(key, "name", key)) for key in event.modifiers}

@@ -4,15 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.io.workspace.protocol import Protocol
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, outcome_of
-from napari_mamamia.widgets.base.service_record import Services
+from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.painting import Painting
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _SECONDS: Final = 60
 
@@ -37,7 +36,7 @@ def time_text(seconds: float, limit_s: float | None) -> str:
     return f"{used} of {int(limit_s) // _SECONDS}:{int(limit_s) % _SECONDS:02d}"
 
 
-class Protocols(QObject):
+class Protocols(WindowPart):
     """Loads a protocol and applies it to each mask that is opened. `changed`: shows something new.
 
     `choose_file` asks for a file; tests pass their own.
@@ -47,19 +46,14 @@ class Protocols(QObject):
 
     def __init__(
         self,
-        scene: Scene,
+        context: WindowContext,
         editing: Editing,
         painting: Painting,
-        services: Services,
-        notifier: Notifier,
         choose_file: Callable[[], Path | None] = choose_protocol_file,
     ) -> None:
-        super().__init__()
-        self._scene = scene
+        super().__init__(context)
         self._editing = editing
         self._painting = painting
-        self._services = services
-        self._notifier = notifier
         self.choose_file = choose_file
         self.protocol: Protocol | None = None
 

@@ -152,52 +152,54 @@ class RefineTools(QWidget):
         self.tools: dict[PaintTool, QToolButton] = {}
         for tool, text, tip, key in _TOOLS:
             tip = with_key(tip, key) if key else tip
-            self.tools[tool] = self._toggle(
-                f"refine_tool_{tool}", text, tip, lambda t=tool: self._choose(t)
+            self.tools[tool] = self._make_toggle(
+                f"refine_tool_{tool}", text, tip, lambda t=tool: self._choose_tool(t)
             )
-        made = row(*self.tools.values(), 1)
-        made.layout().setSpacing(3)
-        return made
+        holder = row(*self.tools.values(), 1)
+        holder.layout().setSpacing(3)
+        return holder
 
     def _make_choices(self) -> QWidget:
         tip = with_key("What a left drag does; the right button does the other", "other_action")
         self.actions = {
-            action: self._toggle(
-                f"refine_{action}", text, tip, lambda a=action: self._change(action=a)
+            action: self._make_toggle(
+                f"refine_{action}", text, tip, lambda a=action: self._change_brush(action=a)
             )
             for action, text in _ACTIONS
         }
         deep = "3-D paints a sphere through the slices, 2-D only the slice on screen"
         self.extents = {
-            extent: self._toggle(
+            extent: self._make_toggle(
                 f"refine_extent_{extent.name.lower()}",
                 text,
                 deep,
-                lambda e=extent: self._change(extent=e),
+                lambda e=extent: self._change_brush(extent=e),
             )
             for extent, text in _EXTENTS
         }
-        made = row(*self.actions.values(), 1, *self.extents.values())
-        made.layout().setSpacing(3)
-        return made
+        holder = row(*self.actions.values(), 1, *self.extents.values())
+        holder.layout().setSpacing(3)
+        return holder
 
     def _make_sliders(self) -> QWidget:
-        self.radius = self._slider("refine_radius", RADII_MM, RADIUS_STEP_MM)
+        self.radius = self._make_slider("refine_radius", RADII_MM, RADIUS_STEP_MM)
         self.radius.setToolTip(
             with_key("Radius of the brush in mm; the circle shows what it paints", "larger")
         )
         self.radius.valueChanged.connect(
-            lambda value: self._change(radius_mm=value * RADIUS_STEP_MM)
+            lambda value: self._change_brush(radius_mm=value * RADIUS_STEP_MM)
         )
-        self.tolerance = self._slider("refine_tolerance", TOLERANCES, TOLERANCE_STEP)
+        self.tolerance = self._make_slider("refine_tolerance", TOLERANCES, TOLERANCE_STEP)
         self.tolerance.setToolTip(
             with_key("How much the image may differ, in units of its noise", "looser")
         )
         self.tolerance.valueChanged.connect(
-            lambda value: self._change(tolerance=value * TOLERANCE_STEP)
+            lambda value: self._change_brush(tolerance=value * TOLERANCE_STEP)
         )
-        self.radius_text = self._value("refine_radius_mm", "Radius of the brush in mm")
-        self.tolerance_text = self._value("refine_tolerance_noise", "In units of the image's noise")
+        self.radius_text = self._make_value_label("refine_radius_mm", "Radius of the brush in mm")
+        self.tolerance_text = self._make_value_label(
+            "refine_tolerance_noise", "In units of the image's noise"
+        )
         self.suggested = button(
             "refine_suggested",
             "",
@@ -205,7 +207,7 @@ class RefineTools(QWidget):
             self._take_suggestion,
         )
         self.suggested.setFlat(True)
-        grid, made = QGridLayout(), QWidget()
+        grid, holder = QGridLayout(), QWidget()
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(4)
         lines: tuple[tuple[Any, ...], ...] = (
@@ -216,9 +218,9 @@ class RefineTools(QWidget):
             for column, widget in enumerate(widgets):
                 grid.addWidget(widget, at, column)
         grid.setColumnStretch(1, 1)
-        made.setLayout(grid)
+        holder.setLayout(grid)
         self.show_suggestion(None)
-        return made
+        return holder
 
     def _make_features(self) -> QWidget:
         self.features: QComboBox = named(
@@ -227,7 +229,7 @@ class RefineTools(QWidget):
         for features, text in _FEATURES:
             self.features.addItem(text, features)
         self.features.activated.connect(
-            lambda at: self._change(features=self.features.itemData(at))
+            lambda at: self._change_brush(features=self.features.itemData(at))
         )
         self.labels: QComboBox = named(QComboBox(), "refine_label", "Which structure is painted")
         self.labels.activated.connect(
@@ -254,37 +256,37 @@ class RefineTools(QWidget):
             self.grow_wanted.emit,
         )
         self.outlines = label("refine_outlines", tip="What growing starts from")
-        made = row(self.grow, self.outlines)
-        made.layout().setStretch(1, 1)
-        return made
+        holder = row(self.grow, self.outlines)
+        holder.layout().setStretch(1, 1)
+        return holder
 
-    def _toggle(self, name: str, text: str, tip: str, on_click: Any) -> QToolButton:
-        made = tool_button(name, text, tip, on_click)
-        made.setCheckable(True)
-        made.setProperty("framed", True)
-        return made
+    def _make_toggle(self, name: str, text: str, tip: str, on_click: Any) -> QToolButton:
+        toggle = tool_button(name, text, tip, on_click)
+        toggle.setCheckable(True)
+        toggle.setProperty("framed", True)
+        return toggle
 
-    def _slider(self, name: str, limits: tuple[float, float], step: float) -> QSlider:
-        made: QSlider = named(QSlider(Qt.Orientation.Horizontal), name, name)
-        made.setRange(round(limits[0] / step), round(limits[1] / step))
-        made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        return made
+    def _make_slider(self, name: str, limits: tuple[float, float], step: float) -> QSlider:
+        slider: QSlider = named(QSlider(Qt.Orientation.Horizontal), name, name)
+        slider.setRange(round(limits[0] / step), round(limits[1] / step))
+        slider.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        return slider
 
-    def _value(self, name: str, tip: str) -> QLabel:
-        made: QLabel = named(FittedLabel(), name, tip)
-        return made
+    def _make_value_label(self, name: str, tip: str) -> QLabel:
+        value_label: QLabel = named(FittedLabel(), name, tip)
+        return value_label
 
-    def _choose(self, tool: PaintTool) -> None:
+    def _choose_tool(self, tool: PaintTool) -> None:
         """Ask for a tool; a click on the one that is on puts it down."""
         is_on = self.tools[tool].isChecked()
         self.tool_wanted.emit(tool if is_on else PaintTool.NONE)
 
-    def _change(self, **changes: Any) -> None:
+    def _change_brush(self, **changes: Any) -> None:
         self.brush_wanted.emit(replace(self._brush, **changes))
 
     def _take_suggestion(self) -> None:
         if self._suggested:
-            self._change(radius_mm=self._suggested)
+            self._change_brush(radius_mm=self._suggested)
 
 
 def _set_quietly(slider: QSlider, value: int) -> None:

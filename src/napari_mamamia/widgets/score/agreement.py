@@ -2,23 +2,19 @@
 
 from typing import Final
 
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.services.score.review import Agreement, Agrees
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _WAIT_MS: Final = 400
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _MM3_PER_ML: Final = 1000.0
 
 
-class Reviewing(QObject):
+class Reviewing(WindowPart):
     """Shows the agreement map while it is on, after each edit anew, and steps through the errors.
 
     `changed` carries the legend as rich text, "" while it is off; `switched` whether it is on.
@@ -31,20 +27,8 @@ class Reviewing(QObject):
     listed = Signal(object)
     stepped = Signal(int)
 
-    def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
         self._role: Role | None = None
         self._shown: Agreement | None = None
         self._compared = Role.PREDICTION
@@ -54,11 +38,11 @@ class Reviewing(QObject):
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.setInterval(_WAIT_MS)
-        self._wait.timeout.connect(self._start)
-        session.case_changed.connect(self._follow_case)
-        session.masks_changed.connect(self._ask)
-        session.mask_edited.connect(self._ask)
-        self._case_key = session.case_key
+        self._wait.timeout.connect(self._start_comparing)
+        self._session.case_changed.connect(self._follow_case)
+        self._session.masks_changed.connect(self._ask_soon)
+        self._session.mask_edited.connect(self._ask_soon)
+        self._case_key = self._session.case_key
 
     def turn_on(self, role: Role | None = None) -> None:
         """Show where a mask agrees with the reference, and go to the largest error.
@@ -72,7 +56,7 @@ class Reviewing(QObject):
             return
         self.is_on = True
         self.switched.emit(True)
-        self._start()
+        self._start_comparing()
 
     def turn_off(self) -> None:
         """Show the masks as before."""
@@ -86,22 +70,22 @@ class Reviewing(QObject):
 
     def next_error(self) -> None:
         """Go to the next largest error, after the last to the first; turns the map on first."""
-        self._step(1)
+        self._step_error(1)
 
     def previous_error(self) -> None:
         """Go to the error before, before the first to the last; turns the map on first."""
-        self._step(-1)
+        self._step_error(-1)
 
     def go_to_error(self, place: int) -> None:
         """Go to the error at a place of the list, the largest at 0."""
         if self._shown is not None and 0 <= place < len(self._shown.errors):
             self._at = place
-            self._go()
-            self._say()
+            self._view_error()
+            self._emit_state()
 
     # -------------------------------------------------------------------- inner
 
-    def _step(self, by: int) -> None:
+    def _step_error(self, by: int) -> None:
         if not self.is_on or self._shown is None:
             self.turn_on(self._role)
         elif not self._shown.errors:
@@ -117,7 +101,7 @@ class Reviewing(QObject):
             self.changed.emit("")
             self.listed.emit(None)
 
-    def _ask(self) -> None:
+    def _ask_soon(self) -> None:
         if self.is_on:
             self._wait.start()
 
@@ -136,7 +120,7 @@ class Reviewing(QObject):
             return "There is no mask to compare with the reference: predict or edit one first."
         return ""
 
-    def _start(self) -> None:
+    def _start_comparing(self) -> None:
         case = self._session.case
         role = self._mask_role()
         reference, mask = self._session.mask(Role.REFERENCE), self._session.mask(role)
@@ -150,23 +134,17 @@ class Reviewing(QObject):
             self.listed.emit(None)
             return
 
-        def done(outcome: Outcome[Agreement]) -> None:
-            if isinstance(outcome, Finished):
-                self._show(outcome.result, role)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Comparing with the reference", outcome.error)
-
         self._jobs.start(
             "agreement",
             "Comparing with the reference",
             lambda: self._services.compare_masks(
                 reference.raw_values, mask.raw_values, case.grid, counting
             ),
-            done,
+            lambda agreement: self._show_agreement(agreement, role),
             shown=False,
         )
 
-    def _show(self, found: Agreement, role: Role) -> None:
+    def _show_agreement(self, found: Agreement, role: Role) -> None:
         case = self._session.case
         if case is None or not self.is_on or case.grid.shape != found.array.shape:
             return
@@ -176,17 +154,17 @@ class Reviewing(QObject):
         self.listed.emit(found)
         if self._jump and found.errors:
             self._at = 0
-            self._go()
+            self._view_error()
         self._jump = False
-        self._say()
+        self._emit_state()
 
-    def _go(self) -> None:
+    def _view_error(self) -> None:
         """Go to the error; the view itself moves only where it does not show the whole slice."""
         if self._shown is not None:
             voxel = self._shown.errors[self._at].voxel
             self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
 
-    def _say(self) -> None:
+    def _emit_state(self) -> None:
         if self._shown is not None:
             self.changed.emit(legend(self._shown, self._at, str(self._compared)))
             self.stepped.emit(self._at)

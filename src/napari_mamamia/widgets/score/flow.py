@@ -1,48 +1,101 @@
 """Page Score at work: numbers of what is on screen, again after each edit; errors and tags."""
 
-from qtpy.QtCore import QObject
+from typing import Final
+
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.services.case.context import CaseKey
 from napari_mamamia.services.case.show_case import Counting, ShownScores
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.score.page import ScorePage
-from napari_mamamia.widgets.score.scoring import Scoring
 from napari_mamamia.widgets.score.tagging import Tagging
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+
+_WAIT_MS: Final = 400
+_SCORED: Final = (Role.PREDICTION, Role.REFINED)
 
 
-class ScoreFlow(QObject):
+class Scoring(WindowPart):
+    """`scored` carries `ShownScores` of the open case, or None while there is nothing to score."""
+
+    scored = Signal(object)
+
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
+        self.is_wanted = False
+        self._wait = QTimer(self)
+        self._wait.setSingleShot(True)
+        self._wait.setInterval(_WAIT_MS)
+        self._wait.timeout.connect(self._start_scoring)
+        self._session.masks_changed.connect(self.ask)
+        self._session.mask_edited.connect(self.ask)
+
+    def want(self, wanted: bool) -> None:
+        """Score from now on, because the page that shows scores is on screen, or stop."""
+        self.is_wanted = wanted
+        if wanted:
+            self.ask()
+
+    def ask(self) -> None:
+        """Score again in a moment; only the newest answer counts."""
+        if self.is_wanted:
+            self._wait.start()
+
+    def _start_scoring(self) -> None:
+        case = self._session.case
+        masks, counting = self._session.masks, self._session.counting
+        shown = {str(role): masks[role].raw_values for role in _SCORED if role in masks}
+        reference = self._session.mask(Role.REFERENCE)
+        if case is None or not (shown or reference):
+            self.scored.emit(None)
+            return
+
+        self._jobs.start(
+            "score",
+            f"Scoring {case.case_id}",
+            lambda: self._services.score_shown(
+                case, reference.raw_values if reference else None, shown, counting
+            ),
+            self.scored.emit,
+            shown=False,
+        )
+
+
+class ScoreFlow(WindowPart):
     """Joins the page, the session, scoring, the review of errors and the tags."""
 
     def __init__(
         self,
+        context: WindowContext,
         page: ScorePage,
-        session: Session,
-        scene: Scene,
-        scoring: Scoring,
         reviewing: Reviewing,
         tagging: Tagging,
-        services: Services,
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._page = page
-        self._session = session
-        self._scene = scene
-        self._services = services
         self._tagging = tagging
+        self.scoring = Scoring(context)
         page.label_chosen.connect(self._choose_label)
-        page.error_chosen.connect(reviewing.go_to_error)
-        page.tag_wanted.connect(self._tag)
-        reviewing.listed.connect(page.errors.show_errors)
-        reviewing.stepped.connect(page.errors.set_current)
+        page.tag_wanted.connect(self._tag_case)
         tagging.changed.connect(self._show_tags)
-        scoring.scored.connect(self._show)
-        session.case_changed.connect(self._show_case)
+        self.scoring.scored.connect(self._show_scores)
+        self._connect_review(reviewing)
+        self._session.case_changed.connect(self._show_case)
         self._labels_of: CaseKey = (None, "")
         self._show_case()
+
+    def _connect_review(self, reviewing: Reviewing) -> None:
+        page = self._page
+        reviewing.listed.connect(page.errors.show_errors)
+        reviewing.stepped.connect(page.errors.set_current)
+        reviewing.switched.connect(page.set_agreement)
+        page.error_chosen.connect(reviewing.go_to_error)
+        page.next_error_wanted.connect(reviewing.next_error)
+        page.previous_error_wanted.connect(reviewing.previous_error)
+        page.agreement_toggled.connect(
+            lambda on: reviewing.turn_on() if on else reviewing.turn_off()
+        )
 
     def _show_case(self) -> None:
         self._page.need("" if self._session.case else "Open a case first.")
@@ -53,7 +106,7 @@ class ScoreFlow(QObject):
             self._page.show_labels(reference.values if reference else ())
             self._page.show_scores(None, "")
 
-    def _show(self, shown: ShownScores | None) -> None:
+    def _show_scores(self, shown: ShownScores | None) -> None:
         why = ""
         if self._session.mask(Role.REFERENCE) is None:
             why = "This case has no reference mask: only volumes are known."
@@ -69,13 +122,13 @@ class ScoreFlow(QObject):
         for tag in tags:
             whose.setdefault(tag.reader, []).append(tag.tag)
         others = [
-            f"{', '.join(own)} by {reader}"
-            for reader, own in whose.items()
+            f"{', '.join(reader_tags)} by {reader}"
+            for reader, reader_tags in whose.items()
             if reader != self._session.reader
         ]
         self._page.tags.show_tags([tag.tag for tag in tags], "; ".join(others))
 
-    def _tag(self, tag: str, on: bool) -> None:
+    def _tag_case(self, tag: str, on: bool) -> None:
         context = self._session.context
         opened = None if context is None else context.opened
         self._tagging.tag(self._session.case_id, tag, on, opened)

@@ -1,7 +1,6 @@
 """Page Score: the masks on screen against the reference, each number with unit and definition."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
@@ -16,6 +15,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.records import CaseScore
+from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.scoring.case.profiles import CLINICAL
 from napari_mamamia.services.case.show_case import ShownScores
 from napari_mamamia.services.score.review import Agreement, Agrees, ErrorPart
@@ -93,8 +93,8 @@ class ErrorList(QWidget):
         self.table.setVisible(bool(errors))
         false = sum(error.kind is Agrees.FALSE for error in errors)
         more = f"; the {len(errors)} largest are listed" if found.n_errors > len(errors) else ""
-        said = f"{found.n_errors} error(s){more}: {false} false, {len(errors) - false} missed"
-        self.note.setText(said if errors else "No error: the masks are equal.")
+        summary = f"{found.n_errors} error(s){more}: {false} false, {len(errors) - false} missed"
+        self.note.setText(summary if errors else "No error: the masks are equal.")
 
     def set_current(self, place: int) -> None:
         """Mark the error that is on screen, -1 for none."""
@@ -130,13 +130,13 @@ class _ErrorRows(QAbstractTableModel):
         """Return a cell's text, the colour's square before the kind, or the side."""
         error = self._errors[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
-            return _cells(index.row(), error)[index.column()]
+            return _format_cells(index.row(), error)[index.column()]
         if role == Qt.ItemDataRole.DecorationRole and index.column() == 0:
-            return self._icon(error.kind)
+            return self._find_icon(error.kind)
         if role == Qt.ItemDataRole.TextAlignmentRole and index.column():
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         if role == Qt.ItemDataRole.ToolTipRole:
-            return f"{_TIPS[index.column()]}: {_cells(index.row(), error)[index.column()]}"
+            return f"{_TIPS[index.column()]}: {_format_cells(index.row(), error)[index.column()]}"
         return None
 
     def headerData(
@@ -149,13 +149,13 @@ class _ErrorRows(QAbstractTableModel):
             return _TITLES[section]
         return _TIPS[section] if role == Qt.ItemDataRole.ToolTipRole else None
 
-    def _icon(self, kind: Agrees) -> Any:
+    def _find_icon(self, kind: Agrees) -> Any:
         if kind not in self._icons:
             self._icons[kind] = swatch(AGREEMENT_COLOURS[_KINDS[kind]])
         return self._icons[kind]
 
 
-def _cells(place: int, error: ErrorPart) -> tuple[str, str, str]:
+def _format_cells(place: int, error: ErrorPart) -> tuple[str, str, str]:
     far = error.distance_mm
     return (
         f"{place + 1}  {_KINDS[error.kind]}",
@@ -169,36 +169,7 @@ _WIDEST: Final = "1,234.5 mm"
 _ALL_LABELS: Final = "all labels"
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One line: the field of `CaseScore`, how it is called, its unit and definition."""
-
-    field: str
-    name: str
-    unit: str
-    digits: int
-    definition: str
-
-
-_ROWS: Final = (
-    _Row("dsc", "Dice", "", 3, "twice the common volume over the sum of both; 1 is best"),
-    _Row(
-        "hausdorff95_mm",
-        "HD95",
-        "mm",
-        1,
-        "95th percentile of the distances between the two surfaces; 0 is best",
-    ),
-    _Row("hausdorff_mm", "HD", "mm", 1, "largest distance between the two surfaces; 0 is best"),
-    _Row("assd_mm", "ASSD", "mm", 2, "mean distance between the two surfaces; 0 is best"),
-    _Row(
-        "nsd_1mm",
-        "NSD at 1 mm",
-        "",
-        3,
-        "share of both surfaces that lies within 1 mm of the other; 1 is best",
-    ),
-)
+_METRICS: Final = metrics_at(Place.CASE)
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
 
@@ -258,14 +229,14 @@ class ScorePage(Page):
         """Show the numbers; where one is unknown, a dash with the reason on hover."""
         self._profile = shown.profile if shown else CLINICAL.name
         self.title.setText(_title_text(self._profile))
-        for row_of in _ROWS:
+        for spec in _METRICS:
             for role in _COLUMNS:
                 score = shown.scores.get(role) if shown else None
                 there = shown is not None and role in shown.volumes_mm3
-                self._show_metric(row_of, role, score, why_none or _why(there, role))
+                self._show_metric(spec, role, score, why_none or _explain_missing(there, role))
         volumes = dict(shown.volumes_mm3) if shown else {}
         for role in _COLUMNS:
-            self._show_volume(role, volumes.get(role), _why(False, role))
+            self._show_volume(role, volumes.get(role), _explain_missing(False, role))
         reference = shown.volume_reference_mm3 if shown else None
         self._show_volume(Role.REFERENCE, reference, "this case has no reference mask")
         remarks = (
@@ -328,74 +299,74 @@ class ScorePage(Page):
         grid = QGridLayout(holder)
         grid.setContentsMargins(0, 4, 0, 4)
         for column, role in enumerate(_COLUMNS, start=1):
-            grid.addWidget(_title(role), 0, column)
-        for place, row_of in enumerate(_ROWS, start=1):
-            grid.addWidget(_row_name(row_of), place, 0)
+            grid.addWidget(_make_title(role), 0, column)
+        for place, spec in enumerate(_METRICS, start=1):
+            grid.addWidget(_row_name(spec), place, 0)
             for column, role in enumerate(_COLUMNS, start=1):
-                grid.addWidget(self._cell(row_of.field, role), place, column)
-        place = len(_ROWS) + 1
+                grid.addWidget(self._make_cell(spec.name, role), place, column)
+        place = len(_METRICS) + 1
         grid.addWidget(line(), place, 0, 1, 3)
         for offset, unit in enumerate(_FIELDS, start=1):
             grid.addWidget(QLabel(f"Volume, {unit}"), place + offset, 0)
             for column, role in enumerate(_COLUMNS, start=1):
-                grid.addWidget(self._cell(unit, role), place + offset, column)
+                grid.addWidget(self._make_cell(unit, role), place + offset, column)
         grid.setColumnStretch(0, 1)
         return holder
 
     def _make_reference(self) -> QWidget:
         """Return the reference's own line: it stands above the columns, since it is in neither."""
-        cells = [self._cell(unit, Role.REFERENCE) for unit in _FIELDS]
+        cells = [self._make_cell(unit, Role.REFERENCE) for unit in _FIELDS]
         for cell in cells:
             cell.setAlignment(Qt.AlignmentFlag.AlignLeft)
             cell.setMinimumWidth(1)
-        made = row(_title(Role.REFERENCE, "volume "), *cells, 1)
-        made.layout().setSpacing(10)
-        return made
+        holder = row(_make_title(Role.REFERENCE, "volume "), *cells, 1)
+        holder.layout().setSpacing(10)
+        return holder
 
-    def _cell(self, what: str, role: Role) -> QLabel:
+    def _make_cell(self, what: str, role: Role) -> QLabel:
         cell: QLabel = named(FittedLabel(_UNKNOWN, (_WIDEST,)), f"score_{role}_{what}", _UNKNOWN)
         cell.setAlignment(Qt.AlignmentFlag.AlignRight)
         cell.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._cells[what, role] = cell
         return cell
 
-    def _show_metric(self, row_of: _Row, role: Role, score: CaseScore | None, why: str) -> None:
-        value = getattr(score, row_of.field) if score else math.nan
-        cell = self._cells[row_of.field, role]
-        cell.setText(_number(value, row_of.digits, row_of.unit))
-        known = f"{row_of.name} of {role} against reference ({self._profile})"
-        known += f": {row_of.definition}"
+    def _show_metric(self, spec: MetricSpec, role: Role, score: CaseScore | None, why: str) -> None:
+        value = getattr(score, spec.name) if score else math.nan
+        cell = self._cells[spec.name, role]
+        cell.setText(_format_number(value, spec.decimals, spec.unit))
+        definition = f"{spec.label} of {role} against reference ({self._profile})"
+        definition += f": {spec.meaning}"
         reason = (score.reason or str(score.status)) if score else why
-        cell.setToolTip(known if math.isfinite(value) else f"unknown: {reason}")
+        cell.setToolTip(definition if math.isfinite(value) else f"unknown: {reason}")
 
     def _show_volume(self, role: Role, volume_mm3: float | None, why: str) -> None:
         for unit, divisor in _FIELDS.items():
             cell = self._cells[unit, role]
             value = math.nan if volume_mm3 is None else volume_mm3 / divisor
-            cell.setText(_number(value, 2 if unit == "ml" else 0, unit))
-            known = f"volume of the {role} mask: voxels times the volume of one"
-            cell.setToolTip(f"unknown: {why}" if volume_mm3 is None else known)
+            cell.setText(_format_number(value, 2 if unit == "ml" else 0, unit))
+            definition = f"volume of the {role} mask: voxels times the volume of one"
+            cell.setToolTip(f"unknown: {why}" if volume_mm3 is None else definition)
 
 
 def _title_text(profile: str) -> str:
     return f"Against the reference ({profile})"
 
 
-def _number(value: float, digits: int, unit: str) -> str:
+def _format_number(value: float, digits: int, unit: str) -> str:
     return f"{value:,.{digits}f} {unit}".strip() if math.isfinite(value) else _UNKNOWN
 
 
-def _why(there: bool, role: Role) -> str:
+def _explain_missing(there: bool, role: Role) -> str:
     return "this case has no reference mask" if there else f"there is no {role} mask"
 
 
-def _row_name(row_of: _Row) -> QLabel:
-    made: QLabel = named(QLabel(row_of.name), f"score_name_{row_of.field}", row_of.definition)
-    return made
+def _row_name(spec: MetricSpec) -> QLabel:
+    name_label: QLabel = named(QLabel(spec.label), f"score_name_{spec.name}", spec.meaning)
+    return name_label
 
 
-def _title(role: Role, what: str = "") -> QLabel:
+def _make_title(role: Role, what: str = "") -> QLabel:
     text = f'<span style="color:{MASK_COLOURS[role]}">■</span> {role} {what}'.strip()
-    made: QLabel = named(QLabel(text), f"score_title_{role}", f"The {role} mask on screen")
-    made.setAlignment(Qt.AlignmentFlag.AlignRight)
-    return made
+    title_label: QLabel = named(QLabel(text), f"score_title_{role}", f"The {role} mask on screen")
+    title_label.setAlignment(Qt.AlignmentFlag.AlignRight)
+    return title_label

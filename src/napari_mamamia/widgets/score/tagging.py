@@ -5,20 +5,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.case.data_set import OpenDataSet
-from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "tags"
 
 
-class Tagging(QObject):
+class Tagging(WindowPart):
     """Keeps the tags of each data set that was listed; `changed` says that they are others now.
 
     `with_reader` is asked to call back once a reader is known: a tag has somebody who set it.
@@ -27,21 +24,12 @@ class Tagging(QObject):
     changed = Signal()
 
     def __init__(
-        self,
-        session: Session,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-        with_reader: Callable[[Callable[[], None]], None],
+        self, context: WindowContext, with_reader: Callable[[Callable[[], None]], None]
     ) -> None:
-        super().__init__()
-        self._session = session
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
+        super().__init__(context)
         self._with_reader = with_reader
         self._tags: dict[tuple[Path, Path], tuple[CaseTag, ...]] = {}
-        session.data_set_changed.connect(self.read)
+        self._session.data_set_changed.connect(self.read)
 
     def all_of(self, opened: OpenDataSet | None) -> tuple[CaseTag, ...]:
         """Return the tags of a data set, whoever set them; they are those read last."""
@@ -58,7 +46,7 @@ class Tagging(QObject):
             self._notifier.hint("Tags need an open data set: open its folder first.")
             self.changed.emit()
             return
-        self._with_reader(lambda: self._write(case_id, tag, on, opened))
+        self._with_reader(lambda: self._write_tag(case_id, tag, on, opened))
 
     def read(self) -> None:
         """Read the tags of the open data set."""
@@ -69,13 +57,14 @@ class Tagging(QObject):
             _LANE,
             "Reading the tags",
             lambda: self._services.read_tags(opened.workspace),
-            partial(self._take, opened),
+            partial(self._take_tags, opened),
+            ended=self.changed.emit,
             shown=False,
         )
 
     # -------------------------------------------------------------------- inner
 
-    def _write(self, case_id: str, tag: str, on: bool, opened: OpenDataSet) -> None:
+    def _write_tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet) -> None:
         reader = self._session.reader
         if reader is None:  # `_with_reader` asked, and nobody was named
             return
@@ -93,12 +82,8 @@ class Tagging(QObject):
 
         # a lane of its own for each tag: a second click must not stop the first from being written
         lane = f"{_LANE} {opened.place} {case_id} {tag}"
-        done = partial(self._take, opened)
-        self._jobs.start(lane, "Saving the tag", work, done, shown=False)
+        take = partial(self._take_tags, opened)
+        self._jobs.start(lane, "Keeping the tag", work, take, ended=self.changed.emit, shown=False)
 
-    def _take(self, opened: OpenDataSet, outcome: Outcome[Iterable[CaseTag]]) -> None:
-        if isinstance(outcome, Finished):
-            self._tags[opened.place] = tuple(outcome.result)
-        elif isinstance(outcome, Failed):
-            self._notifier.fail("Keeping the tag", outcome.error)
-        self.changed.emit()
+    def _take_tags(self, opened: OpenDataSet, tags: Iterable[CaseTag]) -> None:
+        self._tags[opened.place] = tuple(tags)

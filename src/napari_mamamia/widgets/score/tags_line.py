@@ -52,9 +52,9 @@ class TagsLine(QWidget):
 
     def show_tags(self, tags: Sequence[str], whose: str) -> None:
         """Show the tags of the open case, and in words who set them."""
-        wanted = list(dict.fromkeys([*KNOWN_TAGS, *tags]))
-        if wanted != list(self._chips):
-            self._make_chips(wanted)
+        chip_tags = list(dict.fromkeys([*KNOWN_TAGS, *tags]))
+        if chip_tags != list(self._chips):
+            self._make_chips(chip_tags)
         for tag, chip in self._chips.items():
             chip.setChecked(tag in tags)
         self.whose.setText(whose)
@@ -65,19 +65,19 @@ class TagsLine(QWidget):
     def _make_chips(self, tags: Sequence[str]) -> None:
         while (item := self._lines.takeAt(0)) is not None:
             discard(item.widget())
-        self._chips = {tag: self._chip(tag) for tag in tags}
+        self._chips = {tag: self._make_chip(tag) for tag in tags}
         for line in _in_lines(tags):
             self._lines.addWidget(row(*(self._chips[tag] for tag in line), 1))
 
-    def _chip(self, tag: str) -> QPushButton:
-        made = button(
+    def _make_chip(self, tag: str) -> QPushButton:
+        chip = button(
             f"score_tag_{tag.replace(' ', '_')}",
             tag,
             f"Adds the tag {tag} to this case, or removes it; it lands in the case table",
             lambda: self.tag_wanted.emit(tag, self._chips[tag].isChecked()),
         )
-        made.setCheckable(True)
-        return made
+        chip.setCheckable(True)
+        return chip
 
     def _add_other(self) -> None:
         text = self.other.text().strip()

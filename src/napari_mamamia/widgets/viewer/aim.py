@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 import numpy as np
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.base.jobs import JobRunner, RunningJob
+from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role, tag_of
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _SPACE_AXES: Final = 3
 _OPENING: Final = "open"
@@ -25,21 +25,19 @@ _MOVED: Final = (
 )
 
 
-class Aim(QObject):
+class Aim(WindowPart):
     """Answers for a view at a moment; `changed` says that the answer may be another one."""
 
     changed = Signal()
 
-    def __init__(self, scene: Scene, jobs: JobRunner) -> None:
-        super().__init__()
-        self._scene = scene
-        self._jobs = jobs
-        events = scene.viewer.layers.events
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
+        events = self._scene.viewer.layers.events
         events.inserted.connect(self._on_inserted)
         events.removed.connect(self.look)
-        self.attach(scene.viewer)
-        jobs.started.connect(self._on_job)
-        jobs.ended.connect(self._on_job)
+        self.attach(self._scene.viewer)
+        self._jobs.started.connect(self._on_job)
+        self._jobs.ended.connect(self._on_job)
 
     def attach(self, viewer: Any) -> None:
         """Answer for another view of the case as well."""
@@ -101,6 +99,7 @@ def _is_moved(layer: Any, grid: Grid) -> bool:
     scale = np.asarray(grid.display_frame().per_axis(grid.spacing_mm))
     shape = np.asarray(layer.data.shape[-_SPACE_AXES:])
     lead = [0.0] * (layer.ndim - _SPACE_AXES)
+    # An axis of one voxel gets a length too, or a turn about it would not show.
     for corner in (np.zeros(_SPACE_AXES), *np.diag(np.maximum(shape - 1, 1))):
         world = np.asarray(layer.data_to_world((*lead, *corner)))[-_SPACE_AXES:]
         if not np.allclose(world, corner * scale, atol=0.25 * float(scale.min())):

@@ -65,6 +65,7 @@ def edge_letters(
     frame = grid.display_frame()
     towards = []
     for axis, is_reversed in zip(displayed, reversed_axes, strict=True):
+        # Letters stand in file order (x, y, z), axes in array order (z, y, x).
         letter = grid.orientation[2 - frame.order[axis]]
         towards.append(_OPPOSITE[letter] if frame.flips[axis] != is_reversed else letter)
     bottom, right = towards
@@ -217,12 +218,12 @@ class CanvasText:
         """
         if self._is_closed or self.is_held:
             return
-        tag = self._tag
+        tag = self._phase_tag
         overlays = self._viewer.canvas.overlays
-        for name, text in self._texts(tag).items():
-            _write(overlays[name], text)
+        for name, text in self._list_texts(tag).items():
+            _write_text(overlays[name], text)
         overlays["scale_bar"].visible = tag is not None
-        self._darken(tag is not None)
+        self._darken_canvas(tag is not None)
 
     def make_steps(self) -> list[Callable[[], None]]:
         """Return steps that let napari make what each text is drawn with, 5 to 20 ms each.
@@ -230,32 +231,32 @@ class CanvasText:
         It does so when a text is visible for the first time; none is drawn yet.
         """
         names = [name for name in self._viewer.canvas.overlays if str(name).startswith(_PREFIX)]
-        return [partial(self._make, name) for name in (*names, "scale_bar")]
+        return [partial(self._prepare_overlay, name) for name in (*names, "scale_bar")]
 
-    def _make(self, name: str) -> None:
+    def _prepare_overlay(self, name: str) -> None:
         overlay = self._viewer.canvas.overlays[name]
         if not overlay.visible and not self._is_closed:
             overlay.visible = True
             overlay.visible = False
 
     @property
-    def _tag(self) -> LayerTag | None:
+    def _phase_tag(self) -> LayerTag | None:
         layer = self._scene.layer(Role.PHASE)
         return None if layer is None else tag_of(layer)
 
-    def _texts(self, tag: LayerTag | None) -> dict[str, str]:
-        letters = {} if tag is None else edge_letters(tag.grid, *self._view())
+    def _list_texts(self, tag: LayerTag | None) -> dict[str, str]:
+        letters = {} if tag is None else edge_letters(tag.grid, *self._read_view())
         texts = {_PREFIX + edge: letters.get(edge, "") for edge in _EDGES}
         texts[_PREFIX + "phase"] = self._phase_line()
         texts[_PREFIX + "plane"] = self._plane_line(tag)
         return texts
 
-    def _darken(self, has_case: bool) -> None:
+    def _darken_canvas(self, has_case: bool) -> None:
         """Put a case on black in every theme: a bright surround hides what is faint in it."""
         canvas = self._viewer.canvas
-        wanted = _SURROUND if has_case else None
+        colour = _SURROUND if has_case else None
         if (canvas.background_color_override is None) == has_case:
-            canvas.background_color_override = wanted
+            canvas.background_color_override = colour
 
     def _fit_texts(self, _event: object = None) -> None:
         """Write smaller on a narrow canvas."""
@@ -279,7 +280,7 @@ class CanvasText:
                 # (napari 0.9.2, napari/_vispy/overlays/scale_bar.py, _on_size_or_zoom_change)
                 bar.events.font_size.emit(bar.font_size)
 
-    def _view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
+    def _read_view(self) -> tuple[tuple[int, ...], tuple[bool, bool]]:
         dims = self._viewer.dims
         displayed = tuple(axis - (dims.ndim - 3) for axis in dims.displayed)
         down, across = self._viewer.scene.camera.orientation2d
@@ -288,7 +289,7 @@ class CanvasText:
     def _plane_line(self, tag: LayerTag | None) -> str:
         if tag is None or not (self._names_plane or tag.grid.is_oblique):
             return ""
-        line = plane_text(tag.grid, self._view()[0])
+        line = plane_text(tag.grid, self._read_view()[0])
         return line if self._names_phase or not tag.note else f"{line}\n{tag.note}"
 
     def _phase_line(self) -> str:
@@ -317,7 +318,7 @@ class CanvasText:
         return f"{line}\n{tag.note}" if tag.note else line
 
 
-def _write(overlay: TextOverlay, text: str) -> None:
+def _write_text(overlay: TextOverlay, text: str) -> None:
     if overlay.text != text:
         overlay.text = text
     if overlay.visible != bool(text):
@@ -336,9 +337,9 @@ class WindowLevelDrag:
 
     def attach(self, viewer: Any) -> None:
         """Act on the image of another view of the case as well."""
-        viewer.mouse_drag_callbacks.append(self._drag)
+        viewer.mouse_drag_callbacks.append(self._follow_drag)
 
-    def _drag(self, _viewer: Any, event: Any) -> Iterator[None]:
+    def _follow_drag(self, _viewer: Any, event: Any) -> Iterator[None]:
         layer = self._scene.image_on_screen()
         if event.button != _MIDDLE_BUTTON or layer is None:
             return

@@ -2,14 +2,11 @@
 
 from typing import Any, Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.services.case.show_contrast import contrast_names
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, array_of, tag_of
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "contrast"
 _KINDS: Final = {
@@ -20,19 +17,13 @@ _KINDS: Final = {
 }
 
 
-class Contrasting(QObject):
+class Contrasting(WindowPart):
     """Sets the range of the image on screen; `chosen` carries the names there are and the one."""
 
     chosen = Signal(object, str)
 
-    def __init__(
-        self, scene: Scene, jobs: JobRunner, services: Services, notifier: Notifier
-    ) -> None:
-        super().__init__()
-        self._scene = scene
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
         self._name: dict[str, str] = {}
 
     @property
@@ -64,20 +55,22 @@ class Contrasting(QObject):
             return
         self._name[kind] = name
         self.chosen.emit(self.names, name)
-        array, made = self._values(layer), tuple(layer.contrast_limits)
+        array, limits_now = self._find_values(layer), tuple(layer.contrast_limits)
 
-        def done(outcome: Outcome[tuple[float, float]]) -> None:
-            if isinstance(outcome, Failed):
-                self._notifier.fail("Contrast", outcome.error)
-            elif isinstance(outcome, Finished) and layer in self._scene.viewer.layers:
-                layer.contrast_limits = outcome.result
+        def show(limits: tuple[float, float]) -> None:
+            layer.contrast_limits = limits
 
         find = self._services.contrast_limits
         self._jobs.start(
-            _LANE, "Contrast", lambda: find(array, kind, name, made), done, shown=False
+            _LANE,
+            "Contrast",
+            lambda: find(array, kind, name, limits_now),
+            show,
+            still=lambda: layer in self._scene.viewer.layers,
+            shown=False,
         )
 
-    def _values(self, layer: Any) -> Any:
+    def _find_values(self, layer: Any) -> Any:
         """Return the volume on screen: of the phases, the one that is shown."""
         array, phase = array_of(layer), self._scene.phase
         return array[phase] if layer is self._scene.layer(Role.PHASE) else array

@@ -37,24 +37,24 @@ class Hand(QObject):
         """Take a tool in place of the one in hand, and go to its page."""
         if tool.page != self.page:
             self.page_wanted.emit(tool.page)
-        self._set(tool)
+        self._set_tool(tool)
 
     def put_down(self, owner: str | None = None) -> None:
         """Hold nothing any more; with an owner, only where the tool in hand is one of its."""
         if owner is None or (self.tool is not None and self.tool.owner == owner):
-            self._set(None)
+            self._set_tool(None)
 
     def turn(self, page: str) -> None:
         """Follow the dock to another page."""
         self.page = page
         if self.tool is not None and self.tool.page != page:
-            self._set(None)
+            self._set_tool(None)
 
     def mode_of(self, owner: str) -> str:
         """Return which tool of an owner is in hand, "" for none."""
         return self.tool.mode if self.tool is not None and self.tool.owner == owner else ""
 
-    def _set(self, tool: HeldTool | None) -> None:
+    def _set_tool(self, tool: HeldTool | None) -> None:
         if tool != self.tool:
             self.tool = tool
             self.changed.emit()

@@ -20,6 +20,7 @@ from napari_mamamia.widgets.adapter.drawing import (
     insert_unchosen,
     late_drawing,
     make_visual,
+    trim_contours,
 )
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -50,6 +51,7 @@ def create_layer(made: LayerTuple) -> Any:
     layer = Layer.create(*made)
     if isinstance(layer, Labels):
         late_drawing(layer)
+        trim_contours(layer)
     return layer
 
 
@@ -73,6 +75,8 @@ class SpareLayers:
         if spare is None or (kind == "labels" and data.dtype != spare.data.dtype):
             return None
         del self._ready[kind, data.ndim]
+        # Phases need a spare for the first case alone: later ones are given to the layer that is
+        # there.
         self._wanted = list(_KINDS)
         spare.data = data
         for name, value in keywords.items():
@@ -106,13 +110,13 @@ class SpareLayers:
             return
         kind = missing[0]
         if kind not in self._bare:
-            self._bare[kind] = create_layer(_placeholder(*kind))
+            self._bare[kind] = create_layer(_make_placeholder(*kind))
         else:
             make_visual(view, self._bare[kind])
             self._ready[kind] = self._bare.pop(kind)
 
 
-def _placeholder(kind: str, ndim: int) -> LayerTuple:
+def _make_placeholder(kind: str, ndim: int) -> LayerTuple:
     """Return a layer of four voxels with nothing set that not all layers of its kind set."""
     grid = Grid((1, 2, 2), np.eye(4))
     if ndim == _PHASES[1]:
@@ -191,6 +195,7 @@ class LayerStack:
             yield
         finally:
             if not before:
+                # Before the change ends: what napari tells while it draws is a change of ours too.
                 self._batch.close()
                 self._is_batched = False
             self._own_change = before
@@ -219,14 +224,17 @@ class LayerStack:
             insert_unchosen(self.viewer.layers, self._place_of(role), layer)
             self.spares.stock_soon()
             return layer
+        # Before the data: copies in other views read the tag when they hear of these.
         layer.metadata = keywords["metadata"]
         may_edit = layer.editable
         layer.data = data
         layer.editable = may_edit
-        for name, value in (_unmoved(layer.ndim) | keywords).items():
+        # The user may have moved the layer while it showed the case before.
+        for name, value in (_make_unmoved_place(layer.ndim) | keywords).items():
             if name in _UPDATED and not np.array_equal(getattr(layer, name), value):
                 setattr(layer, name, value)
         if "contrast_limits" in keywords:
+            # Or napari's sliders would keep the range of the case before.
             layer.contrast_limits_range = keywords["contrast_limits"]
         return layer
 
@@ -285,6 +293,6 @@ class LayerStack:
         return max(below, default=-1) + 1
 
 
-def _unmoved(ndim: int) -> dict[str, Any]:
+def _make_unmoved_place(ndim: int) -> dict[str, Any]:
     """Return the place of a layer that nobody moved."""
     return {"translate": np.zeros(ndim), "rotate": np.eye(ndim), "affine": np.eye(ndim + 1)}

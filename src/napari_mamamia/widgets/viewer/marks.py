@@ -41,7 +41,7 @@ class Marks:
 
     def prepare(self) -> None:
         """Add the layer now, so that the first drawing is not late."""
-        self._layer()
+        self._find_layer()
 
     def draw(self, box: Box, drawn: NDArray[np.bool_], kind: str, *, faint: bool = False) -> None:
         """Draw the true voxels of `drawn` (the box's shape) in a colour of `MARK_COLOURS`."""
@@ -51,57 +51,58 @@ class Marks:
         self, parts: list[tuple[Box, NDArray[np.bool_], str]], *, faint: bool = False
     ) -> None:
         """Draw several parts in their colours, in place of what was drawn before."""
-        layer = self._layer()
+        layer = self._find_layer()
         if layer is None or self._buffer is None:
             return
-        before = self._wipe()
+        before = self._wipe_shown()
         for box, drawn, kind in parts:
             self._buffer[box.slices][drawn] = _VALUES[kind]
             self._shown = self._shown.union(box)
-        self._set(layer, "opacity", _FAINT if faint else _CLEAR)
+        self._set_value(layer, "opacity", _FAINT if faint else _CLEAR)
         self._scene.redraw_box(Role.MARKS, before.union(self._shown))
 
     def add(self, box: Box, drawn: NDArray[np.bool_], kind: str) -> None:
         """Draw more beside what is there."""
-        if self._layer() is not None and self._buffer is not None:
+        if self._find_layer() is not None and self._buffer is not None:
             self._buffer[box.slices][drawn] = _VALUES[kind]
             self._shown = self._shown.union(box)
             self._scene.redraw_box(Role.MARKS, box)
 
     def as_outline(self, outline: bool) -> None:
         """Draw filled parts, or their outlines."""
-        layer = self._layer()
+        layer = self._find_layer()
         if layer is not None:
-            self._set(layer, "contour", OUTLINE_VOXELS if outline else 0)
+            self._set_value(layer, "contour", OUTLINE_VOXELS if outline else 0)
 
     def clear(self) -> None:
         """Take everything away."""
         if not self._shown.is_empty:
-            self._scene.redraw_box(Role.MARKS, self._wipe())
+            self._scene.redraw_box(Role.MARKS, self._wipe_shown())
 
-    def _wipe(self) -> Box:
+    def _wipe_shown(self) -> Box:
         before, self._shown = self._shown, Box.empty()
         if self._buffer is not None:
             self._buffer[before.slices] = 0
         return before
 
-    def _layer(self) -> Any | None:
+    def _find_layer(self) -> Any | None:
         """Return the layer on our buffer; a user may have deleted it or replaced its data."""
         if self._case is None:
             return None
         if self._buffer is None:
             self._buffer, self._shown = np.zeros(self._case.grid.shape, np.uint8), Box.empty()
         layer = self._scene.layer(Role.MARKS)
-        if layer is None or not _shows(layer, self._buffer):
+        if layer is None or not _is_buffer_shown(layer, self._buffer):
             layer = self._scene.show_marks(tag_for(self._case, Role.MARKS), self._buffer)
         return layer
 
     @staticmethod
-    def _set(layer: Any, name: str, value: float) -> None:
+    def _set_value(layer: Any, name: str, value: float) -> None:
         if getattr(layer, name) != value:
             setattr(layer, name, value)
 
 
-def _shows(layer: Any, buffer: NDArray[np.uint8]) -> bool:
+def _is_buffer_shown(layer: Any, buffer: NDArray[np.uint8]) -> bool:
+    # The size first: `array_of` raises where the user gave the layer data of another shape.
     same_size = np.size(layer.data) == buffer.size
     return same_size and np.may_share_memory(array_of(layer), buffer)

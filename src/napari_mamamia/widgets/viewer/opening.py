@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QElapsedTimer, QObject, Signal
+from qtpy.QtCore import QElapsedTimer, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import SaveError
@@ -16,10 +16,10 @@ from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
+from napari_mamamia.services.case.read_ahead import CaseAhead
 from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.drawing import sliced_once
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
     Role,
@@ -29,12 +29,12 @@ from napari_mamamia.widgets.base.layers import (
     tag_for,
     tag_of,
 )
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session, SessionMask
+from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.base.turns import Turns
+from napari_mamamia.widgets.viewer.ahead import Ahead
 from napari_mamamia.widgets.viewer.canvas import CanvasText
-from napari_mamamia.widgets.viewer.scene import Scene, load_napari_parts, use_units
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.scene import load_napari_parts, use_units
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +46,13 @@ class CaseRead:
     """What the window needs to show a case: its first phase, masks, contrast, where to look."""
 
     case: Case
+    phase: int
     masks: CaseMasks
     limits: tuple[float, float]
     place: tuple[int, int, int] | None
 
 
-class Opening(QObject):
+class Opening(WindowPart):
     """Runs the jobs and puts their results into the session and the scene.
 
     `listed` carries the rows of a data set that was opened, `case_shown` says that a case is on
@@ -62,25 +63,13 @@ class Opening(QObject):
     case_shown = Signal()
     mask_shown = Signal()
 
-    def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        text: CanvasText,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
+    def __init__(self, context: WindowContext, text: CanvasText) -> None:
+        super().__init__(context)
         self._text = text
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self._since_redraw = QElapsedTimer()
         self._late = Turns(self)
-        self._ahead = Turns(self)
+        self._warming = Turns(self)
+        self.ahead = Ahead(context)
 
     # --------------------------------------------------------------- data set
 
@@ -88,28 +77,25 @@ class Opening(QObject):
         self, path: Path, then_case: str | None = None, workspace: Path | None = None
     ) -> None:
         """List a data set; then open `then_case`, or its case where it holds only one."""
-
-        def listed(outcome: Outcome[tuple[OpenDataSet, tuple[CaseRow, ...]]]) -> None:
-            if isinstance(outcome, Finished):
-                self._show_list(*outcome.result, then_case)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail(f"Opening {path.name or path}", outcome.error)
-
-        self._jobs.start("list", "Listing cases", lambda: self._list(path, workspace), listed)
+        self._jobs.start(
+            "list",
+            f"Opening {path.name or path}",
+            lambda: self._list_cases(path, workspace),
+            lambda listed: self._show_list(*listed, then_case),
+        )
         self._warm_up()
 
     def _warm_up(self) -> None:
         """Let napari do what it does once while the reader chooses a case, a turn for each step."""
         steps = self._scene.warm_up_steps()
 
-        def loaded(outcome: Outcome[Any]) -> None:
-            if isinstance(outcome, Finished):
-                use_units(outcome.result)
-                self._ahead.start([*steps, *self._text.make_steps(), self._scene.set_aside])
+        def go_on(units: Any) -> None:
+            use_units(units)
+            self._warming.start([*steps, *self._text.make_steps(), self._scene.set_aside])
 
         if steps:
-            title = "Loading parts of napari"
-            self._jobs.start("warm up", title, load_napari_parts, loaded, shown=False)
+            doing = "Loading parts of napari"
+            self._jobs.start("warm up", doing, load_napari_parts, go_on, shown=False)
 
     def change_workspace(self, folder: Path) -> None:
         """Keep this data set's masks in another folder from now on."""
@@ -117,7 +103,9 @@ class Opening(QObject):
         if opened is not None:
             self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
 
-    def _list(self, path: Path, workspace: Path | None) -> tuple[OpenDataSet, tuple[CaseRow, ...]]:
+    def _list_cases(
+        self, path: Path, workspace: Path | None
+    ) -> tuple[OpenDataSet, tuple[CaseRow, ...]]:
         opened = self._services.open_data_set(path, workspace)
         rows = self._services.case_rows(opened)
         preferences = remember_recent(self._services.load_preferences(), opened.data_set.root)
@@ -152,60 +140,59 @@ class Opening(QObject):
             return
         context = CaseContext(opened, case_id, self._session.reader)
 
-        def read(outcome: Outcome[CaseRead]) -> None:
-            if isinstance(outcome, Finished):
-                show = partial(self._show, outcome.result, context)
-                if self._scene.choose_phases():  # 15 ms where a mask was chosen: a turn of its own
-                    self._late.start([show])
-                else:
-                    show()
-                return
-            if isinstance(outcome, Failed):
-                self._notifier.fail(f"Opening {case_id}", outcome.error)
-            self._scene.expect_case(self._jobs.is_running("open"))
-            self._go_on_filling()
+        doing = f"Opening {case_id}"
+
+        def show(case: CaseRead) -> None:
+            show_now = partial(self._show_case, case, context)
+            if self._scene.choose_phases():  # 15 ms where a mask was chosen: a turn of its own
+                self._late.start([show_now])
+            else:
+                show_now()
+
+        def refuse(error: Exception) -> None:
+            self._notifier.fail(doing, error)
+            self._keep_case()
 
         self._scene.expect_case(True)
         self._jobs.cancel("fill")
-        self._jobs.start(
-            "open",
-            f"Opening {case_id}",
-            lambda: self._read(context),
-            read,
-        )
+        read = partial(self._read_case, context, self.ahead.take())
+        self._jobs.start("open", doing, read, show, failed=refuse, stopped=self._keep_case)
+
+    def _keep_case(self) -> None:
+        """Go on with the case on screen, because the one that was asked for does not come."""
+        self._scene.expect_case(self._jobs.is_running("open"))
+        self._go_on_filling()
+        self.ahead.begin_again()
 
     def show_own_mask(self, then: Callable[[], None] | None = None) -> None:
         """Show the present reader's mask of the open case in place of another reader's."""
         case, context = self._session.case, self._session.context
         self._scene.remove_mask(Role.REFINED)
         self._session.drop_mask(Role.REFINED)
-        done = then or _nothing
+        go_on = then or _follow_nothing
         if case is None or context is None:
-            done()
+            go_on()
             return
 
-        def read(outcome: Outcome[CaseMasks]) -> None:
-            if isinstance(outcome, Finished):
-                self._show_own(case, context, outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Reading your mask", outcome.error)
+        def go_on_without() -> None:
             if self._session.mask(Role.REFINED) is None:
-                done()
+                go_on()
 
         self._jobs.start(
             "masks",
             "Reading your mask",
             lambda: self._open_masks(case, context),
-            read,
+            lambda masks: self._show_own(case, context, masks),
+            ended=go_on_without,
         )
 
     def _open_masks(self, case: Case, context: CaseContext) -> CaseMasks:
         return self._services.open_masks(case, context.files, context.workspace, context.reader)
 
     def _show_own(self, case: Case, context: CaseContext, masks: CaseMasks) -> None:
-        own = [mask for mask in masks.masks if mask.role == Role.REFINED]
-        if own and self._session.shows(case) and self._session.reader == context.reader:
-            shown = _session_mask(own[0])
+        own_masks = [mask for mask in masks.masks if mask.role == Role.REFINED]
+        if own_masks and self._session.shows(case) and self._session.reader == context.reader:
+            shown = _session_mask(own_masks[0])
             self._scene.show_mask(tag_for(case, shown.role, shown.provenance), shown.buffer)
             self._session.set_mask(shown)
 
@@ -221,29 +208,34 @@ class Opening(QObject):
         case = case_of(layer)
         self._scene.drop_other_cases(case.case_id)
         masks = []
-        for found in self._scene.mask_layers():
-            mark = tag_of(found)
+        for mask_layer in self._scene.mask_layers():
+            mark = tag_of(mask_layer)
             if mark is not None and mark.case_id == case.case_id:
-                masks.append(SessionMask(mark.role, "", array_of(found)))
-                style_mask(found)
+                masks.append(SessionMask(mark.role, "", array_of(mask_layer)))
+                style_mask(mask_layer)
         self._text.set_loaded(None)
         self._session.set_case(case, None, masks)
-        place = self._place({mask.role: mask.buffer for mask in masks}, case)
+        place = self._find_place({mask.role: mask.buffer for mask in masks}, case)
+        # Phase 1 is the first after contrast; a case without it stays at its nearest.
         self._scene.go_to_phase(1)
         if place is not None:
             self._scene.view.go_to(place, centre=False)
         self.case_shown.emit()
 
-    def _read(self, context: CaseContext) -> CaseRead:
-        case = self._services.open_case(context.files, context.record)
+    def _read_case(self, context: CaseContext, ahead: CaseAhead | None) -> CaseRead:
+        files, record = context.files, context.record
+        if ahead is not None and self._services.is_current(ahead, files, record):
+            case, phase = ahead.case, ahead.phase
+        else:
+            case = self._services.open_case(files, record)
+            phase = next((one.index for one in case.phases if one.loaded), 0)
         masks = self._open_masks(case, context)
         report_progress(1, 1, f"Showing {context.case_id}")
-        shown = next((phase.index for phase in case.phases if phase.loaded), 0)
-        limits = self._services.display_range(case.signal[shown])
-        place = self._place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
-        return CaseRead(case, masks, limits, place)
+        limits = self._services.display_range(case.signal[phase])
+        place = self._find_place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
+        return CaseRead(case, phase, masks, limits, place)
 
-    def _place(self, buffers: dict[Role, Any], case: Case) -> tuple[int, int, int] | None:
+    def _find_place(self, buffers: dict[Role, Any], case: Case) -> tuple[int, int, int] | None:
         for role in reversed(MASK_ROLES):
             if role in buffers:
                 place = self._services.centre_of_largest_part(buffers[role], case.grid)
@@ -251,34 +243,33 @@ class Opening(QObject):
                     return place
         return None
 
-    def _show(self, read: CaseRead, context: CaseContext) -> None:
+    def _show_case(self, read: CaseRead, context: CaseContext) -> None:
         masks = [_session_mask(mask) for mask in read.masks.masks]
+        # Where another reader was named during the reading, the refined mask that came is not
+        # theirs.
         is_same_reader = self._session.reader == context.reader
         if not is_same_reader:
             masks = [mask for mask in masks if mask.role is not Role.REFINED]
-        self._put_on_screen(read.case, context, masks, read.limits, read.place)
+        self._put_on_screen(read, context, masks)
         if not is_same_reader:
             self.show_own_mask()
         for problem in (*read.masks.problems, *read.case.warnings):
             self._notifier.warn(problem)
         if not read.case.is_loaded:
-            self._fill(read.case, context.files)
+            self._fill_phases(read.case, context.files)
 
     def _put_on_screen(
-        self,
-        case: Case,
-        context: CaseContext,
-        masks: list[SessionMask],
-        limits: tuple[float, float],
-        place: tuple[int, int, int] | None,
+        self, read: CaseRead, context: CaseContext, masks: list[SessionMask]
     ) -> None:
+        case = read.case
         is_first = self._scene.layer(Role.PHASE) is None
         loaded = frozenset(p.index for p in case.phases if p.loaded)
+        # Making the texts takes napari a turn: they come with the last turn of the first case.
         self._text.is_held = is_first and main_view(self._scene.viewer) is not None
         with sliced_once(self._scene.viewer):
             with self._scene.stack.changing():
                 self._scene.retire_case({mask.role for mask in masks})
-                self._scene.show_case(case, limits)
+                self._scene.show_case(case, read.limits)
                 late = [mask for mask in masks if self._may_be_late(mask)]
                 for mask in masks:
                     if mask not in late:
@@ -288,22 +279,26 @@ class Opening(QObject):
             if not self._text.is_held:
                 self._text.set_loaded(loaded)
             if not is_first:
-                self._go_to_tumour(case, place)
-        steps = [partial(self._go_to_tumour, case, place)] if is_first else []
+                self._go_to_tumour(read)
+        # Layers of the first case are new, which fills a turn; those of later cases are only given
+        # data.
+        steps = [partial(self._go_to_tumour, read)] if is_first else []
         steps += [partial(self._show_late, case, mask) for mask in late]
-        self._late.start([*steps, partial(self._write, loaded), self._scene.stack.remove_retired])
+        self._late.start(
+            [*steps, partial(self._show_loaded, loaded), self._scene.stack.remove_retired]
+        )
 
-    def _write(self, loaded: frozenset[int]) -> None:
+    def _show_loaded(self, loaded: frozenset[int]) -> None:
         if self._text.is_held:
             self._text.set_loaded(loaded)
 
-    def _go_to_tumour(self, case: Case, place: tuple[int, int, int] | None) -> None:
+    def _go_to_tumour(self, read: CaseRead) -> None:
         """Show the first phase read and the slice of the tumour, else the middle one."""
-        if self._session.case is None or self._session.case.signal is not case.signal:
+        if not self._session.shows(read.case):
             return
-        phase = next((p.index for p in case.phases if p.loaded), 0)
-        z, y, x = case.grid.shape
-        self._scene.view.go_to(place or (z // 2, y // 2, x // 2), centre=False, phase=phase)
+        z, y, x = read.case.grid.shape
+        place = read.place or (z // 2, y // 2, x // 2)
+        self._scene.view.go_to(place, centre=False, phase=read.phase)
         self.case_shown.emit()
 
     def _may_be_late(self, mask: SessionMask) -> bool:
@@ -324,24 +319,17 @@ class Opening(QObject):
         """Read the rest of the case that stayed on screen, after another one was not opened."""
         case, files = self._session.case, self._session.files
         if case is not None and files is not None and not case.is_loaded:
-            self._fill(case, files)
+            self._fill_phases(case, files)
 
-    def _fill(self, case: Case, files: CaseFiles) -> None:
+    def _fill_phases(self, case: Case, files: CaseFiles) -> None:
         self._since_redraw.start()
-
-        def filled(outcome: Outcome[Case]) -> None:
-            if not self._session.shows(case):
-                return
-            if isinstance(outcome, Finished):
-                self._finish_filling(outcome.result, case)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail(f"Reading the other phases of {case.case_id}", outcome.error)
 
         self._jobs.start(
             "fill",
-            f"Reading {case.case_id}",
+            f"Reading the phases of {case.case_id}",
             lambda: self._services.load_remaining(case, files),
-            filled,
+            lambda loaded: self._finish_filling(loaded, case),
+            still=lambda: self._session.shows(case),
             on_progress=lambda _progress: self._redraw_now_and_then(),
         )
 
@@ -349,6 +337,7 @@ class Opening(QObject):
         self._text.set_loaded(None)
         self._session.set_loaded(full)
         self._scene.redraw_phases()
+        # The warnings before these were said when the case was shown.
         for text in full.warnings[len(before.warnings) :]:
             self._notifier.warn(text)
 
@@ -376,5 +365,5 @@ def _session_mask(mask: OpenMask) -> SessionMask:
     )
 
 
-def _nothing() -> None:
+def _follow_nothing() -> None:
     """Follow a step that nothing follows."""

@@ -46,9 +46,9 @@ class Overlays:
         """Show a difference in place of the phases; a range that the user set is kept."""
         with self._stack.changing():
             before = self._stack.layer(Role.SUBTRACTION)
-            kept = limits if before is None else tuple(before.contrast_limits)
+            shown_limits = limits if before is None else tuple(before.contrast_limits)
             self._stack.take_away(Role.PROJECTION)
-            self._stack.put(subtraction_layer(tag, array, kept), Role.SUBTRACTION)
+            self._stack.put(subtraction_layer(tag, array, shown_limits), Role.SUBTRACTION)
             self._stack.set_visible(Role.PHASE, False)
 
     def hide_subtraction(self) -> None:
@@ -63,9 +63,9 @@ class Overlays:
             before = self._stack.layer(Role.PROJECTION)
             old = None if before is None else tag_of(before)
             same = before is not None and old is not None and old.note == tag.note
-            kept = tuple(before.contrast_limits) if before is not None and same else limits
+            shown_limits = tuple(before.contrast_limits) if before is not None and same else limits
             self._stack.take_away(Role.SUBTRACTION)
-            self._stack.put(subtraction_layer(tag, array, kept), Role.PROJECTION)
+            self._stack.put(subtraction_layer(tag, array, shown_limits), Role.PROJECTION)
             self._stack.set_visible(Role.PHASE, False)
 
     def hide_projection(self) -> None:
@@ -83,6 +83,8 @@ class Overlays:
         """Show a kinetic map over the image, in place of the one before."""
         with self._stack.changing():
             before = self._stack.layer(Role.MAP)
+            # A map of classes is a labels layer, one of numbers an image: neither can be given the
+            # other's data.
             if before is not None:
                 self._stack.remove([before])
             layer = self._stack.put(made, Role.MAP)

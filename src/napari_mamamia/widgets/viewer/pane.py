@@ -9,7 +9,12 @@ from napari.layers import Labels, Layer
 
 from napari_mamamia.core.grid import Grid, Plane
 from napari_mamamia.widgets.adapter.adapter import redraw_part
-from napari_mamamia.widgets.adapter.drawing import late_drawing, sliced_once
+from napari_mamamia.widgets.adapter.drawing import (
+    late_drawing,
+    skip_thumbnail,
+    sliced_once,
+    trim_contours,
+)
 from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.scene import Scene
@@ -64,14 +69,14 @@ class LayerCopies:
         source.layers.events.inserted.connect(self.follow)
         source.layers.events.removed.connect(self.follow)
         source.layers.events.reordered.connect(self.follow)
-        source.layers.selection.events.active.connect(self._choose)
+        source.layers.selection.events.active.connect(self._choose_copy)
         self.follow()
 
     def copy_next(self) -> None:
         """Copy one layer that is missing, if any is."""
-        missing = [layer for layer in self._ours() if layer not in self._copies]
+        missing = [layer for layer in self._list_layers() if layer not in self._copies]
         if missing and not self._is_closed:
-            self._copy(missing[0])
+            self._copy_layer(missing[0])
 
     def fill(self) -> None:
         """Copy what is missing, and follow the main view from now on."""
@@ -84,9 +89,9 @@ class LayerCopies:
         events = self._source.layers.events
         for emitter in (events.inserted, events.removed, events.reordered):
             emitter.disconnect(self.follow)
-        self._source.layers.selection.events.active.disconnect(self._choose)
+        self._source.layers.selection.events.active.disconnect(self._choose_copy)
         for layer in tuple(self._handlers):
-            self._leave(layer)
+            self._leave_layer(layer)
 
     def of(self, layer: Any) -> Any | None:
         """Return the copy of a layer, None where there is none."""
@@ -102,8 +107,12 @@ class LayerCopies:
 
     def _data_of(self, layer: Any) -> Any:
         tag = tag_of(layer)
-        own = None if tag is None else self._own.get(tag.role)
-        return own if own is not None and own.shape == layer.data.shape else layer.data
+        own_array = None if tag is None else self._own.get(tag.role)
+        return (
+            own_array
+            if own_array is not None and own_array.shape == layer.data.shape
+            else layer.data
+        )
 
     def follow(self, _event: object = None) -> None:
         """Copy what is new, drop what is gone, and take over the order.
@@ -112,15 +121,15 @@ class LayerCopies:
         """
         if self._is_closed or not self._is_filled:
             return
-        ours = self._ours()
+        ours = self._list_layers()
         for layer in tuple(self._copies):
             if layer not in ours:
-                self._drop(layer)
+                self._drop_copy(layer)
         for layer in ours:
             if layer not in self._copies:
-                self._copy(layer)
-        self._sort(ours)
-        self._choose()
+                self._copy_layer(layer)
+        self._sort_copies(ours)
+        self._choose_copy()
 
     def redraw(self, role: Role, part: tuple[slice, slice, slice] | None) -> None:
         """Draw the copy of a role anew inside `part` (slice, row, column); None for all of it."""
@@ -135,7 +144,7 @@ class LayerCopies:
 
     # ------------------------------------------------------------------- inner
 
-    def _ours(self) -> list[Any]:
+    def _list_layers(self) -> list[Any]:
         return [layer for layer in find_layers(self._source.layers) if self._is_wanted(layer)]
 
     def _is_wanted(self, layer: Any) -> bool:
@@ -153,7 +162,7 @@ class LayerCopies:
         steps = dims.current_step
         return all(part[a - lead].start <= steps[a] < part[a - lead].stop for a in hidden)
 
-    def _copy(self, layer: Any) -> None:
+    def _copy_layer(self, layer: Any) -> None:
         is_mask = isinstance(layer, Labels)
         names = [*_BOTH, *(_OF_LABELS if is_mask else _OF_IMAGES)]
         keywords: dict[str, Any] = {
@@ -173,8 +182,10 @@ class LayerCopies:
             keywords["visible"] = layer.visible or self._is_always_shown(layer)
         copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
         copy.editable = False
+        skip_thumbnail(copy)
         if is_mask:
             late_drawing(copy)
+            trim_contours(copy)
             copy.contour = layer.contour
             copy.selected_label = layer.selected_label
             copy.visible = layer.visible
@@ -182,15 +193,15 @@ class LayerCopies:
             setattr(copy, name, getattr(layer, name))
         self._copies[layer] = copy
         self._model.layers.append(copy)
-        self._connect(layer, copy, names)
+        self._connect_copy(layer, copy, names)
 
-    def _connect(self, layer: Any, copy: Any, names: Iterable[str]) -> None:
+    def _connect_copy(self, layer: Any, copy: Any, names: Iterable[str]) -> None:
         handlers: list[tuple[str, Callable[..., None]]] = []
         for name in names:
             if name == "visible" and self._is_always_shown(layer):
                 continue
             if hasattr(layer.events, name):
-                handlers.append((name, _setter(layer, copy, name)))
+                handlers.append((name, _make_setter(layer, copy, name)))
 
         def new_data(_event: object = None) -> None:
             copy.metadata = {METADATA_KEY: layer.metadata.get(METADATA_KEY)}
@@ -201,23 +212,23 @@ class LayerCopies:
             getattr(layer.events, name).connect(handler)
         self._handlers[layer] = handlers
 
-    def _leave(self, layer: Any) -> None:
+    def _leave_layer(self, layer: Any) -> None:
         for name, handler in self._handlers.pop(layer, []):
             getattr(layer.events, name).disconnect(handler)
 
-    def _drop(self, layer: Any) -> None:
-        self._leave(layer)
+    def _drop_copy(self, layer: Any) -> None:
+        self._leave_layer(layer)
         copy = self._copies.pop(layer)
         if copy in self._model.layers:
             self._model.layers.remove(copy)
 
-    def _sort(self, ours: list[Any]) -> None:
+    def _sort_copies(self, ours: list[Any]) -> None:
         there = [self._copies[layer] for layer in ours if self._copies[layer] in self._model.layers]
         for place, copy in enumerate(there):
             if self._model.layers[place] is not copy:
                 self._model.layers.move(self._model.layers.index(copy), place)
 
-    def _choose(self, _event: object = None) -> None:
+    def _choose_copy(self, _event: object = None) -> None:
         """Choose the copy of the chosen layer: its cursor and drag are the view's."""
         if self._is_closed or not self._is_filled:
             return
@@ -226,12 +237,13 @@ class LayerCopies:
             self._model.layers.selection.active = copy
 
 
-def _setter(layer: Any, copy: Any, name: str) -> Callable[..., None]:
+def _make_setter(layer: Any, copy: Any, name: str) -> Callable[..., None]:
     def take_over(_event: object = None) -> None:
-        wanted = getattr(layer, name)
-        if name == "scale" and len(wanted) != copy.ndim:
+        value = getattr(layer, name)
+        # The layer may have the next case's axes already, while its copy waits for the data.
+        if name == "scale" and len(value) != copy.ndim:
             return
-        setattr(copy, name, wanted)
+        setattr(copy, name, value)
 
     return take_over
 
@@ -367,6 +379,7 @@ class Pane:
             with sliced_once(self.model):
                 dims.set_current_step(axes, steps)
         if axes:
+            # Wheel and arrows step the axis used last: it shall be the one through these slices.
             dims.last_used = axes[-1]
 
     def centre(self, voxel: Voxel) -> None:

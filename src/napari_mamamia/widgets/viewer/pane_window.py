@@ -60,7 +60,7 @@ class CrossHair:
         self._viewer = viewer
         self._canvas = canvas
         self._world: tuple[float, ...] | None = None
-        self._lines = [_line(canvas, name) for name in ("left", "right", "top", "bottom")]
+        self._lines = [_make_line(canvas, name) for name in ("left", "right", "top", "bottom")]
         self._camera = viewer.scene.camera.events
         for emitter in (self._camera.center, self._camera.zoom, self._camera.orientation):
             emitter.connect(self.draw)
@@ -106,14 +106,14 @@ class CrossHair:
             line.setGeometry(left, top, max(wide, 0), max(high, 0))
 
 
-def _line(canvas: QWidget, name: str) -> QFrame:
-    made = QFrame(canvas)
-    made.setObjectName(f"crosshair_{name}")
-    made.setToolTip("The same place in all planes")
-    made.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-    made.setStyleSheet(f"background: {_COLOUR}; border: none;")
-    made.hide()
-    return made
+def _make_line(canvas: QWidget, name: str) -> QFrame:
+    frame = QFrame(canvas)
+    frame.setObjectName(f"crosshair_{name}")
+    frame.setToolTip("The same place in all planes")
+    frame.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+    frame.setStyleSheet(f"background: {_COLOUR}; border: none;")
+    frame.hide()
+    return frame
 
 
 _MAIN_SHARE: Final = (64, 36)
@@ -142,8 +142,8 @@ class PaneWindow:
     @property
     def sizes(self) -> list[int]:
         """Shares in percent of main view and further views, as the user left them."""
-        found = [] if self._outer is None else self._outer.sizes()
-        return [round(100 * size / max(sum(found), 1)) for size in found]
+        widths = [] if self._outer is None else self._outer.sizes()
+        return [round(100 * size / max(sum(widths), 1)) for size in widths]
 
     def add(self, pane: Pane, title: str) -> None:
         """Make the view of a pane, which `show` shows."""
@@ -163,6 +163,8 @@ class PaneWindow:
         view.show()
         canvas = canvas_of(view)
         if canvas is not None:
+            # The keys are bound in the main view: a click in a further one must not take the
+            # keyboard.
             canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
             canvas.setObjectName(f"canvas_{title}")
             self._crosses.append(CrossHair(pane.model, canvas))
@@ -181,6 +183,7 @@ class PaneWindow:
         """Give the views equal room, and draw the main view's cross-hair too."""
         if self._column is None:
             return
+        # Qt gives out its room in proportion: equal numbers, however large, are equal shares.
         self._column.setSizes([1000] * self._column.count())
         canvas = canvas_widget(self._viewer)
         if canvas is not None:
@@ -250,5 +253,6 @@ class PaneWindow:
             layout.addWidget(self._outer)
             self._outer.addWidget(main)
             self._outer.addWidget(self._column)
+            # Qt hides a widget that gets another parent.
             main.show()
         self._column.show()

@@ -19,6 +19,7 @@ from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _LEFT: Final = 1
 _STILL_PIXELS: Final = 3.0
+# A resize is a row of events: the planes are fitted once, after the last.
 _FIT_AFTER_MS: Final = 40
 
 
@@ -59,14 +60,14 @@ class PlaneLinks(QObject):
         self._fit.setSingleShot(True)
         self._fit.setInterval(_FIT_AFTER_MS)
         self._fit.timeout.connect(self._fit_all)
-        scene.stack.redrawn.append(self._redraw)
+        scene.stack.redrawn.append(self._redraw_panes)
         scene.view.moved.append(self._look_at)
         viewer = scene.viewer
         viewer.dims.events.current_step.connect(self._on_main_step)
         viewer.scene.camera.events.zoom.connect(self._follow_camera)
         viewer.scene.camera.events.center.connect(self._follow_camera)
-        viewer.mouse_drag_callbacks.append(self._click)
-        viewer.mouse_move_callbacks.append(self._hover)
+        viewer.mouse_drag_callbacks.append(self._follow_click)
+        viewer.mouse_move_callbacks.append(self._follow_hover)
 
     def link(self, pane: Pane) -> None:
         """Let a new view and the others follow each other, and the mouse work in it."""
@@ -80,8 +81,8 @@ class PlaneLinks(QObject):
                 )
         for function in layer_scrolling(model):
             model.mouse_wheel_callbacks.remove(function)
-        model.mouse_drag_callbacks.append(self._click)
-        model.mouse_move_callbacks.append(self._hover)
+        model.mouse_drag_callbacks.append(self._follow_click)
+        model.mouse_move_callbacks.append(self._follow_hover)
         for attach in self.tools:
             attach(model)
 
@@ -104,7 +105,7 @@ class PlaneLinks(QObject):
         if centre and self._scene.view.is_zoomed_in:
             self._centre_planes()
 
-    def _shown(self) -> tuple[int, int, int] | None:
+    def _find_shown_place(self) -> tuple[int, int, int] | None:
         """Return the place as the main view counts it: slice, row, column."""
         grid = self._scene.grid
         if grid is None:
@@ -114,13 +115,13 @@ class PlaneLinks(QObject):
 
     def bring(self, pane: Pane) -> None:
         """Show the place in a view that is not linked yet."""
-        shown = self._shown()
+        shown = self._find_shown_place()
         if shown is not None:
             pane.show(shown, self._scene.phase)
 
     def spread(self) -> None:
         """Let every view show the place, and the further ones the main one's phase."""
-        shown, grid = self._shown(), self._scene.grid
+        shown, grid = self._find_shown_place(), self._scene.grid
         if shown is None or grid is None or not self._panes:
             self._window.point(None)
             return
@@ -144,6 +145,7 @@ class PlaneLinks(QObject):
 
     def take_place_of_main(self) -> None:
         """Put the cross-hair where the main view's sliders stand."""
+        # Without a place before, all axes are taken and not only those that moved.
         self._before = ()
         self._on_main_step()
 
@@ -153,7 +155,7 @@ class PlaneLinks(QObject):
         if self._is_moving or grid is None or dims.ndim < len(grid.shape):
             return
         now = tuple(dims.current_step[dims.ndim - len(grid.shape) :])
-        shown = self._shown()
+        shown = self._find_shown_place()
         if shown is None:
             return
         if not self._before:
@@ -165,26 +167,26 @@ class PlaneLinks(QObject):
             )
             shown = (s, r, c)
         self._before = now
-        self._put(shown, grid)
+        self._put_place(shown, grid)
 
     def _on_pane_step(self, pane: Pane) -> None:
         """Follow a slice step in another view."""
-        shown, grid, axis = self._shown(), self._scene.grid, pane.slice_axis
+        shown, grid, axis = self._find_shown_place(), self._scene.grid, pane.slice_axis
         if self._is_moving or shown is None or grid is None or axis < 0:
             return
         dims = pane.model.dims
         places = list(shown)
         places[axis] = dims.current_step[dims.ndim - len(shown) + axis]
-        self._put((places[0], places[1], places[2]), grid)
+        self._put_place((places[0], places[1], places[2]), grid)
 
-    def _put(self, shown: tuple[int, int, int], grid: Grid) -> None:
+    def _put_place(self, shown: tuple[int, int, int], grid: Grid) -> None:
         z, y, x = grid.display_frame().point_from_display(shown, grid.shape)
         self.place = (round(z), round(y), round(x))
         self.spread()
 
     # ------------------------------------------------------------------ mouse
 
-    def _click(self, _viewer: Any, event: Any) -> Iterator[None]:
+    def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
         """Move the cross-hair by a click; a drag stays napari's. Ctrl works while a tool is on."""
         if self._panes:
             focus_canvas(self._scene.viewer)
@@ -200,7 +202,7 @@ class PlaneLinks(QObject):
         if moved <= _STILL_PIXELS:
             self._go_to_position(position)
 
-    def _hover(self, _viewer: Any, event: Any) -> None:
+    def _follow_hover(self, _viewer: Any, event: Any) -> None:
         """Let the cross-hair follow the mouse while Shift is held."""
         held = {str(getattr(key, "name", key)) for key in event.modifiers}
         if self._panes and held == {"Shift"} and self.is_free():
@@ -225,21 +227,21 @@ class PlaneLinks(QObject):
         """Show whole planes, as far as the main view shows its own whole."""
         if not self._scene.view.is_zoomed_in:
             self._scene.view.fit()
-        for pane in self._planes():
+        for pane in self._list_planes():
             pane.fit()
         self._follow_camera()
         if self._scene.view.is_zoomed_in:
             self._centre_planes()
 
-    def _planes(self) -> list[Pane]:
+    def _list_planes(self) -> list[Pane]:
         """Return the further views of other planes; not those of another phase."""
         return [pane for pane in self._panes if pane.kind.plane is not None]
 
     def _centre_planes(self) -> None:
-        for pane in self._planes():
+        for pane in self._list_planes():
             pane.centre(self.place)
 
-    def _redraw(self, role: Role, part: Part | None) -> None:
+    def _redraw_panes(self, role: Role, part: Part | None) -> None:
         for pane in self._panes:
             pane.copies.redraw(role, part)
 

@@ -9,19 +9,17 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Final
 
-from qtpy.QtCore import QObject, QTimer, Signal
+from qtpy.QtCore import QTimer, Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.base.notify import Notifier
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.viewer.canvas import CanvasText
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind, Sides, turned_camera
 from napari_mamamia.widgets.viewer.pane_window import PaneWindow
 from napari_mamamia.widgets.viewer.plane_links import PlaneLinks
-from napari_mamamia.widgets.viewer.scene import Scene
 
 _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
@@ -34,7 +32,7 @@ class Layout(StrEnum):
     PHASES = "two phases"
 
 
-class Planes(QObject):
+class Planes(WindowPart):
     """Makes the views and takes them away.
 
     `layout_changed` carries the layout on screen, `built` says that its views are there.
@@ -52,21 +50,16 @@ class Planes(QObject):
     layout_changed = Signal(object)
     built = Signal()
 
-    def __init__(
-        self, session: Session, scene: Scene, text: CanvasText, notifier: Notifier
-    ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
+    def __init__(self, context: WindowContext, text: CanvasText) -> None:
+        super().__init__(context)
         self._text = text
-        self._notifier = notifier
-        self.window = PaneWindow(scene.viewer)
+        self.window = PaneWindow(self._scene.viewer)
         self.farewells: list[Callable[[], None]] = []
         self.layout = Layout.ONE
         self.wanted = Layout.ONE
         self.sides = Sides()
         self.panes: list[Pane] = []
-        self.links = PlaneLinks(scene, self.window, self.panes)
+        self.links = PlaneLinks(self._scene, self.window, self.panes)
         self.links.setParent(self)
         self.second_phase = 0
         self._steps: list[Callable[[], None]] = []
@@ -77,8 +70,8 @@ class Planes(QObject):
         self._build = QTimer(self)
         self._build.setInterval(0)
         self._build.timeout.connect(self._build_next)
-        session.case_changed.connect(self._on_case)
-        session.phases_changed.connect(self._name_all)
+        self._session.case_changed.connect(self._on_case)
+        self._session.phases_changed.connect(self._name_all)
 
     def views(self) -> list[Any]:
         """Return the views of the case at the moment, the main one first."""
@@ -105,14 +98,14 @@ class Planes(QObject):
         A case that cannot be shown so stays in one view, with the reason.
         """
         self.wanted = layout
-        self._arrange()
+        self._arrange_views()
 
     def set_second_phase(self, phase: int) -> None:
         """Show another phase in the second of two views."""
         self.second_phase = phase
         if self.layout is Layout.PHASES:
             self._take_down()
-            self._arrange()
+            self._arrange_views()
 
     def set_sides(self, sides: Sides) -> None:
         """Show the patient's right on the left of the screen (radiological) or on the right."""
@@ -132,10 +125,10 @@ class Planes(QObject):
         self._take_down()
         self.window.close()
 
-    def _arrange(self) -> None:
+    def _arrange_views(self) -> None:
         grid = self._scene.grid
         layout = self.wanted
-        problem = "" if grid is None else self._problem(layout, grid)
+        problem = "" if grid is None else self._find_problem(layout, grid)
         if problem:
             self._notifier.hint(problem)
         if grid is None or problem:
@@ -144,10 +137,16 @@ class Planes(QObject):
             return
         self._take_down()
         self.layout = layout
-        self._made_for = self._kinds()
+        self._made_for = self._list_kinds()
         steps = [step for kind in self._made_for for step in self._steps_for(kind)]
-        first = [self.window.make_room, self._share, self.links.take_place_of_main]
-        last = [self._share, self.window.settle, self._name_main, self.links.spread, self._settle]
+        first = [self.window.make_room, self._share_room, self.links.take_place_of_main]
+        last = [
+            self._share_room,
+            self.window.settle,
+            self._name_main,
+            self.links.spread,
+            self._settle_views,
+        ]
         self._steps = [*first, *steps, *last] if steps else []
         if self._steps:
             self._build.start()
@@ -155,7 +154,7 @@ class Planes(QObject):
             self.links.fit_soon()
         self.layout_changed.emit(layout)
 
-    def _problem(self, layout: Layout, grid: Grid) -> str:
+    def _find_problem(self, layout: Layout, grid: Grid) -> str:
         case = self._session.case_id or "This case"
         if layout is Layout.PLANES and min(grid.shape) < 2:
             return f"{case} has a single slice: its other planes are a line, so that one is shown."
@@ -164,14 +163,14 @@ class Planes(QObject):
             return f"{case} has one phase only: there is no second one to show beside it."
         return ""
 
-    def _kinds(self) -> list[PaneKind]:
+    def _list_kinds(self) -> list[PaneKind]:
         grid = self._scene.grid
         if grid is None or self.layout is Layout.ONE:
             return []
         if self.layout is Layout.PHASES:
             return [PaneKind(phase=self.second_phase)]
-        own = grid.display_frame().plane
-        return [PaneKind(plane) for plane in _ALL_PLANES if plane != own]
+        main_plane = grid.display_frame().plane
+        return [PaneKind(plane) for plane in _ALL_PLANES if plane != main_plane]
 
     def _steps_for(self, kind: PaneKind) -> list[Callable[[], None]]:
         """Return the steps that make one view: each a turn of the event loop of its own.
@@ -182,10 +181,18 @@ class Planes(QObject):
         pane = partial(Pane, self._scene, kind, filled=False)
         title = kind.plane or f"phase_{kind.phase}"
         copies = [self._copy_layer] * len(self._scene.stack.find())
-        first, last = partial(self._begin, pane, title), partial(self._finish, title)
-        return [first, self._make_texts, *copies, self._turn_new, self._bring, self._fill, last]
+        first, last = partial(self._begin_pane, pane, title), partial(self._finish_pane, title)
+        return [
+            first,
+            self._make_texts,
+            *copies,
+            self._turn_new,
+            self._bring_pane,
+            self._fill_pane,
+            last,
+        ]
 
-    def _begin(self, make: Callable[[], Pane], title: str) -> None:
+    def _begin_pane(self, make: Callable[[], Pane], title: str) -> None:
         self._unfinished = make()
         self.window.add(self._unfinished, title)
 
@@ -203,15 +210,15 @@ class Planes(QObject):
             self._unfinished.copies.fill()
             self._unfinished.turn(self.sides)
 
-    def _bring(self) -> None:
+    def _bring_pane(self) -> None:
         if self._unfinished is not None:
             self.links.bring(self._unfinished)
 
-    def _fill(self) -> None:
+    def _fill_pane(self) -> None:
         if self._unfinished is not None:
             self._unfinished.fill()
 
-    def _finish(self, title: str) -> None:
+    def _finish_pane(self, title: str) -> None:
         pane, self._unfinished = self._unfinished, None
         if pane is not None:
             self.panes.append(pane)
@@ -225,14 +232,14 @@ class Planes(QObject):
         if not self._steps:
             self._build.stop()
 
-    def _share(self) -> None:
+    def _share_room(self) -> None:
         equal = self.layout is Layout.PHASES
         self.window.share(equal=equal, sizes=self._sizes.get(self.layout))
 
     def _name_main(self) -> None:
         self._text.name_plane(self.layout is Layout.PLANES)
 
-    def _settle(self) -> None:
+    def _settle_views(self) -> None:
         self.links.fit_soon()
         self.built.emit()
 
@@ -262,14 +269,15 @@ class Planes(QObject):
             self._take_down()
             self._known = None
             return
+        # The same array: the open case has all its phases now, nothing else changed.
         if self._session.case.signal is self._known:
             return
         self._known = self._session.case.signal
-        kinds = self._kinds()
-        fits = not self._problem(self.wanted, grid) and self.layout is self.wanted
+        kinds = self._list_kinds()
+        fits = not self._find_problem(self.wanted, grid) and self.layout is self.wanted
         if not fits or self._made_for != kinds:
             self._take_down()
-            self._arrange()
+            self._arrange_views()
         self._turn_all()
         self.links.take_place_of_main()
         self.links.spread()
@@ -280,9 +288,9 @@ class Planes(QObject):
         if grid is None:
             return
         camera = self._scene.viewer.scene.camera
-        wanted = turned_camera(grid, (0, 1, 2), (False, False, False), self.sides)
-        if tuple(str(way) for way in camera.orientation2d) != wanted:
-            camera.orientation2d = wanted
+        orientation = turned_camera(grid, (0, 1, 2), (False, False, False), self.sides)
+        if tuple(str(way) for way in camera.orientation2d) != orientation:
+            camera.orientation2d = orientation
         for pane in self.panes:
             pane.turn(self.sides)
 

@@ -3,23 +3,19 @@
 from dataclasses import replace
 from typing import Final
 
-from qtpy.QtCore import QObject, Signal
+from qtpy.QtCore import Signal
 
 from napari_mamamia.services.case.show_contrast import Projection
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.viewer.canvas import CanvasText
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.planes import Planes
-from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
 
 _LANE: Final = "project"
 
 
-class Projecting(QObject):
+class Projecting(WindowPart):
     """Shows and hides the projection, and follows phase, planes and slab while it is shown.
 
     The phases are those of the subtraction. `changed` says that it was shown or hidden.
@@ -28,31 +24,18 @@ class Projecting(QObject):
     changed = Signal()
 
     def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        planes: Planes,
-        subtracting: Subtracting,
-        text: CanvasText,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
+        self, context: WindowContext, planes: Planes, subtracting: Subtracting, text: CanvasText
     ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
+        super().__init__(context)
         self._planes = planes
         self._subtracting = subtracting
         self._text = text
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self.slab_mm = 0.0
-        scene.viewer.dims.events.current_step.connect(self._follow_phase)
-        scene.viewer.dims.events.order.connect(self._follow_axes)
+        self._scene.viewer.dims.events.current_step.connect(self._follow_phase)
+        self._scene.viewer.dims.events.order.connect(self._follow_axes)
         planes.built.connect(self._follow_axes)
-        session.case_changed.connect(self._forget)
-        session.phases_changed.connect(self._forget)
+        self._session.case_changed.connect(self._forget_projections)
+        self._session.phases_changed.connect(self.again)
 
     @property
     def is_on(self) -> bool:
@@ -64,12 +47,12 @@ class Projecting(QObject):
         if self.is_on:
             self.hide()
         else:
-            self._ask(self._subtracting.minuend)
+            self._ask_projection(self._subtracting.minuend)
 
     def hide(self) -> None:
         """Show the phases again."""
         self._jobs.cancel(_LANE)
-        self._forget()
+        self._forget_projections()
         if self._scene.layer(Role.PROJECTION) is not None:
             self._scene.overlays.hide_projection()
         self._text.update()
@@ -83,7 +66,7 @@ class Projecting(QObject):
     def again(self) -> None:
         """Project anew, such as after another phase is to be subtracted."""
         if self.is_on:
-            self._ask(self._subtracting.minuend)
+            self._ask_projection(self._subtracting.minuend)
 
     # -------------------------------------------------------------------- inner
 
@@ -93,23 +76,24 @@ class Projecting(QObject):
         phase = self._scene.phase
         if tag is None or phase is None or self._scene.is_changing:
             return
+        # On the subtracted phase there is nothing to project: what is shown stays.
         if phase not in (tag.phase, self._subtracting.minus):
-            self._ask(phase)
+            self._ask_projection(phase)
 
     def _follow_axes(self, _event: object = None) -> None:
         if self._scene.layer(Role.PROJECTION) is not None:
             self.again()
 
-    def _forget(self) -> None:
+    def _forget_projections(self) -> None:
         for pane in self._planes.panes:
             pane.copies.set_own(Role.PROJECTION, None)
 
-    def _axes(self) -> list[int]:
+    def _list_axes(self) -> list[int]:
         views = [self._scene.viewer, *(pane.model for pane in self._planes.panes)]
-        found = {self._scene.view.upright_axis_in(view) for view in views}
-        return sorted(axis for axis in found if axis is not None)
+        axes = {self._scene.view.upright_axis_in(view) for view in views}
+        return sorted(axis for axis in axes if axis is not None)
 
-    def _ask(self, phase: int) -> None:
+    def _ask_projection(self, phase: int) -> None:
         case, minus = self._session.shown_case, self._subtracting.minus
         if case is None:
             return
@@ -117,22 +101,17 @@ class Projecting(QObject):
             missing = "it needs a phase after contrast" if case.is_loaded else "it is still opening"
             self._notifier.hint(f"No projection of {case.case_id}: {missing}")
             return
-        axes, slab_mm = self._axes(), self.slab_mm
-
-        def done(outcome: Outcome[Projection]) -> None:
-            if isinstance(outcome, Finished) and self._session.shown_case is case:
-                self._show(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Projection", outcome.error)
+        axes, slab_mm = self._list_axes(), self.slab_mm
 
         self._jobs.start(
             _LANE,
             f"Projecting phase {phase} minus phase {minus}",
             lambda: self._services.project_case(case, phase, minus, axes, slab_mm),
-            done,
+            self._show_projection,
+            still=lambda: self._session.shown_case is case,
         )
 
-    def _show(self, found: Projection) -> None:
+    def _show_projection(self, found: Projection) -> None:
         case, axis = self._session.case, self._scene.view.upright_axis
         if case is None or axis is None or not found.arrays[axis].size:
             return
@@ -140,8 +119,8 @@ class Projecting(QObject):
         tag = replace(tag, minus=found.minus, note=found.name)
         frame = case.grid.display_frame()
         for pane in self._planes.panes:
-            own = self._scene.view.upright_axis_in(pane.model)
-            array = None if own is None or own == axis else found.arrays[own]
+            pane_axis = self._scene.view.upright_axis_in(pane.model)
+            array = None if pane_axis is None or pane_axis == axis else found.arrays[pane_axis]
             shown = None if array is None or not array.size else frame.to_display(array)
             pane.copies.set_own(Role.PROJECTION, shown)
         self._scene.overlays.show_projection(tag, found.arrays[axis], found.limits)

@@ -66,7 +66,7 @@ class PromptTool(QObject):
         self._title = title
         self._mode = ""
         hand.changed.connect(self._follow_hand)
-        scene.viewer.mouse_drag_callbacks.append(self._drag)
+        scene.viewer.mouse_drag_callbacks.append(self._follow_drag)
 
     @property
     def is_waiting(self) -> bool:
@@ -90,15 +90,17 @@ class PromptTool(QObject):
         layer = self._scene.viewer.layers.selection.active
         if mode:
             if layer is not None and hasattr(layer, "mode"):
+                # A brush of napari's would paint along with the drag.
                 layer.mode = "pan_zoom"
             camera.mouse_pan = False
         else:
             self._scene.box.erase()
+            # While a tool of napari's is chosen its layer wants no panning, and keeps that.
             camera.mouse_pan = layer is None or bool(layer.mouse_pan)
         self.mode_changed.emit(mode)
 
-    def _drag(self, viewer: Any, event: Any) -> Iterator[None]:
-        grid, mode = self._grid(), self._mode
+    def _follow_drag(self, viewer: Any, event: Any) -> Iterator[None]:
+        grid, mode = self._find_grid(), self._mode
         start = self._scene.view.voxel_at(event.position)
         if not mode or event.button != _LEFT_BUTTON or grid is None or start is None:
             return
@@ -120,7 +122,7 @@ class PromptTool(QObject):
         elif start != stop:
             self.given.emit(BoxPrompt(box_around_drag(start, stop, grid)))
 
-    def _grid(self) -> Grid | None:
+    def _find_grid(self) -> Grid | None:
         layer = self._scene.layer(Role.PHASE)
         tag = None if layer is None else tag_of(layer)
         return None if tag is None else tag.grid

@@ -55,7 +55,7 @@ class PromptBox:
 
     def draw(self, start: Voxel, stop: Voxel, colour: str) -> None:
         """Draw a rectangle from voxel to voxel (z, y, x) on the slice shown."""
-        corners = self._rectangle(start, stop)
+        corners = self._find_corners(start, stop)
         if corners is None:
             return
         viewer = self._stack.viewer
@@ -83,12 +83,12 @@ class PromptBox:
                 self._stack.remove([self._layer])
             self._layer = None
 
-    def _rectangle(self, start: Voxel, stop: Voxel) -> NDArray[np.float64] | None:
+    def _find_corners(self, start: Voxel, stop: Voxel) -> NDArray[np.float64] | None:
         grid, dims = self._stack.grid, self._stack.viewer.dims
         displayed = [axis - (dims.ndim - _SPACE_AXES) for axis in dims.displayed]
         if grid is None or len(displayed) != 2:
             return None
-        a, b = _world(start, grid), _world(stop, grid)
+        a, b = _find_world_place(start, grid), _find_world_place(stop, grid)
         corners = np.tile(np.array(a), (4, 1))
         down, across = displayed
         corners[2:, down] = b[down]
@@ -96,7 +96,7 @@ class PromptBox:
         return corners
 
 
-def _world(voxel: Voxel, grid: Grid) -> list[float]:
+def _find_world_place(voxel: Voxel, grid: Grid) -> list[float]:
     """Return where a voxel (z, y, x) is displayed, in mm along slice, row, column."""
     frame = grid.display_frame()
     spacing = frame.per_axis(grid.spacing_mm)
@@ -187,6 +187,8 @@ class Scene:
         """Have sliders while the first case is read, 20 ms that it then need not wait for."""
         if not len(self.viewer.layers):
             self.viewer.dims.ndim = _SPACE_AXES + 1
+            # napari shows a slider where an axis has more than one step, and hides it where it has
+            # one.
             self.viewer.dims.range = ((0, int(expected), 1),) * (_SPACE_AXES + 1)
 
     def cool_down(self) -> None:
@@ -230,6 +232,7 @@ class Scene:
         if layer is None:
             return
         tag = replace(tag_for(case, Role.PHASE), note=note)
+        # Before the data: copies in other views read the tag when they hear of these.
         layer.metadata = {METADATA_KEY: tag}
         layer.data = case.grid.display_frame().to_display(case.signal)
 
@@ -271,6 +274,7 @@ class Scene:
         if layer is None or tag is None or box.is_empty:
             return
         frame, shape = tag.grid.display_frame(), tag.grid.shape
+        # Corners as voxels, both inside: a flip of the display exchanges them.
         last = [stop - 1 for stop in box.stop]
         ends = (frame.point_to_display(place, shape) for place in (box.start, last))
         pairs = (sorted((round(a), round(b))) for a, b in zip(*ends, strict=True))
@@ -291,7 +295,7 @@ class Scene:
         """Add the layer of marks, or give the one that is there another buffer."""
         with self.stack.changing():
             is_new = self.layer(Role.MARKS) is None
-            layer = self.stack.put(marks_layer(tag, buffer), Role.MARKS, _protect)
+            layer = self.stack.put(marks_layer(tag, buffer), Role.MARKS, _protect_layer)
             if not is_new:
                 forget_history(layer)
         return layer
@@ -339,13 +343,14 @@ class Scene:
         """Return the visible mask that matters most: refined, prediction, reference; else None."""
         visible = [layer for layer in self.mask_layers() if layer.visible]
         order = {role: place for place, role in enumerate(MASK_ROLES)}
-        return max(visible, key=lambda layer: order[_role(layer)], default=None)
+        return max(visible, key=lambda layer: order[_find_role(layer)], default=None)
 
     def set_masks_hidden(self, hidden: bool) -> None:
         """Hide the visible masks, or show again those that this call hid."""
         if hidden:
             drawn = self.stack.find(*MASK_ROLES, Role.AGREEMENT)
-            self._hidden = [layer for layer in drawn if layer.visible]
+            # Added: of a key held as the window loses the focus no release is heard.
+            self._hidden += [layer for layer in drawn if layer.visible]
         for layer in self._hidden:
             layer.visible = not hidden
         if not hidden:
@@ -360,11 +365,11 @@ class Scene:
             layer.opacity = 1.0 if filled else 0.5
 
 
-def _protect(layer: Any) -> None:
+def _protect_layer(layer: Any) -> None:
     layer.editable = False
 
 
-def _role(layer: Layer) -> Role:
+def _find_role(layer: Layer) -> Role:
     tag = tag_of(layer)
     return Role.PHASE if tag is None else tag.role
 

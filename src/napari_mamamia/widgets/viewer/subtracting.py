@@ -2,47 +2,28 @@
 
 from dataclasses import replace
 
-from qtpy.QtCore import QObject
-
 from napari_mamamia.services.case.show_case import Difference
-from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
-from napari_mamamia.widgets.base.notify import Failed, Finished, Notifier, Outcome
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.viewer.canvas import CanvasText
-from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 
-class Subtracting(QObject):
+class Subtracting(WindowPart):
     """Shows and hides the subtraction, and follows the phase slider while it is shown."""
 
-    def __init__(
-        self,
-        session: Session,
-        scene: Scene,
-        text: CanvasText,
-        jobs: JobRunner,
-        services: Services,
-        notifier: Notifier,
-    ) -> None:
-        super().__init__()
-        self._session = session
-        self._scene = scene
+    def __init__(self, context: WindowContext, text: CanvasText) -> None:
+        super().__init__(context)
         self._text = text
-        self._jobs = jobs
-        self._services = services
-        self._notifier = notifier
         self.minus = 0
-        scene.viewer.dims.events.current_step.connect(self._follow_phase)
-        session.phases_changed.connect(self._again)
+        self._scene.viewer.dims.events.current_step.connect(self._follow_phase)
+        self._session.phases_changed.connect(self._subtract_again)
 
     def toggle(self) -> None:
         """Show the subtraction, or the phases again."""
         if self.is_on:
             self.hide()
         else:
-            self._ask(self.minuend)
+            self._ask_subtraction(self.minuend)
 
     @property
     def minuend(self) -> int:
@@ -68,12 +49,12 @@ class Subtracting(QObject):
         """Subtract another phase from now on."""
         self.minus = phase
         if self.is_on:
-            self._ask(self.minuend)
+            self._ask_subtraction(self.minuend)
 
-    def _again(self) -> None:
+    def _subtract_again(self) -> None:
         """Subtract the phases that are shown now, where a subtraction is on screen."""
         if self.is_on:
-            self._ask(self.minuend)
+            self._ask_subtraction(self.minuend)
 
     def _follow_phase(self, _event: object = None) -> None:
         layer = self._scene.layer(Role.SUBTRACTION)
@@ -81,10 +62,11 @@ class Subtracting(QObject):
         phase = self._scene.phase
         if tag is None or phase is None or self._scene.is_changing:
             return
+        # On the subtracted phase the difference would be 0 everywhere: what is shown stays.
         if phase not in (tag.phase, self.minus):
-            self._ask(phase)
+            self._ask_subtraction(phase)
 
-    def _ask(self, phase: int) -> None:
+    def _ask_subtraction(self, phase: int) -> None:
         case = self._session.shown_case
         if case is None:
             return
@@ -96,20 +78,15 @@ class Subtracting(QObject):
             self._notifier.hint(f"No subtraction of {case.case_id}: {missing}")
             return
 
-        def done(outcome: Outcome[Difference]) -> None:
-            if isinstance(outcome, Finished) and self._session.shown_case is case:
-                self._show(outcome.result)
-            elif isinstance(outcome, Failed):
-                self._notifier.fail("Subtraction", outcome.error)
-
         self._jobs.start(
             "subtract",
-            f"Phase {phase} minus phase {self.minus}",
+            f"Subtracting phase {minus} from phase {phase}",
             lambda: self._services.subtract_phases(case, phase, minus),
-            done,
+            self._show_subtraction,
+            still=lambda: self._session.shown_case is case,
         )
 
-    def _show(self, difference: Difference) -> None:
+    def _show_subtraction(self, difference: Difference) -> None:
         if self._session.case is None:
             return
         tag = tag_for(self._session.case, Role.SUBTRACTION, phase=difference.phase)

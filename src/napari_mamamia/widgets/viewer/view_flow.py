@@ -5,18 +5,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from qtpy.QtCore import QObject, QTimer
+from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.base.service_record import Services
-from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.viewer.cine import PACES, Cine
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.contrasting import Contrasting
 from napari_mamamia.widgets.viewer.pane import Sides
 from napari_mamamia.widgets.viewer.planes import Layout, Planes
 from napari_mamamia.widgets.viewer.projecting import Projecting
-from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
 from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
@@ -25,37 +23,32 @@ _log = logging.getLogger(__name__)
 _MOST_MM: Final = 60.0
 
 
-class ViewFlow(QObject):
+class ViewFlow(WindowPart):
     """Joins the strip to the views, the images and the preferences."""
 
     def __init__(
         self,
+        context: WindowContext,
         panel: ViewPanel,
-        session: Session,
-        scene: Scene,
         planes: Planes,
         subtracting: Subtracting,
         projecting: Projecting,
         contrasting: Contrasting,
-        services: Services,
     ) -> None:
-        super().__init__()
+        super().__init__(context)
         self._panel = panel
-        self._session = session
-        self._scene = scene
         self._planes = planes
         self._subtracting = subtracting
         self._projecting = projecting
         self._contrasting = contrasting
-        self._services = services
-        self.cine = Cine(scene)
+        self.cine = Cine(self._scene)
         self.cine.setParent(self)
         self._pace = 2
         self._later = QTimer(self)
         self._later.setSingleShot(True)
         self._later.timeout.connect(self._show_image)
-        self._connect()
-        self._recall()
+        self._connect_panel()
+        self._recall_settings()
 
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of the view do, by the names of the table."""
@@ -70,20 +63,20 @@ class ViewFlow(QObject):
 
     def toggle_subtraction(self) -> None:
         """Show the subtraction, or the phases again."""
-        self._show("phase" if self._subtracting.is_on else "subtraction")
+        self._choose_image("phase" if self._subtracting.is_on else "subtraction")
 
     def toggle_projection(self) -> None:
         """Show the projection, or the phases again."""
-        self._show("phase" if self._projecting.is_on else "projection")
+        self._choose_image("phase" if self._projecting.is_on else "projection")
 
     # -------------------------------------------------------------------- inner
 
-    def _connect(self) -> None:
+    def _connect_panel(self) -> None:
         panel, planes = self._panel, self._planes
         panel.layout_wanted.connect(planes.set_layout)
         panel.beside_wanted.connect(planes.set_second_phase)
-        panel.image_wanted.connect(self._show)
-        panel.minus_wanted.connect(self._subtract)
+        panel.image_wanted.connect(self._choose_image)
+        panel.minus_wanted.connect(self._set_minus)
         panel.slab_wanted.connect(self._set_slab)
         panel.contrast_wanted.connect(self._contrasting.choose)
         panel.cine_wanted.connect(self.cine.toggle)
@@ -94,10 +87,10 @@ class ViewFlow(QObject):
         self._contrasting.chosen.connect(panel.set_contrasts)
         self._session.case_changed.connect(self._on_case)
         layers = self._scene.viewer.layers.events
-        layers.inserted.connect(self._soon)
-        layers.removed.connect(self._soon)
+        layers.inserted.connect(self._show_soon)
+        layers.removed.connect(self._show_soon)
 
-    def _show(self, image: str) -> None:
+    def _choose_image(self, image: str) -> None:
         if image != "projection" and self._projecting.is_on:
             self._projecting.hide()
         if image != "subtraction" and self._subtracting.is_on:
@@ -106,28 +99,30 @@ class ViewFlow(QObject):
             self._subtracting.toggle()
         if image == "projection" and not self._projecting.is_on:
             self._projecting.toggle()
-        self._soon()
+        self._show_soon()
 
-    def _subtract(self, phase: int) -> None:
+    def _set_minus(self, phase: int) -> None:
         self._subtracting.set_minus(phase)
         self._projecting.again()
 
     def _set_slab(self, slab_mm: float) -> None:
         self._projecting.set_slab(slab_mm)
-        self._remember(slab_mm=f"{slab_mm:g}")
+        self._remember_settings(slab_mm=f"{slab_mm:g}")
 
     def _set_pace(self, pace: int) -> None:
         self.cine.set_pace(pace)
-        self._remember(pace=str(pace))
+        self._remember_settings(pace=str(pace))
 
     def _set_sides(self, neurological: bool) -> None:
         self._planes.set_sides(Sides(neurological))
-        self._remember(sides="neurological" if neurological else "radiological")
+        self._remember_settings(sides="neurological" if neurological else "radiological")
 
     def _on_layout(self, layout: Layout) -> None:
         self._panel.set_layout_shown(layout)
+        # A case that cannot be shown so falls back to one view, which is nobody's choice to
+        # remember.
         if layout is self._planes.wanted:
-            self._remember(layout=str(layout))
+            self._remember_settings(layout=str(layout))
 
     def _on_case(self) -> None:
         case = self._session.case
@@ -135,9 +130,9 @@ class ViewFlow(QObject):
             self.cine.stop()
         count = 0 if case is None else len(case.phases)
         self._panel.set_phases(count, self._subtracting.minus, self._planes.second_phase)
-        self._soon()
+        self._show_soon()
 
-    def _soon(self, _event: object = None) -> None:
+    def _show_soon(self, _event: object = None) -> None:
         """Show what is on screen once the present change is through."""
         self._later.start(0)
 
@@ -152,15 +147,15 @@ class ViewFlow(QObject):
 
     # ------------------------------------------------------------- preferences
 
-    def _recall(self) -> None:
+    def _recall_settings(self) -> None:
         """Take up what was left; a value of another version is left out."""
-        kept = dict(self._services.load_preferences().view)
-        layout = kept.get("layout", "")
+        settings = dict(self._services.load_preferences().view)
+        layout = settings.get("layout", "")
         if layout in set(Layout):
             self._planes.wanted = Layout(layout)
-        neurological = kept.get("sides") == "neurological"
+        neurological = settings.get("sides") == "neurological"
         self._planes.sides = Sides(neurological)
-        slab, pace = _number(kept.get("slab_mm")), _number(kept.get("pace"))
+        slab, pace = _parse_number(settings.get("slab_mm")), _parse_number(settings.get("pace"))
         self._projecting.slab_mm = min(slab or 0.0, _MOST_MM)
         self._pace = int(pace) if pace in PACES else self._pace
         self.cine.set_pace(self._pace)
@@ -170,7 +165,7 @@ class ViewFlow(QObject):
         self._panel.set_phases(0, 0, 0)
         self._show_image()
 
-    def _remember(self, **settings: Any) -> None:
+    def _remember_settings(self, **settings: Any) -> None:
         preferences = self._services.load_preferences()
         view = tuple((dict(preferences.view) | settings).items())
         if view == preferences.view:
@@ -181,9 +176,9 @@ class ViewFlow(QObject):
             _log.warning("the view was not remembered: %s", error)
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     try:
-        found = float(text or "")
+        number = float(text or "")
     except ValueError:
         return None
-    return found if found >= 0 else None
+    return number if number >= 0 else None

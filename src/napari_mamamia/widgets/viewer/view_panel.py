@@ -100,7 +100,7 @@ class ViewPanel(QFrame):
             Layout.PHASES: ("2 phases", with_key("Another phase beside this one", "two_phases")),
         }
         self.layouts = {
-            layout: _choice(
+            layout: _make_choice(
                 f"view_layout_{layout.name.lower()}",
                 text,
                 tip,
@@ -108,14 +108,14 @@ class ViewPanel(QFrame):
             )
             for layout, (text, tip) in texts.items()
         }
-        self._layout_group = _group(self, list(self.layouts.values()))
+        self._layout_group = _make_group(self, list(self.layouts.values()))
         self.beside: QComboBox = named(
             QComboBox(), "view_beside", "Which phase stands beside the one on the slider"
         )
         self.beside.activated.connect(self.beside_wanted.emit)
         self._beside_line = row(QLabel("beside"), self.beside)
         self._beside_line.hide()
-        return row(_name("Layout"), *self.layouts.values(), 1)
+        return row(_make_name("Layout"), *self.layouts.values(), 1)
 
     def _make_images(self) -> QWidget:
         texts = {
@@ -124,7 +124,7 @@ class ViewPanel(QFrame):
             "projection": ("MIP", with_key("Brightest enhancement along the view", "projection")),
         }
         self.images = {
-            image: _choice(
+            image: _make_choice(
                 f"view_image_{image}",
                 text,
                 tip,
@@ -132,12 +132,12 @@ class ViewPanel(QFrame):
             )
             for image, (text, tip) in texts.items()
         }
-        self._image_group = _group(self, list(self.images.values()))
+        self._image_group = _make_group(self, list(self.images.values()))
         self.minus: QComboBox = named(
             QComboBox(), "view_minus", "Which phase is subtracted from the one on the slider"
         )
         self.minus.activated.connect(self.minus_wanted.emit)
-        return row(_name("Image"), *self.images.values(), 1, self.minus)
+        return row(_make_name("Image"), *self.images.values(), 1, self.minus)
 
     def _make_slab(self) -> QWidget:
         self.slab: QSlider = named(
@@ -151,7 +151,7 @@ class ViewPanel(QFrame):
             FittedLabel("", (_WHOLE,)), "view_slab_mm", "Thickness of the MIP"
         )
         self._say_slab(0)
-        line = row(_name("MIP of"), self.slab, self.slab_mm)
+        line = row(_make_name("MIP of"), self.slab, self.slab_mm)
         line.layout().setStretch(1, 1)
         return line
 
@@ -162,13 +162,13 @@ class ViewPanel(QFrame):
             with_key("Range of grey; drag with the middle button for your own", "contrast"),
         )
         self.contrast.textActivated.connect(self.contrast_wanted.emit)
-        self.neurological: Any = _choice(
+        self.neurological: Any = _make_choice(
             "view_neurological",
             "R on the right",
             "Neurological: the patient's right on the right of the screen; the letters follow",
             lambda: self.neurological_wanted.emit(self.neurological.isChecked()),
         )
-        line = row(_name("Grey"), self.contrast, self.neurological)
+        line = row(_make_name("Grey"), self.contrast, self.neurological)
         line.layout().setStretch(1, 1)
         return line
 
@@ -183,7 +183,7 @@ class ViewPanel(QFrame):
         self.pace: QComboBox = named(QComboBox(), "view_pace", "Phases in a second")
         self.pace.addItems([f"{pace} / s" for pace in PACES])
         self.pace.activated.connect(lambda at: self.pace_wanted.emit(PACES[at]))
-        return row(_name("Phases"), self.play, self.pace, self._beside_line, 1)
+        return row(_make_name("Phases"), self.play, self.pace, self._beside_line, 1)
 
     def _on_slab(self, slab_mm: int) -> None:
         self._say_slab(slab_mm)
@@ -193,20 +193,20 @@ class ViewPanel(QFrame):
         self.slab_mm.setText(f"{slab_mm} mm" if slab_mm else _WHOLE)
 
 
-def _choice(name: str, text: str, tip: str, on_click: Any) -> Any:
-    made = tool_button(name, text, tip, on_click)
-    made.setCheckable(True)
-    made.setProperty("framed", True)
-    return made
+def _make_choice(name: str, text: str, tip: str, on_click: Any) -> Any:
+    choice_button = tool_button(name, text, tip, on_click)
+    choice_button.setCheckable(True)
+    choice_button.setProperty("framed", True)
+    return choice_button
 
 
-def _group(parent: QWidget, buttons: Sequence[Any]) -> QButtonGroup:
+def _make_group(parent: QWidget, buttons: Sequence[Any]) -> QButtonGroup:
     group = QButtonGroup(parent)
-    for made in buttons:
-        group.addButton(made)
+    for member in buttons:
+        group.addButton(member)
     buttons[0].setChecked(True)
     return group
 
 
-def _name(text: str) -> QLabel:
+def _make_name(text: str) -> QLabel:
     return row_name(text, _NAMES)

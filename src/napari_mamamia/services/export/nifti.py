@@ -1,4 +1,4 @@
-"""A case on the harmonised grid: masks, images, boxes and lesions, all turned alike."""
+"""The format NIfTI: masks and images on the case's own grid, and turned to the harmonised one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,19 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from napari_mamamia.annotations.harmonise import harmonised
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.choices import FuseRule, OrientationProfile
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.reorientation import Reorientation
+from napari_mamamia.io.data_set.bundle import BundleFile, describe_file
 from napari_mamamia.io.data_set.moved_info import write_moved_info
-from napari_mamamia.io.data_set.patient_info import read_patient_info
+from napari_mamamia.io.data_set.patient_info import TIMES_FILE, read_patient_info
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.services.export.format_spec import (
+    CaseWork,
+    DoneCase,
+    ExportPlan,
+    ExportWish,
+    FormatSpec,
+)
 from napari_mamamia.services.export.masks import DrawnMask
 from napari_mamamia.services.export.writer import CaseWriter
 
-HARMONISED: Final = "harmonised"
+_HARMONISED: Final = "harmonised"
+_LETTERS: Final = {
+    OrientationProfile.LAS_PSR: "LAS (axial) or PSR (sagittal)",
+    OrientationProfile.RAS: "RAS",
+    OrientationProfile.LPS: "LPS",
+}
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
@@ -38,7 +53,7 @@ class _Lesion:
     centre_ras_mm: tuple[float, ...]
 
 
-def write_harmonised(
+def _write_harmonised(
     writer: CaseWriter,
     files: CaseFiles,
     turn: Reorientation,
@@ -52,7 +67,7 @@ def write_harmonised(
     both arrays; where the data set has a patient file, ``patient_info_files/ID.json`` has its boxes
     moved along.
     """
-    root, case_id = writer.root / HARMONISED, writer.case_id
+    root, case_id = writer.root / _HARMONISED, writer.case_id
     report_progress(0, 1, "Writing, harmonised")
     for mask in drawn:
         path = root / "segmentations" / mask.name / f"{case_id}.nii.gz"
@@ -69,11 +84,11 @@ def write_harmonised(
         write_moved_info(files.info, turn, path)
         writer.record(path, "coordinates")
     path = root / "coordinates" / f"{case_id}.json"
-    write_json(_coordinates(case_id, turn, drawn, breast), path)
+    write_json(_list_coordinates(case_id, turn, drawn, breast), path)
     writer.record(path, "coordinates")
 
 
-def _coordinates(
+def _list_coordinates(
     case_id: str, turn: Reorientation, drawn: Sequence[DrawnMask], breast: Box | None
 ) -> dict[str, object]:
     return {
@@ -85,19 +100,19 @@ def _coordinates(
         "flips": turn.flips,
         "affine_native": turn.source.affine,
         "affine_harmonised": turn.target.affine,
-        "breast_box_native": None if breast is None else _corners(breast),
-        "breast_box_harmonised": None if breast is None else _corners(turn.box(breast)),
-        "lesions": [lesion for mask in drawn for lesion in _lesions(mask, turn)],
+        "breast_box_native": None if breast is None else _to_corners(breast),
+        "breast_box_harmonised": None if breast is None else _to_corners(turn.box(breast)),
+        "lesions": [lesion for mask in drawn for lesion in _find_lesions(mask, turn)],
     }
 
 
-def _lesions(mask: DrawnMask, turn: Reorientation) -> list[_Lesion]:
+def _find_lesions(mask: DrawnMask, turn: Reorientation) -> list[_Lesion]:
     """Return the connected parts of each label, largest first."""
     around = Box.around(mask.labels)
     if around.is_empty:
         return []
     crop = mask.labels[around.slices]
-    found: list[_Lesion] = []
+    lesions: list[_Lesion] = []
     for label in (int(v) for v in np.unique(crop) if v):
         parts, n_parts = ndimage.label(crop == label, _TOUCHING)
         sizes = np.bincount(parts.ravel(), minlength=n_parts + 1)
@@ -106,11 +121,11 @@ def _lesions(mask: DrawnMask, turn: Reorientation) -> list[_Lesion]:
         order = np.argsort(-sizes[1:], kind="stable")
         for k in order:
             where = (int(sizes[k + 1]), places[k], centres[k])
-            found.append(_lesion(mask.name, label, around, where, turn))
-    return found
+            lesions.append(_measure_lesion(mask.name, label, around, where, turn))
+    return lesions
 
 
-def _lesion(
+def _measure_lesion(
     masks: str, label: int, around: Box, where: tuple[int, Any, Any], turn: Reorientation
 ) -> _Lesion:
     n_voxels, place, centre = where
@@ -123,18 +138,82 @@ def _lesion(
         masks,
         label,
         n_voxels,
-        _corners(turn.box(native)),
-        _corners(native),
+        _to_corners(turn.box(native)),
+        _to_corners(native),
         turn.point(middle),
         middle,
-        _world(turn.source, middle),
+        _to_world(turn.source, middle),
     )
 
 
-def _world(grid: Grid, point: tuple[float, ...]) -> tuple[float, ...]:
+def _to_world(grid: Grid, point: tuple[float, ...]) -> tuple[float, ...]:
     place: NDArray[np.float64] = grid.to_world_mm(point)
     return tuple(float(mm) for mm in place)
 
 
-def _corners(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _to_corners(box: Box) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return box.start, box.stop
+
+
+def _describe_nifti(wish: ExportWish) -> list[str]:
+    settings = wish.settings
+    folder = "masks/NAME/" if wish.n_sets > 1 or settings.fuse is not FuseRule.NONE else ""
+    lines = [f"{wish.n_masks} mask(s) as {folder}ID.nii.gz, exactly on each case's image"]
+    if settings.profile is not OrientationProfile.AS_IS:
+        lines.append(f"harmonised/: the same turned to {_LETTERS[settings.profile]}, with boxes")
+    if settings.with_images:
+        lines.append("the images of these cases as ID_0000.nii.gz, ID_0001.nii.gz, …")
+    return lines
+
+
+def _write_nifti(work: CaseWork, writer: CaseWriter) -> None:
+    settings = work.plan.settings
+    images = work.case if settings.with_images else None
+    _write_native(work, writer, images)
+    if settings.profile is not OrientationProfile.AS_IS:
+        turn = harmonised(work.grid, settings.profile)
+        _write_harmonised(writer, work.files, turn, work.drawn, images)
+
+
+def _write_native(work: CaseWork, writer: CaseWriter, case: Case | None) -> None:
+    plan, root, case_id = work.plan, writer.root, writer.case_id
+    report_progress(1, 2, "Writing masks")
+    for mask in work.drawn:
+        folder = root if len(plan.names) == 1 else root / "masks" / mask.name
+        writer.mask(mask, mask.labels, mask.grid, folder / f"{case_id}.nii.gz")
+    if case is not None and plan.settings.profile is OrientationProfile.AS_IS:
+        for k, volume in enumerate(case.signal):
+            report_progress(k, len(case.phases), f"Writing phase {k}")
+            path = root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz"
+            writer.volume(volume, case.grid, path, "image")
+
+
+def _write_times(plan: ExportPlan, done: Sequence[DoneCase]) -> tuple[BundleFile, ...]:
+    """Write ``times.json`` beside images that were exported, for the cases whose times are known.
+
+    The images of a bundle open as a data set of their own, which has no clinical table.
+    """
+    settings = plan.settings
+    timed = [
+        {"case_id": item.entry.case_id, "times_s": item.times_s}
+        for item in done
+        if item.times_s and None not in item.times_s
+    ]
+    if not timed or not settings.with_images:
+        return ()
+    turned = settings.profile is not OrientationProfile.AS_IS
+    path = (plan.out / _HARMONISED if turned else plan.out) / TIMES_FILE
+    write_json(timed, path, overwrite=plan.replacing)
+    return (describe_file(plan.out, path, "other"),)
+
+
+NIFTI: Final = FormatSpec(
+    title="NIfTI",
+    tip="One file ID.nii.gz for each mask, on the image's own grid",
+    purpose="everything that reads NIfTI; the image's exact grid",
+    folders=("masks", "images", _HARMONISED),
+    describe=_describe_nifti,
+    write=_write_nifti,
+    finish=_write_times,
+    turned=(_HARMONISED,),
+)

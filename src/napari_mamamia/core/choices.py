@@ -1,0 +1,218 @@
+"""Choices that a person makes by name: the command line, the library and the window take them here.
+
+An enum whose values can be typed is defined once, where importing it costs nothing: so the command
+line offers the very enum that the science takes, and `mamamia --help` stays quick.
+"""
+
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+
+class Task(StrEnum):
+    """What a submission is asked for."""
+
+    SEGMENTATION = "segmentation"
+    CLASSIFICATION = "classification"
+    BOTH = "both"
+
+    @property
+    def wants_masks(self) -> bool:
+        """Whether each case needs a mask."""
+        return self is not Task.CLASSIFICATION
+
+    @property
+    def wants_responses(self) -> bool:
+        """Whether each case needs a predicted response."""
+        return self is not Task.SEGMENTATION
+
+
+class IsolationKind(StrEnum):
+    """What keeps a program in."""
+
+    BUBBLEWRAP = "bubblewrap"
+    DOCKER = "docker"
+    PODMAN = "podman"
+    NONE = "none"
+
+
+class IsolationChoice(StrEnum):
+    """An `IsolationKind`, or the best that this computer has."""
+
+    AUTO = "auto"
+    BUBBLEWRAP = "bubblewrap"
+    DOCKER = "docker"
+    PODMAN = "podman"
+    NONE = "none"
+
+
+class Clock(StrEnum):
+    """Elements that may order the images of one place in time, in the order of belief.
+
+    `ACQUIRED` is the sum of two: on some scanners TriggerTime starts anew with each series.
+    """
+
+    TEMPORAL_POSITION = "TemporalPositionIdentifier"
+    ACQUISITION_TIME = "AcquisitionTime"
+    CONTENT_TIME = "ContentTime"
+    TRIGGER_TIME = "TriggerTime"
+    ACQUIRED = "AcquisitionTime+TriggerTime"
+    ACQUISITION_NUMBER = "AcquisitionNumber"
+    INSTANCE_NUMBER = "InstanceNumber"
+    SERIES = "SeriesNumber"
+
+
+class Sides(StrEnum):
+    """What becomes of two breasts in two sagittal stacks: ask, one case, or a case for each."""
+
+    ASK = "ask"
+    JOIN = "join"
+    TWO = "two"
+
+
+class Dates(StrEnum):
+    """What becomes of the date of the exam."""
+
+    DROP = "drop"
+    SHIFT = "shift"
+
+
+class TransformKind(StrEnum):
+    """How far a registration may go: rigid alone, or rigid and then B-spline."""
+
+    RIGID = "rigid"
+    BSPLINE = "bspline"
+
+
+class Interpolation(StrEnum):
+    """How a phase that is moved is read between its voxels; `BSPLINE` is cubic."""
+
+    LINEAR = "linear"
+    BSPLINE = "bspline"
+
+
+class TissueModel(StrEnum):
+    """TOFTS: C = Ktrans Cp (x) exp(-kep t), kep = Ktrans / ve. EXTENDED: + vp Cp.
+
+    Source: Tofts 1999 (JMRI 10:223); OSIPI CAPLEX M.IC1.004, M.IC1.005.
+    """
+
+    TOFTS = "tofts"
+    EXTENDED = "extended-tofts"
+
+
+class InputName(StrEnum):
+    """Whose curve. PARKER and GEORGIOU are of whole blood, WEINMANN of plasma.
+
+    Sources: Parker 2006 (MRM 56:993, OSIPI M.IC2.001); Georgiou 2018 (doi 10.1002/mrm.27524,
+    M.IC2.002); Weinmann 1984 with the constants of Tofts and Kermode 1991 (M.IC2.003).
+    """
+
+    PARKER = "parker"
+    GEORGIOU = "georgiou"
+    WEINMANN = "weinmann"
+
+
+class FusionRule(StrEnum):
+    """How several models' answers become one.
+
+    ``mean``: the mean of their probabilities, above 0.5. ``majority``: what more than half of them
+    marked; a tie is background. ``staple``: STAPLE's estimate of the truth, at least 0.5.
+    """
+
+    MEAN = "mean"
+    MAJORITY = "majority"
+    STAPLE = "staple"
+
+    @property
+    def said(self) -> str:
+        """The rule in words, to be followed by the models' names."""
+        return {"mean": "mean", "majority": "majority vote", "staple": "STAPLE"}[self.value]
+
+
+class Device(StrEnum):
+    """Where a network runs; AUTO is the fastest that is there."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+    MPS = "mps"
+
+
+class Backend(StrEnum):
+    """What runs a network; AUTO is what its kind and the device allow."""
+
+    AUTO = "auto"
+    TORCH = "torch"
+    OPENVINO = "openvino"
+
+
+class ProfileName(StrEnum):
+    """The names of `scoring.case.profiles.PROFILES`."""
+
+    OFFICIAL_CODE = "official-code"
+    PAPER = "paper"
+    CLINICAL = "clinical"
+
+
+class CompositeName(StrEnum):
+    """The variants that a user can ask for."""
+
+    WEIGHTED = "weighted"
+    """The challenge's own ranking score."""
+    GATED = "gated"
+    """Fairness counts only above a threshold, or above the baseline's interval."""
+    ADAPTIVE = "adaptive"
+    """The weight of fairness grows with the performance."""
+
+
+class ExportFormat(StrEnum):
+    """What a bundle may hold, each in its own folder."""
+
+    NIFTI = "nifti"
+    DICOM_SEG = "dicom-seg"
+    CHALLENGE = "challenge"
+    NNUNET = "nnunet"
+    BIDS = "bids"
+    SLICER = "slicer"
+
+
+FormatName: TypeAlias = Literal["nifti", "dicom-seg", "challenge", "nnunet", "bids", "slicer"]
+"""The values of `ExportFormat`, for the types of the library."""
+
+
+class OrientationProfile(StrEnum):
+    """A named rule for how exported volumes lie; letters are directions that axes run towards."""
+
+    AS_IS = "as-is"
+    LAS_PSR = "las-psr"
+    RAS = "ras"
+    LPS = "lps"
+
+
+class FuseRule(StrEnum):
+    """How several readers' masks become one more."""
+
+    NONE = "none"
+    MAJORITY = "majority"
+    STAPLE = "staple"
+
+
+class TieRule(StrEnum):
+    """What a voxel becomes for which two labels have equally many votes.
+
+    ``background`` gives 0; ``foreground`` the smallest tied label that is not 0; ``first`` the tied
+    label of the reader named first.
+    """
+
+    BACKGROUND = "background"
+    FOREGROUND = "foreground"
+    FIRST = "first"
+
+
+class SegmentMaker(StrEnum):
+    """How a mask was drawn, in DICOM's words; from the provenance unless it is said."""
+
+    FROM_PROVENANCE = "from-provenance"
+    MANUAL = "manual"
+    SEMIAUTOMATIC = "semiautomatic"
+    AUTOMATIC = "automatic"

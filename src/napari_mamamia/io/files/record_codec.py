@@ -1,0 +1,418 @@
+"""Records as plain JSON values and back, by the types of their fields: the one codec.
+
+A wrong value is one error that names the file and the field. cattrs would convert what is of a
+wrong type ("3" to 3) unless each type got a rule of its own, and it costs every start.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Any, Final, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+
+R = TypeVar("R")
+Reader = Callable[[Any], Any]
+Writer = Callable[[Any], Any]
+
+_LONGEST: Final = 80
+_LARGEST: Final = int(sys.float_info.max)
+"""JSON's whole numbers have no end; Python raises an error of its own for a float beyond this."""
+_OBJECT_KEY: Final = "float"
+
+
+class NotFinite(Enum):
+    """How nan and infinity are written, which JSON does not have."""
+
+    TEXT = "text"
+    """``"nan"``, ``"inf"``, ``"-inf"``."""
+    OBJECT = "object"
+    """``{"float": "inf"}``, where a field may be a text too."""
+    AS_IT_IS = "as it is"
+    """Left to whoever writes the values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one field is written where its type does not say it; `read` raises ValueError."""
+
+    write: Writer
+    read: Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the file of a record differs from its fields.
+
+    Parameters
+    ----------
+    record
+        The dataclass, itself or one inside.
+    forms
+        By field: how it is written and read.
+    keys
+        By field: its key, where that is not its name.
+    pairs
+        Fields of (name, value) pairs that are written as an object.
+    later
+        Fields that files of earlier versions lack, which their defaults stand for. Without it all
+        that have a default.
+    """
+
+    record: type
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    pairs: frozenset[str] = frozenset()
+    later: frozenset[str] | None = None
+
+
+_BY_TYPES: Final = Layout(object)
+
+
+class _WrongError(ValueError):
+    """What was expected and what came, and the way to it from outside, innermost step last."""
+
+    def __init__(self, expected: str, got: object, words: str = "") -> None:
+        super().__init__(expected)
+        self.expected, self.got = expected, words or _quote_value(got)
+        self.way: list[str] = []
+
+    @property
+    def place(self) -> str:
+        """The field, such as "cases[2].files"."""
+        return "".join(reversed(self.way)).removeprefix(".")
+
+
+class _RefusedError(Exception):
+    """What a record says of its values, in three parts, but not where they stand."""
+
+
+class RecordCodec(Generic[R]):
+    """How records of one dataclass are written as plain values and read back the same.
+
+    Fields are str, int, float, bool, None, enums, `Path`, such dataclasses again, tuples, lists and
+    mappings by text of them, unions with None, and unions of single values.
+
+    Parameters
+    ----------
+    record
+        The dataclass.
+    remedy
+        What to do about a file that cannot be read, for the error.
+    layouts
+        Of this dataclass and those inside, where types do not say how they are written.
+    not_finite
+        How nan and infinity are written and read.
+    passes_unknown
+        Whether keys that are no field are passed over: those of later versions.
+    kind
+        Of the error.
+
+    Raises
+    ------
+    TypeError
+        When the first record is read, if a field is of a type that has no form.
+    """
+
+    def __init__(
+        self,
+        record: type[R],
+        remedy: str,
+        layouts: Iterable[Layout] = (),
+        *,
+        not_finite: NotFinite = NotFinite.TEXT,
+        passes_unknown: bool = False,
+        kind: type[MamamiaError] = FormatError,
+    ) -> None:
+        self._layouts = {layout.record: layout for layout in layouts}
+        self._not_finite = not_finite
+        self._passes_unknown = passes_unknown
+        self._remedy, self._kind = remedy, kind
+        self._record = record
+        self._readers: dict[type, Reader] = {}
+
+    def plain(self, value: object) -> Any:
+        """Return a record, or a value of one of its fields, as JSON values, keys in field order."""
+        if isinstance(value, Enum):
+            return value.value
+        if isinstance(value, float):
+            # numpy's float is a float too, but its repr names numpy.
+            return self._plain_number(float(value))
+        if isinstance(value, Path):
+            return str(value)
+        if value is None or isinstance(value, bool | int | str):
+            return value
+        return self._plain_container(value)
+
+    def _plain_container(self, value: object) -> Any:
+        if isinstance(value, tuple | list):
+            return [self.plain(item) for item in value]
+        if isinstance(value, Mapping):
+            return {str(name): self.plain(item) for name, item in value.items()}
+        if is_dataclass(value) and not isinstance(value, type):
+            return self._plain_record(value)
+        raise TypeError(f"expected a value of a record, got {type(value).__name__}")
+
+    def record(self, content: object, where: object) -> R:
+        """Return the record that plain values stand for; `where` names their file in errors.
+
+        Raises
+        ------
+        MamamiaError
+            Of the codec's kind, if a key is missing or unknown or a value is of another type.
+        """
+        try:
+            record: R = self._make_record_reader(self._record)(content)
+        except _WrongError as wrong:
+            place = f"{wrong.place!r} of {where}" if wrong.place else str(where)
+            raise self._kind(
+                f"expected {place} to be {wrong.expected}, got {wrong.got}: {self._remedy}"
+            ) from wrong
+        except _RefusedError as refused:
+            raise self._kind(f"{where}: {refused}") from refused
+        return record
+
+    # -------------------------------------------------------------------- inner
+
+    def _plain_number(self, value: float) -> Any:
+        if math.isfinite(value) or self._not_finite is NotFinite.AS_IT_IS:
+            return value
+        return {_OBJECT_KEY: repr(value)} if self._not_finite is NotFinite.OBJECT else repr(value)
+
+    def _plain_record(self, value: Any) -> dict[str, Any]:
+        layout = self._layouts.get(type(value))
+        if layout is None:
+            return {one.name: self.plain(getattr(value, one.name)) for one in fields(value)}
+        content = {}
+        for one in fields(value):
+            item = getattr(value, one.name)
+            if one.name in layout.forms:
+                item = layout.forms[one.name].write(item)
+            else:
+                item = self.plain(dict(item) if one.name in layout.pairs else item)
+            content[layout.keys.get(one.name, one.name)] = item
+        return content
+
+    def _make_record_reader(self, record: type) -> Reader:
+        if record not in self._readers:
+            readers: dict[str, tuple[str, Reader]] = {}
+            # Noted before its fields are looked at, which may be of the same record.
+            self._readers[record] = lambda content: self._read_record(record, readers, content)
+            layout = self._layouts.get(record, _BY_TYPES)
+            for name, hint in get_type_hints(record).items():
+                if name in layout.forms:
+                    reader = _guard_form(layout.forms[name])
+                elif name in layout.pairs:
+                    (pair, _) = get_args(hint)  # tuple[tuple[str, X], ...]
+                    reader = _make_mapping_reader(
+                        self._make_reader(get_args(pair)[1]), as_pairs=True
+                    )
+                else:
+                    reader = self._make_reader(hint)
+                readers[layout.keys.get(name, name)] = (name, reader)
+        return self._readers[record]
+
+    def _read_record(
+        self, record: type, readers: Mapping[str, tuple[str, Reader]], content: object
+    ) -> Any:
+        """Return the record; `readers` are, by key, its field and what reads it."""
+        if not isinstance(content, Mapping):
+            raise _WrongError("an object {...}", content)
+        unknown = content.keys() - readers.keys()
+        if unknown and not self._passes_unknown:
+            words = f"the unknown key(s) {', '.join(sorted(map(str, unknown)))}"
+            raise _WrongError(f"an object with the keys {', '.join(readers)}", unknown, words)
+        values: dict[str, Any] = {}
+        key = ""
+        try:
+            for key, (name, read_one) in readers.items():
+                if key in content:
+                    values[name] = read_one(content[key])
+        except _WrongError as wrong:
+            wrong.way.append(f".{key}")
+            raise
+        if len(values) < len(readers):
+            self._require_all(record, values)
+        return _make_record(record, values)
+
+    def _require_all(self, record: type, values: Mapping[str, Any]) -> None:
+        """Raise where a field has no value that must have one."""
+        layout = self._layouts.get(record, _BY_TYPES)
+        for one in fields(record):
+            has_default = one.default is not MISSING or one.default_factory is not MISSING
+            may_lack = has_default if layout.later is None else one.name in layout.later
+            if one.name not in values and not may_lack:
+                missing = _WrongError("there", None, "nothing")
+                missing.way.append(f".{layout.keys.get(one.name, one.name)}")
+                raise missing
+
+    def _make_reader(self, hint: Any) -> Reader:
+        if hint is float:
+            return self._read_number
+        if hint in _SINGLE:
+            return _SINGLE[hint]
+        if isinstance(hint, type) and issubclass(hint, Enum):
+            return _make_enum_reader(hint)
+        if isinstance(hint, type) and is_dataclass(hint):
+            return self._make_record_reader(hint)
+        return self._make_container_reader(hint)
+
+    def _make_container_reader(self, hint: Any) -> Reader:
+        origin, parts = get_origin(hint), get_args(hint)
+        if origin in (Union, UnionType):
+            return self._make_union_reader(parts)
+        if origin is tuple and parts[-1] is not Ellipsis:
+            return _make_pieces_reader([self._make_reader(part) for part in parts])
+        if origin in (tuple, list):
+            return _make_items_reader(self._make_reader(parts[0]), origin)
+        if isinstance(origin, type) and issubclass(origin, Mapping) and parts[0] is str:
+            return _make_mapping_reader(self._make_reader(parts[1]))
+        raise TypeError(f"expected a type that has a form in JSON, got {hint}: give it a Form")
+
+    def _make_union_reader(self, parts: tuple[Any, ...]) -> Reader:
+        has_none = type(None) in parts
+        some = [part for part in parts if part is not type(None)]
+        if len(some) == 1:
+            read_some = self._make_reader(some[0])
+            return lambda value: None if value is None else read_some(value)
+        return lambda value: self._read_single(value, tuple(some), has_none)
+
+    def _read_single(self, value: object, kinds: tuple[type, ...], has_none: bool) -> Any:
+        """Return a value of one of several plain types; whole numbers stay whole."""
+        if value is None and has_none:
+            return None
+        if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+            return value
+        if float in kinds and isinstance(value, Mapping):
+            return self._read_number(value)
+        raise _WrongError("a single value", value)
+
+    def _read_number(self, value: object) -> float:
+        if isinstance(value, float):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST:
+            return float(value)
+        text = value
+        if self._not_finite is NotFinite.OBJECT and isinstance(value, Mapping):
+            text = value.get(_OBJECT_KEY)
+        if text in ("nan", "inf", "-inf") and self._not_finite is not NotFinite.AS_IT_IS:
+            return float(str(text))
+        raise _WrongError("a number", value)
+
+
+def _quote_value(value: object) -> str:
+    """Return a value as an error shows it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _read_step(way: str, reader: Reader, value: object) -> Any:
+    try:
+        return reader(value)
+    except _WrongError as wrong:
+        wrong.way.append(way)
+        raise
+
+
+def _make_record(record: type, values: Mapping[str, Any]) -> Any:
+    try:
+        return record(**values)
+    except MamamiaError as error:
+        raise _RefusedError(str(error)) from error
+    except (ValueError, TypeError) as error:
+        raise _WrongError(f"a {record.__name__}, but {error}", dict(values)) from error
+
+
+def _guard_form(form: Form) -> Reader:
+    def read(value: object) -> Any:
+        try:
+            return form.read(value)
+        except MamamiaError as error:
+            raise _RefusedError(str(error)) from error
+        except (_WrongError, _RefusedError):
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise _WrongError(f"as this software writes it ({error})", value) from error
+
+    return read
+
+
+def _make_enum_reader(kind: type[Enum]) -> Reader:
+    def read(value: object) -> Enum:
+        try:
+            return kind(value)
+        except ValueError as error:
+            members = ", ".join(str(one.value) for one in kind)
+            raise _WrongError(f"one of {members}", value) from error
+
+    return read
+
+
+def _make_items_reader(item: Reader, kind: Callable[[list[Any]], Any]) -> Reader:
+    def read(value: object) -> Any:
+        items = _list_items(value)
+        return kind([_read_step(f"[{at}]", item, one) for at, one in enumerate(items)])
+
+    return read
+
+
+def _make_pieces_reader(pieces: list[Reader]) -> Reader:
+    def read(value: object) -> Any:
+        items = _list_items(value)
+        if len(items) != len(pieces):
+            raise _WrongError(f"a list of {len(pieces)}", value)
+        both = enumerate(zip(pieces, items, strict=True))
+        return tuple(_read_step(f"[{at}]", piece, one) for at, (piece, one) in both)
+
+    return read
+
+
+def _make_mapping_reader(item: Reader, *, as_pairs: bool = False) -> Reader:
+    def read(value: object) -> Any:
+        if not isinstance(value, Mapping):
+            raise _WrongError("an object {...}", value)
+        items = {name: _read_step(f".{name}", item, one) for name, one in value.items()}
+        return tuple(items.items()) if as_pairs else items
+
+    return read
+
+
+def _list_items(value: object) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise _WrongError("a list", value)
+    return list(value)
+
+
+def _read_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _WrongError("a text", value)
+    return value
+
+
+def _read_whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _WrongError("a whole number", value)
+    return value
+
+
+def _read_bool(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _WrongError("true or false", value)
+    return value
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_SINGLE: Final[Mapping[Any, Reader]] = {
+    str: _read_text,
+    int: _read_whole,
+    bool: _read_bool,
+    Path: lambda value: Path(_read_text(value)),
+    Any: _as_it_is,
+}

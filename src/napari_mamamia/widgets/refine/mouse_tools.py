@@ -1,0 +1,254 @@
+"""Everything that the mouse can hold on the image, napari's own brush too, in the one hand."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from qtpy.QtCore import QObject, QTimer, Signal
+
+from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.widgets.base.layers import Role, tag_of
+from napari_mamamia.widgets.controls.colours import MARK_COLOURS, MASK_COLOURS, WARNING_COLOURS
+from napari_mamamia.widgets.refine.brush_cursor import sign_colour
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.painting import Painting
+from napari_mamamia.widgets.refine.state import PaintTool, RefineState
+from napari_mamamia.widgets.viewer.aim import Aim
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
+from napari_mamamia.widgets.viewer.marks import Marks
+from napari_mamamia.widgets.viewer.prompts import PromptTool
+
+TOOL_OVERLAY: Final = "mamamia_tool"
+"""The name of the text on each view's canvas."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSign:
+    """What stands on the picture, in which colour, and why the tool does nothing there."""
+
+    text: str
+    colour: str = MASK_COLOURS["prediction"]
+    problem: str = ""
+
+
+def paint_sign(state: RefineState, *, paused: bool = False, problem: str = "") -> ToolSign:
+    """Return the sign of a tool of page Refine; the brush is the one that a press paints with.
+
+    Examples
+    --------
+    >>> paint_sign(RefineState(PaintTool.SMARTPAINT)).text
+    'SmartPaint · add · radius 6.0 mm'
+    """
+    if problem:
+        return ToolSign(f"{state.tool.shown} · not here", WARNING_COLOURS["dark"], problem)
+    if paused:
+        return ToolSign(f"{state.tool.shown} · a drag moves the image")
+    return ToolSign(" · ".join(_list_parts(state.tool, state.brush)), sign_colour(state))
+
+
+def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
+    radius = f"radius {brush.radius_mm:.1f} mm"
+    if tool is PaintTool.OUTLINE:
+        return tool.shown, str(brush.action)
+    if brush.tool is Tool.SMOOTH:
+        return tool.shown, radius
+    name = PaintTool(str(brush.tool)).shown
+    return name, str(brush.action), radius
+
+
+class ToolSigns(QObject):
+    """Writes the sign of the tool in hand on every view; `problem_changed` carries why it rests.
+
+    Parameters
+    ----------
+    views
+        The views of the case at the moment, the main one first.
+    signs
+        By the owner of a tool: its sign in a view, where a tool has more to say than its name.
+    """
+
+    problem_changed = Signal(str)
+
+    def __init__(
+        self,
+        hand: Hand,
+        aim: Aim,
+        views: Callable[[], Iterable[Any]],
+        signs: Mapping[str, Callable[[Any], ToolSign]],
+    ) -> None:
+        super().__init__()
+        self._hand = hand
+        self._aim = aim
+        self._views = views
+        self._signs = signs
+        self._problem = ""
+        hand.changed.connect(self.write)
+        aim.changed.connect(self.write)
+
+    def write(self, _event: object = None) -> None:
+        """Write everything anew."""
+        signs = [(view, self._make_sign(view)) for view in self._views()]
+        for view, sign in signs:
+            overlay = view.canvas.overlays[TOOL_OVERLAY]
+            overlay.text, overlay.color = sign.text, sign.colour
+            overlay.visible = bool(sign.text)
+        problem = signs[0][1].problem
+        if problem != self._problem:
+            self._problem = problem
+            self.problem_changed.emit(problem)
+
+    def _make_sign(self, view: Any) -> ToolSign:
+        tool = self._hand.tool
+        if tool is None:
+            return ToolSign("")
+        if tool.owner in self._signs:
+            return self._signs[tool.owner](view)
+        problem = self._aim.problem_in(view)
+        if problem:
+            return ToolSign(f"{tool.name} · not here", WARNING_COLOURS["dark"], problem)
+        return ToolSign(tool.name)
+
+
+OWNER: Final = "napari"
+_PAGE: Final = "Refine"
+_AT_REST: Final = "pan_zoom"
+_NAMES: Final = {
+    "paint": "napari's brush",
+    "erase": "napari's eraser",
+    "fill": "napari's fill",
+    "polygon": "napari's polygon",
+}
+_SIZED: Final = ("paint", "erase")
+
+
+class NapariPaint(WindowPart):
+    """Follows the mode of the mask's layer into the hand, and back.
+
+    napari asks nobody before it paints, so that its tools are put down where what is hit is not
+    what is seen, instead of refusing a press as ours do.
+    """
+
+    sign_changed = Signal()
+
+    def __init__(self, context: WindowContext, hand: Hand, aim: Aim) -> None:
+        super().__init__(context)
+        self._hand = hand
+        self._aim = aim
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(0)
+        self._soon.timeout.connect(self._check_aim)
+        self._scene.viewer.layers.events.inserted.connect(self._on_inserted)
+        hand.changed.connect(self._follow_hand)
+        aim.changed.connect(self._soon.start)
+
+    def sign(self, _view: Any) -> ToolSign:
+        """Return what stands on the picture: tool, action, and how wide it paints."""
+        layer = self._scene.layer(Role.REFINED)
+        mode = self._hand.mode_of(OWNER)
+        if layer is None or not mode:
+            return ToolSign("")
+        erases = mode == "erase" or layer.selected_label == layer.colormap.background_value
+        parts = [_NAMES[mode], "erase" if erases else "add"]
+        if mode in _SIZED:
+            parts.append(f"{layer.brush_size:g} voxels wide")
+        return ToolSign(" · ".join(parts), MARK_COLOURS["erase" if erases else "add"])
+
+    def _on_inserted(self, event: Any) -> None:
+        tag = tag_of(event.value)
+        if tag is not None and tag.role is Role.REFINED:
+            events = event.value.events
+            events.mode.connect(self._on_mode)
+            for what in (events.selected_label, events.brush_size):
+                what.connect(lambda _event: self.sign_changed.emit())
+
+    def _on_mode(self, _event: object = None) -> None:
+        mode = self._read_mode()
+        if mode in _NAMES:
+            self._hand.take(HeldTool(OWNER, mode, _NAMES[mode], _PAGE))
+            self._soon.start()  # other listeners of napari hear of the mode first
+        else:
+            self._hand.put_down(OWNER)
+
+    def _read_mode(self) -> str:
+        layer = self._scene.layer(Role.REFINED)
+        return "" if layer is None else str(layer.mode)
+
+    def _follow_hand(self) -> None:
+        """Let napari's tool go with the hand."""
+        if not self._hand.mode_of(OWNER) and self._read_mode() in _NAMES:
+            layer = self._scene.layer(Role.REFINED)
+            if layer is not None:
+                layer.mode = _AT_REST
+
+    def _check_aim(self) -> None:
+        """Put the tool down where it would paint what is not seen, and say why."""
+        problem = self._aim.problem_in(self._scene.viewer)
+        if self._hand.mode_of(OWNER) and problem:
+            self._hand.put_down(OWNER)
+            self._notifier.warn(problem)
+
+
+class MouseTools(WindowPart):
+    """Makes the hand and its tools; a case that goes takes the tool out of the hand.
+
+    Parameters
+    ----------
+    views
+        The views of the case at the moment, the main one first.
+    page
+        The page on screen.
+
+    Attributes
+    ----------
+    hand, aim, signs
+        What is held; whether a press hits what is seen; what is written of it.
+    painting, prompts, grow_box, ftv_box
+        The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics.
+    """
+
+    def __init__(
+        self,
+        context: WindowContext,
+        editing: Editing,
+        marks: Marks,
+        views: Callable[[], Iterable[Any]],
+        page: str,
+    ) -> None:
+        super().__init__(context)
+        self._known: object = None
+        self.hand = Hand(page)
+        self.aim = Aim(context)
+        self.painting = Painting(context, editing, marks, self.hand, self.aim)
+        self._napari = NapariPaint(context, self.hand, self.aim)
+        pair = (self._scene, self.hand, self.aim)
+        self.prompts = PromptTool(*pair, "prompts", "Predict", "Predict")
+        self.grow_box = PromptTool(*pair, "grow box", "Refine", "Grow")
+        self.ftv_box = PromptTool(*pair, "FTV box", "Kinetics", "FTV")
+        signs = {"painting": self._paint_sign, "napari": self._napari.sign}
+        self.signs = ToolSigns(self.hand, self.aim, views, signs)
+        self.painting.sign_changed.connect(self.signs.write)
+        self._napari.sign_changed.connect(self.signs.write)
+        self._session.case_changed.connect(self._on_case)
+        for part in (self.hand, self.signs, self.prompts, self.grow_box, self.ftv_box):
+            part.setParent(self)
+
+    def attach(self, viewer: Any) -> None:
+        """Let the mouse do in another view of the case what it does in the main one."""
+        self.painting.attach(viewer)
+        self.aim.attach(viewer)
+        self.signs.write()
+
+    def _paint_sign(self, view: Any) -> ToolSign:
+        painting = self.painting
+        problem = painting.problem_in(view)
+        return paint_sign(painting.pressed, paused=painting.is_paused, problem=problem)
+
+    def _on_case(self) -> None:
+        """Put the tool down with its case; the same case, read further, keeps it."""
+        case = self._session.case
+        signal = None if case is None else case.signal
+        if signal is not self._known:
+            self._known = signal
+            self.hand.put_down()

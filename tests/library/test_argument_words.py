@@ -1,0 +1,89 @@
+"""What the library advises names its arguments, never options of the command line."""
+
+import inspect
+import re
+
+import pytest
+
+import napari_mamamia as mm
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.library.argument_words import advise_failures, say_arguments
+
+OPTION = re.compile(r"(?<![\w-])--[a-z]")
+
+
+@pytest.fixture(scope="module")
+def data_set(tmp_path_factory):
+    place = tmp_path_factory.mktemp("phantoms") / "data"
+    return mm.make_phantoms(place, 1, shape=(16, 32, 32), progress=False)
+
+
+def refusal(work):
+    """Return what `work` is refused with."""
+    with pytest.raises(mm.MamamiaError) as caught:
+        work()
+    return str(caught.value)
+
+
+def test_results_that_are_there_are_continued_by_an_argument(data_set, tmp_path):
+    mm.predict(data_set, out=tmp_path / "out", progress=False)
+    text = refusal(lambda: mm.predict(data_set, out=tmp_path / "out", progress=False))
+    assert 'existing="resume"' in text
+    assert not OPTION.search(text)
+
+
+def test_a_study_that_is_not_given_is_named_as_the_argument(data_set, tmp_path):
+    masks = data_set.root / "segmentations" / "expert"
+    text = refusal(
+        lambda: mm.export(
+            data_set, masks, tmp_path / "b", formats=["dicom-seg"], study=tmp_path / "no",
+            progress=False,
+        )
+    )  # fmt: skip
+    assert not OPTION.search(text)
+    assert "study" in text
+
+
+def test_a_label_that_must_be_chosen_is_named_as_the_argument():
+    text = "the mask holds 1, 2: choose one with --label, or map them with --label-map FILE"
+    assert say_arguments(text, mm.export) == (
+        "the mask holds 1, 2: choose one with label, or map them with label_map=FILE"
+    )
+
+
+def test_what_a_refused_study_is_advised_is_an_argument():
+    failure = CaseFailure(
+        "A", "series 5 is a copy (--leave-out series=5,phase=2, or --use series=4)"
+    )
+    (advised,) = advise_failures([failure], mm.import_dicom)
+    assert advised.reason == (
+        'series 5 is a copy (leave_out="series=5,phase=2", or use="series=4")'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "make a copy: mamamia straighten D --out DIR",
+            "make a copy: mamamia straighten D --out DIR",
+        ),
+        ("see mamamia export --help; or --study DIR", "see mamamia export --help; or study=DIR"),
+        ("it said --unknown", "it said --unknown"),
+        ("a--label and ---label", "a--label and ---label"),
+        ("give --channels 3", "give channels=3"),
+        ("name it with --masks NAME=DIR", 'name it with masks={"NAME": DIR}'),
+    ],
+)
+def test_commands_and_foreign_options_stay_as_they_are(text, expected):
+    assert say_arguments(text, mm.export) == expected
+
+
+def test_every_public_function_that_asks_a_service_advises_arguments():
+    functions = [getattr(mm, name) for name in dir(mm)]
+    ours = [one for one in functions if inspect.isfunction(one) and ".library." in one.__module__]
+    assert len(ours) >= 13
+    assert [one.__name__ for one in ours if not hasattr(one, "__wrapped__")] == [
+        "from_nibabel",
+        "to_nibabel",
+    ]
