@@ -12,8 +12,13 @@ Voxel = tuple[float, float, float]
 
 
 class Tool(StrEnum):
-    """How a brush decides what it paints inside its sphere."""
+    """How a brush decides what it paints.
 
+    `EVIDENCE` is the smart brush: its strokes last. `SMARTPAINT` is the smart brush of before,
+    dab by dab; journals of its time are played with it.
+    """
+
+    EVIDENCE = "evidence"
     SMARTPAINT = "smartpaint"
     SPHERE = "sphere"
     SMOOTH = "smooth"
@@ -64,6 +69,8 @@ class Brush:
         `Extent.PLANE` paints only in the plane of its centre.
     label
         The value painted, 1 to 255.
+    whole
+        Whether a stroke of `Tool.EVIDENCE` acts on the whole lesion that it touches.
 
     Raises
     ------
@@ -80,6 +87,7 @@ class Brush:
     plane_axis: int = 0
     sampling: Sampling = Sampling.FOLLOW
     label: int = 1
+    whole: bool = False
 
     def __post_init__(self) -> None:
         # Not `<= 0`, which lets nan pass.

@@ -1,0 +1,73 @@
+"""Marks: what a reader's strokes have said of each voxel of a label, as one uint16 array.
+
+A voxel that nothing was said of is 0, so that memory is handed out only where somebody painted and
+a difference of two arrays says what a step changed. The bits of a mark:
+
+======  ========================================================================================
+0 to 7  pull, int8: -100 to 100 stands for -1 (outside) to 1 (inside), 0 for nothing said
+8, 9    hold: 1 the voxel is inside whatever the image says, 2 outside, 0 the image decides
+10, 11  count: how many strokes of the pull's sign went over it since the last of the other, 0 to 3
+======  ========================================================================================
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.edits import Action
+
+FULL_PULL: Final = 100
+"""A pull of 1 as it is kept: hundredths are finer than any choice that hangs on them."""
+
+MOST_COUNT: Final = 3
+"""Strokes that are counted; from so many on the whole circle is obeyed."""
+
+_HOLD_SHIFT: Final = 8
+_COUNT_SHIFT: Final = 10
+_INSIDE: Final = 1
+_OUTSIDE: Final = 2
+
+Bools = NDArray[np.bool_]
+Words = NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """Marks of a box, taken apart: `pull` float32 -1 to 1, `hold` int8 -1, 0, 1, `count` uint8."""
+
+    pull: NDArray[np.float32]
+    hold: NDArray[np.int8]
+    count: NDArray[np.uint8]
+
+
+def unpack_marks(words: Words) -> Marks:
+    """Return the marks in an array of words, each array of its shape and new."""
+    pull = (words & 0xFF).astype(np.uint8).view(np.int8).astype(np.float32)
+    pull /= np.float32(FULL_PULL)
+    held = (words >> _HOLD_SHIFT) & 3
+    hold = (held == _INSIDE).astype(np.int8) - (held == _OUTSIDE).astype(np.int8)
+    return Marks(pull, hold, ((words >> _COUNT_SHIFT) & 3).astype(np.uint8))
+
+
+def pack_marks(marks: Marks) -> Words:
+    """Return marks as words; a pull is rounded to a hundredth, halves to even."""
+    pull = np.rint(marks.pull * np.float32(FULL_PULL)).astype(np.int8).view(np.uint8)
+    words = pull.astype(np.uint16)
+    words |= np.where(marks.hold > 0, _INSIDE, np.where(marks.hold < 0, _OUTSIDE, 0)).astype(
+        np.uint16
+    ) << np.uint16(_HOLD_SHIFT)
+    words |= np.minimum(marks.count, MOST_COUNT).astype(np.uint16) << np.uint16(_COUNT_SHIFT)
+    return words
+
+
+def hold_voxels(words: Words, where: Bools, action: Action) -> None:
+    """Mark voxels as surely inside (add) or outside (erase), in place.
+
+    So marks what is not a stroke of evidence: a plain sphere, napari's own brush, a part that was
+    removed.
+    """
+    sign = 1 if action is Action.ADD else -1
+    held = Marks(np.full(1, sign, np.float32), np.full(1, sign, np.int8), np.full(1, 1, np.uint8))
+    words[where] = pack_marks(held)[0]
