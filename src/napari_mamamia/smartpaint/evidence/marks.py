@@ -54,10 +54,9 @@ def unpack_marks(words: Words) -> Marks:
 def pack_marks(marks: Marks) -> Words:
     """Return marks as words; a pull is rounded to a hundredth, halves to even."""
     pull = np.rint(marks.pull * np.float32(FULL_PULL)).astype(np.int8).view(np.uint8)
-    words = pull.astype(np.uint16)
-    words |= np.where(marks.hold > 0, _INSIDE, np.where(marks.hold < 0, _OUTSIDE, 0)).astype(
-        np.uint16
-    ) << np.uint16(_HOLD_SHIFT)
+    held = np.where(marks.hold > 0, _INSIDE, np.where(marks.hold < 0, _OUTSIDE, 0))
+    words: Words = pull.astype(np.uint16)
+    words |= held.astype(np.uint16) << np.uint16(_HOLD_SHIFT)
     words |= np.minimum(marks.count, MOST_COUNT).astype(np.uint16) << np.uint16(_COUNT_SHIFT)
     return words
 
