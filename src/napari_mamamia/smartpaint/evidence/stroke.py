@@ -1,4 +1,13 @@
-"""One stroke of evidence: what it needs, taken where the mask is edited, and what it does to it."""
+"""One stroke of evidence: what it needs, taken where the mask is edited, and what it does to it.
+
+A stroke says: here something is missing, or: here is too much. The mask moves to what all strokes,
+the image and the mask so far say together, near the stroke. What a stroke promises (tests hold it):
+
+* nothing changes farther than `WINDOW` from its path, unless it acts on the whole lesion;
+* adding never removes, erasing never adds;
+* what was erased inside a circle never comes back until an adding circle covers it;
+* the same labels, marks and stroke give the same bits.
+"""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,12 +18,26 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Voxel
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.evidence.marks import hold_voxels
+from napari_mamamia.smartpaint.evidence.marks import unpack_marks
+from napari_mamamia.smartpaint.evidence.settle import (
+    Scene,
+    Settled,
+    coarsen_scene,
+    mark_stroke,
+    settle_scene,
+)
+from napari_mamamia.smartpaint.evidence.way import measure_distance, thin_path
+
+VERSION: Final = 1
+"""Counts up with each change that gives other bits; a journal says which one a stroke was made
+with."""
 
 WINDOW: Final = (1.6, 4.0)
 """A stroke changes nothing farther from its path than 1.6 radii and 4 mm."""
 
 _SAMPLED_MM: Final = 9.0  # beyond the window, where surroundings are looked at
+_WHOLE_MM: Final = 6.0  # around a lesion, what a stroke for the whole of it may change
+_ALIKE: Final = 0.5  # share of values that lesion and surroundings must not have in common
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +77,7 @@ class SettledStroke:
 
     Parameters
     ----------
-    alike
+    apart
         0 (lesion and surroundings look the same to the stroke) to 1 (they share no value).
     notes
         Plain sentences for the reader.
@@ -63,7 +86,7 @@ class SettledStroke:
     box: Box
     labels: NDArray[np.uint8]
     words: NDArray[np.uint16]
-    alike: float = 1.0
+    apart: float = 1.0
     notes: tuple[str, ...] = ()
 
 
@@ -85,45 +108,143 @@ def prepare_stroke(
 ) -> StrokeWork:
     """Take what a stroke needs out of the whole `labels` and `words`, as copies.
 
-    It runs in the thread that edits; `settle_stroke` and `preview_stroke` run anywhere.
+    It runs in the thread that edits; `settle_stroke` and `preview_stroke` run anywhere. Places that
+    are not finite are left out; the box of a stroke beside the image is empty.
     """
     spacing = images.case.grid.spacing_mm
-    reach = WINDOW[0] * brush.radius_mm + WINDOW[1] + _SAMPLED_MM
-    places = np.array(path)
-    low = np.floor(places.min(axis=0) - reach / np.array(spacing)).astype(int)
-    high = np.ceil(places.max(axis=0) + reach / np.array(spacing)).astype(int) + 1
-    stop = np.clip(high, 0, labels.shape)
-    start = np.minimum(np.clip(low, 0, None), stop)
-    (z0, y0, x0), (z1, y1, x1) = start.tolist(), stop.tolist()
-    box = Box((z0, y0, x0), (z1, y1, x1))
+    corners = tuple(thin_path(path, spacing, brush.radius_mm))
+    box = _box_of_path(corners, window_mm(brush) + _SAMPLED_MM, spacing, labels.shape)
+    if brush.whole and not box.is_empty:
+        touched = _box_of_path(corners, brush.radius_mm, spacing, labels.shape)
+        lesion = _follow_lesion(labels, brush.label, touched)
+        margin = [int(np.ceil((_WHOLE_MM + _SAMPLED_MM) / step)) for step in spacing]
+        box = box.union(lesion.grown(margin, labels.shape)) if not lesion.is_empty else box
     part = box.slices
-    return StrokeWork(images, brush, path, box, labels[part].copy(), words[part].copy(), locked)
+    return StrokeWork(images, brush, corners, box, labels[part].copy(), words[part].copy(), locked)
 
 
 def settle_stroke(work: StrokeWork) -> SettledStroke:
-    """Return what the stroke makes of its box; equal work gives equal bits."""
-    covered = _find_covered(work)
-    labels, words = work.labels.copy(), work.words.copy()
-    if work.brush.action is Action.ADD:
-        labels[covered & ~np.isin(labels, list(work.locked))] = work.brush.label
-    else:
-        labels[covered & (labels == work.brush.label)] = 0
-    hold_voxels(words, covered, work.brush.action)
-    return SettledStroke(work.box, labels, words)
+    """Return what the stroke makes of its box; equal work gives equal bits.
+
+    Source: `facts/evidence.md`, section 2, written down in docs/methods/brush.md.
+    """
+    if work.box.is_empty:
+        return SettledStroke(work.box, work.labels, work.words)
+    scene = _make_scene(work)
+    settled = settle_scene(scene)
+    is_adding = work.brush.action is Action.ADD
+    labels = work.labels.copy()
+    changed = settled.mask != scene.mask
+    labels[changed] = work.brush.label if is_adding else 0
+    words = mark_stroke(scene, settled, work.words)
+    return SettledStroke(work.box, labels, words, settled.apart, _list_notes(settled))
 
 
 def preview_stroke(work: StrokeWork) -> Preview:
     """Return about what `settle_stroke` will make of the label, in a tenth of its time."""
-    return Preview(work.box, settle_stroke(work).labels == work.brush.label)
+    if work.box.is_empty:
+        return Preview(work.box, np.zeros(work.box.shape, np.bool_))
+    scene = _make_scene(work)
+    coarse, factors = coarsen_scene(scene)
+    settled = settle_scene(coarse, n_rounds=1)
+    mask = settled.mask
+    for axis, factor in enumerate(factors):
+        mask = mask.repeat(factor, axis)
+    z, y, x = scene.mask.shape
+    mask = mask[:z, :y, :x]
+    # Blocks never take away what an adding stroke keeps, nor give what an erasing one leaves.
+    mask = mask | scene.mask if scene.is_adding else mask & scene.mask
+    return Preview(work.box, mask & scene.window | scene.mask & ~scene.window)
 
 
-def _find_covered(work: StrokeWork) -> NDArray[np.bool_]:
-    covered = np.zeros(work.box.shape, np.bool_)
+def window_mm(brush: Brush) -> float:
+    """Return how far from its path a stroke may change something, unless it is for the whole.
+
+    Examples
+    --------
+    >>> window_mm(Brush(radius_mm=10.0))
+    20.0
+    """
+    share, more = WINDOW
+    return share * brush.radius_mm + more
+
+
+def _make_scene(work: StrokeWork) -> Scene:
+    """Return a stroke's box as arrays: the image, the mask, marks, distance and window."""
     spacing = work.images.case.grid.spacing_mm
-    for place in work.path:
-        z, y, x = (
-            ((np.arange(a, b) - p) * s) ** 2
-            for a, b, p, s in zip(work.box.start, work.box.stop, place, spacing, strict=True)
-        )
-        covered |= z[:, None, None] + y[:, None] + x <= work.brush.radius_mm**2
-    return covered
+    away = measure_distance(work.box, work.path, spacing)
+    mask = work.labels == work.brush.label
+    window = away <= window_mm(work.brush)
+    return Scene(
+        features=work.images.in_box(work.box),
+        noise=work.images.noise,
+        spacing_mm=spacing,
+        mask=mask,
+        closed=_find_closed(work),
+        marks=unpack_marks(work.words),
+        away=away,
+        window=window,
+        radius_mm=work.brush.radius_mm,
+        window_mm=window_mm(work.brush),
+        whole_mm=_WHOLE_MM if work.brush.whole else None,
+        is_adding=work.brush.action is Action.ADD,
+    )
+
+
+def _find_closed(work: StrokeWork) -> NDArray[np.bool_]:
+    """Return the voxels of labels that may not be painted over."""
+    if not work.locked:
+        return np.zeros(work.box.shape, np.bool_)
+    return np.isin(work.labels, list(work.locked))
+
+
+def _list_notes(settled: Settled) -> tuple[str, ...]:
+    if settled.apart >= _ALIKE:
+        return ()
+    return (
+        "lesion and surroundings look much alike here: the stroke acted almost like a plain sphere",
+    )
+
+
+def _box_of_path(
+    path: tuple[Voxel, ...],
+    reach_mm: float,
+    spacing_mm: tuple[float, float, float],
+    shape: tuple[int, ...],
+) -> Box:
+    if not path:
+        return Box.empty()
+    places, reach = np.array(path), reach_mm / np.array(spacing_mm)
+    start = np.clip(np.floor(places.min(axis=0) - reach), 0, shape).astype(int)
+    stop = np.clip(np.ceil(places.max(axis=0) + reach) + 1, start, shape).astype(int)
+    (z0, y0, x0), (z1, y1, x1) = start.tolist(), stop.tolist()
+    return Box((z0, y0, x0), (z1, y1, x1))
+
+
+def _follow_lesion(labels: NDArray[np.uint8], label: int, box: Box) -> Box:
+    """Return a box that holds all of the label that is connected with what it has in `box`.
+
+    The box grows at each face on which the label lies, so that no whole volume is looked at.
+    """
+    if box.is_empty or not (labels[box.slices] == label).any():
+        return Box.empty()
+    start, stop = list(box.start), list(box.stop)
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for axis, size in enumerate(labels.shape):
+            for end in (0, 1):
+                at_border = start[axis] == 0 if end == 0 else stop[axis] == size
+                if at_border:
+                    continue
+                face = [slice(a, b) for a, b in zip(start, stop, strict=True)]
+                place = start[axis] if end == 0 else stop[axis] - 1
+                face[axis] = slice(place, place + 1)
+                if (labels[tuple(face)] == label).any():
+                    if end == 0:
+                        start[axis] = max(start[axis] - 4, 0)
+                    else:
+                        stop[axis] = min(stop[axis] + 4, size)
+                    is_growing = True
+    (z0, y0, x0), (z1, y1, x1) = start, stop
+    return Box((z0, y0, x0), (z1, y1, x1))

@@ -77,7 +77,7 @@ def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOS
     Source: Chambolle and Pock, J Math Imaging Vis 40 (2011) 120, algorithm 1, with the anisotropic
     total variation, whose dual variables are bounded by the weights.
     """
-    state = _State(energy)
+    state = _State(energy, (energy.evidence > 0).astype(np.float32))
     free = energy.highest > energy.lowest
     scale = float(np.abs(energy.evidence[free]).sum(dtype=np.float64)) or 1.0
     excess, n_iterations = np.inf, 0
@@ -91,12 +91,23 @@ def least_cut(energy: Energy, *, tolerance: float = _TOLERANCE, most: int = _MOS
     return Cut(state.membership, excess, n_iterations)
 
 
+def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
+    """Return the membership after exactly `n_iterations` steps from `start`.
+
+    Without a test of convergence a stroke can be repeated to the same bit, and takes as long each
+    time. `start` is left as it is.
+    """
+    state = _State(energy, start)
+    for _ in range(n_iterations):
+        state.iterate()
+    return state.membership
+
+
 class _State:
     """Membership u, its extrapolation v, and the dual variables p of the three axes."""
 
-    def __init__(self, energy: Energy) -> None:
+    def __init__(self, energy: Energy, start: Floats) -> None:
         self.energy = energy
-        start = (energy.evidence > 0).astype(np.float32)
         self.membership = np.clip(start, energy.lowest, energy.highest)
         self._ahead = self.membership.copy()
         self._duals = tuple(np.zeros(w.shape, dtype=np.float32) for w in energy.weights)

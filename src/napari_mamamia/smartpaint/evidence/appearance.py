@@ -1,0 +1,182 @@
+"""How lesion and surroundings look, from the mask in hand and the strokes: evidence of each voxel.
+
+Two descriptions are averaged, because each fails where the other holds: a smoothed joint histogram
+(a rim lesion with a dark middle has two peaks) and a normal distribution (few voxels).
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
+
+MOST_EVIDENCE: Final = 4.0
+"""Each of the two log odds is held within -4 to 4: no voxel outweighs its neighbourhood."""
+
+FEWEST_AROUND: Final = 10
+"""With fewer voxels of surroundings the image says nothing."""
+
+_BINS: Final = {1: 40, 2: 20, 3: 12}  # of the joint histogram along each feature
+_RANGE: Final = (0.5, 99.5)  # percentiles that the bins span
+_MOST_VALUES: Final = 20_000  # for percentiles and medians, evenly taken
+_FINEST_BIN: Final = 0.35  # of the noise
+_LEAST_SMOOTH: Final = 0.9  # bins
+_NOISE_SMOOTH: Final = 0.7  # of the noise
+_SHARE: Final = 0.15  # of a side's distribution that is the reader's marks
+_FLOOR: Final = 0.001  # of the highest density: what no sample held is not impossible
+_APART: Final = (
+    0.5  # share of distributions that do not overlap, from which on evidence counts full
+)
+_LEAST_APART: Final = 0.2  # weight of evidence where the two look the same
+
+Floats = NDArray[np.float32]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """Values ``(feature, voxel)`` of lesion and surroundings, each voxel with a weight.
+
+    Parameters
+    ----------
+    inner, outer
+        Of the mask in hand and what is around it; finite.
+    inner_weights, outer_weights
+        Above 0, less far from the stroke.
+    inner_marks, outer_marks
+        Values of the voxels that strokes hold inside and outside; may be empty.
+    disc
+        Values in the middle of the stroke, on its own side.
+    """
+
+    inner: Floats
+    outer: Floats
+    inner_weights: Floats
+    outer_weights: Floats
+    inner_marks: Floats
+    outer_marks: Floats
+    disc: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """A joint histogram's bins: `low` and `width` of each feature, `count` along each.
+
+    `smooth` is the standard deviation, in bins, that a histogram of each feature is smoothed by.
+    """
+
+    low: NDArray[np.float64]
+    width: NDArray[np.float64]
+    count: int
+    smooth: tuple[float, ...]
+
+    @classmethod
+    def of(cls, features: Floats, noise: tuple[float, ...]) -> "Bins":
+        """Return bins that span nearly all values of `features` ``(feature, voxel)``, finite."""
+        n_features = len(noise)
+        count = _BINS.get(n_features, _BINS[3])
+        some = features[:, :: max(features.shape[1] // _MOST_VALUES, 1)]
+        low, high = np.percentile(some, _RANGE, axis=1)
+        width = np.maximum((high - low) / (count - 4), _FINEST_BIN * np.array(noise))
+        middle = (low + high) / 2
+        smooth = tuple(
+            max(_LEAST_SMOOTH, _NOISE_SMOOTH * n / w) for n, w in zip(noise, width, strict=True)
+        )
+        return cls(middle - width * count / 2, width, count, smooth)
+
+    def find(self, features: Floats) -> NDArray[np.int32]:
+        """Return the flat number of the bin of each value, ends for what lies outside."""
+        flat = np.zeros(features.shape[1:], np.int32)
+        for feature, low, width in zip(features, self.low, self.width, strict=True):
+            scaled = feature - np.float32(low)
+            scaled *= np.float32(1 / width)
+            np.clip(scaled, 0, self.count - 1, out=scaled)
+            flat *= np.int32(self.count)
+            flat += scaled.astype(np.int32)
+        return flat
+
+    def fill(self, features: Floats, weights: Floats | None) -> NDArray[np.float64]:
+        """Return a smoothed histogram that sums to 1, zeros where there are no values."""
+        n_features = len(self.low)
+        size = self.count**n_features
+        if not features.shape[1]:
+            return np.zeros(size)
+        counts = np.bincount(self.find(features), weights, size).astype(np.float64)
+        counts = counts.reshape((self.count,) * n_features)
+        density: NDArray[np.float64] = gaussian_filter(
+            counts, self.smooth, mode="nearest", truncate=3.0
+        ).ravel()
+        density /= max(density.sum(), 1e-300)
+        return density
+
+
+def weigh_image(
+    features: Floats, samples: Samples, bins: Bins, noise: tuple[float, ...], *, is_adding: bool
+) -> tuple[Floats, float]:
+    """Return what each voxel speaks for belonging to the lesion, and how far the two sides differ.
+
+    Parameters
+    ----------
+    features
+        ``(feature, z, y, x)``, finite.
+    noise
+        Of each feature.
+    is_adding
+        Whether the stroke's middle is a sample of the lesion, or of its surroundings.
+
+    Returns
+    -------
+    float32 ``(z, y, x)`` within -4 to 4, all 0 where there is nothing to compare; and the share of
+    the two distributions that does not overlap, 0 to 1.
+
+    Source: `facts/evidence.md`, section 2, step 5, written down in docs/methods/brush.md.
+    """
+    if samples.outer.shape[1] < FEWEST_AROUND or not samples.inner.shape[1]:
+        return np.zeros(features.shape[1:], np.float32), 0.0
+    inside = _mix(
+        bins,
+        samples.inner,
+        samples.inner_weights,
+        samples.inner_marks,
+        samples.disc if is_adding else None,
+    )
+    outside = _mix(
+        bins,
+        samples.outer,
+        samples.outer_weights,
+        samples.outer_marks,
+        None if is_adding else samples.disc,
+    )
+    floor = _FLOOR * float((inside + outside).max()) + 1e-6
+    table = np.log((inside + floor) / (outside + floor)).astype(np.float32)
+    apart = float(1 - np.minimum(inside, outside).sum())
+    weight = np.float32(min(max(apart / _APART, _LEAST_APART), 1.0))
+    histogram = (weight * table).clip(-MOST_EVIDENCE, MOST_EVIDENCE)[bins.find(features)]
+    inner = np.concatenate([samples.inner, samples.disc], axis=1) if is_adding else samples.inner
+    normal = log_odds(
+        features, tissue_of(_thin(inner), noise), tissue_of(_thin(samples.outer), noise)
+    )
+    normal *= weight
+    np.clip(normal, -MOST_EVIDENCE, MOST_EVIDENCE, out=normal)
+    histogram += normal
+    histogram *= np.float32(0.5)
+    return histogram, apart
+
+
+def _mix(
+    bins: Bins, values: Floats, weights: Floats, marks: Floats, disc: Floats | None
+) -> NDArray[np.float64]:
+    """Return the distribution of a side: 85 % its sample, the rest what strokes have marked."""
+    marked = [bins.fill(part, None) for part in (marks, disc) if part is not None and part.size]
+    density = bins.fill(values, weights)
+    if not marked:
+        return density
+    return (1 - _SHARE) * density + _SHARE * sum(marked) / len(marked)
+
+
+def _thin(values: Floats) -> Floats:
+    """Return at most some 20,000 values, evenly taken: medians of more are no better."""
+    return values[:, :: max(values.shape[1] // _MOST_VALUES, 1)]

@@ -1,0 +1,427 @@
+"""What a stroke, the image and the mask so far say together: a cut of least energy in a window."""
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import distance_transform_edt, label
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.smartpaint.evidence.appearance import Bins, Samples, weigh_image
+from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, Marks, pack_marks
+from napari_mamamia.smartpaint.grow.cut import Energy, relax
+
+N_ROUNDS: Final = 3
+_N_ITERATIONS: Final = 12  # of the cut in each round
+_CORE: Final = (1.5, 0.35)  # mm and radii: what is held however the image looks; the lesser
+_INSIST: Final = (0.35, 0.6, 0.8, 1.0)  # radii that are held after 0, 1, 2, 3 strokes in vain
+_SURE: Final = 0.5  # radii that the first estimate takes for granted
+_DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: where the inner sample begins
+_AROUND_MM: Final = (1.5, 9.0)  # from the mask, where surroundings are sampled
+_NEAR: Final = (3.0, 12.0)  # radii and mm: how far from the path samples count; the greater
+_LATTICE: Final = (
+    1.6,
+    24,
+    40_000,
+)  # mm, voxels of an axis, voxels of the box; coarser samples above
+_PRIOR: Final = (0.3, 3.0)  # log odds of the mask so far, near the stroke and at the window's edge
+_WHOLE_PRIOR: Final = {True: 0.3, False: 0.7}  # adding, erasing, for the whole lesion
+_SMOOTHNESS: Final = 2.0  # cost of a face between two voxels of the finest spacing, in log odds
+_THRESHOLD: Final = np.float32(0.5)
+_CRUMB: Final = 0.1  # of the largest part: what an eraser cuts off goes if it is smaller
+_TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
+_PREVIEW_VOXELS: Final = 24_000
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float32]
+Factors = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A stroke's box; arrays are ``(z, y, x)`` of one shape.
+
+    Parameters
+    ----------
+    features
+        float32 ``(feature, z, y, x)``; what is not finite says nothing.
+    noise
+        Of each feature, one standard deviation.
+    mask
+        The label before the stroke.
+    closed
+        Voxels that stay as they are, because a locked label has them.
+    marks
+        What earlier strokes said.
+    away
+        Distance to the stroke's path in mm.
+    window
+        What the stroke may change, but for the whole lesion.
+    radius_mm, window_mm
+        The stroke's circle, and how far its window reaches.
+    whole_mm
+        How far around the lesion a stroke for the whole of it reaches; None for others.
+    """
+
+    features: Floats
+    noise: tuple[float, ...]
+    spacing_mm: tuple[float, float, float]
+    mask: Bools
+    closed: Bools
+    marks: Marks
+    away: Floats
+    window: Bools
+    radius_mm: float
+    window_mm: float
+    whole_mm: float | None
+    is_adding: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settled:
+    """The mask after a stroke, of the scene's shape; `apart` as `weigh_image` gives it."""
+
+    mask: Bools
+    hold: NDArray[np.int8]
+    apart: float
+
+
+def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
+    """Return the mask that a stroke leads to."""
+    sign = 1 if scene.is_adding else -1
+    window = _widen_window(scene)
+    window &= ~scene.closed
+    core = _find_core(scene) & ~scene.closed
+    hold = scene.marks.hold.copy()
+    hold[(hold == -sign) & (scene.away <= scene.radius_mm)] = 0
+    hold[core] = sign
+    if not core.any() or not window.any():
+        return Settled(scene.mask.copy(), hold, 1.0)
+    inner = Box.around(window).grown((1, 1, 1), window.shape)
+    part = inner.slices
+    features = _blank_unknown(scene.features)
+    near = features[(slice(None), *part)]
+    energy, apart = _make_energy(scene, features, window, hold, part), 0.0
+    sure = scene.away <= max(_SURE * scene.radius_mm, 1e-6)
+    estimate = (scene.mask | sure) if scene.is_adding else (scene.mask & ~sure)
+    bins = _make_bins(scene, features)
+    lattice = _choose_lattice(scene)
+    pull = energy.evidence
+    membership = estimate[part].astype(np.float32)
+    mask = estimate
+    for _ in range(n_rounds):
+        samples = _take_samples(scene, features, mask, hold, lattice, part)
+        evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=scene.is_adding)
+        evidence[~np.isfinite(scene.features[(0, *part)])] = 0.0
+        evidence += pull
+        here = replace(energy, evidence=evidence)
+        membership = relax(here, np.clip(membership, energy.lowest, energy.highest), _N_ITERATIONS)
+        mask = scene.mask.copy()
+        mask[part] = membership >= _THRESHOLD
+    return Settled(_accept(scene, mask, core, hold, inner), hold, apart)
+
+
+def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    """Return the marks after a stroke.
+
+    A circle pulls: fully within half of it, not at all at its edge, later strokes over earlier
+    ones. Where it changed the mask the voxels are held; where it asked in vain that is counted.
+    """
+    sign = np.float32(1 if scene.is_adding else -1)
+    circle = (scene.away <= scene.radius_mm) & ~scene.closed
+    share = np.clip(2 * (1 - scene.away / np.float32(scene.radius_mm)), 0, 1).astype(np.float32)
+    share[scene.closed] = 0
+    pull = scene.marks.pull * (1 - share) + share * sign
+    hold = settled.hold.copy()
+    changed = (settled.mask != scene.mask) & circle
+    hold[changed] = int(sign)
+    in_vain = circle & (settled.mask != scene.is_adding)
+    same = scene.marks.pull * sign >= 0
+    count = scene.marks.count.copy()
+    count[circle & ~same] = 0
+    count[in_vain] = np.minimum(count[in_vain] + 1, MOST_COUNT)
+    count[circle & ~in_vain] = 0
+    changed_words = pack_marks(Marks(pull, hold, count))
+    touched = circle | (hold != scene.marks.hold)
+    return np.where(touched, changed_words, words)
+
+
+def coarsen_scene(scene: Scene) -> tuple[Scene, Factors]:
+    """Return the scene on every second voxel, or third, so that it is small, and the factors."""
+    factors = [1, 1, 1]
+    while np.prod([-(-n // f) for n, f in zip(scene.mask.shape, factors, strict=True)]) > (
+        _PREVIEW_VOXELS
+    ):
+        steps = [f * s for f, s in zip(factors, scene.spacing_mm, strict=True)]
+        factors[int(np.argmin(steps))] += 1
+    z, y, x = factors
+    at = (slice(None, None, z), slice(None, None, y), slice(None, None, x))
+    marks = Marks(scene.marks.pull[at], scene.marks.hold[at], scene.marks.count[at])
+    d, r, c = scene.spacing_mm
+    coarse = replace(
+        scene,
+        features=np.ascontiguousarray(scene.features[(slice(None), *at)]),
+        spacing_mm=(d * z, r * y, c * x),
+        mask=scene.mask[at],
+        closed=scene.closed[at],
+        marks=marks,
+        away=scene.away[at],
+        window=scene.window[at],
+    )
+    return coarse, (z, y, x)
+
+
+def _widen_window(scene: Scene) -> Bools:
+    """Return what may change: the stroke's window, and for the whole lesion what is around it."""
+    window = scene.window.copy()
+    if scene.whole_mm is None:
+        return window
+    parts, _ = label(scene.mask, _TOUCHING)
+    touched = np.unique(parts[(scene.away <= scene.radius_mm) & scene.mask])
+    if not touched.size:
+        return window
+    lesion = np.isin(parts, touched)
+    box = Box.around(lesion)
+    margin = [int(np.ceil(scene.whole_mm / s)) for s in scene.spacing_mm]
+    part = box.grown(margin, lesion.shape).slices
+    window[part] |= distance_transform_edt(~lesion[part], scene.spacing_mm) <= scene.whole_mm
+    return window
+
+
+def _find_core(scene: Scene) -> Bools:
+    """Return what the stroke holds whatever the image says, at least the nearest voxel.
+
+    Where earlier strokes of its sign asked in vain it is more each time, in the end the circle.
+    """
+    core = scene.away <= min(_CORE[0], _CORE[1] * scene.radius_mm)
+    core |= scene.away <= scene.away.min() + 1e-6
+    # At its edge a circle counts but does not pull.
+    same = (scene.marks.pull >= 0) if scene.is_adding else (scene.marks.pull <= 0)
+    asked = np.where(same, scene.marks.count, 0)
+    for count in range(1, MOST_COUNT + 1):
+        core |= (asked >= count) & (scene.away <= _INSIST[count] * scene.radius_mm)
+    return core
+
+
+def _blank_unknown(features: Floats) -> Floats:
+    """Return features in which a voxel with a value that is not finite has zeros, all others too.
+
+    The scene's own arrays stay as they are; nothing is copied where all is finite.
+    """
+    known = np.isfinite(features).all(axis=0)
+    if known.all():
+        return features
+    blank = features.copy()
+    blank[:, ~known] = 0.0
+    return blank
+
+
+def _make_bins(scene: Scene, features: Floats) -> Bins:
+    known = np.isfinite(scene.features).all(axis=0)
+    values = features[:, known] if not known.all() else features.reshape(len(features), -1)
+    if not values.shape[1]:
+        values = np.zeros((len(features), 1), np.float32)
+    return Bins.of(values, scene.noise)
+
+
+def _choose_lattice(scene: Scene) -> tuple[slice, slice, slice]:
+    """Return the voxels that samples are taken from: every second one of a large box."""
+    finest, longest, most = _LATTICE
+    is_large = scene.mask.size > most
+    steps = [
+        2 if is_large and s < finest and n > longest else 1
+        for s, n in zip(scene.spacing_mm, scene.mask.shape, strict=True)
+    ]
+    z, y, x = steps
+    return (slice(None, None, z), slice(None, None, y), slice(None, None, x))
+
+
+def _take_samples(
+    scene: Scene,
+    features: Floats,
+    mask: Bools,
+    hold: NDArray[np.int8],
+    lattice: tuple[slice, slice, slice],
+    part: tuple[slice, slice, slice],
+) -> Samples:
+    """Return values of the lesion as estimated, and of what is around it."""
+    spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
+    inside, away = mask[lattice], scene.away[lattice]
+    known = np.isfinite(scene.features[(slice(None), *lattice)]).all(axis=0)
+    inner = outer = np.zeros(inside.shape, np.bool_)
+    if inside.any() and not inside.all():
+        depth = distance_transform_edt(inside, spacing)
+        inner = inside & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
+        distance = distance_transform_edt(~inside, spacing)
+        outer = (distance > _AROUND_MM[0]) & (distance <= _AROUND_MM[1])
+    elif inside.any():
+        inner = inside
+    circle = away <= scene.radius_mm
+    if scene.is_adding:
+        outer = outer & ~circle
+    else:
+        inner = inner & ~circle
+    inner, outer = inner & known, outer & known
+    reach = max(_NEAR[0] * scene.radius_mm, _NEAR[1])
+    weight = np.exp(-0.5 * (away / np.float32(reach)) ** 2).astype(np.float32)
+    values = features[(slice(None), *lattice)]
+    near, held = features[(slice(None), *part)], hold[part]
+    known_near = np.isfinite(scene.features[(slice(None), *part)]).all(axis=0)
+    disc = (scene.away[part] <= max(0.5 * scene.radius_mm, 1.0)) & known_near
+    return Samples(
+        values[:, inner],
+        values[:, outer],
+        weight[inner],
+        weight[outer],
+        near[:, (held > 0) & known_near],
+        near[:, (held < 0) & known_near],
+        near[:, disc],
+    )
+
+
+def _make_energy(
+    scene: Scene,
+    features: Floats,
+    window: Bools,
+    hold: NDArray[np.int8],
+    part: tuple[slice, slice, slice],
+) -> Energy:
+    """Return the energy without the image's evidence: marks, mask so far, edges and limits."""
+    mask, held, may_change = scene.mask[part], hold[part], window[part]
+    signed = np.where(mask, np.float32(1), np.float32(-1))
+    fixed = np.zeros(mask.shape, np.bool_)
+    share = np.clip(2 * (1 - scene.away[part] / np.float32(scene.radius_mm)), 0, 1)
+    sign = np.float32(1 if scene.is_adding else -1)
+    evidence = scene.marks.pull[part] * (1 - share) + share * sign
+    evidence += signed * _weigh_mask(scene, part)
+    lowest = np.zeros(mask.shape, np.float32)
+    highest = np.ones(mask.shape, np.float32)
+    if scene.is_adding:
+        lowest[mask] = 1
+        fixed = held < 0
+        highest[fixed & ~mask] = 0
+        lowest[held > 0] = 1
+    else:
+        highest[~mask] = 0
+        lowest[(held > 0) & mask] = 1
+        highest[held < 0] = 0
+    frozen = ~may_change
+    lowest[frozen] = highest[frozen] = mask[frozen]
+    np.minimum(lowest, highest, out=lowest)
+    weights = tuple(_weigh_edges(features, scene, axis, part) for axis in range(3))
+    return Energy(
+        np.ascontiguousarray(evidence, np.float32),
+        (weights[0], weights[1], weights[2]),
+        lowest,
+        highest,
+    )
+
+
+def _weigh_mask(scene: Scene, part: tuple[slice, slice, slice]) -> Floats | np.float32:
+    """Return log odds for the mask so far: little near the stroke, much at its window's edge."""
+    near, far = _PRIOR
+    if scene.whole_mm is not None:
+        return np.float32(_WHOLE_PRIOR[scene.is_adding])
+    if not scene.mask.any():
+        return np.float32(near)
+    slope = (far - near) / (scene.window_mm - scene.radius_mm)
+    away = scene.away[part] - np.float32(scene.radius_mm)
+    weight = np.float32(near) + np.maximum(away, 0) * np.float32(slope)
+    prior: Floats = np.minimum(weight, np.float32(far)).astype(np.float32)
+    return prior
+
+
+def _weigh_edges(
+    features: Floats, scene: Scene, axis: int, part: tuple[slice, slice, slice]
+) -> Floats:
+    """Return the cost of a surface between neighbours along `axis`: less where the image steps."""
+    near = features[(slice(None), *part)].swapaxes(1, axis + 1)
+    strength = _SMOOTHNESS * min(scene.spacing_mm) / scene.spacing_mm[axis]
+    shape = (near.shape[1] - 1, *near.shape[2:])
+    total = np.zeros(shape, np.float32)
+    if total.size:
+        for feature, noise in zip(near, scene.noise, strict=True):
+            step = feature[1:] - feature[:-1]
+            step *= step
+            scale = max((2 * noise) ** 2, 2 * float(step.mean(dtype=np.float64)))
+            step *= np.float32(1 / (2 * len(scene.noise) * scale))
+            total -= step
+        np.exp(total, out=total)
+    total *= np.float32(strength)
+    weights: Floats = np.ascontiguousarray(total.swapaxes(0, axis))
+    return weights
+
+
+def _accept(scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], inner: Box) -> Bools:
+    """Return the mask with those changes alone that hang together with the stroke's core."""
+    part = inner.slices
+    before, after, core = scene.mask[part], mask[part], core[part]
+    changed = (before != after) | core
+    parts, _ = label(changed, _TOUCHING)
+    joined = np.unique(parts[core])
+    changed &= np.isin(parts, joined[joined > 0])
+    after = before ^ (changed & (before != after))
+    after[core] = scene.is_adding
+    free = ~scene.closed[part]
+    if scene.is_adding:
+        holes = find_holes(after) & ~find_holes(before) & (hold[part] >= 0) & free
+        after = after | holes
+    else:
+        after = _drop_crumbs(scene, before, after, hold[part], part)
+    out = scene.mask.copy()
+    out[part] = after
+    return out
+
+
+def find_holes(mask: Bools) -> Bools:
+    """Return what a mask encloses (6 neighbours), in 2-D arrays what it encloses in the plane.
+
+    What lies at the border of the array is not enclosed.
+    """
+    flat = tuple(n for n in mask.shape if n > 1)
+    plane = mask.reshape(flat or (1,))
+    parts, count = label(~plane)
+    if not count:
+        return np.zeros(mask.shape, np.bool_)
+    open_parts = np.zeros(count + 1, np.bool_)
+    open_parts[0] = True
+    for axis in range(plane.ndim):
+        for end in (0, -1):
+            open_parts[np.unique(parts.take(end, axis))] = True
+    holes: Bools = ~open_parts[parts]
+    return holes.reshape(mask.shape)
+
+
+def _drop_crumbs(
+    scene: Scene,
+    before: Bools,
+    after: Bools,
+    held: NDArray[np.int8],
+    part: tuple[slice, slice, slice],
+) -> Bools:
+    """Return the mask without the small pieces that the eraser cut off, its cavities filled again.
+
+    A piece goes if it lies in the window, is below a tenth of the largest one and holds no voxel
+    that a reader holds; a cavity stays if the reader erased in it.
+    """
+    cavities, n_cavities = label(find_holes(after) & before)
+    if n_cavities:
+        wanted = np.zeros(n_cavities + 1, np.bool_)
+        wanted[np.unique(cavities[held < 0])] = True
+        wanted[0] = True
+        after = after | (~wanted[cavities] & before)
+    pieces, n_pieces = label(after, _TOUCHING)
+    if n_pieces < 2:
+        return after
+    sizes = np.bincount(pieces.ravel(), minlength=n_pieces + 1)
+    stays = sizes >= _CRUMB * sizes[1:].max()
+    stays[np.unique(pieces[(held > 0) & after])] = True
+    # What was a part of its own before the stroke is none that it cut off.
+    stays[np.unique(pieces[~scene.window[part] & after])] = True
+    old, _ = label(before, _TOUCHING)
+    touched = np.unique(old[before & ~after])
+    stays[np.unique(pieces[after & ~np.isin(old, touched)])] = True
+    stays[0] = True
+    crumbs: Bools = ~stays[pieces]
+    return after & ~crumbs

@@ -1,0 +1,244 @@
+"""A stroke of evidence: what it promises a reader, on scenes where the answer is known."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.edits import Action, Brush, Tool
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
+from napari_mamamia.smartpaint.evidence.marks import (
+    Marks,
+    hold_voxels,
+    pack_marks,
+    unpack_marks,
+)
+from napari_mamamia.smartpaint.evidence.stroke import (
+    prepare_stroke,
+    preview_stroke,
+    settle_stroke,
+    window_mm,
+)
+from napari_mamamia.smartpaint.evidence.way import measure_distance, thin_path
+
+SHAPE, SPACING = (24, 48, 48), (2.0, 1.0, 1.0)
+MIDDLE = (12.0, 24.0, 24.0)
+
+
+def ball(centre, radius_mm, shape=SHAPE, spacing=SPACING):
+    z, y, x = (
+        ((np.arange(n) - c) * s) ** 2 for n, c, s in zip(shape, centre, spacing, strict=True)
+    )
+    return z[:, None, None] + y[:, None] + x <= radius_mm**2
+
+
+def images_of(lesion, *, step=8.0, seed=0):
+    """One feature: noise of 1 with a lesion that is `step` noise units brighter."""
+    signal = np.random.default_rng(seed).normal(0, 1, lesion.shape) + step * lesion
+    grid = Grid(lesion.shape, np.diag([*SPACING[::-1], 1.0]))
+    case = Case("A", grid, signal.astype(np.float32)[np.newaxis], (Phase(0),))
+    return FeatureImages(case, (Channel("image", 0, None, 1.0),))
+
+
+def stroke(images, labels, words, path, *, action=Action.ADD, radius_mm=8.0, whole=False):
+    brush = Brush(tool=Tool.EVIDENCE, action=action, radius_mm=radius_mm, whole=whole)
+    settled = settle_stroke(prepare_stroke(images, labels, words, brush, path))
+    labels[settled.box.slices] = settled.labels
+    words[settled.box.slices] = settled.words
+    return settled
+
+
+def empty():
+    return np.zeros(SHAPE, np.uint8), np.zeros(SHAPE, np.uint16)
+
+
+def dice(a, b):
+    return 2 * np.count_nonzero(a & b) / (np.count_nonzero(a) + np.count_nonzero(b))
+
+
+def test_a_press_in_a_bright_ball_finds_the_ball():
+    lesion = ball(MIDDLE, 10.0)
+    labels, words = empty()
+    stroke(images_of(lesion), labels, words, (MIDDLE,), radius_mm=8.0)
+    assert dice(labels > 0, lesion) > 0.97
+
+
+def test_a_stroke_on_one_of_two_balls_leaves_the_other_alone():
+    lesion, other = ball((12, 24, 12), 7.0), ball((12, 24, 38), 7.0)
+    labels, words = empty()
+    stroke(images_of(lesion | other), labels, words, ((12.0, 24.0, 12.0),), radius_mm=6.0)
+    assert dice(labels > 0, lesion) > 0.95
+    assert not (labels[other] > 0).any()
+
+
+def test_adding_never_removes_and_erasing_never_adds():
+    rng = np.random.default_rng(5)
+    images = images_of(ball(MIDDLE, 9.0), step=3.0)
+    labels, words = empty()
+    for number in range(40):
+        action = Action.ADD if number % 3 else Action.ERASE
+        place = tuple(rng.uniform((4, 8, 8), (20, 40, 40)))
+        before = labels.copy()
+        stroke(images, labels, words, (place,), action=action, radius_mm=rng.uniform(2, 9))
+        if action is Action.ADD:
+            assert (labels >= before).all()
+        else:
+            assert (labels <= before).all()
+
+
+def test_nothing_changes_outside_the_window():
+    images, path = images_of(np.ones(SHAPE, bool)), ((12.0, 10.0, 10.0), (12.0, 14.0, 10.0))
+    labels, words = empty()
+    stroke(images, labels, words, path, radius_mm=3.0)
+    settled_box = prepare_stroke(
+        images, labels, words, Brush(tool=Tool.EVIDENCE, radius_mm=3.0), path
+    ).box
+    away = measure_distance(settled_box, path, SPACING)
+    outside = np.ones(SHAPE, bool)
+    outside[settled_box.slices] = away > window_mm(Brush(radius_mm=3.0))
+    assert labels.any()
+    assert not labels[outside].any()
+
+
+def test_what_was_erased_does_not_come_back_with_a_stroke_beside_it():
+    lesion = ball(MIDDLE, 10.0)
+    images = images_of(lesion)
+    labels, words = empty()
+    stroke(images, labels, words, (MIDDLE,))
+    erased_at = (12.0, 24.0, 32.0)
+    before = labels.copy()
+    stroke(images, labels, words, (erased_at,), action=Action.ERASE, radius_mm=4.0)
+    erased = (before > 0) & (labels == 0) & ball(erased_at, 4.0)
+    assert erased.any()
+    stroke(images, labels, words, ((12.0, 24.0, 20.0),), radius_mm=8.0)
+    assert not labels[erased & ~ball((12.0, 24.0, 20.0), 8.0)].any()
+    stroke(images, labels, words, (erased_at,), radius_mm=4.0)
+    assert labels[12, 24, 32]
+
+
+def test_a_stroke_that_the_image_contradicts_is_obeyed_when_it_is_repeated():
+    images = images_of(ball((12, 24, 12), 7.0))
+    place = (12.0, 24.0, 38.0)
+    labels, words = empty()
+    circle = ball(place, 6.0)
+    shares = []
+    for _ in range(4):
+        stroke(images, labels, words, (place,), radius_mm=6.0)
+        shares.append(labels[circle].mean())
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_the_same_stroke_gives_the_same_bits():
+    images = images_of(ball(MIDDLE, 9.0), step=3.0)
+    settled = []
+    for _ in range(2):
+        labels, words = empty()
+        stroke(images, labels, words, (MIDDLE,))
+        stroke(images, labels, words, ((12.0, 24.0, 30.0),), action=Action.ERASE, radius_mm=4.0)
+        settled.append((labels, words))
+    np.testing.assert_array_equal(settled[0][0], settled[1][0])
+    np.testing.assert_array_equal(settled[0][1], settled[1][1])
+
+
+def test_a_locked_label_is_not_painted_over():
+    lesion = ball(MIDDLE, 9.0)
+    labels, words = empty()
+    labels[ball((12, 24, 30), 4.0)] = 2
+    before = labels == 2
+    brush = Brush(tool=Tool.EVIDENCE, radius_mm=8.0)
+    work = prepare_stroke(images_of(lesion), labels, words, brush, (MIDDLE,), frozenset({2}))
+    settled = settle_stroke(work)
+    np.testing.assert_array_equal(settled.labels == 2, before[settled.box.slices])
+    assert (settled.labels == 1).any()
+
+
+def test_a_stroke_for_the_whole_lesion_repairs_a_shell():
+    lesion = ball(MIDDLE, 12.0)
+    images = images_of(lesion)
+    labels, words = empty()
+    labels[ball(MIDDLE, 15.0)] = 1
+    start = dice(labels > 0, lesion)
+    edge = (12.0, 24.0, 38.0)
+    stroke(images, labels, words, (edge,), action=Action.ERASE, radius_mm=3.0, whole=True)
+    assert start < 0.75
+    assert dice(labels > 0, lesion) > 0.95
+
+
+def test_where_nothing_can_be_told_apart_the_stroke_says_so():
+    labels, words = empty()
+    settled = stroke(images_of(np.zeros(SHAPE, bool)), labels, words, (MIDDLE,))
+    assert any("alike" in note for note in settled.notes)
+
+
+def test_a_preview_is_close_to_what_comes():
+    lesion = ball(MIDDLE, 10.0)
+    labels, words = empty()
+    brush = Brush(tool=Tool.EVIDENCE, radius_mm=8.0)
+    work = prepare_stroke(images_of(lesion), labels, words, brush, (MIDDLE,))
+    shown, settled = preview_stroke(work), settle_stroke(work)
+    assert dice(shown.mask, settled.labels > 0) > 0.9
+
+
+@pytest.mark.parametrize("radius_mm", [0.5, 40.0])
+def test_a_stroke_beside_the_image_changes_nothing(radius_mm):
+    labels, words = empty()
+    settled = stroke(
+        images_of(ball(MIDDLE, 9.0)), labels, words, ((500.0, 0.0, 0.0),), radius_mm=radius_mm
+    )
+    assert settled.box.is_empty
+    assert not labels.any()
+
+
+def test_marks_survive_packing():
+    rng = np.random.default_rng(1)
+    marks = Marks(
+        (rng.integers(-100, 101, 50) / 100).astype(np.float32),
+        rng.integers(-1, 2, 50).astype(np.int8),
+        rng.integers(0, 4, 50).astype(np.uint8),
+    )
+    again = unpack_marks(pack_marks(marks))
+    np.testing.assert_allclose(again.pull, marks.pull, atol=1e-6)
+    np.testing.assert_array_equal(again.hold, marks.hold)
+    np.testing.assert_array_equal(again.count, marks.count)
+
+
+def test_nothing_said_is_zero():
+    assert pack_marks(unpack_marks(np.zeros(3, np.uint16))).tolist() == [0, 0, 0]
+
+
+def test_held_voxels_are_obeyed_by_a_stroke_beside_them():
+    images = images_of(ball(MIDDLE, 10.0))
+    labels, words = empty()
+    part = ball((12, 24, 30), 2.0)
+    hold_voxels(words, part, Action.ERASE)
+    stroke(images, labels, words, (MIDDLE,), radius_mm=5.0)
+    assert not labels[part].any()
+
+
+def test_distance_to_a_path_is_that_to_its_nearest_piece():
+    # From (0, 0, 0) to (0, 0, 6): beside the piece 3 voxels of 1 mm, beyond its end 4 and 3 -> 5.
+    path = ((0.0, 0.0, 0.0), (0.0, 0.0, 6.0))
+    away = measure_distance(Box((0, 0, 0), (2, 4, 12)), path, SPACING)
+    assert away[0, 3, 3] == 3.0
+    assert away[0, 3, 10] == 5.0
+    assert away[1, 0, 0] == 2.0
+
+
+def test_a_path_in_three_directions_has_the_distances_of_its_slow_sum():
+    path = ((1.0, 2.0, 3.0), (4.0, 8.0, 5.0), (2.0, 1.0, 9.0))
+    box = Box((0, 0, 0), (6, 10, 12))
+    away = measure_distance(box, path, SPACING)
+    dense = np.concatenate([np.linspace(a, b, 2000) for a, b in pairwise(path)]) * np.array(SPACING)
+    for voxel in ((0, 0, 0), (3, 5, 5), (5, 9, 11), (2, 2, 8)):
+        slow = np.sqrt(((dense - np.array(voxel) * SPACING) ** 2).sum(axis=1)).min()
+        assert away[voxel] == pytest.approx(slow, abs=2e-3)
+
+
+def test_thinning_keeps_corners_and_leaves_out_what_lies_between():
+    straight = [(0.0, 0.0, float(x)) for x in range(20)]
+    corner = [(0.0, float(y), 19.0) for y in range(1, 20)]
+    assert thin_path(straight + corner, SPACING, 5.0) == [straight[0], straight[-1], corner[-1]]
