@@ -64,12 +64,12 @@ def fetch(folder: Path, mirror: Path | None) -> None:
             else:
                 source = ["clone", "--bare", "--filter=blob:none", f"{HOST}/{name}", repository]
                 subprocess.run(["git", *source], check=True)
-            n_absent = _take(repository, commit, part, target)
+            n_absent = take_folder(repository, commit, part, target)
         lacks = f", {n_absent} absent there" if n_absent else ""
         print(f"{name}: {sum(path.is_file() for path in target.rglob('*'))} files{lacks}")
 
 
-def _take(repository: Path, commit: str, part: str, target: Path) -> int:
+def take_folder(repository: Path, commit: str, part: str, target: Path) -> int:
     """Write the files of a folder at a commit; return how many a mirror does not hold."""
     git = ["git", f"--git-dir={repository}"]
     listed = [*git, "ls-tree", "-r", "-z", "--name-only", commit, part]
