@@ -315,7 +315,7 @@ class MamamiaDock(QWidget):
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
         self.viewer.events.theme.connect(self._dress_panel)
-        watch_font(lambda: self._dress_panel())
+        watch_font(self._dress_panel)
         self.keys.bind(self._list_actions())
         self.keys.changed.connect(self.keys_panel.show_keys)
         self.keys.changed.connect(self.refine_flow.set_keys)

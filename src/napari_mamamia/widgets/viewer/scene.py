@@ -378,12 +378,16 @@ def load_napari_parts() -> Any:
     """Import what napari's first layer imports, 0.3 s, and return a table of units for `use_units`.
 
     Any thread may. The units are a table of their own: pint's, which it fills at its first use,
-    is found half full by another thread.
+    is found half full by another thread. One that napari uses by now serves a further window too.
     """
     import pandas  # noqa: F401 - for a layer's table of features
     import pint
+    from pint.registry import LazyRegistry
 
-    return pint.UnitRegistry(on_redefinition="raise")
+    table: Any = pint.application_registry
+    used = table.get()
+    is_bare = isinstance(used, LazyRegistry)
+    return pint.UnitRegistry(on_redefinition="raise") if is_bare else used
 
 
 def use_units(units: Any) -> None:
