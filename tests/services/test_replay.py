@@ -1,6 +1,7 @@
 """Replaying a journal gives the mask bit for bit, and its strokes can be painted anew."""
 
 import sys
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from napari_mamamia.io.workspace.journal_records import Opened
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.services.refine.edit_case import save_editing
 from napari_mamamia.services.refine.journal_play import JournalPlay, play_journal
+from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.services.refine.replay import case_of_journal, replay_journal
 
 
@@ -173,7 +175,7 @@ def test_a_damaged_journal_replays_up_to_the_damage_and_says_so(painted, tmp_pat
     assert done.summary.strokes == 3
     assert not done.is_whole
     assert done.notes[0].startswith("the journal is damaged at record 5 (byte ")
-    assert "the 5 record(s) after that are not in it" in done.notes[0]
+    assert f"the {len(lines) - 4} record(s) after that are not in it" in done.notes[0]
 
 
 @pytest.mark.parametrize("content", [b"", b"no journal\n"])
@@ -201,3 +203,38 @@ def test_a_play_starts_from_the_base_of_each_sitting(painted, painting, case, im
     assert goes_on == [False, True, False]
     assert isinstance(play.sittings[2].opened, Opened)
     assert (play.sittings[2].opened.base.dense() == labels).all()
+
+
+OLD_JOURNAL = Path(__file__).parent / "old" / "before_evidence.journal"
+
+
+def test_a_journal_of_before_strokes_were_evidence_gives_the_same_bytes(case, tmp_path):
+    """Written at commit 0cf00b7: 7 strokes, growth, napari's brush, undo, redo and jumps."""
+    play = play_journal(JournalPlay(OLD_JOURNAL))
+    assert (play.damages, play.session.position, len(play.session.steps)) == ([], 7, 9)
+    assert crc_of(play.session.labels) == 3684838527
+    soft = [zlib.crc32(play.session.state.membership(n).tobytes()) for n in (1, 2)]
+    assert soft == [1735311818, 611207234]
+    assert not play.session.state.words(1).any()
+
+
+def test_strokes_of_before_marks_were_kept_are_painted_anew_and_agree(case, tmp_path):
+    done = replay_journal(OLD_JOURNAL, tmp_path / "again.nii.gz", case)
+    assert (done.n_repeated, done.n_strokes, done.notes) == (7, 7, ())
+
+
+def test_a_stroke_settled_by_other_rules_is_told_and_not_counted_as_different(
+    painting, case, images, tmp_path, monkeypatch
+):
+    editing = painting.open_for(tmp_path, case, images)
+    for place in ((3.0, 8.0, 8.0), (3.0, 9.0, 9.0)):
+        editing.session.press(place, Brush(tool=Tool.EVIDENCE, radius_mm=3.0))
+        editing.session.release()
+    editing.close()
+    journal = painting.journal_of(tmp_path)
+    done = replay_journal(journal, tmp_path / "a.nii.gz", case)
+    assert (done.n_repeated, done.n_strokes, done.notes) == (2, 2, ())
+    monkeypatch.setattr("napari_mamamia.services.refine.replay.VERSION", 99)
+    done = replay_journal(journal, tmp_path / "b.nii.gz", case)
+    assert (done.n_repeated, done.n_strokes) == (0, 0)
+    assert "2 stroke(s) were settled by the rules of another version" in done.notes[0]

@@ -94,16 +94,18 @@ class BitChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one step changed in the labels and in the soft membership of one label.
+    """What one step changed in the labels, and in soft membership and marks of one label.
 
     Parameters
     ----------
     label
-        The label whose membership changed.
+        The label whose membership and marks changed.
     labels
         Flipped bits of the labels, uint8.
     membership
         Flipped bits of the membership, float32 taken as uint32.
+    evidence
+        Flipped bits of the marks, uint16, see `smartpaint.evidence.marks`.
 
     Examples
     --------
@@ -119,6 +121,7 @@ class Difference:
     label: int
     labels: tuple[BitChange, ...] = ()
     membership: tuple[BitChange, ...] = ()
+    evidence: tuple[BitChange, ...] = ()
 
     @property
     def box(self) -> Box:
@@ -133,10 +136,14 @@ class Difference:
     @property
     def nbytes(self) -> int:
         """How much memory the step takes, in bytes."""
-        return sum(change.nbytes for change in (*self.labels, *self.membership))
+        changes = (*self.labels, *self.membership, *self.evidence)
+        return sum(change.nbytes for change in changes)
 
     def flip(
-        self, labels: NDArray[np.uint8], membership: NDArray[np.float32] | None = None
+        self,
+        labels: NDArray[np.uint8],
+        membership: NDArray[np.float32] | None = None,
+        words: NDArray[np.uint16] | None = None,
     ) -> None:
         """Do the step, or undo it, in place; exact to the byte.
 
@@ -146,12 +153,17 @@ class Difference:
             ``(z, y, x)``.
         membership
             float32 ``(z, y, x)`` of `label`; None leaves membership alone.
+        words
+            uint16 ``(z, y, x)`` of `label`; None leaves the marks alone.
         """
         for change in self.labels:
             change.flip(labels)
         if membership is not None:
             for change in self.membership:
                 change.flip(membership.view(np.uint32))
+        if words is not None:
+            for change in self.evidence:
+                change.flip(words)
 
     def same_bits(self, other: "Difference") -> bool:
         """Whether both flip the same bits of the same voxels."""
@@ -159,6 +171,7 @@ class Difference:
             self.label == other.label
             and _is_same_change(self.labels, other.labels)
             and _is_same_change(self.membership, other.membership)
+            and _is_same_change(self.evidence, other.evidence)
         )
 
 

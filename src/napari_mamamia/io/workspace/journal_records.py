@@ -31,10 +31,12 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Setting, software_version
 
-FORMAT_VERSION: Final = 2
-"""2: records form a chain, see `chained_lines`; jumps; what a saving holds. 1 is still read."""
+FORMAT_VERSION: Final = 3
+"""3: steps hold marks. 2: records form a chain, see `chained_lines`; jumps; what a saving holds.
+Older ones are still read; a program of their time does not know marks and refuses 3."""
 
-_READABLE: Final = (1, 2)
+_READABLE: Final = (1, 2, FORMAT_VERSION)
+_WITH_MARKS: Final = 3
 
 _LEVEL: Final = 1
 _MOST_VOXELS: Final = 1 << 31
@@ -60,6 +62,8 @@ class Opened:
         Type and CRC-32 of each phase's values; empty where the phases were not read.
     continues
         Whether the steps before stay undoable: a crashed run goes on.
+    version
+        Format of the record and of those after it; what is written has the present one.
     """
 
     case_id: str
@@ -71,6 +75,12 @@ class Opened:
     phases: tuple[str, ...] = ()
     continues: bool = False
     software: str = field(default_factory=software_version)
+    version: int = FORMAT_VERSION
+
+    @property
+    def holds_marks(self) -> bool:
+        """Whether the steps after it hold the marks that they left."""
+        return self.version >= _WITH_MARKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +202,7 @@ def _parse_opened(entry: Mapping[str, Any]) -> Opened:
         phases=tuple(map(str, entry["phases"])),
         continues=bool(entry["continues"]),
         software=str(entry["software"]),
+        version=int(entry["version"]),
     )
 
 
@@ -223,6 +234,7 @@ def _edit_content(edit: Edit) -> dict[str, Any]:
             "plane_axis": int(brush.plane_axis),
             "sampling": brush.sampling.value,
             "label": int(brush.label),
+            "whole": bool(brush.whole),
         }
         content["path"] = [list(point) for point in edit.stroke.path]
     return content
@@ -273,16 +285,23 @@ def _parse_brush(content: Mapping[str, Any]) -> Brush:
         plane_axis=int(content["plane_axis"]),
         sampling=Sampling(content["sampling"]),
         label=int(content["label"]),
+        whole=content.get("whole", False) is True,
     )
 
 
 def _change_parts(difference: Difference) -> Iterator[bytes]:
     """Yield the JSON of a difference in pieces; a JSON writer would look at each letter of it."""
-    yield b'{"label":%d,"labels":[' % difference.label
-    yield from _encode_changes(difference.labels)
-    yield b'],"membership":['
-    yield from _encode_changes(difference.membership)
-    yield b"]}"
+    yield b'{"label":%d' % difference.label
+    channels = {
+        b"labels": difference.labels,
+        b"membership": difference.membership,
+        b"evidence": difference.evidence,
+    }
+    for name, changes in channels.items():
+        yield b',"%s":[' % name
+        yield from _encode_changes(changes)
+        yield b"]"
+    yield b"}"
 
 
 def _encode_changes(changes: tuple[BitChange, ...]) -> Iterator[bytes]:
@@ -301,6 +320,7 @@ def _parse_difference(content: Mapping[str, Any]) -> Difference:
         int(content["label"]),
         tuple(_parse_change(change, 1) for change in content["labels"]),
         tuple(_parse_change(change, 4) for change in content["membership"]),
+        tuple(_parse_change(change, 2) for change in content.get("evidence", ())),
     )
 
 

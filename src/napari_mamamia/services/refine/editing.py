@@ -104,8 +104,9 @@ class OpenEditing:
         return step.difference.box if step else Box.empty()
 
     def close(self) -> None:
-        """Record a stroke in hand and let go of the journal."""
-        self.session.release()
-        self.session.notice_external()
-        if self.journal is not None:
-            self.journal.close()
+        """Record a stroke in hand or lifted, and let go of the journal."""
+        try:
+            self.session.record_pending()
+        finally:
+            if self.journal is not None:
+                self.journal.close()

@@ -1,13 +1,13 @@
 """Making a mask again from its journal, and checking that its strokes can be repeated."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from napari_mamamia.core.case import Case, LabelMap
-from napari_mamamia.core.edits import EditingSummary, Step
+from napari_mamamia.core.edits import EditingSummary, Step, Tool
 from napari_mamamia.core.errors import (
     CaseError,
     FormatError,
@@ -27,6 +27,8 @@ from napari_mamamia.services.refine.edit_case import summary_settings
 from napari_mamamia.services.refine.journal_play import JournalPlay, Sitting, play_journal
 from napari_mamamia.services.refine.mask_prints import phase_prints
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.evidence.stroke import VERSION
+from napari_mamamia.smartpaint.session.evidence_stroke import EVIDENCE_VERSION
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 _NOTE: Final = "replayed from the journal"
@@ -68,11 +70,15 @@ class Replay:
 
 @dataclass(slots=True)
 class _Repeated:
-    """Strokes done again: how many, and the numbers of those that came out otherwise."""
+    """Strokes done again: how many, and the numbers of those that came out otherwise.
+
+    `n_of_other_rules` strokes of evidence were settled by other rules than this program's.
+    """
 
     images: FeatureImages
     n_strokes: int = 0
     different: list[str] = field(default_factory=list)
+    n_of_other_rules: int = 0
 
 
 @reads("a journal whose mask can be made again", "choose the one beside the mask")
@@ -106,7 +112,7 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay
     play = JournalPlay(
         journal,
         refusal=lambda opened: _require_case(opened, case),
-        watch=lambda session, step: _repeat_stroke(session, step, repeated),
+        watch=lambda session, step: _repeat_stroke(session, step, repeated, play),
     )
     play = play_journal(play)
     if play.session is None:
@@ -152,12 +158,17 @@ def _journal_notes(play: JournalPlay) -> list[str]:
     return notes
 
 
-def _repeat_stroke(session: EditingSession, step: Step, repeated: _Repeated | None) -> None:
+def _repeat_stroke(
+    session: EditingSession, step: Step, repeated: _Repeated | None, play: JournalPlay
+) -> None:
     """Paint a stroke anew, compare with what was recorded, and take it back."""
-    stroke = step.edit.stroke
+    stroke, parameters = step.edit.stroke, dict(step.edit.parameters)
     if repeated is None or stroke is None or not stroke.path:
         return
-    locked = dict(step.edit.parameters).get("locked") or ""
+    if stroke.brush.tool is Tool.EVIDENCE and parameters.get(EVIDENCE_VERSION) != VERSION:
+        repeated.n_of_other_rules += 1
+        return
+    locked = parameters.get("locked") or ""
     session.locked = frozenset(int(label) for label in str(locked).split())
     session.images = repeated.images
     session.press(stroke.path[0], stroke.brush)
@@ -166,6 +177,8 @@ def _repeat_stroke(session: EditingSession, step: Step, repeated: _Repeated | No
     difference = session.difference_in_hand()
     session.locked = frozenset()
     repeated.n_strokes += 1
+    if difference is not None and not play.sittings[-1].opened.holds_marks:
+        difference = replace(difference, evidence=())
     if difference is None or not difference.same_bits(step.difference):
         repeated.different.append(f"{step.number} ({step.edit.name})")
 
@@ -197,13 +210,20 @@ def _image_notes(play: JournalPlay, case: Case) -> list[str]:
 
 
 def _stroke_notes(repeated: _Repeated) -> list[str]:
+    notes = []
+    if repeated.n_of_other_rules:
+        notes.append(
+            f"{repeated.n_of_other_rules} stroke(s) were settled by the rules of another version "
+            "of this program and were not repeated; the mask is made from what was recorded"
+        )
     if not repeated.different:
-        return []
+        return notes
     many = ", ".join(repeated.different[:10]) + (" ..." if len(repeated.different) > 10 else "")
-    return [
+    notes.append(
         f"painted anew, these strokes differ from what was recorded: step {many}; another "
         "processor's exponential may round otherwise; the mask is made from what was recorded"
-    ]
+    )
+    return notes
 
 
 def _write_mask(

@@ -18,7 +18,7 @@ _STEP: Final = 0.125  # distance of dabs in radii; our choice: a sweep ends this
 _SWEEP: Final = 1.5  # a path of so many radii smooths as much as a press; A4, corrections
 _SMALLEST_STEP: Final = 0.25  # in voxels of the finest axis, for brushes below a voxel
 _ROUNDING: Final = 1e-6  # of a step
-_FARTHEST_MM: Final = 1000.0  # our choice: no exam is so long; a pointer there has lost its place
+FARTHEST_MM: Final = 1000.0  # our choice: no exam is so long; a pointer there has lost its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class StrokePath:
             return self.press(point)
         if not all(isfinite(place) for place in point):
             return ()
-        if dist(self._in_mm(self._last), self._in_mm(point)) > _FARTHEST_MM:
+        if dist(self._in_mm(self._last), self._in_mm(point)) > FARTHEST_MM:
             self._too_far += 1
             return ()
         dabs = tuple(self._place_dabs(self._last, point))

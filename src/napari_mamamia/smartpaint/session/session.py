@@ -6,7 +6,6 @@ step goes to `on_record`, where a journal may stand.
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,25 +14,34 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import Difference
-from napari_mamamia.core.edits import Brush, Edit, EditingSummary, Jump, Step, Tool, Turn, Voxel
+from napari_mamamia.core.edits import Brush, Edit, EditingSummary, Step, Tool, Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.session.clock import EditingClock
-from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES, History
-from napari_mamamia.smartpaint.session.state import MaskState
+from napari_mamamia.smartpaint.evidence.stroke import (
+    SettledStroke,
+    StrokeWork,
+    prepare_stroke,
+    preview_stroke,
+    settle_stroke,
+)
+from napari_mamamia.smartpaint.session.evidence_stroke import (
+    EvidenceInHand,
+    LiftedStroke,
+    keep_promises,
+)
+from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
+from napari_mamamia.smartpaint.session.recorded_mask import RecordedMask
 from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
-from napari_mamamia.smartpaint.session.way import Way
 
-PAINTED_OUTSIDE: Final = "painted with napari"
-"""Name of a step that did not come through the session."""
+FORGET_MARKS: Final = "forget marks"
+_LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE)
 
 Settings = tuple[tuple[str, Setting], ...]
-Record = Callable[[Step | Turn | Jump], None]
 
 
-class EditingSession:
+class EditingSession(RecordedMask):
     """A mask being edited.
 
     Parameters
@@ -43,8 +51,8 @@ class EditingSession:
     labels
         uint8 ``(z, y, x)`` on `grid`, edited in place: the buffer that the window shows.
     images
-        What a SmartPaint brush compares; may be set later. Without them such a press raises
-        `CaseError`.
+        What strokes of evidence and a SmartPaint brush look at; may be set later. Without them such
+        a press raises `CaseError`.
     label
         The value that `apply` writes; a brush carries its own.
     locked
@@ -55,6 +63,12 @@ class EditingSession:
         What went into the mask before; seconds, strokes and tools count on from there.
     now
         The clock, in seconds.
+
+    Attributes
+    ----------
+    on_settled
+        Is given the step of a lifted stroke that something else than `settle` settled, such as an
+        undo that could not wait: what to draw anew.
 
     Raises
     ------
@@ -75,79 +89,54 @@ class EditingSession:
         earlier: EditingSummary | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        _require_buffer(labels, grid)
+        super().__init__(
+            grid, labels, label=label, limit_bytes=limit_bytes, earlier=earlier, now=now
+        )
         self.case_id = case_id
-        self.grid = grid
         self.images = images
-        self.label = label
         self.locked = locked
-        self.history = History(limit_bytes)
-        self.on_record: Record | None = None
-        self.state = MaskState(labels)
-        self.start_labels = LabelMap.of(labels, grid)
-        self.next_number = 1
-        self._clock = EditingClock(earlier.seconds if earlier else 0.0, now)
-        self._summary = earlier or EditingSummary()
-        self._stroke: StrokeInHand | None = None
-
-    @property
-    def labels(self) -> NDArray[np.uint8]:
-        """The labels as they are now, uint8 ``(z, y, x)``: the buffer itself."""
-        return self.state.labels
-
-    @property
-    def summary(self) -> EditingSummary:
-        """What went into the mask so far."""
-        return replace(self._summary, seconds=self._clock.seconds)
-
-    @property
-    def steps(self) -> tuple[Edit, ...]:
-        """What each step was, in order, undone ones included."""
-        return self.history.edits
-
-    @property
-    def position(self) -> int:
-        """How many of `steps` are applied."""
-        return self.history.position
-
-    @property
-    def can_undo(self) -> bool:
-        """Whether there is a step to undo."""
-        return self.history.can_undo
-
-    @property
-    def can_redo(self) -> bool:
-        """Whether there is an undone step to do again."""
-        return self.history.can_redo
+        self.on_settled: Callable[[Step], None] | None = None
+        self._stroke: StrokeInHand | EvidenceInHand | None = None
+        self._lifted: LiftedStroke | None = None
 
     @property
     def is_painting(self) -> bool:
         """Whether a stroke is in hand."""
         return self._stroke is not None
 
+    @property
+    def is_settling(self) -> bool:
+        """Whether a lifted stroke waits for its result."""
+        return self._lifted is not None
+
     # -------------------------------------------------------------- strokes
 
     def press(self, point: Voxel, brush: Brush) -> Box:
         """Begin a stroke at `point`; return the box of voxels whose label changed.
 
-        A stroke that is still in hand is released first.
+        A stroke that is still in hand is released first, one that was lifted is settled. A stroke
+        of evidence changes no voxel before it is settled.
 
         Raises
         ------
         CaseError
-            If the brush's label is locked, or a SmartPaint brush has no images; nothing changes.
+            If the brush's label is locked, or a brush that looks at images has none; nothing
+            changes.
         """
         self.release()
-        if brush.label in self.locked:
-            raise CaseError(_locked_message(brush.label))
-        if brush.tool is Tool.SMARTPAINT and self.images is None:
+        self.settle_lifted()
+        self._require_unlocked(brush.label)
+        images, spacing = self.images, self.grid.spacing_mm
+        if brush.tool in _LOOKING and images is None:
             raise CaseError(
                 "expected the images that a SmartPaint brush compares, but they are not ready: "
                 "wait until all phases are read, or take the plain sphere"
             )
         self._clock.act()
-        spacing = self.grid.spacing_mm
-        self._stroke = StrokeInHand(self.state, brush, spacing, self.images, self.locked)
+        if brush.tool is Tool.EVIDENCE and images is not None:
+            self._stroke = EvidenceInHand(self.state, brush, spacing, images, self.locked)
+        else:
+            self._stroke = StrokeInHand(self.state, brush, spacing, images, self.locked)
         return self._stroke.press(point)
 
     def drag(self, point: Voxel) -> Box:
@@ -155,18 +144,66 @@ class EditingSession:
         return Box.empty() if self._stroke is None else self._stroke.drag(point)
 
     def release(self) -> Step | None:
-        """End the stroke and record it; None where it changed nothing."""
+        """End the stroke and record it; None where it changed nothing.
+
+        A stroke of evidence is settled here and now; `lift` leaves that to a worker.
+        """
+        if isinstance(self._stroke, EvidenceInHand):
+            return None if self.lift() is None else self._settle_waiting()
         hand, self._stroke = self._stroke, None
         if hand is None:
             return None
-        hand.finish()
-        difference = self.state.record(hand.brush.label, hand.boxes, soft=True)
-        return self._record_step(hand.edit, difference)
+        return self._record_step(hand.edit, self._take_difference(hand))
+
+    def lift(self) -> StrokeWork | None:
+        """End a stroke of evidence; return what a worker gives to `settle_stroke`.
+
+        None where no such stroke is in hand, or it looks at no voxel. The stroke is recorded by
+        `settle`, or by whatever needs the mask before.
+        """
+        hand = self._stroke
+        if not isinstance(hand, EvidenceInHand):
+            return None
+        self._stroke = None
+        self.notice_external()
+        work = hand.work
+        if work is not None:
+            self._lifted = LiftedStroke(work, hand.edit)
+        return work
+
+    def settle(self, work: StrokeWork, settled: SettledStroke) -> Step | None:
+        """Record what came of a lifted stroke; None where it changed nothing.
+
+        A result of a stroke that was settled or abandoned meanwhile is dropped: `work`, as `lift`
+        returned it, says of which stroke it is.
+
+        Raises
+        ------
+        CaseError
+            If the result does not fit the work; the stroke is dropped.
+        """
+        if self._lifted is None or self._lifted.work is not work:
+            return None
+        return self._settle_waiting(settled)
+
+    def settle_lifted(self) -> Step | None:
+        """Settle a lifted stroke here and now; `on_settled` hears of it."""
+        step = self._settle_waiting()
+        if step is not None and self.on_settled is not None:
+            self.on_settled(step)
+        return step
+
+    def work_in_hand(self) -> StrokeWork | None:
+        """Return what `preview_stroke` needs of a stroke of evidence while it is drawn."""
+        return self._stroke.work if isinstance(self._stroke, EvidenceInHand) else None
 
     def abandon(self) -> Box:
-        """Drop the stroke in hand; return the box to draw anew, empty where there was none."""
-        hand, self._stroke = self._stroke, None
-        if hand is None:
+        """Drop the stroke in hand, or the one that was lifted.
+
+        Returns the box to draw anew, empty where no voxel had changed.
+        """
+        hand, self._stroke, self._lifted = self._stroke, None, None
+        if hand is None or isinstance(hand, EvidenceInHand):
             return Box.empty()
         self.state.roll_back(hand.brush.label, hand.boxes)
         return _join_boxes(hand.boxes)
@@ -176,8 +213,11 @@ class EditingSession:
         hand, self._stroke = self._stroke, None
         if hand is None:
             return None
-        hand.finish()
-        difference = self.state.record(hand.brush.label, hand.boxes, soft=True)
+        if isinstance(hand, EvidenceInHand):
+            work = hand.work
+            difference = None if work is None else self._write_settled(work, settle_stroke(work))[0]
+        else:
+            difference = self._take_difference(hand)
         if difference is not None:
             self.state.flip(difference)
         return difference
@@ -187,11 +227,52 @@ class EditingSession:
 
         Nothing where the brush has no images yet, or its label is locked.
         """
-        is_blind = brush.tool is Tool.SMARTPAINT and self.images is None
+        images, spacing = self.images, self.grid.spacing_mm
+        is_blind = brush.tool in _LOOKING and images is None
         if is_blind or brush.label in self.locked:
             return Box.empty(), np.zeros((0, 0, 0), np.bool_)
-        spacing = self.grid.spacing_mm
-        return turned_by_press(self.state, point, brush, spacing, self.images, self.locked)
+        if brush.tool is not Tool.EVIDENCE or images is None:
+            return turned_by_press(self.state, point, brush, spacing, images, self.locked)
+        hand = EvidenceInHand(self.state, brush, spacing, images, self.locked)
+        hand.press(point)
+        work = hand.work
+        if work is None:
+            return Box.empty(), np.zeros((0, 0, 0), np.bool_)
+        preview = preview_stroke(work)
+        return preview.box, preview.mask != (self.labels[preview.box.slices] == brush.label)
+
+    def _take_difference(self, hand: StrokeInHand) -> Difference | None:
+        hand.finish()
+        return self.state.record(hand.brush.label, hand.boxes, soft=True, marks=hand.leaves_marks)
+
+    def _settle_waiting(self, settled: SettledStroke | None = None) -> Step | None:
+        """Record the lifted stroke; its result is worked out where there is none.
+
+        Or where something else painted there since it was lifted: that came first.
+        """
+        lifted, self._lifted = self._lifted, None
+        if lifted is None:
+            return None
+        work = lifted.work
+        if not np.array_equal(self.labels[work.box.slices], work.labels):
+            self.notice_external(work.box)
+            words = self.state.words(work.brush.label)
+            work = prepare_stroke(
+                work.images, self.labels, words, work.brush, work.path, work.locked
+            )
+            settled = None
+        settled = settled or settle_stroke(work)
+        difference, held_back = self._write_settled(work, settled)
+        return self._record_step(lifted.describe(settled, held_back), difference)
+
+    def _write_settled(
+        self, work: StrokeWork, settled: SettledStroke
+    ) -> tuple[Difference | None, int]:
+        settled, held_back = keep_promises(work, settled)
+        part, label = work.box.slices, work.brush.label
+        self.labels[part] = settled.labels
+        self.state.words(label)[part] = settled.words
+        return self.state.record(label, (work.box,), marks=True), held_back
 
     # ---------------------------------------------------------- whole steps
 
@@ -203,11 +284,13 @@ class EditingSession:
         parameters: Settings = (),
         *,
         label: int | None = None,
+        holds: bool = False,
     ) -> Step | None:
         """Make `label` (default: the session's) what `mask_in_box` says inside `box`, one step.
 
         True voxels get the label but where a locked one stands; voxels that had the label and are
-        not True lose it. None where nothing changed.
+        not True lose it. With `holds` the reader means each voxel that it changes: strokes and
+        growth do not undo it. None where nothing changed.
 
         Raises
         ------
@@ -215,47 +298,78 @@ class EditingSession:
             If the label is locked, or mask and box differ in shape.
         """
         value = self.label if label is None else label
-        if value in self.locked:
-            raise CaseError(_locked_message(value))
+        self._require_unlocked(value)
         if mask_in_box.shape != box.shape:
             raise CaseError(f"expected a mask of shape {box.shape}, got {mask_in_box.shape}")
-        self._settle_stroke()
+        self.record_pending()
         now = self.labels[box.slices]
         new_labels = np.where(mask_in_box, np.uint8(value), now)
         new_labels[(now == value) & ~mask_in_box] = 0
-        return self._write_labels(name, box, new_labels, parameters, value)
+        return self._write_labels(name, box, new_labels, parameters, value, holds=holds)
 
     def apply_labels(self, name: str, labels: LabelMap, parameters: Settings = ()) -> Step | None:
         """Make the whole mask `labels`, but for locked labels, as one step.
 
         Values must be whole numbers 0 to 255.
         """
-        self._settle_stroke()
+        self.record_pending()
         box = _join_boxes((labels.box, Box.around(self.labels)))
         new_labels = labels.cut(box).astype(np.uint8)
         return self._write_labels(name, box, new_labels, parameters, self.label)
 
-    def notice_external(self, box: Box | None = None) -> Step | None:
-        """Record what something else painted into the buffer, inside `box` or anywhere.
+    def forget_marks(self, label: int | None = None) -> Step | None:
+        """Forget what all strokes said of `label` (default: the session's); its mask stays.
 
-        While a stroke is in hand nothing is looked at; its release records all inside its boxes.
+        None where nothing was said.
+
+        Raises
+        ------
+        CaseError
+            If the label is locked.
         """
-        if self._stroke is not None:
+        value = self.label if label is None else label
+        self._require_unlocked(value)
+        self.record_pending()
+        box = self.state.marked_box(value)
+        if box.is_empty:
             return None
-        where = box if box is not None else Box.whole(self.grid.shape)
-        if where.is_empty or self.state.is_recorded(where):
-            return None
-        self._clock.act()
-        difference = self.state.record(self.label, (where,), soft=False)
-        return self._record_step(Edit(PAINTED_OUTSIDE), difference)
+        self.state.words(value)[box.slices] = 0
+        edit = Edit(FORGET_MARKS, parameters=(("label", value),))
+        return self._record_step(edit, self.state.record(value, (box,), marks=True))
 
-    def _settle_stroke(self) -> None:
-        """Record a stroke in hand, and what came from outside, before a step."""
+    def record_pending(self) -> None:
+        """Record a stroke in hand or lifted, and what came from outside."""
         self.release()
         self.notice_external()
 
+    def notice_external(self, box: Box | None = None) -> Step | None:
+        """Record what something else painted into the buffer, inside `box` or anywhere.
+
+        What became the painted label is held inside it from now on, what it lost outside. A lifted
+        stroke is settled first. While a stroke is in hand nothing is looked at; its release records
+        all inside its boxes.
+        """
+        if self._stroke is not None:
+            return None
+        self.settle_lifted()
+        return super().notice_external(box)
+
+    def _require_unlocked(self, label: int) -> None:
+        if label in self.locked:
+            raise CaseError(
+                f"expected a label that may be painted, but label {label} is locked: unlock it, or "
+                "choose another"
+            )
+
     def _write_labels(
-        self, name: str, box: Box, labels: NDArray[np.uint8], parameters: Settings, label: int
+        self,
+        name: str,
+        box: Box,
+        labels: NDArray[np.uint8],
+        parameters: Settings,
+        label: int,
+        *,
+        holds: bool = False,
     ) -> Step | None:
         now = self.labels[box.slices]
         if self.locked:
@@ -263,155 +377,12 @@ class EditingSession:
             is_kept = np.isin(now, locked) | np.isin(labels, locked)
             labels = np.where(is_kept, now, labels)
         now[...] = labels
+        if holds:
+            self.state.hold_changes(label, (box,))
         self._clock.act()
         return self._record_step(
-            Edit(name, parameters=parameters), self.state.record(label, (box,), soft=False)
+            Edit(name, parameters=parameters), self.state.record(label, (box,), marks=holds)
         )
-
-    # -------------------------------------------------------------- history
-
-    def undo(self) -> Box | None:
-        """Undo the last applied step; return the box to draw anew, None where there is none.
-
-        Steps that moved membership but no voxel over the threshold are undone with it, so that
-        each undo is seen.
-
-        Raises
-        ------
-        FormatError, SaveError
-            If an old step cannot be read back from the journal; nothing changes.
-        """
-        self._settle_stroke()
-        box = None
-        while self.history.can_undo and (box is None or box.is_empty):
-            box = self._apply_turn(Turn.UNDO, self.history.to_undo())
-        return box
-
-    def redo(self) -> Box | None:
-        """Do the next undone step again; return the box to draw anew, None where there is none.
-
-        Raises
-        ------
-        FormatError, SaveError
-            As `undo`.
-        """
-        self._settle_stroke()
-        box = None
-        while self.history.can_redo and (box is None or box.is_empty):
-            box = self._apply_turn(Turn.REDO, self.history.to_redo())
-        return box
-
-    def go_to(self, position: int) -> Box:
-        """Go to the state after `position` steps in one act; return the box to draw anew.
-
-        Every row of the history is a state of its own, that of a step which changed no voxel too;
-        only `undo` and `redo` pass over such steps.
-
-        Raises
-        ------
-        CaseError
-            If there is no such state, or a step on the way is held nowhere; nothing changes.
-        FormatError, SaveError
-            As `undo`.
-        """
-        way = self.way_to(position)
-        while way.gather():
-            pass
-        return self.go(way) or Box.empty()
-
-    def way_to(self, position: int) -> Way:
-        """Return the way to the state after `position` steps, to be gathered before `go`.
-
-        Raises
-        ------
-        CaseError
-            If there is no such state.
-        """
-        self._settle_stroke()
-        return Way(self.history, position, self.grid.shape)
-
-    def go(self, way: Way) -> Box | None:
-        """Go a gathered way in one act; return the box to draw anew.
-
-        None where something was done since the way was asked for: it leads nowhere any more, and
-        nothing changes.
-        """
-        self._settle_stroke()
-        if way.revision != self.history.revision:
-            return None
-        if way.jump.start == way.jump.stop:
-            return Box.empty()
-        box = self.state.jump(way)
-        self.history.move(way.jump.stop)
-        self._clock.act()
-        self._summary = self._summary.after(way.jump)
-        if self.on_record is not None:
-            self.on_record(way.jump)
-        return box
-
-    def play(self, record: Step | Turn | Jump) -> None:
-        """Do what an earlier run recorded, without recording it again.
-
-        Raises
-        ------
-        ValueError
-            If the record does not fit this session: another shape, nothing to undo.
-        FormatError, SaveError
-            If an old step cannot be read back.
-        """
-        if isinstance(record, Step):
-            self.state.flip(record.difference)
-            self.history.add(record)
-            self.next_number = max(self.next_number, record.number + 1)
-        elif isinstance(record, Jump):
-            self._play_jump(record)
-        elif record is Turn.UNDO:
-            self.state.flip(self.history.to_undo())
-            self.history.back()
-        else:
-            self.state.flip(self.history.to_redo())
-            self.history.forward()
-        act = record.edit if isinstance(record, Step) else record
-        self._summary = self._summary.after(act)
-        self._clock.seconds = max(self._clock.seconds, self._summary.seconds)
-
-    def _play_jump(self, jump: Jump) -> None:
-        rows = len(self.history.edits)
-        if jump.start != self.history.position or not 0 <= jump.stop <= rows:
-            raise ValueError(
-                f"it goes from row {jump.start} to {jump.stop}, but the history stands at row "
-                f"{self.history.position} of {rows}"
-            )
-        way = Way(self.history, jump.stop, self.grid.shape)
-        while way.gather():
-            pass
-        self.state.jump(way)
-        self.history.move(jump.stop)
-
-    def _apply_turn(self, turn: Turn, difference: Difference) -> Box:
-        self.state.flip(difference)
-        if turn is Turn.UNDO:
-            self.history.back()
-        else:
-            self.history.forward()
-        self._clock.act()
-        self._summary = self._summary.after(turn)
-        if self.on_record is not None:
-            self.on_record(turn)
-        return difference.box
-
-    def _record_step(self, edit: Edit, difference: Difference | None) -> Step | None:
-        if difference is None:
-            return None
-        seconds = self._clock.act()
-        edit = replace(edit, changed_voxels=difference.changed_voxels, at_s=round(seconds, 3))
-        step = Step(self.next_number, edit, difference)
-        self.next_number += 1
-        self.history.add(step)
-        self._summary = self._summary.after(edit)
-        if self.on_record is not None:
-            self.on_record(step)
-        return step
 
 
 def _join_boxes(boxes: Iterable[Box]) -> Box:
@@ -419,18 +390,3 @@ def _join_boxes(boxes: Iterable[Box]) -> Box:
     for box in boxes:
         around = around.union(box)
     return around
-
-
-def _locked_message(label: int) -> str:
-    return (
-        f"expected a label that may be painted, but label {label} is locked: unlock it, or "
-        "choose another"
-    )
-
-
-def _require_buffer(labels: NDArray[np.uint8], grid: Grid) -> None:
-    if labels.dtype != np.uint8 or labels.shape != grid.shape or not labels.flags.writeable:
-        raise CaseError(
-            f"expected a writable uint8 buffer of shape {grid.shape} to edit, got "
-            f"{labels.dtype} {labels.shape}: start editing again"
-        )

@@ -1,5 +1,7 @@
-"""The arrays of an editing session: the labels, the soft membership, and both as last recorded."""
+"""The arrays of an editing session: labels, membership and marks, now and as last recorded."""
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -7,7 +9,9 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.difference import BitChange, Difference
+from napari_mamamia.core.edits import Action
 from napari_mamamia.smartpaint.brush.reach import START_INSIDE, START_OUTSIDE, THRESHOLD
+from napari_mamamia.smartpaint.evidence.marks import hold_voxels
 from napari_mamamia.smartpaint.session.way import Way
 
 _LEAST: Final = np.float32(1e-6)
@@ -22,12 +26,15 @@ _WASTE: Final = 2
 
 
 class MaskState:
-    """Labels and memberships as they are, and as they were after the last recorded step.
+    """Labels, memberships and marks as they are, and as they were after the last recorded step.
 
     A membership is kept for each label that was painted, in memory that the system hands out only
     where it is written to, so that undo restores it whatever label was painted since. 0 stands for
     "untouched": 0.95 inside the label, 0.05 outside. The same holds where membership and labels
     disagree (napari's own brush, a model's step): the labels win.
+
+    Marks (`evidence.marks`) are kept for each label in the same way. A label that takes a voxel of
+    another leaves the other's marks there.
 
     Parameters
     ----------
@@ -40,6 +47,9 @@ class MaskState:
         self._recorded = labels.copy()
         self._soft: dict[int, NDArray[np.float32]] = {}
         self._soft_recorded: dict[int, NDArray[np.float32]] = {}
+        self._words: dict[int, NDArray[np.uint16]] = {}
+        self._words_recorded: dict[int, NDArray[np.uint16]] = {}
+        self._words_box: dict[int, Box] = {}
 
     def membership(self, label: int) -> NDArray[np.float32]:
         """Return the membership of a label, float32 ``(z, y, x)``, 0 where untouched."""
@@ -47,6 +57,18 @@ class MaskState:
             self._soft[label] = np.zeros(self.labels.shape, np.float32)
             self._soft_recorded[label] = np.zeros(self.labels.shape, np.float32)
         return self._soft[label]
+
+    def words(self, label: int) -> NDArray[np.uint16]:
+        """Return the marks of a label, uint16 ``(z, y, x)``, 0 where nothing was said."""
+        if label not in self._words:
+            self._words[label] = np.zeros(self.labels.shape, np.uint16)
+            self._words_recorded[label] = np.zeros(self.labels.shape, np.uint16)
+        return self._words[label]
+
+    def marked_box(self, label: int) -> Box:
+        """Return a box that holds all recorded marks of a label; empty where there are none."""
+        box = self._words_box.get(label, Box.empty())
+        return box if box.is_empty else moved(Box.around(self._words[label][box.slices]), box.start)
 
     @property
     def recorded_labels(self) -> NDArray[np.uint8]:
@@ -90,9 +112,15 @@ class MaskState:
         start: NDArray[np.float32],
         painted: NDArray[np.float32],
         locked: frozenset[int],
+        holds: Action | None = None,
     ) -> Box:
-        """Take over what a dab painted; return the box of voxels whose label changed."""
+        """Take over what a dab painted; return the box of voxels whose label changed.
+
+        `holds` marks all that the dab touched as surely inside or outside.
+        """
         touched, turned = self.turned_by(label, box, start, painted, locked)
+        if holds is not None:
+            hold_voxels(self.words(label)[box.slices], touched, holds)
         soft = self.membership(label)[box.slices]
         np.copyto(soft, np.clip(painted, _LEAST, _MOST), where=touched)
         around = Box.around(turned)
@@ -102,6 +130,27 @@ class MaskState:
         labels[turned] = np.where(painted[turned] >= THRESHOLD, label, 0)
         return moved(around, box.start)
 
+    def painted_label(self, box: Box, otherwise: int) -> int:
+        """Return the one label that came inside `box` since the last record, or else that went.
+
+        `otherwise` where there are several, or none.
+        """
+        now, then = self.labels[box.slices], self._recorded[box.slices]
+        changed = now != then
+        for values in (now[changed], then[changed]):
+            labels = np.flatnonzero(np.bincount(values, minlength=2)[1:]) + 1
+            if len(labels):
+                return int(labels[0]) if len(labels) == 1 else otherwise
+        return otherwise
+
+    def hold_changes(self, label: int, boxes: Iterable[Box]) -> None:
+        """Mark what became `label` inside `boxes` since the last record, and what it lost."""
+        words = self.words(label)
+        for box in boxes:
+            now, then = (array[box.slices] == label for array in (self.labels, self._recorded))
+            hold_voxels(words[box.slices], now & ~then, Action.ADD)
+            hold_voxels(words[box.slices], then & ~now, Action.ERASE)
+
     def is_recorded(self, box: Box) -> bool:
         """Whether the labels inside `box` are those of the last recorded step."""
         now, then = self.labels[box.slices], self._recorded[box.slices]
@@ -109,31 +158,44 @@ class MaskState:
             return _same_bytes(now.reshape(-1), then.reshape(-1))
         return bool(np.array_equal(now, then))
 
-    def record(self, label: int, boxes: tuple[Box, ...], *, soft: bool) -> Difference | None:
+    def record(
+        self, label: int, boxes: tuple[Box, ...], *, soft: bool = False, marks: bool = False
+    ) -> Difference | None:
         """Return what changed inside `boxes` since the last record, and count it as recorded.
 
-        Boxes may overlap. None where nothing changed.
+        Boxes may overlap; `soft` and `marks` say whether membership and marks of `label` are looked
+        at too. None where nothing changed.
         """
         labels = [self._take_change(self.labels, self._recorded, box, np.uint8) for box in boxes]
         membership = []
         if soft:
             now, then = self.membership(label), self._soft_recorded[label]
             membership = [self._take_change(now, then, box, np.uint32) for box in boxes]
-        changed = tuple(change for change in labels if change)
-        moved = tuple(change for change in membership if change)
-        return Difference(label, changed, moved) if changed or moved else None
+        evidence = []
+        if marks:
+            words, old = self.words(label), self._words_recorded[label]
+            evidence = [self._take_change(words, old, box, np.uint16) for box in boxes]
+        channels = [
+            tuple(change for change in changes if change)
+            for changes in (labels, membership, evidence)
+        ]
+        self._grow_words_box(label, channels[2])
+        return Difference(label, *channels) if any(channels) else None
 
     def roll_back(self, label: int, boxes: tuple[Box, ...]) -> None:
         """Make everything inside `boxes` what it was after the last record."""
         now, then = self.membership(label), self._soft_recorded[label]
+        words, old = self.words(label), self._words_recorded[label]
         for box in boxes:
             self.labels[box.slices] = self._recorded[box.slices]
             now[box.slices] = then[box.slices]
+            words[box.slices] = old[box.slices]
 
     def flip(self, difference: Difference) -> None:
         """Do a recorded step, or undo it."""
         now = self.membership(difference.label) if difference.membership else None
-        difference.flip(self.labels, now)
+        words = self.words(difference.label) if difference.evidence else None
+        difference.flip(self.labels, now, words)
         for change in difference.labels:
             part = change.box.slices
             self._recorded[part] = self.labels[part]
@@ -141,6 +203,11 @@ class MaskState:
             then = self._soft_recorded[difference.label]
             for change in difference.membership:
                 then[change.box.slices] = now[change.box.slices]
+        if words is not None:
+            old = self._words_recorded[difference.label]
+            for change in difference.evidence:
+                old[change.box.slices] = words[change.box.slices]
+            self._grow_words_box(difference.label, difference.evidence)
 
     def jump(self, way: Way) -> Box:
         """Do or undo all steps that `way` gathered; return the box of voxels that changed."""
@@ -152,7 +219,17 @@ class MaskState:
             now, then = self.membership(label), self._soft_recorded[label]
             now.view(np.uint32)[part] ^= flipped.view(np.uint32)[part]
             then[part] = now[part]
+        for label, bits in way.words.items():
+            box = way.words_box[label]
+            words, old = self.words(label), self._words_recorded[label]
+            words[box.slices] ^= bits[box.slices]
+            old[box.slices] = words[box.slices]
+            self._words_box[label] = self._words_box.get(label, Box.empty()).union(box)
         return moved(Box.around(way.labels[way.box.slices]), way.box.start)
+
+    def _grow_words_box(self, label: int, changes: tuple[BitChange, ...]) -> None:
+        boxes = (change.box for change in changes)
+        self._words_box[label] = reduce(Box.union, boxes, self._words_box.get(label, Box.empty()))
 
     @staticmethod
     def _take_change(

@@ -51,8 +51,7 @@ class StrokeInHand:
     @property
     def edit(self) -> Edit:
         """The stroke as the history and the journal keep it; what it changed is not counted."""
-        locked = " ".join(map(str, sorted(self._locked)))
-        parameters: list[tuple[str, Setting]] = [("locked", locked)] if locked else []
+        parameters = lock_settings(self._locked)
         if self._path.too_far:
             parameters.append((TOO_FAR, self._path.too_far))
         return Edit(
@@ -61,6 +60,11 @@ class StrokeInHand:
             tuple(parameters),
             path_mm=self._path.length_mm,
         )
+
+    @property
+    def leaves_marks(self) -> bool:
+        """Whether later strokes of evidence hold to what it did."""
+        return self.brush.tool in (Tool.SPHERE, Tool.SMOOTH)
 
     def press(self, point: Voxel) -> Box:
         """Paint the first dab; return the box of voxels whose label changed."""
@@ -73,11 +77,20 @@ class StrokeInHand:
         return self._paint_dabs(self._path.drag(point))
 
     def finish(self) -> Box:
-        """Paint up to the last place; return the box of voxels whose label changed."""
-        return self._paint_dabs(self._path.release())
+        """Paint up to the last place; return the box of voxels whose label changed.
+
+        What a smoothing brush turned over is held from now on, or the next stroke of evidence would
+        undo it.
+        """
+        changed = self._paint_dabs(self._path.release())
+        if self.brush.tool is Tool.SMOOTH:
+            self._state.hold_changes(self.brush.label, self.boxes)
+        return changed
 
     def _paint_dabs(self, dabs: Iterable[Dab]) -> Box:
         state, label, changed = self._state, self.brush.label, Box.empty()
+        # A plain sphere means every voxel of its disc, those that it does not turn over too.
+        holds = self.brush.action if self.brush.tool is Tool.SPHERE else None
         for dab in dabs:
             box = dab_box(dab.centre, self.brush, self._spacing_mm, state.labels.shape)
             if box.is_empty:
@@ -86,7 +99,7 @@ class StrokeInHand:
             painted = start.copy()
             paint(painted, box, dab, self.brush, self._images, self._spacing_mm)
             self.boxes = joined(self.boxes, box)
-            changed = changed.union(state.paint(label, box, start, painted, self._locked))
+            changed = changed.union(state.paint(label, box, start, painted, self._locked, holds))
         return changed
 
 
@@ -120,7 +133,14 @@ def stroke_name(brush: Brush) -> str:
     verb = "erase" if brush.action is Action.ERASE else "paint"
     verb = "smooth" if brush.tool is Tool.SMOOTH else verb
     kind = " (sphere)" if brush.tool is Tool.SPHERE else ""
+    kind = " (whole lesion)" if brush.tool is Tool.EVIDENCE and brush.whole else kind
     return f"{verb} {brush.radius_mm:.3g} mm{kind}"
+
+
+def lock_settings(locked: frozenset[int]) -> list[tuple[str, Setting]]:
+    """Return the parameters of a stroke that say which labels were locked, none where none was."""
+    labels = " ".join(map(str, sorted(locked)))
+    return [("locked", labels)] if labels else []
 
 
 def _keep_finite_point(point: Voxel) -> list[Voxel]:

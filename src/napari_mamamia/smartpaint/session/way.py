@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.difference import BitChange
 from napari_mamamia.core.edits import Jump
 from napari_mamamia.smartpaint.session.history import History
 
@@ -35,6 +36,8 @@ class Way:
         self.membership: dict[int, NDArray[np.float32]] = {}
         self.box = Box.empty()
         self.membership_box: dict[int, Box] = {}
+        self.words: dict[int, NDArray[np.uint16]] = {}
+        self.words_box: dict[int, Box] = {}
         self._left = history.differences_to(position)
 
     def gather(self) -> bool:
@@ -48,12 +51,19 @@ class Way:
         difference = next(self._left, None)
         if difference is None:
             return False
-        label, soft = difference.label, None
+        label, shape = difference.label, self.labels.shape
+        soft = words = None
         if difference.membership:
-            soft = self.membership.setdefault(label, np.zeros(self.labels.shape, np.float32))
-            boxes = (change.box for change in difference.membership)
-            earlier_box = self.membership_box.get(label, Box.empty())
-            self.membership_box[label] = reduce(Box.union, boxes, earlier_box)
-        difference.flip(self.labels, soft)
+            soft = self.membership.setdefault(label, np.zeros(shape, np.float32))
+            _join_boxes(self.membership_box, label, difference.membership)
+        if difference.evidence:
+            words = self.words.setdefault(label, np.zeros(shape, np.uint16))
+            _join_boxes(self.words_box, label, difference.evidence)
+        difference.flip(self.labels, soft, words)
         self.box = self.box.union(difference.box)
         return True
+
+
+def _join_boxes(boxes: dict[int, Box], label: int, changes: tuple[BitChange, ...]) -> None:
+    around = (change.box for change in changes)
+    boxes[label] = reduce(Box.union, around, boxes.get(label, Box.empty()))

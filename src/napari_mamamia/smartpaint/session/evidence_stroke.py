@@ -1,0 +1,230 @@
+"""A stroke of evidence: its path while it is drawn, and what its result may change."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import dist, isfinite
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Voxel
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.brush.path import FARTHEST_MM
+from napari_mamamia.smartpaint.evidence.stroke import (
+    VERSION,
+    WINDOW,
+    SettledStroke,
+    StrokeWork,
+    prepare_stroke,
+)
+from napari_mamamia.smartpaint.session.state import MaskState
+from napari_mamamia.smartpaint.session.stroke import TOO_FAR, Spacing, lock_settings, stroke_name
+
+EVIDENCE_VERSION: Final = "evidence version"
+APART: Final = "apart"
+NOTES: Final = "notes"
+HELD_BACK: Final = "voxels held back"
+"""Parameters of a stroke of evidence: whose rules settled it, see `SettledStroke`, and how many
+voxels its result had changed against its promises."""
+
+_THINNED: Final = (0.05, 0.25)  # of the radius, of the finest voxel: nearer places say nothing new
+_ROUNDING_MM: Final = 0.01
+
+Bools = NDArray[np.bool_]
+
+
+class EvidenceInHand:
+    """A stroke of evidence from the press to the release: it collects its path and changes nothing.
+
+    A place that is not finite, or farther than a metre from the volume or from the place before, is
+    left out; so is one that lies as good as on the place before.
+    """
+
+    boxes: tuple[Box, ...] = ()
+
+    def __init__(
+        self,
+        state: MaskState,
+        brush: Brush,
+        spacing_mm: Spacing,
+        images: FeatureImages,
+        locked: frozenset[int],
+    ) -> None:
+        self.brush = brush
+        self._state = state
+        self._spacing_mm = spacing_mm
+        self._images = images
+        self._locked = locked
+        self._path: list[Voxel] = []
+        self._length_mm = 0.0
+        self._too_far = 0
+        voxel_mm = min(spacing_mm)
+        self._step_mm = max(_THINNED[0] * brush.radius_mm, _THINNED[1] * voxel_mm)
+
+    @property
+    def edit(self) -> Edit:
+        """The stroke as the history and the journal keep it; what it changed is not counted."""
+        parameters = lock_settings(self._locked)
+        if self._too_far:
+            parameters.append((TOO_FAR, self._too_far))
+        stroke = Stroke(self.brush, tuple(self._path))
+        return Edit(stroke_name(self.brush), stroke, tuple(parameters), path_mm=self._length_mm)
+
+    @property
+    def work(self) -> StrokeWork | None:
+        """What settles the stroke as far as it is drawn; None where it looks at no voxel."""
+        if not self._path:
+            return None
+        work = prepare_stroke(
+            self._images,
+            self._state.labels,
+            self._state.words(self.brush.label),
+            self.brush,
+            tuple(self._path),
+            self._locked,
+        )
+        return None if work.box.is_empty else work
+
+    def press(self, point: Voxel) -> Box:
+        """Begin the path; no voxel changes."""
+        return self.drag(point)
+
+    def drag(self, point: Voxel) -> Box:
+        """Go on with the path; no voxel changes."""
+        z, y, x = map(float, point)
+        if not all(map(isfinite, (z, y, x))) or self._is_off((z, y, x)):
+            return Box.empty()
+        if self._path:
+            step_mm = self._measure_mm(self._path[-1], (z, y, x))
+            if step_mm > FARTHEST_MM:
+                self._too_far += 1
+            if not self._step_mm <= step_mm <= FARTHEST_MM:
+                return Box.empty()
+            self._length_mm += step_mm
+        self._path.append((z, y, x))
+        return Box.empty()
+
+    def finish(self) -> Box:
+        """Do nothing: the path ends where the pointer was last."""
+        return Box.empty()
+
+    def _is_off(self, point: Voxel) -> bool:
+        last = [n - 1 for n in self._state.labels.shape]
+        z, y, x = (min(max(at, 0.0), n) for at, n in zip(point, last, strict=True))
+        return self._measure_mm(point, (z, y, x)) > FARTHEST_MM
+
+    def _measure_mm(self, a: Voxel, b: Voxel) -> float:
+        steps = self._spacing_mm
+        return dist(
+            [at * step for at, step in zip(a, steps, strict=True)],
+            [at * step for at, step in zip(b, steps, strict=True)],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiftedStroke:
+    """A stroke that was released and is settled elsewhere: its work, and the step it will make."""
+
+    work: StrokeWork
+    edit: Edit
+
+    def describe(self, settled: SettledStroke, held_back: int) -> Edit:
+        """Return the step's edit with what the result says of itself."""
+        parameters: list[tuple[str, Setting]] = [
+            *self.edit.parameters,
+            (EVIDENCE_VERSION, VERSION),
+            (APART, round(float(settled.apart), 4)),
+        ]
+        if settled.notes:
+            parameters.append((NOTES, " ".join(settled.notes)))
+        if held_back:
+            parameters.append((HELD_BACK, held_back))
+        return replace(self.edit, parameters=tuple(parameters))
+
+
+def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStroke, int]:
+    """Return a result without what a stroke never does, and how many voxels of it were held back.
+
+    Add takes no voxel of its label away, erase adds none and touches no other label, locked labels
+    stay, and nothing changes beyond the window unless the whole lesion was asked for. The solver
+    keeps this by itself; a fault in it must not cost a reader's mask.
+
+    Raises
+    ------
+    CaseError
+        If the result is not one of this work: another box, shape or type.
+    """
+    _require_fitting(work, settled)
+    old, new, label = work.labels, settled.labels, np.uint8(work.brush.label)
+    changed = old != new
+    if work.brush.action is Action.ADD:
+        allowed = changed & (new == label)
+        if work.locked:
+            allowed &= ~np.isin(old, list(work.locked))
+    else:
+        allowed = changed & (old == label) & (new == 0)
+    marked = work.words != settled.words
+    near = marked
+    if not work.brush.whole:
+        beyond = _find_beyond(work, allowed | marked)
+        allowed, near = allowed & ~beyond, marked & ~beyond
+    held_back = int(np.count_nonzero((changed & ~allowed) | (marked & ~near)))
+    if not held_back:
+        return settled, 0
+    labels = np.where(allowed, new, old)
+    words = np.where(near, settled.words, work.words)
+    return replace(settled, labels=labels, words=words), held_back
+
+
+def _require_fitting(work: StrokeWork, settled: SettledStroke) -> None:
+    shape = work.box.shape
+    arrays = ((settled.labels, np.uint8), (settled.words, np.uint16))
+    if settled.box != work.box or any(a.shape != shape or a.dtype != t for a, t in arrays):
+        raise CaseError(
+            "expected the result of the stroke that was drawn, but got that of another place: "
+            "nothing was changed; draw the stroke again"
+        )
+
+
+def _find_beyond(work: StrokeWork, where: Bools) -> Bools:
+    """Return which of the voxels `where` lie farther from the path than its window.
+
+    Only those that no piece of the path has reached yet are measured against the next, so that a
+    long path costs little more than a short one.
+    """
+    beyond = np.zeros_like(where)
+    left = np.argwhere(where)
+    spacing = np.array(work.images.case.grid.spacing_mm)
+    places = np.array(work.path) * spacing
+    reach_mm = WINDOW[0] * work.brush.radius_mm + WINDOW[1] + _ROUNDING_MM
+    points = (left + np.array(work.box.start)) * spacing
+    for start, stop in _pieces_from_afar(places):
+        if not len(left):
+            return beyond
+        far = _squared_distances(points, start, stop) > reach_mm**2
+        left, points = left[far], points[far]
+    beyond[tuple(left.T)] = True
+    return beyond
+
+
+def _pieces_from_afar(places: NDArray[np.float64]) -> Iterable[tuple[NDArray[np.float64], ...]]:
+    """Return the pieces of a path, every eighth first: together those reach most of its voxels."""
+    if len(places) == 1:
+        return [(places[0], places[0])]
+    order = sorted(range(len(places) - 1), key=lambda k: k % 8 != 0)
+    return [(places[k], places[k + 1]) for k in order]
+
+
+def _squared_distances(
+    points: NDArray[np.float64], start: NDArray[np.float64], stop: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    along = stop - start
+    length = float(along @ along)
+    share = np.clip((points - start) @ along / length, 0.0, 1.0) if length else 0.0
+    offset = points - start - np.multiply.outer(share, along) if length else points - start
+    squared: NDArray[np.float64] = np.einsum("ij,ij->i", offset, offset)
+    return squared

@@ -1,0 +1,314 @@
+"""`RecordedMask`: a mask whose every change is a step: recorded, undone, gone to, played again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.difference import Difference
+from napari_mamamia.core.edits import Edit, EditingSummary, Jump, Step, Tool, Turn
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES, History
+from napari_mamamia.smartpaint.session.state import MaskState, moved
+from napari_mamamia.smartpaint.session.way import Way
+
+PAINTED_OUTSIDE: Final = "painted with napari"
+"""Name of a step that did not come through the session."""
+
+Record = Callable[[Step | Turn | Jump], None]
+
+LONGEST_PAUSE_S: Final = 30.0
+"""A pause of so many seconds or more between two acts does not count. Our choice."""
+
+
+class EditingClock:
+    """Adds up the time between acts.
+
+    Parameters
+    ----------
+    seconds
+        Editing time of earlier sittings, which counts on.
+    now
+        A clock in seconds that never goes back.
+    """
+
+    def __init__(self, seconds: float = 0.0, now: Callable[[], float] = time.monotonic) -> None:
+        self.seconds = seconds
+        self._now = now
+        self._last: float | None = None
+
+    def act(self) -> float:
+        """Note that the reader does something; return the editing time so far in seconds."""
+        now = self._now()
+        if self._last is not None and now - self._last < LONGEST_PAUSE_S:
+            self.seconds += now - self._last
+        self._last = now
+        return self.seconds
+
+
+class RecordedMask:
+    """The labels of a session with their history.
+
+    Parameters
+    ----------
+    grid, labels
+        uint8 ``(z, y, x)`` on `grid`, edited in place.
+    label
+        The value that is edited where nothing else is said.
+    limit_bytes
+        Memory for the differences of steps, see `History`.
+    earlier
+        What went into the mask before; seconds, strokes and tools count on from there.
+    now
+        The clock, in seconds.
+
+    Attributes
+    ----------
+    on_record
+        Is given each step, undo, redo and jump.
+
+    Raises
+    ------
+    CaseError
+        If `labels` is not a writable uint8 array of the grid's shape.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        labels: NDArray[np.uint8],
+        *,
+        label: int = 1,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        earlier: EditingSummary | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        _require_buffer(labels, grid)
+        self.grid = grid
+        self.label = label
+        self.history = History(limit_bytes)
+        self.on_record: Record | None = None
+        self.state = MaskState(labels)
+        self.start_labels = LabelMap.of(labels, grid)
+        self.next_number = 1
+        self._clock = EditingClock(earlier.seconds if earlier else 0.0, now)
+        self._summary = earlier or EditingSummary()
+
+    @property
+    def labels(self) -> NDArray[np.uint8]:
+        """The labels as they are now, uint8 ``(z, y, x)``: the buffer itself."""
+        return self.state.labels
+
+    @property
+    def summary(self) -> EditingSummary:
+        """What went into the mask so far."""
+        return replace(self._summary, seconds=self._clock.seconds)
+
+    @property
+    def steps(self) -> tuple[Edit, ...]:
+        """What each step was, in order, undone ones included."""
+        return self.history.edits
+
+    @property
+    def position(self) -> int:
+        """How many of `steps` are applied."""
+        return self.history.position
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a step to undo."""
+        return self.history.can_undo
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether there is an undone step to do again."""
+        return self.history.can_redo
+
+    def record_pending(self) -> None:
+        """Make a step of whatever is not recorded yet."""
+        self.notice_external()
+
+    def notice_external(self, box: Box | None = None) -> Step | None:
+        """Record what something else painted into the buffer, inside `box` or anywhere.
+
+        What became the painted label is held inside it from now on, what it lost outside.
+        """
+        where = box if box is not None else Box.whole(self.grid.shape)
+        if where.is_empty or self.state.is_recorded(where):
+            return None
+        self._clock.act()
+        now, then = (a[where.slices] for a in (self.labels, self.state.recorded_labels))
+        box = moved(Box.around(now != then), where.start)
+        label = self.state.painted_label(box, self.label)
+        self.state.hold_changes(label, (box,))
+        return self._record_step(
+            Edit(PAINTED_OUTSIDE), self.state.record(label, (box,), marks=True)
+        )
+
+    def undo(self) -> Box | None:
+        """Undo the last applied step; return the box to draw anew, None where there is none.
+
+        Strokes that moved membership but no voxel over the threshold are undone with it, so that
+        each undo is seen. A stroke of evidence, and a step that is no stroke, is one of its own.
+
+        Raises
+        ------
+        FormatError, SaveError
+            If an old step cannot be read back from the journal; nothing changes.
+        """
+        self.record_pending()
+        box = None
+        while self.history.can_undo and (box is None or box.is_empty):
+            edit = self.steps[self.position - 1]
+            box = self._apply_turn(Turn.UNDO, self.history.to_undo())
+            if not _is_dabbed(edit):
+                break
+        return box
+
+    def redo(self) -> Box | None:
+        """Do the next undone step again; return the box to draw anew, None where there is none.
+
+        Raises
+        ------
+        FormatError, SaveError
+            As `undo`.
+        """
+        self.record_pending()
+        box = None
+        while self.history.can_redo and (box is None or box.is_empty):
+            edit = self.steps[self.position]
+            box = self._apply_turn(Turn.REDO, self.history.to_redo())
+            if not _is_dabbed(edit):
+                break
+        return box
+
+    def go_to(self, position: int) -> Box:
+        """Go to the state after `position` steps in one act; return the box to draw anew.
+
+        Every row of the history is a state of its own, that of a step which changed no voxel too;
+        only `undo` and `redo` pass over such steps.
+
+        Raises
+        ------
+        CaseError
+            If there is no such state, or a step on the way is held nowhere; nothing changes.
+        FormatError, SaveError
+            As `undo`.
+        """
+        way = self.way_to(position)
+        while way.gather():
+            pass
+        return self.go(way) or Box.empty()
+
+    def way_to(self, position: int) -> Way:
+        """Return the way to the state after `position` steps, to be gathered before `go`.
+
+        Raises
+        ------
+        CaseError
+            If there is no such state.
+        """
+        self.record_pending()
+        return Way(self.history, position, self.grid.shape)
+
+    def go(self, way: Way) -> Box | None:
+        """Go a gathered way in one act; return the box to draw anew.
+
+        None where something was done since the way was asked for: it leads nowhere any more, and
+        nothing changes.
+        """
+        self.record_pending()
+        if way.revision != self.history.revision:
+            return None
+        if way.jump.start == way.jump.stop:
+            return Box.empty()
+        box = self.state.jump(way)
+        self.history.move(way.jump.stop)
+        self._clock.act()
+        self._summary = self._summary.after(way.jump)
+        if self.on_record is not None:
+            self.on_record(way.jump)
+        return box
+
+    def play(self, record: Step | Turn | Jump) -> None:
+        """Do what an earlier run recorded, without recording it again.
+
+        Raises
+        ------
+        ValueError
+            If the record does not fit this session: another shape, nothing to undo.
+        FormatError, SaveError
+            If an old step cannot be read back.
+        """
+        if isinstance(record, Step):
+            self.state.flip(record.difference)
+            self.history.add(record)
+            self.next_number = max(self.next_number, record.number + 1)
+        elif isinstance(record, Jump):
+            self._play_jump(record)
+        elif record is Turn.UNDO:
+            self.state.flip(self.history.to_undo())
+            self.history.back()
+        else:
+            self.state.flip(self.history.to_redo())
+            self.history.forward()
+        act = record.edit if isinstance(record, Step) else record
+        self._summary = self._summary.after(act)
+        self._clock.seconds = max(self._clock.seconds, self._summary.seconds)
+
+    def _play_jump(self, jump: Jump) -> None:
+        rows = len(self.history.edits)
+        if jump.start != self.history.position or not 0 <= jump.stop <= rows:
+            raise ValueError(
+                f"it goes from row {jump.start} to {jump.stop}, but the history stands at row "
+                f"{self.history.position} of {rows}"
+            )
+        way = Way(self.history, jump.stop, self.grid.shape)
+        while way.gather():
+            pass
+        self.state.jump(way)
+        self.history.move(jump.stop)
+
+    def _apply_turn(self, turn: Turn, difference: Difference) -> Box:
+        self.state.flip(difference)
+        if turn is Turn.UNDO:
+            self.history.back()
+        else:
+            self.history.forward()
+        self._clock.act()
+        self._summary = self._summary.after(turn)
+        if self.on_record is not None:
+            self.on_record(turn)
+        return difference.box
+
+    def _record_step(self, edit: Edit, difference: Difference | None) -> Step | None:
+        if difference is None:
+            return None
+        seconds = self._clock.act()
+        edit = replace(edit, changed_voxels=difference.changed_voxels, at_s=round(seconds, 3))
+        step = Step(self.next_number, edit, difference)
+        self.next_number += 1
+        self.history.add(step)
+        self._summary = self._summary.after(edit)
+        if self.on_record is not None:
+            self.on_record(step)
+        return step
+
+
+def _is_dabbed(edit: Edit) -> bool:
+    """Whether a step is a stroke of dabs, which may move membership alone."""
+    return edit.stroke is not None and edit.stroke.brush.tool is not Tool.EVIDENCE
+
+
+def _require_buffer(labels: NDArray[np.uint8], grid: Grid) -> None:
+    if labels.dtype != np.uint8 or labels.shape != grid.shape or not labels.flags.writeable:
+        raise CaseError(
+            f"expected a writable uint8 buffer of shape {grid.shape} to edit, got "
+            f"{labels.dtype} {labels.shape}: start editing again"
+        )
