@@ -38,7 +38,7 @@ from refining import one_thread  # noqa: F401 - first, before numpy is loaded
 from refining.robot import RefiningTool, run_robot
 from refining.scenes import Scene, SceneError, SceneSpec, load_scene, read_list
 from refining.starts import STARTS, Bools, growth_scores
-from refining.table import HEAD, Figures, Row, format_rows
+from refining.table import HEAD, Figures, Row, Verdict, format_rows
 from refining.tools import MAIN, TOOLS
 
 HANDS = (11, 12, 13)
@@ -174,6 +174,14 @@ def measure(
     return rows, growth
 
 
+def judge_scenes(rows: Sequence[Row]) -> Verdict:
+    """Judge whether the brush was seen on every scene that the goals are about."""
+    wanted = {spec.name for spec in read_list() if spec.set in ("report", "warn")}
+    seen = wanted & {row.scene for row in rows if row.tool == "evidence"}
+    n = f"{len(seen)} of {len(wanted)}"
+    return Verdict("scenes that the goals are about", n, "all", seen == wanted)
+
+
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     names = [spec.name for spec in read_list()]
@@ -213,7 +221,7 @@ def main() -> int:
     if asked.out:
         write_rows(asked.out, rows, growth)
     figures = Figures(rows, growth)
-    verdicts = figures.judge()
+    verdicts = [judge_scenes(rows), *figures.judge()]
     print()
     print(*verdicts, sep="\n")
     for row, sphere in figures.below_sphere():

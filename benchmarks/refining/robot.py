@@ -72,8 +72,8 @@ class RefiningTool(Protocol):
     def stroke(self, gesture: Gesture) -> None:
         """Do what the gesture asks for."""
 
-    def judge(self, gain: float) -> None:
-        """Learn what the stroke gained in Dice."""
+    def judge(self, gain: float) -> bool:
+        """Learn what the stroke gained in Dice; return whether it was undone, which is an act."""
 
 
 @dataclass
@@ -102,7 +102,7 @@ def run_robot(scene: Scene, tool: RefiningTool, hand: int, budget: int, *, sweep
     """Let a hand (a seed) correct the tool's mask until nothing is wrong or the budget is spent."""
     rng = np.random.default_rng(hand)
     run = Run([dice(scene.reference, tool.mask)])
-    for _ in range(budget):
+    while len(run.scores) <= budget:
         gesture = next_gesture(scene, tool.mask, rng, sweeps=sweeps)
         if gesture is None:
             break
@@ -110,7 +110,8 @@ def run_robot(scene: Scene, tool: RefiningTool, hand: int, budget: int, *, sweep
         tool.stroke(gesture)
         run.ms.append((time.process_time() - begun) * 1e3)
         run.scores.append(dice(scene.reference, tool.mask))
-        tool.judge(run.scores[-1] - run.scores[-2])
+        if tool.judge(run.scores[-1] - run.scores[-2]) and len(run.scores) <= budget:
+            run.scores.append(run.scores[-2])
     run.notes = tool.notes
     return run
 

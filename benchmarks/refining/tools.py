@@ -22,6 +22,8 @@ BEYOND = 1.1
 """Windows of a stroke that a wrong part reaches beyond where a reader acts on the whole lesion."""
 IN_VAIN = 2
 """Strokes without gain after which a reader takes the plain sphere for one."""
+UNDONE = 0.02
+"""A loss of Dice that a reader sees at once."""
 LIMITS_MM = (1.0, 30.0)
 
 Bools = NDArray[np.bool_]
@@ -95,15 +97,34 @@ class EvidenceBrush:
         self.labels[box.slices][covered] = gesture.action is Action.ADD
         hold_voxels(self.words[box.slices], covered, gesture.action)
 
-    def judge(self, gain: float) -> None:
+    def judge(self, gain: float) -> bool:
         """Count strokes in vain: a gain that is less than counts as a fall is not seen."""
         self.n_in_vain = self.n_in_vain + 1 if gain < FALL or self.n_in_vain < 0 else 0
+        return False
 
 
 class LocalEvidence(EvidenceBrush):
     """The same for a reader who does not know the key for the whole lesion."""
 
     can_act_on_whole = False
+
+
+class UndoneEvidence(EvidenceBrush):
+    """The same for a reader who undoes what made it worse by .02, and is local the next time."""
+
+    def stroke(self, gesture: Gesture) -> None:
+        """Do what the gesture asks for."""
+        self.before = self.labels.copy(), self.words.copy()
+        super().stroke(gesture)
+
+    def judge(self, gain: float) -> bool:
+        """Undo a stroke that made it visibly worse."""
+        super().judge(gain)
+        is_worse = gain < -UNDONE
+        if is_worse:
+            self.labels, self.words = self.before
+        self.can_act_on_whole = not is_worse
+        return is_worse
 
 
 class SmartBrush:
@@ -132,9 +153,10 @@ class SmartBrush:
             self.session.drag(gesture.release)
         self.session.release()
 
-    def judge(self, gain: float) -> None:
+    def judge(self, gain: float) -> bool:
         """Take the plain sphere next after a stroke without gain."""
         self.is_plain = not self.is_plain and gain <= 0
+        return False
 
 
 class Sphere:
@@ -159,13 +181,15 @@ class Sphere:
         """Return the voxels of a box that a dab sets, `away` in radii."""
         return np.asarray(away <= 1)
 
-    def judge(self, gain: float) -> None:
+    def judge(self, gain: float) -> bool:
         """Take no notice: this tool has no second one."""
+        return False
 
 
 TOOLS: dict[str, Callable[[Scene, Bools], RefiningTool]] = {
     "evidence": EvidenceBrush,
     "evidence without whole": LocalEvidence,
+    "evidence with undo": UndoneEvidence,
     "smart brush": SmartBrush,
     "sphere": Sphere,
 }
