@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from napari_mamamia.core.edits import Brush, Features, Tool
+from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.workspace.protocol import Protocol, Structure, read_protocol
 
@@ -21,10 +21,24 @@ def saved(tmp_path, content):
 def test_the_example_in_the_docs_is_read_whole():
     protocol = read_protocol(EXAMPLE)
     assert protocol.phase == 1
-    assert protocol.brush == Brush(tool=Tool.SMARTPAINT, radius_mm=8.0, features=Features.ALL)
+    assert protocol.brush == Brush(tool=Tool.EVIDENCE, radius_mm=8.0)
+    assert protocol.unused == ()
     assert protocol.structures == (Structure(1, "tumour"), Structure(2, "satellite lesion"))
     assert len(protocol.checklist) == 3
     assert protocol.time_limit_s == 600.0
+
+
+def test_keys_of_the_brush_of_before_are_read_and_reported(tmp_path):
+    brush = {"tool": "smartpaint", "radius_mm": 8, "tolerance": 3, "features": "post"}
+    protocol = read_protocol(saved(tmp_path, {"name": "old", "brush": brush}))
+    assert protocol.brush == Brush(tool=Tool.EVIDENCE, radius_mm=8.0)
+    assert protocol.unused == ("tolerance", "features")
+
+
+def test_a_wrong_value_is_refused_though_nothing_heeds_it_any_more(tmp_path):
+    content = {"name": "old", "brush": {"tolerance": 0}}
+    with pytest.raises(FormatError, match="'tolerance' of the brush is 0"):
+        read_protocol(saved(tmp_path, content))
 
 
 def test_a_name_is_enough(tmp_path):

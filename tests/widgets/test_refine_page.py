@@ -9,7 +9,7 @@ import pytest
 from qtpy.QtCore import Qt
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.edits import Action, Brush, Extent, Features, Jump, Tool
+from napari_mamamia.core.edits import Action, Brush, Extent, Jump, Tool
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.widgets.base.layers import Role
@@ -53,15 +53,11 @@ def test_a_long_message_in_a_low_window_squeezes_no_control(qtbot, refining):
 def test_sliders_and_choices_set_the_brush(refining):
     tools = refining.refine_page.tools
     tools.radius.setValue(24)
-    tools.tolerance.setValue(12)
-    tools.features.setCurrentIndex(1)
-    tools.features.activated.emit(1)
     tools.extents[Extent.PLANE].click()
     tools.actions[Action.ERASE].click()
     brush = refining.painting.state.brush
-    # steps of 0.5 mm and of 0.25 noise units
-    assert (brush.radius_mm, brush.tolerance) == (12.0, 3.0)
-    assert (brush.features, brush.extent) == (Features.POST, Extent.PLANE)
+    # steps of 0.5 mm
+    assert (brush.radius_mm, brush.extent) == (12.0, Extent.PLANE)
     assert brush.action is Action.ERASE
     assert text_of(refining, "refine_radius_mm") == "12.0 mm"
 
@@ -71,7 +67,7 @@ def test_the_suggested_radius_is_the_distance_to_the_masks_edge(refining):
     button = refining.refine_page.tools.suggested
     # the nearest voxel outside 2:4 x 8:12 x 10:16 is a slice below, 3 mm; rows 2 x 2 mm, columns
     # 3 x 1.5 mm away
-    assert button.text() == "suggested 3.0"
+    assert button.text() == "Radius 3.0 mm"
     button.click()
     assert refining.painting.state.brush.radius_mm == 3.0
 

@@ -5,19 +5,19 @@
     {
       "name": "Tumour in DCE-MRI, reader study 1",
       "phase": 1,
-      "brush": {"tool": "smartpaint", "radius_mm": 8, "features": "all"},
+      "brush": {"tool": "smartpaint", "radius_mm": 8},
       "structures": [{"value": 1, "name": "tumour"}],
       "checklist": ["Is the whole rim inside?"],
       "time_limit_s": 600
     }
 
 Only ``name`` is required. A key that is not known is refused, so that a typing error is not taken
-for "left to the reader".
+for "left to the reader". Keys of the SmartPaint brush of before are read and reported as unused.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,10 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 
 _LARGEST_LABEL: Final = 255
+_BRUSH: Final = Brush(Tool.EVIDENCE)
+_TOOLS: Final = {"smartpaint": Tool.EVIDENCE, "sphere": Tool.SPHERE, "smooth": Tool.SMOOTH}
+_RETIRED: Final = ("tolerance", "features", "sampling")
+"""Keys of the SmartPaint brush of before: the one of now decides by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +58,17 @@ class Protocol:
         Sentences that the reader goes through.
     time_limit_s
         Editing time meant for a case, above 0; None for no limit.
+    unused
+        Keys of the brush that the file has and nothing heeds any more.
     """
 
     name: str
     phase: int | None = None
-    brush: Brush = Brush()  # noqa: RUF009 - frozen
+    brush: Brush = _BRUSH
     structures: tuple[Structure, ...] = ()
     checklist: tuple[str, ...] = ()
     time_limit_s: float | None = None
+    unused: tuple[str, ...] = ()
 
 
 @reads("an annotation protocol (JSON)", "correct the file, see docs/protocol_example.json")
@@ -82,7 +89,8 @@ def read_protocol(path: Path) -> Protocol:
             "correct the file, see docs/protocol_example.json"
         ) from error
     try:
-        return Protocol(**_require_name(_parse_values(content, _PARSERS, "the protocol")))
+        values = _require_name(_parse_values(content, _PARSERS, "the protocol"))
+        return Protocol(**values, unused=_list_unused(content.get("brush", {})))
     except (TypeError, ValueError) as error:
         raise FormatError(
             f"expected an annotation protocol in {path}, but {error}: correct the file, see "
@@ -149,6 +157,12 @@ def _one_of(kind: type[StrEnum]) -> Callable[[Any], StrEnum]:
     return parse
 
 
+def _parse_tool(value: Any) -> Tool:
+    if value not in tuple(_TOOLS):
+        raise ValueError(f"is {_describe_value(value)}, not one of {', '.join(_TOOLS)}")
+    return _TOOLS[value]
+
+
 def _or_none(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else parse(value)
 
@@ -160,7 +174,12 @@ def _parse_list(value: Any) -> list[Any]:
 
 
 def _parse_brush(value: Any) -> Brush:
-    return Brush(**_parse_values(value, _BRUSH_PARSERS, "the brush"))
+    fields = _parse_values(value, _BRUSH_PARSERS, "the brush")
+    return replace(_BRUSH, **{key: fields[key] for key in fields if key not in _RETIRED})
+
+
+def _list_unused(brush: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(key for key in _RETIRED if key in brush)
 
 
 def _parse_structures(value: Any) -> tuple[Structure, ...]:
@@ -191,7 +210,7 @@ _STRUCTURE_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "name": _parse_text,
 }
 _BRUSH_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "tool": _one_of(Tool),
+    "tool": _parse_tool,
     "action": _one_of(Action),
     "radius_mm": _parse_positive,
     "tolerance": _parse_positive,

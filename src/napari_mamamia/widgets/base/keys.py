@@ -60,9 +60,7 @@ KEYS: Final = (
     Key("next_case", "N", "N", "next case"),
     Key("previous_case", "Shift-N", "Shift+N", "previous case"),
     Key("smartpaint", "Q", "Q", "Refine: SmartPaint on or off; goes to that page"),
-    Key(
-        "other_action", "W", "W", "Refine: add or erase (right button: the other one)", page=_REFINE
-    ),
+    Key("other_action", "W", "W", "Refine: left and right button change places", page=_REFINE),
     Key(
         "outline_tool",
         "O",
@@ -73,8 +71,6 @@ KEYS: Final = (
     Key("grow", "R", "R", "Refine: grow the outlines, or the mask, to 3-D", page=_REFINE),
     Key("smaller", "A", "A", "Refine: smaller radius", page=_REFINE),
     Key("larger", "S", "S", "Refine: larger radius", page=_REFINE),
-    Key("stricter", "Shift-A", "Shift+A", "Refine: lower tolerance", page=_REFINE),
-    Key("looser", "Shift-S", "Shift+S", "Refine: higher tolerance", page=_REFINE),
     Key("compare", "T", "T", "Refine: show the start mask while held", held=True, page=_REFINE),
     Key(
         "accept",
@@ -97,12 +93,14 @@ KEYS: Final = (
 )
 """Every key of ours."""
 
+RETIRED: Final = frozenset({"stricter", "looser"})
+"""Actions that had a key once: a key that somebody gave one then is passed over."""
+
 MOUSE_LINES: Final = (
-    ("left drag", "Refine: paint, or draw an outline"),
-    ("right drag", "Refine: paint with the other action"),
-    ("Shift + drag", "Refine: plain sphere, whatever the image shows"),
+    ("left drag", "Refine: what is missing; Outline: draw round it"),
+    ("right drag", "Refine: what is too much"),
+    ("Shift + drag", "SmartPaint: the stroke acts on the whole lesion"),
     ("Alt + wheel", "Refine: radius"),
-    ("Shift + wheel", "Refine: tolerance"),
     ("middle drag", "right wider window, up brighter"),
     ("click, Shift + move", "several views: move the cross-hair (Ctrl + click while a tool is on)"),
 )

@@ -6,6 +6,7 @@ from typing import Any
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
 from qtpy.QtWidgets import (
+    QAbstractButton,
     QDoubleSpinBox,
     QFrame,
     QHBoxLayout,
@@ -154,7 +155,7 @@ def discard(widget: QWidget) -> None:
     widget.deleteLater()
 
 
-def set_primary(made: QPushButton, primary: bool) -> None:
+def set_primary(made: QAbstractButton, primary: bool) -> None:
     """Make a button the page's next step, or one of the others."""
     _set_property(made, "primary", primary)
 
@@ -208,6 +209,9 @@ def style_sheet(theme: ThemeColours) -> str:
         }}
         QToolButton[framed="true"]:checked {{
             background-color: {theme.accent}; color: {theme.on_accent};
+        }}
+        QToolButton[framed="true"][primary="true"]:!checked {{
+            border: 2px solid {theme.accent}; font-weight: bold;
         }}
         QTableView::indicator, QTreeView::indicator, QListView::indicator {{
             width: {tick}px; height: {tick}px; border: 1px solid {QUIET_TEXT_COLOURS[kind]};

@@ -9,7 +9,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.widgets.base.keys import KEYS, Key, bind_keys, unbind_keys
+from napari_mamamia.widgets.base.keys import KEYS, RETIRED, Key, bind_keys, unbind_keys
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 # The user's own keys in place of those of the table; a key that is taken is refused.
@@ -36,7 +36,8 @@ def remapped(
     Parameters
     ----------
     changes
-        (action, key) pairs, such as ``("smartpaint", "Shift+Q")``.
+        (action, key) pairs, such as ``("smartpaint", "Shift+Q")``; those of actions that are no
+        more are left out.
 
     Returns
     -------
@@ -53,6 +54,8 @@ def remapped(
     table = {key.action: key for key in keys}
     refused = []
     for action, shown in changes:
+        if action in RETIRED:
+            continue
         problem = _problem_of(action, shown, table)
         if problem:
             refused.append(problem)

@@ -31,7 +31,7 @@ from napari_mamamia.widgets.refine.page import RefinePage
 from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
-from napari_mamamia.widgets.refine.state import RADII_MM, PaintTool
+from napari_mamamia.widgets.refine.state import RADII_MM, PaintTool, choose_next
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand
 from napari_mamamia.widgets.viewer.marks import Marks
@@ -164,7 +164,7 @@ class RefineFlow(WindowPart):
         page.more.prediction_wanted.connect(self.grow_prediction)
         self._box.mode_changed.connect(lambda mode: page.more.set_asking(bool(mode)))
         self._box.given.connect(lambda prompt: self._growing.grow_in_box(prompt.box))
-        page.more.protocol_wanted.connect(self._protocols.ask)
+        page.protocol_wanted.connect(self._protocols.ask)
         page.history.undo_wanted.connect(editing.mask.undo)
         page.history.redo_wanted.connect(editing.mask.redo)
         page.history.position_wanted.connect(editing.mask.go_to)
@@ -184,6 +184,7 @@ class RefineFlow(WindowPart):
         self._painting.state_changed.connect(self._show_tool)
         self._painting.pointed.connect(self._suggest_radius)
         self._measure.numbers.connect(self._page.numbers.show_numbers)
+        self._measure.numbers.connect(lambda _numbers: self._show_next())
         self._measure.images_ready.connect(self._show_images)
         self._measure.images_ready.connect(self._grow_now)
         self._growing.busy_changed.connect(self._show_images)
@@ -204,8 +205,6 @@ class RefineFlow(WindowPart):
             "grow": self._growing.grow,
             "smaller": lambda: painting.step_radius(-1),
             "larger": lambda: painting.step_radius(1),
-            "stricter": lambda: painting.step_tolerance(-1),
-            "looser": lambda: painting.step_tolerance(1),
             "compare": self.compare,
             "accept": self.accept,
             "undo": editing.mask.undo,
@@ -342,6 +341,7 @@ class RefineFlow(WindowPart):
         )
         self._page.tools.show_outlines(self._growing.seed_text())
         self._show_offer()
+        self._show_next()
 
     def _show_state(self) -> None:
         state, text = self._editing.state, self._editing.saving.text
@@ -352,10 +352,24 @@ class RefineFlow(WindowPart):
         self._header.saved.setToolTip(f"Whether the edited mask is saved: {text}{where}")
         can_save = self._editing.is_dirty or state is SaveState.NEW
         self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)
+        self._show_next()
+
+    def _show_next(self) -> None:
+        """Say what comes next; whether the mask is empty is known once it is measured."""
+        live = self._editing.live
+        if live is None:
+            return
+        numbers = self._measure.shown.now
+        is_empty = not live.position if numbers is None else not numbers.volume_mm3
+        last = live.steps[live.position - 1].tool if live.position else ""
+        is_failing = self._editing.state is SaveState.FAILED
+        step = choose_next(last, is_empty=is_empty, is_failing=is_failing)
+        self._page.show_next(step, self._painting.state.tool)
 
     def _show_tool(self) -> None:
         state = self._painting.state
         self._page.tools.show_state(state)
+        self._show_next()
         if not state.is_painting:
             self._page.tools.show_suggestion(None)
         layer = self._editing.layer if state.tool is not PaintTool.NONE else None
@@ -372,7 +386,8 @@ class RefineFlow(WindowPart):
         reading = case is not None and not case.is_loaded
         text = images_text(images, is_reading=reading)
         missing = images is None or bool(images.missing)
-        self._page.tools.show_hint(text, "warning" if missing else "hint")
+        self._page.tools.show_hint(text if missing else "", "warning")
+        self._page.tools.show_images("" if missing else text)
         self._page.tools.set_usable(images is not None, self._growing.is_busy)
         self._page.more.set_busy(self._growing.is_busy)
 

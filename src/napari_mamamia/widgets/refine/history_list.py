@@ -10,12 +10,13 @@ from qtpy.QtWidgets import QComboBox, QLabel, QListView, QVBoxLayout, QWidget
 from napari_mamamia.core.edits import Edit
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
-from napari_mamamia.widgets.controls.controls import button, heading, named, row
+from napari_mamamia.widgets.controls.controls import button, named, row
 
 LIMITS_MB: Final = (64, 256, 1024, 4096)
 """Limits of the memory of undo to choose from."""
 
 _USUAL_MB: Final = 256
+_LEAST_LINES: Final = 6
 
 
 class HistoryModel(QAbstractListModel):
@@ -79,7 +80,10 @@ class HistoryModel(QAbstractListModel):
 
 
 class HistoryList(QWidget):
-    """`position_wanted` carries how many steps are to be applied, `limit_wanted` megabytes."""
+    """The list with Redo and the memory of undo; `undo` is for the page to place.
+
+    `position_wanted` carries how many steps are to be applied, `limit_wanted` megabytes.
+    """
 
     position_wanted = Signal(int)
     limit_wanted = Signal(int)
@@ -96,7 +100,7 @@ class HistoryList(QWidget):
         self.view.setModel(self.model)
         self.view.setUniformItemSizes(True)
         self.view.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.view.setMinimumHeight(52)
+        self.view.setMinimumHeight(_LEAST_LINES * self.view.fontMetrics().height())
         self.view.clicked.connect(
             lambda index: self.position_wanted.emit(self.model.position_of(index.row()))
         )
@@ -112,7 +116,6 @@ class HistoryList(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        layout.addWidget(row(heading("History"), 1, self.undo, self.redo))
         layout.addWidget(self.view, stretch=1)
         layout.addWidget(self._make_memory())
 
@@ -151,7 +154,7 @@ class HistoryList(QWidget):
             self.limit.addItem(text, megabytes)
         self.set_limit(_USUAL_MB)
         self.limit.currentIndexChanged.connect(lambda _: self.limit_wanted.emit(self.limit_mb))
-        return row(1, self.memory, self.limit)
+        return row(self.redo, 1, self.memory, self.limit)
 
 
 def _name_step(step: Edit) -> str:

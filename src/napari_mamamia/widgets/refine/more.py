@@ -1,13 +1,31 @@
-"""The fold "More" of the page Refine: whole-mask tools, each one undoable step."""
+"""The fold "More tools" of the page Refine: what is needed seldom, part by part under headings.
 
+Its own are more ways to grow, and tools for the whole mask, each one undoable step.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QDoubleSpinBox, QGridLayout, QToolButton, QVBoxLayout, QWidget
+from qtpy.QtWidgets import (
+    QDoubleSpinBox,
+    QGridLayout,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from napari_mamamia.widgets.controls.controls import button, named, tool_button
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    named,
+    row,
+    tool_button,
+)
 
 _LEAST_PART_MM3: Final = 50.0
 _MARGIN_MM: Final = 1.0
@@ -33,37 +51,55 @@ class MaskToolRequest:
     amount: float = 0.0
 
 
+Parts = Sequence[tuple[str, QWidget]]
+
+
 class RefineMore(QWidget):
-    """`tool_wanted` carries a `MaskToolRequest`, `protocol_wanted` asks for a protocol file.
+    """`tool_wanted` carries a `MaskToolRequest`.
 
     `box_wanted` says that a box to grow in is to be drawn, or no more; `prediction_wanted` asks to
-    grow the prediction.
+    grow the prediction; `folded` says that the content was shown or hidden.
+
+    Parameters
+    ----------
+    above, below
+        Parts of the page that the fold holds over and under its own, each with its heading.
     """
 
     tool_wanted = Signal(object)
-    protocol_wanted = Signal()
     box_wanted = Signal(bool)
     prediction_wanted = Signal()
+    folded = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, above: Parts, below: Parts) -> None:
         super().__init__()
         self.setObjectName("refine_more")
         self._has_prediction = False
         self.fold: QToolButton = tool_button(
             "refine_more_fold",
-            "More",
-            "Shows or hides tools for the whole mask, and more ways to grow",
+            "More tools",
+            "Shows or hides what is needed seldom: history, marks, tools for the whole mask",
             self._toggle_content,
         )
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._content = self._make_content()
+        self._buttons: list[QPushButton] = []
+        own = (("Grow", self._make_growing()), ("Whole mask", self._make_mask_tools()))
+        self._content = column(
+            *(column(heading(text), part) for text, part in (*above, *own, *below))
+        )
+        self._content.layout().setContentsMargins(8, 0, 0, 0)
         self._content.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
+        layout.setSpacing(4)
         layout.addWidget(self.fold)
         layout.addWidget(self._content)
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the content is hidden."""
+        return bool(self._content.isHidden())
 
     def set_busy(self, busy: bool) -> None:
         """Switch the tools off while one of them runs."""
@@ -84,7 +120,24 @@ class RefineMore(QWidget):
         busy = not self.in_box.isEnabled()
         self.from_prediction.setEnabled(self._has_prediction and not busy)
 
-    def _make_content(self) -> QWidget:
+    def _make_growing(self) -> QWidget:
+        self.in_box = button(
+            "refine_grow_box",
+            "Grow in a box",
+            "Then drag a box around the tumour: the brightest part of it grows to its edge",
+            lambda: self.box_wanted.emit(self.in_box.isChecked()),
+        )
+        self.in_box.setCheckable(True)
+        self.from_prediction = button(
+            "refine_grow_prediction",
+            "Grow prediction",
+            "Takes the candidate that page Predict shows, and follows the image to its edge",
+            self.prediction_wanted.emit,
+        )
+        self._buttons += [self.in_box, self.from_prediction]
+        return row(self.in_box, self.from_prediction, 1)
+
+    def _make_mask_tools(self) -> QWidget:
         self.small = self._make_amount(
             "refine_small_mm3", "Parts smaller than this go", " mm³", 1, 5000
         )
@@ -98,9 +151,9 @@ class RefineMore(QWidget):
         )
         self.smoothing.setValue(_SMOOTH_MM)
         content, grid = QWidget(), QGridLayout()
-        grid.setContentsMargins(12, 0, 0, 0)
+        grid.setContentsMargins(0, 0, 0, 0)
         grid.setSpacing(3)
-        self._buttons = [
+        tools = [
             self._make_tool_button(
                 MaskTool.INTERPOLATE,
                 "Interpolate slices",
@@ -119,38 +172,17 @@ class RefineMore(QWidget):
             self._make_tool_button(
                 MaskTool.SMOOTH, "Smooth all", "Rounds off the whole mask's surface"
             ),
-            button(
-                "refine_protocol",
-                "Protocol…",
-                "Loads an annotation protocol: phase, brush, structures, checklist, time limit",
-                self.protocol_wanted.emit,
-            ),
         ]
-        places = ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (4, 0), (1, 1))
-        for control, place in zip(self._buttons, places, strict=True):
+        places = ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (4, 0))
+        for control, place in zip(tools, places, strict=True):
             grid.addWidget(control, *place)
         for at, amount in enumerate((self.small, self.margin, self.smoothing), start=2):
             grid.addWidget(amount, at, 1)
-        self.in_box = button(
-            "refine_grow_box",
-            "Grow in a box",
-            "Then drag a box around the tumour: the brightest part of it grows to its edge",
-            lambda: self.box_wanted.emit(self.in_box.isChecked()),
-        )
-        self.in_box.setCheckable(True)
-        self.from_prediction = button(
-            "refine_grow_prediction",
-            "Grow prediction",
-            "Takes the candidate that page Predict shows, and follows the image to its edge",
-            self.prediction_wanted.emit,
-        )
-        self._buttons += [self.in_box, self.from_prediction]
-        grid.addWidget(self.in_box, 5, 0)
-        grid.addWidget(self.from_prediction, 5, 1)
+        self._buttons += tools
         content.setLayout(grid)
         return content
 
-    def _make_tool_button(self, tool: MaskTool, text: str, tip: str) -> QWidget:
+    def _make_tool_button(self, tool: MaskTool, text: str, tip: str) -> QPushButton:
         name = f"refine_{tool.name.lower()}"
         return button(name, text, tip, lambda: self._request_tool(tool))
 
@@ -177,3 +209,4 @@ class RefineMore(QWidget):
         shown = self._content.isHidden()
         self._content.setVisible(shown)
         self.fold.setArrowType(Qt.ArrowType.DownArrow if shown else Qt.ArrowType.RightArrow)
+        self.folded.emit()

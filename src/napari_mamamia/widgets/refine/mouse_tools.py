@@ -53,8 +53,8 @@ def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
         return tool.shown, str(brush.action)
     if brush.tool is Tool.SMOOTH:
         return tool.shown, radius
-    name = PaintTool(str(brush.tool)).shown
-    return name, str(brush.action), radius
+    whole = ("whole lesion",) if brush.whole else ()
+    return tool.shown, str(brush.action), radius, *whole
 
 
 class ToolSigns(QObject):

@@ -23,6 +23,7 @@ from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.refine.history_list import HistoryList
 from napari_mamamia.widgets.refine.more import RefineMore
 from napari_mamamia.widgets.refine.numbers import RefineNumbers
+from napari_mamamia.widgets.refine.state import NextStep, PaintTool, next_text
 from napari_mamamia.widgets.refine.tools import RefineTools
 
 
@@ -30,7 +31,8 @@ class RefinePage(Page):
     """Start, tools, numbers, history, save.
 
     `start_wanted` carries the role to start from, None for an empty mask; `take_over_wanted`
-    whether recovered strokes are taken over; `changes_wanted` and `compare_wanted` a bool.
+    whether recovered strokes are taken over; `changes_wanted` and `compare_wanted` a bool;
+    `protocol_wanted` asks for a protocol file.
     """
 
     start_wanted = Signal(object)
@@ -40,6 +42,7 @@ class RefinePage(Page):
     discard_wanted = Signal()
     changes_wanted = Signal(bool)
     compare_wanted = Signal(bool)
+    protocol_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__("refine")
@@ -47,9 +50,17 @@ class RefinePage(Page):
         self._has_mask = False
         self._roles: tuple[Role, ...] = ()
         self.tools = RefineTools()
-        self.more = RefineMore()
         self.numbers = RefineNumbers()
         self.history = HistoryList()
+        self.more = RefineMore(
+            (("Brush", self.tools.extras),),
+            (
+                ("Since the start", self._make_compare()),
+                ("History", self.history),
+                ("Protocol", self._make_protocol_button()),
+            ),
+        )
+        self.more.folded.connect(self._show_start)
         self.body.setSpacing(5)
         self.whose = label("refine_whose", tip="Whose mask is edited and what it was made from")
         for part in (
@@ -83,6 +94,7 @@ class RefinePage(Page):
         self._work.setVisible(has_mask)
         self.start_title.setText("Start again from" if has_mask else "Start from")
         self._ask_replacing(None, show=False)
+        self._show_start()
         self._mark_next()
 
     def show_offer(self, text: str) -> None:
@@ -98,11 +110,15 @@ class RefinePage(Page):
         self.protocol.setVisible(bool(text))
 
     def set_save_is_next(self, is_next: bool, *, failed: bool) -> None:
-        """Make Save the next step after a failure, and offer to discard; else Accept is."""
-        set_primary(self.save, failed)
-        set_primary(self.accept, not failed)
+        """Offer to save what is not saved, and to discard what cannot be."""
         self.save.setEnabled(is_next)
         self.discard.setVisible(failed)
+
+    def show_next(self, step: NextStep, tool: PaintTool) -> None:
+        """Make the control of the next step the one that is seen first, and say the step."""
+        self.tools.show_next(step, next_text(step, tool))
+        set_primary(self.save, step is NextStep.SAVE)
+        set_primary(self.accept, step is NextStep.ACCEPT)
 
     def set_comparing(self, comparing: bool, *, changes: bool) -> None:
         """Show which comparison with the start mask is on screen."""
@@ -142,11 +158,10 @@ class RefinePage(Page):
         return self.protocol
 
     def _make_work(self) -> QWidget:
-        inner = column(self.tools, self.more, line(), self.numbers, line(), self.history)
+        inner = column(self.tools, line(), self.numbers, line(), self.more, 1)
         inner.layout().setSpacing(5)
-        inner.layout().setStretch(5, 1)
         area = PageArea(inner, "refine_scroll", is_part=True)
-        holder = column(area, self._make_compare(), self._make_buttons())
+        holder = column(area, self._make_buttons())
         holder.layout().setSpacing(5)
         holder.layout().setStretch(0, 1)
         self._work = holder
@@ -184,7 +199,6 @@ class RefinePage(Page):
             "Accept and next",
             with_key("Saves your mask and opens the next case", "accept"),
             self.accept_wanted.emit,
-            primary=True,
         )
         self.save = button(
             "refine_save",
@@ -199,7 +213,16 @@ class RefinePage(Page):
             self.discard_wanted.emit,
         )
         self.discard.hide()
-        return row(self.accept, 1, self.discard, self.save)
+        return row(self.accept, 1, self.history.undo, self.discard, self.save)
+
+    def _make_protocol_button(self) -> QWidget:
+        load = button(
+            "refine_protocol",
+            "Protocol…",
+            "Loads an annotation protocol: phase, brush, structures, checklist, time limit",
+            self.protocol_wanted.emit,
+        )
+        return row(load, 1)
 
     def _make_start(self) -> QWidget:
         self.start_title = heading("Start from")
@@ -222,7 +245,12 @@ class RefinePage(Page):
             lambda: self._start_mask(None),
         )
         sources = row(self.from_prediction, self.from_reference, self.from_nothing, 1)
-        return column(self.start_title, sources)
+        self._start = column(self.start_title, sources)
+        return self._start
+
+    def _show_start(self) -> None:
+        """Offer what a mask is made from where there is none, else with the fold alone."""
+        self._start.setVisible(not self._has_mask or not self.more.is_folded)
 
     def _make_question(self) -> QWidget:
         self.question = label("refine_question", tip="Asks before your mask is replaced")

@@ -22,7 +22,6 @@ from napari_mamamia.widgets.refine.state import (
     PaintTool,
     RefineState,
     next_radius_mm,
-    next_tolerance,
 )
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -209,11 +208,6 @@ class Painting(WindowPart):
         radius = next_radius_mm(self._brush.radius_mm, by)
         self.set_brush(replace(self._brush, radius_mm=radius))
 
-    def step_tolerance(self, by: int) -> None:
-        """Make the tolerance a step higher or lower."""
-        tolerance = next_tolerance(self._brush.tolerance, by)
-        self.set_brush(replace(self._brush, tolerance=tolerance))
-
     def pause(self, paused: bool) -> None:
         """Let a drag move the image while the key is held."""
         self._is_paused = paused and self.state.tool is not PaintTool.NONE
@@ -327,11 +321,14 @@ class Painting(WindowPart):
         self._show_cursor()
 
     def brush_for(self, right_button: bool, shift: bool) -> Brush:
-        """Return the brush that a press with these buttons paints with."""
+        """Return the brush that a press with these buttons paints with.
+
+        With Shift SmartPaint acts on the whole lesion.
+        """
         brush = self._brush.inverted() if right_button else self._brush
         axis = self._scene.view.upright_axis_in(self._view)
-        tool = Tool.SPHERE if shift else brush.tool
-        return replace(brush, tool=tool, plane_axis=0 if axis is None else axis)
+        whole = shift and self.state.tool is PaintTool.SMARTPAINT
+        return replace(brush, whole=whole, plane_axis=0 if axis is None else axis)
 
     def _look_from(self, viewer: Any) -> None:
         """Follow the mouse into another view, whose plane and problems are its own."""
@@ -355,14 +352,13 @@ class Painting(WindowPart):
 
     def _turn_wheel(self, _viewer: Any, event: Any) -> None:
         held = _list_held_keys(event)
-        if self.state.tool is PaintTool.NONE or held not in ({"Alt"}, {"Shift"}):
+        if self.state.tool is PaintTool.NONE or held != {"Alt"}:
             return
         event.handled = True
         # With Alt held, Qt turns the movement of the wheel sideways.
         turned = event.delta[1] or event.delta[0]
-        step = self.step_radius if held == {"Alt"} else self.step_tolerance
         if turned:  # a trackpad's scroll ends with an event that did not turn
-            step(1 if turned > 0 else -1)
+            self.step_radius(1 if turned > 0 else -1)
 
     # ------------------------------------------------------------------ preview
 

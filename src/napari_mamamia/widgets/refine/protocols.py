@@ -14,6 +14,10 @@ from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _SECONDS: Final = 60
+_UNUSED: Final = (
+    "The protocol {name} is loaded. Its {keys} set the SmartPaint brush of before and are not used "
+    "any more: the brush of now finds the edge by itself."
+)
 
 
 def choose_protocol_file() -> Path | None:
@@ -74,6 +78,9 @@ class Protocols(WindowPart):
         if isinstance(outcome, Finished):
             self.protocol = outcome.result
             self.apply()
+            if self.protocol.unused:
+                keys = ", ".join(self.protocol.unused)
+                self._notifier.warn(_UNUSED.format(name=self.protocol.name, keys=keys))
         elif isinstance(outcome, Failed):
             self._notifier.fail(f"Loading the protocol {path.name}", outcome.error)
 

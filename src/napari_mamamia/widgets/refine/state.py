@@ -9,11 +9,7 @@ from napari_mamamia.core.edits import Brush, Tool
 RADII_MM: Final = (0.5, 40.0)
 """Least and largest radius of a brush, in mm."""
 
-TOLERANCES: Final = (0.5, 8.0)
-"""Least and largest tolerance of a brush, in units of the image's noise."""
-
 RADIUS_STEP_MM: Final = 0.5
-TOLERANCE_STEP: Final = 0.25
 _GROWTH: Final = 0.1
 """A step of the radius is a tenth of it, and at least half a millimetre: our choice."""
 
@@ -30,12 +26,19 @@ class PaintTool(StrEnum):
     @property
     def shown(self) -> str:
         """What people call the tool."""
-        return {PaintTool.SMARTPAINT: "SmartPaint"}.get(self, self.value.capitalize())
+        return "SmartPaint" if self is PaintTool.SMARTPAINT else self.value.capitalize()
 
     @property
     def brush_tool(self) -> Tool | None:
         """The brush that the tool paints with; None for a tool that is no brush."""
-        return Tool(self.value) if self.value in tuple(Tool) else None
+        return _BRUSHES.get(self)
+
+
+_BRUSHES: Final = {
+    PaintTool.SMARTPAINT: Tool.SMARTPAINT,
+    PaintTool.SPHERE: Tool.SPHERE,
+    PaintTool.SMOOTH: Tool.SMOOTH,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,42 @@ def next_radius_mm(radius_mm: float, by: int) -> float:
     return min(max(radius_mm + by * step, least), most)
 
 
-def next_tolerance(tolerance: float, by: int) -> float:
-    """Return the tolerance a step of 0.25 higher or lower, in range.
+class NextStep(StrEnum):
+    """What a reader would do next; its control is the most visible one of the page."""
+
+    PAINT = "paint"
+    GROW = "grow"
+    ACCEPT = "accept"
+    SAVE = "save"
+
+
+def choose_next(last_tool: str, *, is_empty: bool, is_failing: bool) -> NextStep:
+    """Return what comes next, by what the last step was done with ("" for none).
 
     Examples
     --------
-    >>> next_tolerance(2.5, 1), next_tolerance(8.0, 1)
-    (2.75, 8.0)
+    >>> str(choose_next("outline", is_empty=False, is_failing=False))
+    'grow'
     """
-    least, most = TOLERANCES
-    return min(max(tolerance + by * TOLERANCE_STEP, least), most)
+    if is_failing:
+        return NextStep.SAVE
+    if is_empty:
+        return NextStep.PAINT
+    return NextStep.GROW if last_tool == "outline" else NextStep.ACCEPT
+
+
+def next_text(step: NextStep, tool: PaintTool) -> str:
+    """Return what to do next in words, with the tool in hand."""
+    if step is NextStep.SAVE:
+        return "Your mask is not saved: see above, then press Save."
+    if step is NextStep.GROW:
+        return "Next: grow the outline to 3-D, or outline another slice."
+    if tool is PaintTool.OUTLINE:
+        return "Draw round the tumour on a slice; the right button takes away."
+    if step is NextStep.ACCEPT:
+        if tool is PaintTool.NONE:
+            return "Accept it, or correct it: take SmartPaint, then press on what is wrong."
+        return "Left button: what is missing. Right: what is too much. Accept it when it is right."
+    if tool is PaintTool.NONE:
+        return "Next: take SmartPaint and press on the tumour, or outline it on a slice."
+    return "Press on the tumour, with a circle about as large as it."

@@ -1,6 +1,7 @@
-"""The tools of the page Refine: which one the mouse has, how large, how strict, from which images.
+"""The tools of the page Refine: which one the mouse has, how large, and growing.
 
-Each control says in a signal what the user wants; `show_state` sets all of them.
+Each control says in a signal what the user wants; `show_state` sets all of them. What is needed
+seldom lies in `extras`, which the page puts into its fold.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,6 @@ from typing import Any, Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QComboBox,
-    QGridLayout,
     QLabel,
     QSlider,
     QToolButton,
@@ -18,27 +18,35 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.core.edits import Action, Brush, Extent, Features
+from napari_mamamia.core.edits import Action, Brush, Extent
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
     button,
+    column,
     label,
     named,
     row,
     set_level,
+    set_primary,
     tool_button,
 )
 from napari_mamamia.widgets.refine.state import (
     RADII_MM,
     RADIUS_STEP_MM,
-    TOLERANCE_STEP,
-    TOLERANCES,
+    NextStep,
     PaintTool,
     RefineState,
 )
 
 _TOOLS: Final = (
+    (
+        PaintTool.SMARTPAINT,
+        "SmartPaint",
+        "Left button: what is missing. Right button: what is too much. Follows the image; with "
+        "Shift held at the press the stroke acts on the whole lesion",
+        "smartpaint",
+    ),
     (
         PaintTool.OUTLINE,
         "Outline",
@@ -46,19 +54,13 @@ _TOOLS: Final = (
         "outline_tool",
     ),
     (
-        PaintTool.SMARTPAINT,
-        "SmartPaint",
-        "Paints what looks like the place under the mouse and stops at its edge",
-        "smartpaint",
+        PaintTool.SPHERE,
+        "Sphere",
+        "Paints everything in the circle, whatever the image shows; the right button erases it",
+        "",
     ),
-    (PaintTool.SPHERE, "Sphere", "Paints everything in the circle, whatever the image shows", ""),
-    (PaintTool.SMOOTH, "Smooth", "Rounds off the mask's edge in the circle", ""),
 )
-_FEATURES: Final = (
-    (Features.ALL, "post + subtraction + late"),
-    (Features.POST, "post only"),
-    (Features.SUBTRACTION, "subtraction only"),
-)
+_SMOOTH_TIP: Final = "Rounds off the mask's edge in the circle"
 _EXTENTS: Final = ((Extent.VOLUME, "3-D"), (Extent.PLANE, "2-D"))
 _ACTIONS: Final = ((Action.ADD, "+ Add"), (Action.ERASE, "− Erase"))
 
@@ -76,19 +78,25 @@ class RefineTools(QWidget):
         self.setObjectName("refine_tools")
         self._brush = Brush()
         self._suggested = 0.0
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self._make_tools())
-        layout.addWidget(self._make_choices())
-        layout.addWidget(self._make_sliders())
-        layout.addWidget(self._make_features())
+        self.tools: dict[PaintTool, QToolButton] = {}
+        self.extras = self._make_extras()
+        self.next_step = label("refine_next", tip="What to do next")
         self.hint = label("refine_tools_hint", tip="What the tools need or lack")
-        layout.addWidget(self.hint)
-        layout.addWidget(self._make_grow())
         self.grow_note = label("refine_grow_note", tip="What to know of the region just grown")
         set_level(self.grow_note, "hint")
-        layout.addWidget(self.grow_note)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(5)
+        for part in (
+            self.next_step,
+            self._make_tools(),
+            self._make_radius(),
+            self._make_labels(),
+            self.hint,
+            self._make_grow(),
+            self.grow_note,
+        ):
+            layout.addWidget(part)
         self.show_state(RefineState())
         self.show_hint("")
         self.show_grow_note("")
@@ -106,15 +114,19 @@ class RefineTools(QWidget):
             control.setChecked(action is state.brush.action)
         _set_quietly(self.radius, round(state.brush.radius_mm / RADIUS_STEP_MM))
         self.radius_text.setText(f"{state.brush.radius_mm:.1f} mm")
-        _set_quietly(self.tolerance, round(state.brush.tolerance / TOLERANCE_STEP))
-        self.tolerance_text.setText(f"{state.brush.tolerance:.2f}× noise")
-        at = [features for features, _ in _FEATURES].index(state.brush.features)
-        self.features.setCurrentIndex(at)
+
+    def show_next(self, step: NextStep, text: str) -> None:
+        """Make the control of the next step the most visible one, and say the step."""
+        # Room for two lines, so that no other text moves the tools under the mouse.
+        self.next_step.setMinimumHeight(2 * self.next_step.fontMetrics().lineSpacing())
+        self.next_step.setText(text)
+        set_primary(self.tools[PaintTool.SMARTPAINT], step is NextStep.PAINT)
+        set_primary(self.grow, step is NextStep.GROW)
 
     def show_suggestion(self, radius_mm: float | None) -> None:
         """Offer a radius; None takes the offer away."""
         self._suggested = radius_mm or 0.0
-        self.suggested.setText("" if radius_mm is None else f"suggested {radius_mm:.1f}")
+        self.suggested.setText("" if radius_mm is None else f"Radius {radius_mm:.1f} mm")
         self.suggested.setVisible(radius_mm is not None)
 
     def show_hint(self, text: str, level: str = "hint") -> None:
@@ -122,6 +134,11 @@ class RefineTools(QWidget):
         self.hint.setText(text)
         set_level(self.hint, level)
         self.hint.setVisible(bool(text))
+
+    def show_images(self, text: str) -> None:
+        """Say in the fold which images SmartPaint looks at."""
+        self.images.setText(text)
+        self.images.setVisible(bool(text))
 
     def show_outlines(self, text: str) -> None:
         """Show what Grow would start from, such as "2 outlines"."""
@@ -149,25 +166,23 @@ class RefineTools(QWidget):
     # ------------------------------------------------------------------- inner
 
     def _make_tools(self) -> QWidget:
-        self.tools: dict[PaintTool, QToolButton] = {}
         for tool, text, tip, key in _TOOLS:
-            tip = with_key(tip, key) if key else tip
-            self.tools[tool] = self._make_toggle(
-                f"refine_tool_{tool}", text, tip, lambda t=tool: self._choose_tool(t)
-            )
-        holder = row(*self.tools.values(), 1)
+            self._add_tool(tool, text, with_key(tip, key) if key else tip)
+        holder = row(*(self.tools[tool] for tool, *_ in _TOOLS), 1)
         holder.layout().setSpacing(3)
         return holder
 
-    def _make_choices(self) -> QWidget:
-        tip = with_key("What a left drag does; the right button does the other", "other_action")
+    def _make_extras(self) -> QWidget:
+        """Make what the fold holds of the brush."""
+        smooth = self._add_tool(PaintTool.SMOOTH, "Smooth", _SMOOTH_TIP)
+        tip = with_key("What the left button does; the right one does the other", "other_action")
         self.actions = {
             action: self._make_toggle(
                 f"refine_{action}", text, tip, lambda a=action: self._change_brush(action=a)
             )
             for action, text in _ACTIONS
         }
-        deep = "3-D paints a sphere through the slices, 2-D only the slice on screen"
+        deep = "Sphere and Smooth: 3-D goes through the slices, 2-D stays on the one on screen"
         self.extents = {
             extent: self._make_toggle(
                 f"refine_extent_{extent.name.lower()}",
@@ -177,60 +192,42 @@ class RefineTools(QWidget):
             )
             for extent, text in _EXTENTS
         }
-        holder = row(*self.actions.values(), 1, *self.extents.values())
-        holder.layout().setSpacing(3)
-        return holder
-
-    def _make_sliders(self) -> QWidget:
-        self.radius = self._make_slider("refine_radius", RADII_MM, RADIUS_STEP_MM)
-        self.radius.setToolTip(
-            with_key("Radius of the brush in mm; the circle shows what it paints", "larger")
-        )
-        self.radius.valueChanged.connect(
-            lambda value: self._change_brush(radius_mm=value * RADIUS_STEP_MM)
-        )
-        self.tolerance = self._make_slider("refine_tolerance", TOLERANCES, TOLERANCE_STEP)
-        self.tolerance.setToolTip(
-            with_key("How much the image may differ, in units of its noise", "looser")
-        )
-        self.tolerance.valueChanged.connect(
-            lambda value: self._change_brush(tolerance=value * TOLERANCE_STEP)
-        )
-        self.radius_text = self._make_value_label("refine_radius_mm", "Radius of the brush in mm")
-        self.tolerance_text = self._make_value_label(
-            "refine_tolerance_noise", "In units of the image's noise"
-        )
         self.suggested = button(
             "refine_suggested",
             "",
             "Takes the distance from the mouse to the mask's nearest edge as the radius",
             self._take_suggestion,
         )
-        self.suggested.setFlat(True)
-        grid, holder = QGridLayout(), QWidget()
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setSpacing(4)
-        lines: tuple[tuple[Any, ...], ...] = (
-            (QLabel("Radius"), self.radius, self.radius_text, self.suggested),
-            (QLabel("Tolerance"), self.tolerance, self.tolerance_text),
-        )
-        for at, widgets in enumerate(lines):
-            for column, widget in enumerate(widgets):
-                grid.addWidget(widget, at, column)
-        grid.setColumnStretch(1, 1)
-        holder.setLayout(grid)
+        self.images = label("refine_images", tip="Which images SmartPaint looks at")
+        first = row(smooth, *self.extents.values(), 1)
+        second = row(QLabel("Left button"), *self.actions.values(), 1, self.suggested)
+        for holder in (first, second):
+            holder.layout().setSpacing(3)
+        holder = column(first, second, self.images)
+        holder.layout().setSpacing(3)
         self.show_suggestion(None)
+        self.show_images("")
         return holder
 
-    def _make_features(self) -> QWidget:
-        self.features: QComboBox = named(
-            QComboBox(), "refine_features", "Which images SmartPaint compares"
+    def _make_radius(self) -> QWidget:
+        self.radius: QSlider = named(
+            QSlider(Qt.Orientation.Horizontal),
+            "refine_radius",
+            with_key("Radius of the circle in mm (also Alt and wheel)", "larger"),
         )
-        for features, text in _FEATURES:
-            self.features.addItem(text, features)
-        self.features.activated.connect(
-            lambda at: self._change_brush(features=self.features.itemData(at))
+        self.radius.setRange(*(round(limit / RADIUS_STEP_MM) for limit in RADII_MM))
+        self.radius.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.radius.valueChanged.connect(
+            lambda value: self._change_brush(radius_mm=value * RADIUS_STEP_MM)
         )
+        self.radius_text: QLabel = named(
+            FittedLabel("", ("40.0 mm",)), "refine_radius_mm", "Radius of the circle in mm"
+        )
+        holder = row(QLabel("Radius"), self.radius, self.radius_text)
+        holder.layout().setStretch(1, 1)
+        return holder
+
+    def _make_labels(self) -> QWidget:
         self.labels: QComboBox = named(QComboBox(), "refine_label", "Which structure is painted")
         self.labels.activated.connect(
             lambda at: self.label_wanted.emit(int(self.labels.itemData(at)))
@@ -238,15 +235,7 @@ class RefineTools(QWidget):
         self._labels_row = row(QLabel("Paints"), self.labels)
         self._labels_row.layout().setStretch(1, 1)
         self._labels_row.hide()
-        uses = row(QLabel("Compares"), self.features)
-        uses.layout().setStretch(1, 1)
-        holder, layout = QWidget(), QVBoxLayout()
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(uses)
-        layout.addWidget(self._labels_row)
-        holder.setLayout(layout)
-        return holder
+        return self._labels_row
 
     def _make_grow(self) -> QWidget:
         self.grow = button(
@@ -260,21 +249,16 @@ class RefineTools(QWidget):
         holder.layout().setStretch(1, 1)
         return holder
 
+    def _add_tool(self, tool: PaintTool, text: str, tip: str) -> QToolButton:
+        name = f"refine_tool_{tool}"
+        self.tools[tool] = self._make_toggle(name, text, tip, lambda: self._choose_tool(tool))
+        return self.tools[tool]
+
     def _make_toggle(self, name: str, text: str, tip: str, on_click: Any) -> QToolButton:
         toggle = tool_button(name, text, tip, on_click)
         toggle.setCheckable(True)
         toggle.setProperty("framed", True)
         return toggle
-
-    def _make_slider(self, name: str, limits: tuple[float, float], step: float) -> QSlider:
-        slider: QSlider = named(QSlider(Qt.Orientation.Horizontal), name, name)
-        slider.setRange(round(limits[0] / step), round(limits[1] / step))
-        slider.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        return slider
-
-    def _make_value_label(self, name: str, tip: str) -> QLabel:
-        value_label: QLabel = named(FittedLabel(), name, tip)
-        return value_label
 
     def _choose_tool(self, tool: PaintTool) -> None:
         """Ask for a tool; a click on the one that is on puts it down."""
