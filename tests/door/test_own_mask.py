@@ -69,6 +69,7 @@ def open_in_window(start, data_set, config, n_voxels):
     program = start("mamamia", "view", data_set, "--case", "A_1", MAMAMIA_CONFIG_DIR=str(config))
     wait_until(lambda: program.ask("evaluate", code=VOXELS) == n_voxels, "the own mask")
     program.ask("evaluate", code=SHOW_REFINE)
+    program.click("refine_more_fold")
     program.widget("refine_steps")
     program.ask("evaluate", code=SCROLL)
     return program

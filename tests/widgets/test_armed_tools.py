@@ -5,9 +5,9 @@ import pytest
 from napari.layers import Image
 from tests.widgets.test_painting import RIGHT, Mouse, mask_of
 
-from napari_mamamia.core.edits import Action, Brush, Tool
+from napari_mamamia.core.edits import Action, Brush, Extent, Tool
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.refine.brush_cursor import cursor_text
+from napari_mamamia.widgets.refine.brush_cursor import circle_radius_mm, cursor_text, ring_look
 from napari_mamamia.widgets.refine.mouse_tools import TOOL_OVERLAY
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 
@@ -85,7 +85,7 @@ def test_the_key_of_a_tool_goes_to_its_page_where_it_is_pressed_elsewhere(refini
     assert sign(refining) == "Outline · add"
 
 
-@pytest.mark.parametrize("name", ["other_action", "larger", "looser", "grow", "accept"])
+@pytest.mark.parametrize("name", ["other_action", "larger", "grow", "accept"])
 def test_another_key_of_refine_does_nothing_on_another_page_and_says_so(refining, name):
     refining.show_page("Score")
     state, case_id = refining.painting.state, refining.session.case_id
@@ -319,28 +319,44 @@ def test_the_right_button_is_written_while_it_is_down(refining, mouse):
     assert sign(refining) == "Sphere · add · radius 4.0 mm"
 
 
-def test_shift_makes_every_brush_a_sphere_also_in_words(qtbot, refining, mouse):
-    refining.painting.set_tool(PaintTool.SMOOTH)
-    assert sign(refining) == "Smooth · radius 4.0 mm"
+def test_shift_is_the_whole_lesion_also_in_words(qtbot, refining, mouse):
+    refining.painting.set_tool(PaintTool.SMARTPAINT)
+    assert sign(refining) == "SmartPaint · add · radius 4.0 mm"
     mouse.move((2, 8, 8), modifiers=("Shift",))
-    assert sign(refining) == "Sphere · add · radius 4.0 mm"
+    assert sign(refining) == "SmartPaint · add · radius 4.0 mm · whole lesion"
     mouse.move((2, 8, 8))
-    assert sign(refining) == "Smooth · radius 4.0 mm"
+    assert sign(refining) == "SmartPaint · add · radius 4.0 mm"
 
 
 @pytest.mark.parametrize(
     ("tool", "brush", "text"),
     [
-        (PaintTool.SMARTPAINT, Brush(), "+ 3-D"),
-        (PaintTool.SMARTPAINT, Brush().inverted(), "− 3-D"),
-        (PaintTool.SMOOTH, Brush(tool=Tool.SMOOTH), "~ 3-D"),
-        (PaintTool.SMOOTH, Brush(tool=Tool.SPHERE).inverted(), "− 3-D sphere"),
+        (PaintTool.SMARTPAINT, Brush(), "+ add"),
+        (PaintTool.SMARTPAINT, Brush().inverted(), "− erase"),
+        (PaintTool.SMARTPAINT, Brush(whole=True).inverted(), "− erase, all round the lesion"),
+        (PaintTool.SMOOTH, Brush(tool=Tool.SMOOTH), "~ smooth"),
+        (PaintTool.SPHERE, Brush(tool=Tool.SPHERE).inverted(), "− sphere erase"),
+        (PaintTool.SPHERE, Brush(tool=Tool.SPHERE, extent=Extent.PLANE), "+ sphere add 2-D"),
         (PaintTool.OUTLINE, Brush().inverted(), "− outline"),
         (PaintTool.NONE, Brush(), ""),
     ],
 )
 def test_the_text_at_the_cursor_says_what_a_press_does(tool, brush, text):
     assert cursor_text(RefineState(tool, brush)) == text
+
+
+def test_smartpaint_shows_what_is_held_its_circle_and_how_far_it_acts():
+    """10 mm: core min(1.5, 3.5) mm, window 1.6 x 10 + 4 = 20 mm; 2 mm: .7 and 7.2 mm."""
+    large = RefineState(PaintTool.SMARTPAINT, Brush(radius_mm=10.0))
+    small = RefineState(PaintTool.SMARTPAINT, Brush(radius_mm=2.0).inverted())
+    assert circle_radius_mm(large) == 10.0
+    assert (ring_look(large).inner, ring_look(large).outer) == pytest.approx((0.15, 2.0))
+    assert (ring_look(small).inner, ring_look(small).outer) == pytest.approx((0.35, 3.6))
+    assert (ring_look(large).colour, ring_look(small).colour) == ("#009E73", "#D55E00")
+    whole = RefineState(PaintTool.SMARTPAINT, Brush(whole=True))
+    assert ring_look(whole).outer is None
+    sphere = ring_look(RefineState(PaintTool.SPHERE, Brush(tool=Tool.SPHERE)))
+    assert (sphere.inner, sphere.outer) == (None, None)
 
 
 def test_naparis_brush_circle_has_no_box_that_stays_on_the_canvas(opened):

@@ -6,6 +6,7 @@ from qtpy.QtTest import QTest
 
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.keys.key_choice import remapped
 from napari_mamamia.widgets.refine.state import PaintTool
 
 
@@ -51,6 +52,12 @@ def test_a_key_that_is_taken_is_refused_with_the_reason(keys, viewer, world, key
     assert world.preferences.keys == ()
     give(keys, "smartpaint", Qt.Key.Key_F9)
     assert reason not in keys.hint.text()
+
+
+def test_a_key_given_once_to_an_action_that_is_no_more_is_passed_over():
+    table, refused = remapped([("stricter", "Shift+A"), ("smartpaint", "F9")])
+    assert refused == ()
+    assert next(key.shown for key in table if key.action == "smartpaint") == "F9"
 
 
 def test_escape_leaves_the_key_as_it_was(keys, world):

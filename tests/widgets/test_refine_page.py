@@ -7,6 +7,14 @@ from math import isnan
 import numpy as np
 import pytest
 from qtpy.QtCore import Qt
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QComboBox,
+    QScrollBar,
+)
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Jump, Tool
@@ -60,6 +68,80 @@ def test_sliders_and_choices_set_the_brush(refining):
     assert (brush.radius_mm, brush.extent) == (12.0, Extent.PLANE)
     assert brush.action is Action.ERASE
     assert text_of(refining, "refine_radius_mm") == "12.0 mm"
+
+
+CONTROLS = (QAbstractButton, QAbstractSlider, QAbstractItemView, QAbstractSpinBox, QComboBox)
+
+
+def controls(dock):
+    """The names of what can be clicked or turned on the page Refine at the moment."""
+    page = dock.refine_page
+    parts = (part for kind in CONTROLS for part in page.findChildren(kind))
+    return {p.objectName() for p in parts if p.isVisible() and not isinstance(p, QScrollBar)}
+
+
+USUAL = {
+    *("refine_tool_smartpaint", "refine_tool_outline", "refine_tool_sphere", "refine_radius"),
+    *("refine_grow", "refine_more_fold", "refine_undo", "refine_accept", "refine_save"),
+}
+
+
+def test_few_controls_are_seen_and_the_rest_lies_behind_one_fold(tmp_path, refining):
+    assert controls(refining) == USUAL
+    refining.refine_page.more.fold.click()
+    behind = {"refine_steps", "refine_redo", "refine_fill_holes", "refine_from_nothing"}
+    assert controls(refining) > USUAL | behind
+    refining.refine_page.more.fold.click()
+    assert controls(refining) == USUAL
+
+
+def test_never_more_than_twelve_controls_are_seen_with_the_fold_closed(tmp_path, refining, world):
+    structures = [{"value": 1, "name": "tumour"}, {"value": 2, "name": "node"}]
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps({"name": "Study 1", "structures": structures}))
+    refining.protocols.load(path)
+    assert controls(refining) == USUAL | {"refine_label"}
+    refining.refine_page.set_save_is_next(True, failed=True)
+    refining.refine_page.show_offer("Recovered 3 steps")
+    refining.refine_flow._suggest_radius((2.0, 9.0, 12.0))
+    assert len(controls(refining)) <= 14  # where saving fails and strokes were recovered at once
+    refining.refine_page.show_offer("")
+    assert len(controls(refining)) <= 12
+
+
+def primary(dock):
+    """The names of the controls that are drawn as the next step."""
+    buttons = dock.refine_page.findChildren(QAbstractButton)
+    return {b.objectName() for b in buttons if b.property("primary") and b.isVisible()}
+
+
+def test_the_next_step_is_the_one_control_that_stands_out(qtbot, opened):
+    begin(qtbot, opened)
+    page = opened.refine_page
+    assert primary(opened) == {"refine_tool_smartpaint"}
+    assert "press on the tumour" in page.tools.next_step.text()
+    outline(opened, 2, 8, 12)
+    assert primary(opened) == {"refine_grow"}
+    assert "grow the outline" in page.tools.next_step.text()
+    opened.painting.set_tool(PaintTool.SMARTPAINT)
+    assert primary(opened) == {"refine_grow"}
+    click(opened, "refine_grow")
+    qtbot.waitUntil(lambda: opened.editing.live.position == 2)
+    assert primary(opened) == {"refine_accept"}
+    assert "Left button: what is missing" in page.tools.next_step.text()
+    click(opened, "refine_undo")
+    assert primary(opened) == {"refine_grow"}
+    click(opened, "refine_undo")
+    qtbot.waitUntil(lambda: primary(opened) == {"refine_tool_smartpaint"})
+
+
+def test_saving_comes_next_where_it_failed(qtbot, refining, world, disk_full):
+    world.save_error = disk_full
+    outline(refining, 0)
+    click(refining, "refine_save")
+    qtbot.waitUntil(lambda: primary(refining) == {"refine_save"})
+    assert "refine_discard" in controls(refining)
+    assert "not saved" in refining.refine_page.tools.next_step.text()
 
 
 def test_the_suggested_radius_is_the_distance_to_the_masks_edge(refining):
@@ -394,6 +476,18 @@ def test_a_protocol_sets_phase_brush_and_structures_and_shows_its_checklist(tmp_
     labels.activated.emit(1)
     assert refining.editing.live.label == 2
     assert refining.editing.live.locked == frozenset({1})
+
+
+def test_a_protocol_of_the_brush_of_before_is_loaded_and_what_is_not_used_is_said(
+    tmp_path, refining
+):
+    path = tmp_path / "study.json"
+    brush = {"tool": "smartpaint", "radius_mm": 8, "tolerance": 3.0, "features": "post"}
+    path.write_text(json.dumps({"name": "Study 1", "brush": brush}))
+    refining.protocols.load(path)
+    assert refining.painting.state.brush.radius_mm == 8.0
+    said = refining.header.message.text()
+    assert "Its tolerance, features set the SmartPaint brush of before" in said
 
 
 def test_a_protocol_that_cannot_be_read_is_said(tmp_path, refining):

@@ -97,6 +97,8 @@ def put_back(qtbot, panel):
     panel.planes.set_layout(Layout.ONE)
     panel.planes.set_sides(Sides())
     panel.painting.set_brush(Brush())
+    if not panel.refine_page.more.is_folded:
+        panel.refine_page.more.fold.click()
     panel.session.close_case()
     panel.session.opened = None
     panel.session.set_queue([])
@@ -146,6 +148,7 @@ def assert_new(panel):
         "docks": (visible_docks(viewer), panel.docking.home.isFloating(), panel.isVisible()),
         "page": (panel.page, panel.cases_page.search.text()),
         "marks": panel.marks.is_empty,
+        "fold": panel.refine_page.more.is_folded,
         "said": (panel.header.message.text(), panel.header.state.currentIndex()),
         "jobs": panel.jobs._workers,
         "theme": viewer.theme,
@@ -164,6 +167,7 @@ def assert_new(panel):
         "docks": (["MAMA-MIA"], False, True),
         "page": ("Cases", ""),
         "marks": True,
+        "fold": True,
         "said": ("", 0),
         "jobs": {},
         "theme": "dark",

@@ -141,10 +141,12 @@ def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
     assert not panel.scene.layer(Role.REFINED).visible
     QTest.keyRelease(native, Qt.Key.Key_T)
     assert panel.scene.layer(Role.REFINED).visible
-    control(panel, "refine_changes")
+    control(panel, "refine_more_fold")
+    panel.refine_page.changes.click()
     qtbot.waitUntil(lambda: not panel.marks.is_empty)
     picture(window, "25_changes")
-    control(panel, "refine_changes")
+    panel.refine_page.changes.click()
+    control(panel, "refine_more_fold")
 
     control(panel, "refine_save")
     qtbot.waitUntil(lambda: panel.editing.state is SaveState.SAVED)
@@ -173,10 +175,10 @@ def test_the_cursor_is_a_circle_and_says_what_a_press_does(qtbot, window, refini
     qtbot.waitUntil(lambda: not refining.marks.is_empty)
     text = native.findChild(QWidget, "brush_text")
     assert text.isVisible()
-    assert text.text().startswith("+ 3-D ±")
+    assert text.text().startswith("+ add ±")
     assert window.cursor.style == "circle"
-    # in world units, mm: the circle of what is painted, a little less than the brush's radius
-    assert 0.8 * 12 < window.cursor.size < 12
+    # in world units, mm: the circle of the stroke, radius 6 mm
+    assert window.cursor.size == 12
     picture(window, "28_cursor")
 
 

@@ -1,6 +1,6 @@
 """How napari draws its layers: once for several changes, and no more in a turn than it must.
 
-Beside adapter.py the one place that may touch what napari keeps private; each use is
+Beside adapter.py and rings.py the one place that may touch what napari keeps private; each use is
 guarded, and without the private parts all is as napari does it.
 """
 

@@ -8,14 +8,18 @@ from qtpy.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QLabel, QWidget
 
-from napari_mamamia.core.edits import Action, Extent, Tool
+from napari_mamamia.core.edits import Action, Brush, Extent, Tool
+from napari_mamamia.smartpaint.brush.reach import painted_radius_mm
+from napari_mamamia.smartpaint.evidence.stroke import window_mm
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, layer_scrolling
+from napari_mamamia.widgets.adapter.rings import BrushRings, RingLook
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.scene import Scene
 
 _BESIDE: Final = QPoint(14, 14)
 _NO_CURSOR: Final = "standard"
+_CORE: Final = (1.5, 0.35)  # mm and radii, the lesser: what a stroke holds whatever the image shows
 _MODIFIER_KEYS: Final = {
     Qt.Key.Key_Shift: ("Shift", Qt.KeyboardModifier.ShiftModifier),
     Qt.Key.Key_Control: ("Control", Qt.KeyboardModifier.ControlModifier),
@@ -32,6 +36,40 @@ def section_radius_mm(radius_mm: float, distance_mm: float) -> float:
     (4.0, 0.0)
     """
     return sqrt(max(radius_mm**2 - distance_mm**2, 0.0))
+
+
+def circle_radius_mm(state: RefineState) -> float:
+    """Return the radius of the circle at the mouse.
+
+    SmartPaint's is the stroke's own; another brush's is that of what it paints.
+    """
+    if state.tool is PaintTool.SMARTPAINT:
+        return state.brush.radius_mm
+    return painted_radius_mm(state.brush)
+
+
+def core_mm(brush: Brush) -> float:
+    """Return how far from its path a stroke of SmartPaint is obeyed whatever the image shows.
+
+    Examples
+    --------
+    >>> core_mm(Brush(radius_mm=10.0)), core_mm(Brush(radius_mm=2.0))
+    (1.5, 0.7)
+    """
+    most_mm, share = _CORE
+    return min(most_mm, share * brush.radius_mm)
+
+
+def ring_look(state: RefineState, instead: str = "") -> RingLook:
+    """Return how the circle looks: its colour, and of SmartPaint the core and how far it acts.
+
+    A stroke for the whole lesion has no end to draw.
+    """
+    colour, brush = sign_colour(state, instead), state.brush
+    if state.tool is not PaintTool.SMARTPAINT:
+        return RingLook(colour)
+    outer = None if brush.whole else window_mm(brush) / brush.radius_mm
+    return RingLook(colour, core_mm(brush) / brush.radius_mm, outer)
 
 
 def sign_colour(state: RefineState, instead: str = "") -> str:
@@ -58,7 +96,7 @@ def slices_reached(radius_mm: float, spacing_mm: float) -> int:
 
 
 def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
-    """Return what stands beside the circle, such as "+ 3-D"; with `slices` how deep it reaches.
+    """Return what stands beside the circle, such as "+ add"; with `slices` how deep it reaches.
 
     The brush of `state` is the one that a press paints with, its buttons and keys counted.
 
@@ -66,9 +104,9 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
     --------
     >>> from napari_mamamia.core.edits import Brush
     >>> cursor_text(RefineState(PaintTool.SPHERE, Brush(tool=Tool.SPHERE)))
-    '+ 3-D sphere'
+    '+ sphere add'
     >>> cursor_text(RefineState(PaintTool.SMARTPAINT, Brush().inverted()), slices=2)
-    '− 3-D ±2 slices'
+    '− erase ±2 slices'
     """
     brush = state.brush
     sign = "−" if brush.action is Action.ERASE else "+"
@@ -76,13 +114,15 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
         return ""
     if state.tool is PaintTool.OUTLINE:
         return f"{sign} outline"
-    if brush.tool is Tool.SMOOTH:
-        sign = "~"
-    deep = "3-D" if brush.extent is Extent.VOLUME else "2-D"
-    plain = " sphere" if brush.tool is Tool.SPHERE else ""
-    if slices is not None and brush.extent is Extent.VOLUME:
-        plain += f" ±{slices} slice{'s' * (slices != 1)}"
-    return f"{sign} {deep}{plain}"
+    deep = ""
+    if brush.extent is Extent.PLANE and state.tool is not PaintTool.SMARTPAINT:
+        deep = " 2-D"
+    elif slices is not None:
+        deep = f" ±{slices} slice{'s' * (slices != 1)}"
+    if state.tool is PaintTool.SMOOTH:
+        return f"~ smooth{deep}"
+    what = "sphere " * (state.tool is PaintTool.SPHERE) + str(brush.action)
+    return f"{sign} {what}, all round the lesion" if brush.whole else f"{sign} {what}{deep}"
 
 
 class HeldKeys(QObject):
@@ -102,9 +142,9 @@ class HeldKeys(QObject):
 
 
 class BrushCursor:
-    """Sets napari's own circle cursor, in world units, and a small text that follows the mouse.
+    """Sets napari's own circle cursor, in world units, its rings, and a text beside the mouse.
 
-    A text needs a window; without one there is the circle alone.
+    Rings and text need a window; without one there is the circle alone.
     """
 
     def __init__(self, scene: Scene) -> None:
@@ -113,16 +153,18 @@ class BrushCursor:
         self._text: QLabel | None = None
         self._scrolling: list[Any] = []
         self._is_over = False
+        self._rings = BrushRings()
         self.held = HeldKeys()
         self.canvas_of_view: Callable[[Any], QWidget | None] = canvas_widget
 
-    def show(self, layer: Any, state: RefineState, radius_mm: float, instead: str = "") -> None:
+    def show(self, layer: Any, state: RefineState, instead: str = "") -> None:
         """Show what a press would do over the image while `layer` is the chosen one.
 
-        `radius_mm` is that of what the brush paints. Where a press paints nothing, `instead` is
-        said. Moving the image by a drag is switched off.
+        Where a press paints nothing, `instead` is said. Moving the image by a drag is switched off.
         """
         self._layer = layer
+        radius_mm = circle_radius_mm(state)
+        self._rings.show(ring_look(state, instead))
         layer.mouse_pan = False
         self._take_alt_wheel()
         if instead:
@@ -144,6 +186,7 @@ class BrushCursor:
             self._text.hide()
         self._scene.viewer.mouse_wheel_callbacks.extend(self._scrolling)
         self._scrolling = []
+        self._rings.show(RingLook())
         layer, self._layer = self._layer, None
         if layer is not None:
             layer.cursor = _NO_CURSOR
@@ -173,6 +216,7 @@ class BrushCursor:
         self._is_over = True
         if self._text is not None and self._layer is not None:
             canvas = self.canvas_of_view(viewer or self._scene.viewer)
+            self._rings.enter(canvas)
             if canvas is not None and self._text.parent() is not canvas:
                 self._text.setParent(canvas)
                 canvas.installEventFilter(self.held)

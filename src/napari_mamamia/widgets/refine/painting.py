@@ -13,7 +13,6 @@ from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.edits import Brush, Tool, Voxel
 from napari_mamamia.services.refine.outlines import fill_contour, line_voxels, outline_step
-from napari_mamamia.smartpaint.brush.reach import painted_radius_mm
 from napari_mamamia.widgets.base.notify import Failed, outcome_of
 from napari_mamamia.widgets.refine.brush_cursor import BrushCursor
 from napari_mamamia.widgets.refine.editing import Editing
@@ -235,7 +234,7 @@ class Painting(WindowPart):
             if "Control" in self._held:
                 shown = replace(shown, tool=PaintTool.NONE)
             aside = _WHEEL if "Alt" in self._held else problem
-            self._cursor.show(layer, shown, painted_radius_mm(shown.brush), aside)
+            self._cursor.show(layer, shown, aside)
             if problem:
                 self._clear_preview()
         self.sign_changed.emit()

@@ -86,9 +86,9 @@ def choose_next(last_tool: str, *, is_empty: bool, is_failing: bool) -> NextStep
     """
     if is_failing:
         return NextStep.SAVE
-    if is_empty:
-        return NextStep.PAINT
-    return NextStep.GROW if last_tool == "outline" else NextStep.ACCEPT
+    if last_tool == "outline":
+        return NextStep.GROW
+    return NextStep.PAINT if is_empty else NextStep.ACCEPT
 
 
 def next_text(step: NextStep, tool: PaintTool) -> str:
