@@ -84,9 +84,9 @@ class RefineMore(QWidget):
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._buttons: list[QPushButton] = []
-        own = (("Grow", self._make_growing()), ("Whole mask", self._make_mask_tools()))
+        middle = (("Grow", self._make_growing()), ("Whole mask", self._make_mask_tools()))
         self._content = column(
-            *(column(heading(text), part) for text, part in (*above, *own, *below))
+            *(column(heading(text), part) for text, part in (*above, *middle, *below))
         )
         self._content.layout().setContentsMargins(8, 0, 0, 0)
         self._content.hide()
