@@ -114,11 +114,11 @@ def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
     states = [buffer.copy()]
     for stroke in range(10):
         z, y, x = centre
-        modifier = Qt.KeyboardModifier.ShiftModifier if stroke % 2 else None
+        panel.painting.set_tool(PaintTool.SPHERE if stroke % 2 else PaintTool.SMARTPAINT)
         right = stroke % 3 == 2
         button = Qt.MouseButton.RightButton if right else Qt.MouseButton.LeftButton
         at = (z, y + radius * 1.4 * np.sin(stroke), x + radius * 1.4 * np.cos(stroke))
-        drag(qtbot, panel, [at, (z, at[1] + 2, at[2] + 1)], button, modifier)
+        drag(qtbot, panel, [at, (z, at[1] + 2, at[2] + 1)], button)
         states.append(buffer.copy())
     live = panel.editing.live
     assert (tuple(window.scene.camera.center), window.scene.camera.zoom) == camera
