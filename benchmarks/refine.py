@@ -26,6 +26,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -94,14 +95,12 @@ def grow_scene(name: str, folder: Path | None) -> tuple[str, list[float]]:
     return name, growth_scores(scene_of(name, folder))
 
 
-def prepare(
-    specs: Sequence[SceneSpec], folder: Path | None, mirror: Path | None
-) -> list[SceneSpec]:
+def prepare(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[SceneSpec]:
     """Make each scene that can be made, and leave the others out with a line."""
     present = []
     for spec in specs:
         try:
-            load_scene(spec, folder, mirror)
+            load_scene(spec, asked.folder, asked.mirror, fetches=asked.fetches)
         except SceneError as reason:
             print(f"{spec.name} left out: {reason}")
         else:
@@ -199,11 +198,20 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=Path(named) if named else None)
     parser.add_argument("--from", dest="mirror", type=Path, help="bare repositories")
     parser.add_argument("--out", type=Path, help="write every score to this JSON file")
+    parser.set_defaults(fetches=True)
     return parser.parse_args()
 
 
 def main() -> int:
     asked = read_arguments()
+    if asked.folder is not None:
+        return compare(asked)
+    with tempfile.TemporaryDirectory() as scratch:
+        asked.folder, asked.fetches = Path(scratch), False
+        return compare(asked)
+
+
+def compare(asked: argparse.Namespace) -> int:
     sets = asked.set or ["report", "warn"]
     specs = [
         spec
@@ -211,7 +219,7 @@ def main() -> int:
         if (spec.name in asked.scene if asked.scene else spec.set in sets)
     ]
     begun = time.perf_counter()
-    specs = prepare(specs, asked.folder, asked.mirror)
+    specs = prepare(specs, asked)
     rows, growth = measure(specs, asked)
     if rows:
         print()

@@ -51,6 +51,11 @@ class SceneSpec:
     shape: tuple[int, int, int]
     voxels: int
 
+    @property
+    def is_fetched(self) -> bool:
+        """Whether its files come from a public repository."""
+        return "repository" in self.source or self.source.get("exam") in exams.EXAMS
+
 
 @dataclass(frozen=True)
 class Scene:
@@ -91,19 +96,21 @@ def read_list() -> list[SceneSpec]:
     ]
 
 
-def load_scene(spec: SceneSpec, folder: Path | None, mirror: Path | None = None) -> Scene:
+def load_scene(
+    spec: SceneSpec, folder: Path | None, mirror: Path | None = None, *, fetches: bool = True
+) -> Scene:
     """Return a scene from the folder; where it is not there, make it and leave it there.
 
     Raises
     ------
     SceneError
-        If its files are absent.
+        If its files are absent, or would have to be fetched and there is no folder to keep them.
     """
     path = folder / f"{spec.name}.npz" if folder else None
     if path is not None and path.exists():
         return _read_scene(spec, path)
-    if folder is None and spec.source["kind"] in FETCHED:
-        raise SceneError("its exam is fetched: name a folder (--folder or MAMAMIA_REFINE)")
+    if spec.is_fetched and not (fetches and folder):
+        raise SceneError("its files are fetched: name a folder (--folder or MAMAMIA_REFINE)")
     scene = make_scene(spec, mirror)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,7 +225,6 @@ MAKERS = {
     "exam": read_exam,
     "fetched files": read_fetched,
 }
-FETCHED = ("exam", "fetched files")
 
 
 def _real(name: str) -> Path:

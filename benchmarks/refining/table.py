@@ -168,9 +168,8 @@ class Figures:
                 self.add(f"{start}: falls in 10 strokes", [falls], (0.4,), 1)
 
     def _judge_sphere(self) -> None:
-        pairs = self.pair_with_sphere()
+        pairs, below = self.pair_with_sphere(), self.below_sphere()
         if pairs:
-            below = self.below_sphere()
             n_runs = sum(len(row.runs) for row, _ in pairs)
             n_below = sum(
                 one.after(10) < other.after(10) - BELOW
@@ -179,6 +178,7 @@ class Figures:
             )
             title = f"below the plain sphere after 10, of {len(pairs)} scenes and starts"
             self.add(f"{title} (runs: {n_below} of {n_runs})", [len(below)], (0,), 1)
+        if [row for row, _ in pairs if row.start == "half" and BREAST in row.groups]:
             halves = [row for row, _ in below if row.start == "half" and BREAST in row.groups]
             self.add("half missing, breast exams: below the sphere", [len(halves)], (0,), 1)
 

@@ -77,5 +77,8 @@ def test_a_scene_is_the_same_when_it_is_read_again(tmp_path):
 
 
 def test_a_scene_whose_exam_is_not_here_says_so():
-    with pytest.raises(scenes.SceneError, match="MAMAMIA_REFINE"):
-        scenes.load_scene(SPECS["duke-153"], None)
+    fetched = {name for name, spec in SPECS.items() if spec.is_fetched}
+    assert fetched == {"duke-153", "ucsf-br-06", "ucsf-br-08", "brain2"}
+    for name in fetched:
+        with pytest.raises(scenes.SceneError, match="MAMAMIA_REFINE"):
+            scenes.load_scene(SPECS[name], None)
