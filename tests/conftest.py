@@ -54,16 +54,9 @@ def pytest_collection_modifyitems(items):
     items.sort(key=rank)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup():
-    """Leave what exists before a test out of collections: napari makes three full ones a window.
-
-    Each looks at a million objects of all tests and modules, 0.3 s. A dock that closes takes all
-    back, and what a window leaves is collected behind it: so nothing of an earlier window is left
-    out.
-    """
-    if gc.get_freeze_count() == 0:
-        gc.freeze()
+def pytest_collection_finish():
+    """Leave the million objects of all tests and modules out of collections: 0.3 s each."""
+    gc.freeze()
 
 
 PATIENCE_MS = 120_000

@@ -1,5 +1,6 @@
 """A real window; pictures of its states go to MAMAMIA_SCREENSHOTS where that is set."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -16,6 +17,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 from one_window import napari_window, put_back
 
 PLUGIN = "napari-mamamia"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Leave what exists before a test out of collections: napari makes three full ones a window.
+
+    Each looks at a million objects of all tests and modules. A dock that closes takes all back, and
+    what a window leaves is collected behind it: so nothing of an earlier window is left out.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
 
 
 def shares_window(request):
