@@ -1,15 +1,18 @@
 """The robot reader of benchmarks/refine.py: where it presses, and how its figures are judged."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from napari_mamamia.core.case import Case, Phase
-from napari_mamamia.core.edits import Action
+from napari_mamamia.core.edits import Action, Brush, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import measure_features
+from napari_mamamia.smartpaint.evidence.stroke import window_mm
+from napari_mamamia.smartpaint.session.session import EditingSession
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -142,3 +145,25 @@ def test_a_loss_by_a_further_outline_is_named():
     worst = verdict(losses, "worst loss")
     assert "brain1 by outline 3" in worst.title
     assert not worst.holds
+
+
+def test_the_robots_evidence_strokes_are_those_of_a_session(scene):
+    start = np.roll(scene.reference, 5, axis=2)
+    tool = tools.EvidenceBrush(scene, start)
+    labels = start.astype(np.uint8)
+    session = EditingSession("box", scene.case.grid, labels, scene.images)
+    rng, actions = np.random.default_rng(11), []
+    while (gesture := robot.next_gesture(scene, tool.mask, rng)) and len(actions) < 3:
+        radius = tools.radius_of(gesture, tools.EVIDENCE_FACTOR)
+        brush = Brush(tool=Tool.EVIDENCE, action=gesture.action, radius_mm=radius)
+        whole = gesture.extent_mm > tools.BEYOND * window_mm(brush)
+        first, *others = gesture.places(scene.spacing_mm, radius / 4)
+        session.press(first, replace(brush, whole=whole))
+        for place in others:
+            session.drag(place)
+        session.release()
+        tool.stroke(gesture)
+        actions.append(gesture.action)
+        assert np.array_equal(labels, tool.labels)
+    assert {Action.ADD, Action.ERASE} <= set(actions)
+    assert not np.array_equal(labels > 0, start)
