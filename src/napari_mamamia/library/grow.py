@@ -18,9 +18,9 @@ from napari_mamamia.library.case import Case
 from napari_mamamia.library.predict import voxel_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
+from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
 from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.grow import Grown
-from napari_mamamia.smartpaint.grow.grow import grow as grow_from_outlines
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box, grow_from_mask
 from napari_mamamia.smartpaint.grow.start import Outline
 
@@ -137,4 +137,4 @@ def _run_growth(kind: str, start: Any, images: FeatureImages, grid: Grid) -> Gro
     if kind == "mask":
         box = Box.around(start)
         return grow_from_mask(images, grid, box, start[box.slices])
-    return grow_from_outlines(images, grid, start)
+    return grow_outlines(images, grid, start)

@@ -56,7 +56,8 @@ def grow_from_click(
         drawn,
         (away > limit_mm) & ~drawn,
         sample,
-        drawn,
+        # Where the image is of no help a click says nothing of the lesion's edge.
+        np.zeros_like(drawn),
         sampled.values(sample),
         sampled.values(around),
         (f"took the lesion to be about {2 * size_mm:.0f} mm across",),

@@ -253,6 +253,7 @@ def blocks(array: NDArray[Any], factors: Sequence[int], join: np.ufunc) -> NDArr
 
 _FEWEST: Final = 10  # voxels of surroundings to compare with; our choice
 _LEAST_CONTRAST: Final = 0.5  # units of noise; below, the region would follow noise; our choice
+_LEAST_DISTINCTNESS: Final = 0.5  # standard deviations inside and around; our choice
 _CLOSE: Final = 1e-3  # excess of energy that a reader need not be told of; our choice
 _AT_LIMIT: Final = 0.02  # share of the region beside its limit that is worth a note; our choice
 
@@ -302,7 +303,7 @@ def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> G
     with the seed, and their holes are filled, except by what is surely outside.
 
     What was drawn comes back alone, with a note, if fewer than 10 voxels surround it or no feature
-    differs by half its noise.
+    differs by half its noise and by half of what it varies inside and around.
     """
     start = replace(start, notes=_about_images(images, start))
     tissues = _measure_tissues(images, start)
@@ -325,15 +326,35 @@ def grow_start(images: FeatureImages, start: Start, settings: GrowSettings) -> G
 
 def _measure_tissues(images: FeatureImages, start: Start) -> tuple[Tissue, Tissue] | str:
     """Return how the region and its surroundings look, or why they cannot be told apart."""
+    instead = "it stays as drawn" if start.drawn.any() else "nothing was grown, outline it instead"
     if not start.foreground.shape[1]:
-        return "the image has no values inside the outline: it stays as drawn"
+        return f"the image has no values inside the outline: {instead}"
     if start.background.shape[1] < _FEWEST:
-        return "there is nothing around the outline to compare it with: it stays as drawn"
+        return f"there is nothing around the outline to compare it with: {instead}"
     inside = tissue_of(start.foreground, images.noise)
     around = tissue_of(start.background, images.noise)
-    if contrast(inside, around, images.noise) < _LEAST_CONTRAST:
-        return "the lesion does not differ from its surroundings: the outline stays as drawn"
+    is_faint = contrast(inside, around, images.noise) < _LEAST_CONTRAST
+    if is_faint or _measure_distinctness(start) < _LEAST_DISTINCTNESS:
+        return f"the lesion does not differ from its surroundings: {instead}"
     return inside, around
+
+
+def _measure_distinctness(start: Start) -> float:
+    """Return by how many of their own standard deviations the two samples differ, at most.
+
+    Noise is not all that varies: in a lesion of many shades the image cannot tell where it ends,
+    however far the middles lie apart in units of noise.
+    """
+    middles, squares = [], []
+    for values in (start.foreground, start.background):
+        middle = np.median(values, axis=1)
+        spread = _MAD_TO_SIGMA * np.median(np.abs(values - middle[:, np.newaxis]), axis=1)
+        middles.append(middle.astype(np.float64))
+        squares.append(spread.astype(np.float64) ** 2)
+    step = np.abs(middles[0] - middles[1])
+    scale = np.sqrt((squares[0] + squares[1]) / 2)
+    ratio = np.divide(step, scale, out=np.full(len(step), np.inf), where=scale > 0)
+    return float(ratio[step > 0].max(initial=0.0))
 
 
 def _keep_touching(region: Bools, seed: Bools) -> Bools:

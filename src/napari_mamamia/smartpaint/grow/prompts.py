@@ -19,6 +19,7 @@ from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start
 _BOX_SHELL_MM: Final = 6.0  # around a box, where nothing belongs to the lesion; our choice
 _SMOOTH_MM: Final = 1.0  # standard deviation, before the brightest part is looked for; our choice
 _HALF: Final = 0.5  # of the way from the surroundings to the peak: full width at half maximum
+_AS_BRIGHT: Final = 0.1  # of the surroundings: then it is not the lesion that stands out; ours
 _PEAK: Final = 99.0  # percentile that stands for the peak; our choice
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
@@ -35,7 +36,8 @@ def grow_from_box(
     none), smoothed by 1 mm, what lies above half-way between the surroundings' median and the 99th
     percentile in the box is looked at, and the connected part with most signal above that is the
     sample of the lesion. The surroundings are the 6 mm around the box and what lies in the box
-    below half-way, at least 2.5 mm from that part.
+    below half-way, at least 2.5 mm from that part. The region is empty, with a note why, where
+    nothing stands out, or a tenth of the 6 mm around the box is as bright as that part's middle.
 
     Raises
     ------
@@ -51,8 +53,12 @@ def grow_from_box(
     allowed[_index_within(sampled.box, box)] = True
     part = _find_brightest(images, sampled, allowed, grid)
     if not part.any():
-        note = "nothing in the box is brighter than its surroundings: no region"
-        return Grown(box, np.zeros(box.shape, dtype=np.bool_), (*images.missing, note))
+        return _make_nothing(images, box, "nothing in the box is brighter than its surroundings")
+    shell = sampled.features[leading(images)][~allowed & sampled.usable]
+    level = float(np.median(sampled.features[leading(images)][part]))
+    if shell.size and np.count_nonzero(shell > level) > _AS_BRIGHT * shell.size:
+        note = "the surroundings of the box are as bright as the brightest part of it"
+        return _make_nothing(images, box, note)
     away = distance_transform_edt(~part, sampling=grid.spacing_mm)
     start = Start(
         sampled.box,
@@ -118,6 +124,11 @@ def grow_from_mask(
         sampled.values((away > RING_MM[0]) & (away <= RING_MM[1])),
     )
     return grow_start(images, cropped(start), settings)
+
+
+def _make_nothing(images: FeatureImages, box: Box, why: str) -> Grown:
+    notes = (*images.missing, f"{why}: no region, outline the lesion instead")
+    return Grown(box, np.zeros(box.shape, dtype=np.bool_), notes)
 
 
 def _find_brightest(images: FeatureImages, sampled: Sampled, allowed: Bools, grid: Grid) -> Bools:

@@ -1,0 +1,190 @@
+"""Growth from outlines: together they set the shape, and the image sets the edge near it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import label
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.evidence.region import LEAST_APART, Belief, settle_region
+from napari_mamamia.smartpaint.evidence.settle import find_holes
+from napari_mamamia.smartpaint.evidence.shape import (
+    Planes,
+    Shape,
+    interpolate_shape,
+    measure_depth,
+    planes_in,
+)
+from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
+from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
+from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline, Start
+
+_STRENGTH: Final = 1.5  # log odds of the shape, deep inside it and far outside
+_SOFT_MM: Final = 3.0  # of depth, over which they rise to that
+_FADE: Final = 1.3  # radii beyond the outermost outlines over which they fall to 1/e
+_OUT_OF_SHAPE: Final = (
+    6.0,
+    0.3,
+)  # mm, and radii; the region goes no farther out of it; the greater
+_AT_OUTLINE: Final = 1.5  # mm, as far it leaves it in an outlined plane
+_SLOPE: Final = 0.7  # mm more for each mm from the nearest of them
+_LEAK: Final = 2.0  # volumes of the shape's region: a larger one has leaked
+_MOST_EXCESS: Final = 0.02  # of an outline that was left out: beyond, the image is not trusted
+_MOST_MISSED: Final = 0.3  # the same, of what the others' growth leaves out
+_MOST_HELD_OUT: Final = 4  # outlines, the last ones; growth for each takes as long as the first
+_TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
+
+Bools = NDArray[np.bool_]
+
+
+def grow_outlines(
+    images: FeatureImages,
+    grid: Grid,
+    outlines: Sequence[Outline],
+    settings: GrowSettings | None = None,
+) -> Grown:
+    """Grow outlined planes of one lesion to a region in 3-D.
+
+    From one plane it is grown as `grow` does. From two on the outlines set the shape between
+    them, whatever axes they lie across, and the image moves its edge; in each outlined plane the
+    outline holds to within the contour tolerance.
+
+    Raises
+    ------
+    CaseError
+        If there is no outline, one is empty, or one is no plane of the grid.
+    """
+    settings = settings or GrowSettings()
+    report_progress(0, 1, "Reading the outlines")
+    start = start_from_outlines(images, grid, outlines, settings)
+    by_image = grow_start(images, start, settings)
+    if len({(outline.axis, outline.index) for outline in outlines}) < 2:
+        return by_image
+    by_shape = _grow_shape(images, grid, outlines, start)
+    is_leak = np.count_nonzero(by_image.mask) > _LEAK * np.count_nonzero(by_shape.mask)
+    if not is_leak and _is_image_trusted(images, grid, outlines, settings):
+        return by_image
+    return by_shape
+
+
+def _is_image_trusted(
+    images: FeatureImages, grid: Grid, outlines: Sequence[Outline], settings: GrowSettings
+) -> bool:
+    """Return whether growth by the image alone finds each outline from the others.
+
+    Found is an outline where little of the region lies farther outside it than the tolerance, and
+    not much of what is deeper inside it is left out: what is too small grows by the outline, what
+    is too large is a leak that goes on between outlines.
+    """
+    planes: dict[tuple[int, int], Bools] = {}
+    for outline in outlines:
+        key = (outline.axis, outline.index)
+        planes[key] = planes.get(key, np.False_) | outline.mask
+    joined = [Outline(axis, index, drawn) for (axis, index), drawn in planes.items()]
+    excess, missed = [], []
+    for left_out in joined[-_MOST_HELD_OUT:]:
+        rest = [outline for outline in joined if outline is not left_out]
+        start = start_from_outlines(images, grid, rest, settings)
+        region = LabelMap(grid, *_box_and_mask(grow_start(images, start, settings)))
+        more, less = _compare_plane(region, left_out, grid, settings.tolerance_mm)
+        excess.append(more)
+        missed.append(less)
+    return max(excess) <= _MOST_EXCESS and float(np.mean(missed)) <= _MOST_MISSED
+
+
+def _box_and_mask(grown: Grown) -> tuple[Box, NDArray[np.uint8]]:
+    return grown.box, grown.mask.astype(np.uint8)
+
+
+def _compare_plane(
+    region: LabelMap, outline: Outline, grid: Grid, tolerance_mm: float
+) -> tuple[float, float]:
+    """Return what of a region lies well outside an outline, and what it leaves out well inside.
+
+    Both are shares of the outline's voxels.
+    """
+    start, stop = [0, 0, 0], list(grid.shape)
+    start[outline.axis], stop[outline.axis] = outline.index, outline.index + 1
+    box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+    plane = region.cut(box).squeeze(outline.axis) > 0
+    steps = [step for axis, step in enumerate(grid.spacing_mm) if axis != outline.axis]
+    depth = measure_depth(outline.mask, steps)
+    size = float(np.count_nonzero(outline.mask))
+    more = np.count_nonzero(plane & (depth < -tolerance_mm)) / size
+    return more, np.count_nonzero(~plane & (depth > tolerance_mm)) / size
+
+
+def _grow_shape(
+    images: FeatureImages, grid: Grid, outlines: Sequence[Outline], start: Start
+) -> Grown:
+    """Return the region by the outlines' shape and the image near its edge."""
+    planes = planes_in(outlines, start.box)
+    shape = interpolate_shape(planes, start.box.shape, grid.spacing_mm)
+    belief = _weigh_outlines(start, planes, shape, _measure_radius(planes, grid.spacing_mm))
+    features = images.in_box(start.box)
+    region, apart = settle_region(features, images.noise, grid.spacing_mm, belief)
+    notes = (*images.missing, *start.notes)
+    if apart < LEAST_APART:
+        notes += (
+            "lesion and surroundings look alike here: the region follows the outlines' shape, "
+            "check it slice by slice",
+        )
+    return _crop_grown(start, _clean(region, belief), notes)
+
+
+def _weigh_outlines(start: Start, planes: Planes, shape: Shape, radius_mm: float) -> Belief:
+    """Return what outlines say: hard within their planes, soft between and beyond them."""
+    strength = np.clip(shape.depth_mm / np.float32(_SOFT_MM), -1, 1) * np.float32(_STRENGTH)
+    strength *= np.exp(-shape.beyond_mm / np.float32(_FADE * radius_mm))
+    least, share = _OUT_OF_SHAPE
+    farthest = np.minimum(max(least, share * radius_mm), _AT_OUTLINE + _SLOPE * shape.near_mm)
+    too_far = shape.depth_mm <= -farthest
+    drawn_on = np.zeros(start.box.shape, np.bool_)
+    for axis, of_axis in planes.items():
+        drawn_on.swapaxes(0, axis)[sorted(of_axis)] = True
+    ring = (shape.depth_mm < -RING_MM[0]) & (shape.depth_mm >= -RING_MM[1])
+    return Belief(
+        prior=strength.astype(np.float32),
+        inside=start.inside,
+        outside=(start.outside | too_far) & ~start.inside,
+        estimate=(shape.depth_mm > 0) & (shape.beyond_mm <= radius_mm),
+        lesion=start.inside,
+        around=drawn_on & ring & ~start.drawn,
+    )
+
+
+def _measure_radius(planes: Planes, spacing_mm: tuple[float, float, float]) -> float:
+    """Return the greatest distance in mm of an outline's voxel from the outline's centre."""
+    farthest = min(spacing_mm)
+    for axis, of_axis in planes.items():
+        steps = [step for a, step in enumerate(spacing_mm) if a != axis]
+        for drawn in of_axis.values():
+            places = np.argwhere(drawn) * np.array(steps)
+            if len(places):
+                away = np.linalg.norm(places - places.mean(axis=0), axis=1)
+                farthest = max(farthest, float(away.max()))
+    return farthest
+
+
+def _clean(region: Bools, belief: Belief) -> Bools:
+    """Return the parts of a region that hang together with what is sure, their holes filled."""
+    parts, count = label(region, _TOUCHING)
+    joined = np.zeros(count + 1, np.bool_)
+    joined[parts[belief.inside]] = True
+    joined[0] = False
+    whole = joined[parts]
+    clean: Bools = (whole | find_holes(whole) | belief.inside) & ~belief.outside
+    return clean
+
+
+def _crop_grown(start: Start, mask: Bools, notes: tuple[str, ...]) -> Grown:
+    tight = Box.around(mask | start.drawn)
+    (z, y, x), (a, b, c), (d, e, f) = start.box.start, tight.start, tight.stop
+    box = Box((z + a, y + b, x + c), (z + d, y + e, x + f))
+    return Grown(box, np.ascontiguousarray(mask[tight.slices]), notes)

@@ -1,0 +1,206 @@
+"""Growing again from all evidence: marks, outlines, the image, and the mask so far."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import label as number_parts
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.evidence.marks import unpack_marks
+from napari_mamamia.smartpaint.evidence.region import LEAST_APART, Belief, settle_region
+from napari_mamamia.smartpaint.evidence.settle import find_holes
+from napari_mamamia.smartpaint.evidence.shape import measure_depth
+from napari_mamamia.smartpaint.grow.grow import Grown
+from napari_mamamia.smartpaint.grow.outlines import start_from_outlines
+from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Outline
+from napari_mamamia.smartpaint.parts import without_crumbs
+
+_STEADY: Final = 2.0  # log odds of the mask so far: less sure evidence does not move its edge
+_PULL: Final = 1.0  # log odds of a full pull
+_FAR: Final = (6.0, 0.3)  # mm, and greatest depths, beyond the mask where the region ends
+_WORTH_A_WORD: Final = 0.01  # of the mask's voxels
+_TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
+
+Bools = NDArray[np.bool_]
+
+
+def grow_again(
+    images: FeatureImages,
+    grid: Grid,
+    labels: NDArray[np.uint8],
+    words: NDArray[np.uint16],
+    label: int,
+    outlines: Sequence[Outline] = (),
+    settings: GrowSettings | None = None,
+) -> Grown:
+    """Grow a label again from all that is known of it.
+
+    What marks hold is obeyed: what was erased stays erased. Nothing grows into another label, and
+    no crumbs are left. Outlines hold to within the contour
+    tolerance, pulls count, and the mask so far is a prior of limited weight. Where lesion and
+    surroundings look alike the mask stays and a note says so; where it changes by more than 1 % a
+    note says by how much.
+
+    Parameters
+    ----------
+    labels
+        uint8 ``(z, y, x)``, not changed meanwhile; `label` is the one that grows.
+    words
+        uint16 of the same shape: the label's marks.
+    outlines
+        The planes that the reader has outlined.
+
+    Raises
+    ------
+    CaseError
+        If neither the label nor its marks hold a voxel, or an outline is no plane of the grid.
+    """
+    settings = settings or GrowSettings()
+    report_progress(0, 1, "Reading the mask and its marks")
+    scene = _look_around(grid, labels, words, label, settings)
+    if outlines:
+        scene = _add_outlines(scene, images, grid, outlines, settings)
+    region, apart = settle_region(
+        images.in_box(scene.box), images.noise, grid.spacing_mm, scene.belief
+    )
+    notes = images.missing
+    must = (scene.mask | scene.belief.inside) & ~scene.belief.outside
+    if apart < LEAST_APART:
+        notes += (
+            "lesion and surroundings look alike here: the mask stays, but for what is held "
+            f"(they share {1 - apart:.0%} of their values)",
+        )
+        return _crop_region(scene, must, notes)
+    region = _clean_region(region, scene, grid)
+    return _crop_region(scene, region, (*notes, *_about_change(scene.mask, region, grid)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scene:
+    """A box around a label: its mask there, what is held, and what is thought of it."""
+
+    box: Box
+    mask: Bools
+    hold: NDArray[np.int8]
+    belief: Belief
+
+
+def _look_around(
+    grid: Grid,
+    labels: NDArray[np.uint8],
+    words: NDArray[np.uint16],
+    label: int,
+    settings: GrowSettings,
+) -> _Scene:
+    """Return the label with as much around it as it may grow into or is compared with."""
+    inner = Box.around(labels == label).union(_box_of_held(words))
+    if inner.is_empty:
+        raise CaseError(
+            "growing again needs a mask, an outline or a stroke, got none: outline the lesion first"
+        )
+    thickest = min(inner.shape[a] * grid.spacing_mm[a] for a in range(3)) / 2
+    far = settings.radius_mm or min(max(_FAR[0], _FAR[1] * thickest), RING_MM[1])
+    margin = [int(np.ceil((far + RING_MM[1]) / step)) for step in grid.spacing_mm]
+    box = inner.grown(margin, grid.shape)
+    mask = labels[box.slices] == label
+    marks = unpack_marks(words[box.slices])
+    closed = (labels[box.slices] != 0) & ~mask
+    inside = (marks.hold > 0) & ~closed
+    start = mask | inside
+    depth = measure_depth(start, grid.spacing_mm)
+    outside = (marks.hold < 0) | closed | (depth < -far)
+    prior = np.where(start, np.float32(_STEADY), np.float32(-_STEADY))
+    prior += np.float32(_PULL) * marks.pull
+    lesion = start & (depth > settings.tolerance_mm)
+    around = (marks.hold < 0) & (depth > -RING_MM[1])
+    estimate = start & ~outside
+    return _Scene(box, mask, marks.hold, Belief(prior, inside, outside, estimate, lesion, around))
+
+
+def _box_of_held(words: NDArray[np.uint16]) -> Box:
+    """Return the box of what the reader holds inside."""
+    box = Box.around(words)
+    held = unpack_marks(words[box.slices]).hold > 0
+    tight = Box.around(held)
+    if tight.is_empty:
+        return tight
+    (z, y, x), (a, b, c), (d, e, f) = box.start, tight.start, tight.stop
+    return Box((z + a, y + b, x + c), (z + d, y + e, x + f))
+
+
+def _add_outlines(
+    scene: _Scene,
+    images: FeatureImages,
+    grid: Grid,
+    outlines: Sequence[Outline],
+    settings: GrowSettings,
+) -> _Scene:
+    """Return the scene with the outlines' hard limits in their planes; marks come first."""
+    start = start_from_outlines(images, grid, outlines, settings)
+    belief = scene.belief
+    inside, outside = belief.inside.copy(), belief.outside.copy()
+    on_plane = np.zeros(scene.box.shape, np.bool_)
+    for outline in outlines:
+        index = outline.index - scene.box.start[outline.axis]
+        if 0 <= index < scene.box.shape[outline.axis]:
+            on_plane.swapaxes(0, outline.axis)[index] = True
+    there, here = _overlap(start.box, scene.box)
+    drawn_in = np.zeros(scene.box.shape, np.bool_)
+    drawn_in[here] = start.inside[there]
+    drawn_out = on_plane.copy()
+    drawn_out[here] &= start.outside[there]
+    outside |= drawn_out & ~inside
+    inside |= drawn_in & ~outside
+    lesion = belief.lesion | inside & drawn_in
+    return replace(scene, belief=replace(belief, inside=inside, outside=outside, lesion=lesion))
+
+
+def _clean_region(region: Bools, scene: _Scene, grid: Grid) -> Bools:
+    """Return the parts that the mask or a mark supports, new holes filled, without crumbs."""
+    belief = scene.belief
+    region = (region | belief.inside) & ~belief.outside
+    parts, count = number_parts(region, _TOUCHING)
+    stays = np.zeros(count + 1, np.bool_)
+    stays[parts[scene.mask | belief.inside]] = True
+    stays[0] = False
+    whole = stays[parts]
+    new_holes = find_holes(whole) & ~(find_holes(scene.mask) & ~scene.mask)
+    clean = (whole | new_holes) & ~belief.outside
+    part = Grid(clean.shape, grid.affine)
+    return without_crumbs(clean, part, scene.mask, scene.hold) & ~belief.outside | belief.inside
+
+
+def _about_change(before: Bools, after: Bools, grid: Grid) -> tuple[str, ...]:
+    """Return how much of a mask changed, where that is worth a word."""
+    more = int(np.count_nonzero(after & ~before))
+    less = int(np.count_nonzero(before & ~after))
+    share = (more + less) / max(int(np.count_nonzero(before)), 1)
+    if share <= _WORTH_A_WORD:
+        return ()
+    ml = grid.voxel_volume_mm3 / 1000
+    return (f"changed {share:.0%} of the mask (-{less * ml:.2g} ml, +{more * ml:.2g} ml)",)
+
+
+def _crop_region(scene: _Scene, region: Bools, notes: tuple[str, ...]) -> Grown:
+    tight = Box.around(region | scene.mask)
+    (z, y, x), (a, b, c), (d, e, f) = scene.box.start, tight.start, tight.stop
+    box = Box((z + a, y + b, x + c), (z + d, y + e, x + f))
+    return Grown(box, np.ascontiguousarray(region[tight.slices]), notes)
+
+
+def _overlap(one: Box, other: Box) -> tuple[tuple[slice, slice, slice], tuple[slice, slice, slice]]:
+    """Return where two boxes overlap, in an array of the first and in one of the second."""
+    start = [max(a, b) for a, b in zip(one.start, other.start, strict=True)]
+    stop = [max(min(a, b), s) for a, b, s in zip(one.stop, other.stop, start, strict=True)]
+    places = []
+    for box in (one, other):
+        z, y, x = (slice(a - o, b - o) for a, b, o in zip(start, stop, box.start, strict=True))
+        places.append((z, y, x))
+    return places[0], places[1]
