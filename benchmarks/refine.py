@@ -147,6 +147,7 @@ def write_rows(path: Path, rows: Sequence[Row], growth: dict[str, list[float]]) 
                     "dice": [round(score, 5) for score in run.scores],
                     "ms": [round(ms, 1) for ms in run.ms],
                     "notes": sorted(run.notes),
+                    "warned_at": run.warned_at,
                 }
                 for run in row.runs
             ],
@@ -232,6 +233,8 @@ def compare(asked: argparse.Namespace) -> int:
     verdicts = [judge_scenes(rows), *figures.judge()]
     print()
     print(*verdicts, sep="\n")
+    warned = [row.scene for row in figures.of("empty") if row.warns]
+    print(f"  scenes that can be seen and warn at the first stroke: {', '.join(warned) or 'none'}")
     for row, sphere in figures.below_sphere():
         reached = f"{row.after(10):.3f}, the sphere {sphere.after(10):.3f}"
         print(f"  below the sphere: {row.scene} from {row.start}: {reached}")

@@ -83,6 +83,8 @@ class Run:
     scores: list[float]
     ms: list[float] = field(default_factory=list)
     notes: set[str] = field(default_factory=set)
+    warned_at: int | None = None
+    """The stroke at which the tool first said something, from 1 on."""
 
     def strokes_to(self, target: float, budget: int) -> int:
         """Return the strokes until Dice is `target`, one more than `budget` where it never is."""
@@ -110,6 +112,8 @@ def run_robot(scene: Scene, tool: RefiningTool, hand: int, budget: int, *, sweep
         tool.stroke(gesture)
         run.ms.append((time.process_time() - begun) * 1e3)
         run.scores.append(dice(scene.reference, tool.mask))
+        if tool.notes and run.warned_at is None:
+            run.warned_at = len(run.ms)
         if tool.judge(run.scores[-1] - run.scores[-2]) and len(run.scores) <= budget:
             run.scores.append(run.scores[-2])
     run.notes = tool.notes

@@ -42,8 +42,8 @@ class Row:
 
     @property
     def warns(self) -> bool:
-        """Whether every hand was told something."""
-        return all(run.notes for run in self.runs)
+        """Whether every hand was told something at its first stroke."""
+        return all(run.warned_at == 1 for run in self.runs)
 
 
 HEAD = (
@@ -227,5 +227,5 @@ class Figures:
         rows = self.of("empty", "invisible")
         if rows:
             silent = [row.scene for row in rows if not row.warns]
-            title = f"invisible lesions without a warning ({', '.join(silent) or 'none'})"
+            title = f"invisible lesions without a warning at once ({', '.join(silent) or 'none'})"
             self.add(title, [len(silent)], (0,), 1)

@@ -167,3 +167,11 @@ def test_the_robots_evidence_strokes_are_those_of_a_session(scene):
         assert np.array_equal(labels, tool.labels)
     assert {Action.ADD, Action.ERASE} <= set(actions)
     assert not np.array_equal(labels > 0, start)
+
+
+def test_a_warning_counts_only_at_the_first_stroke():
+    late = robot.Run([0.0, 0.5, 0.6], [1.0, 1.0], {"alike"}, warned_at=2)
+    rows = [table.Row("a", ("invisible",), "empty", "evidence", (late,), 10)]
+    assert not verdict(table.Figures(rows, {}), "without a warning").holds
+    late.warned_at = 1
+    assert verdict(table.Figures(rows, {}), "without a warning").holds
