@@ -199,11 +199,13 @@ def test_marks_survive_packing():
         (rng.integers(-100, 101, 50) / 100).astype(np.float32),
         rng.integers(-1, 2, 50).astype(np.int8),
         rng.integers(0, 4, 50).astype(np.uint8),
+        rng.integers(0, 16, 50).astype(np.uint8),
     )
     again = unpack_marks(pack_marks(marks))
     np.testing.assert_allclose(again.pull, marks.pull, atol=1e-6)
     np.testing.assert_array_equal(again.hold, marks.hold)
     np.testing.assert_array_equal(again.count, marks.count)
+    np.testing.assert_array_equal(again.seen, marks.seen)
 
 
 def test_nothing_said_is_zero():

@@ -6,7 +6,8 @@ a difference of two arrays says what a step changed. The bits of a mark:
 ======  ========================================================================================
 0 to 7  pull, int8: -100 to 100 stands for -1 (outside) to 1 (inside), 0 for nothing said
 8, 9    hold: 1 the voxel is inside whatever the image says, 2 outside, 0 the image decides
-10, 11  count: how many strokes of the pull's sign went over it since the last of the other, 0 to 3
+10, 11  count: how many strokes of the pull's sign have asked for it in vain, 0 to 3
+12..15  seen: how many strokes could have changed it and left it as it was, 0 to 15
 ======  ========================================================================================
 """
 
@@ -22,10 +23,13 @@ FULL_PULL: Final = 100
 """A pull of 1 as it is kept: hundredths are finer than any choice that hangs on them."""
 
 MOST_COUNT: Final = 3
-"""Strokes that are counted; from so many on the whole circle is obeyed."""
+"""Strokes in vain that are counted; from so many on the whole circle is obeyed."""
+
+MOST_SEEN: Final = 15
 
 _HOLD_SHIFT: Final = 8
 _COUNT_SHIFT: Final = 10
+_SEEN_SHIFT: Final = 12
 _INSIDE: Final = 1
 _OUTSIDE: Final = 2
 
@@ -35,11 +39,15 @@ Words = NDArray[np.uint16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marks:
-    """Marks of a box, taken apart: `pull` float32 -1 to 1, `hold` int8 -1, 0, 1, `count` uint8."""
+    """Marks of a box, taken apart.
+
+    `pull` is float32 -1 to 1, `hold` int8 -1, 0 or 1, `count` uint8 0 to 3, `seen` uint8 0 to 15.
+    """
 
     pull: NDArray[np.float32]
     hold: NDArray[np.int8]
     count: NDArray[np.uint8]
+    seen: NDArray[np.uint8]
 
 
 def unpack_marks(words: Words) -> Marks:
@@ -48,7 +56,8 @@ def unpack_marks(words: Words) -> Marks:
     pull /= np.float32(FULL_PULL)
     held = (words >> _HOLD_SHIFT) & 3
     hold = (held == _INSIDE).astype(np.int8) - (held == _OUTSIDE).astype(np.int8)
-    return Marks(pull, hold, ((words >> _COUNT_SHIFT) & 3).astype(np.uint8))
+    count = ((words >> _COUNT_SHIFT) & MOST_COUNT).astype(np.uint8)
+    return Marks(pull, hold, count, (words >> _SEEN_SHIFT).astype(np.uint8))
 
 
 def pack_marks(marks: Marks) -> Words:
@@ -58,6 +67,7 @@ def pack_marks(marks: Marks) -> Words:
     words: Words = pull.astype(np.uint16)
     words |= held.astype(np.uint16) << np.uint16(_HOLD_SHIFT)
     words |= np.minimum(marks.count, MOST_COUNT).astype(np.uint16) << np.uint16(_COUNT_SHIFT)
+    words |= np.minimum(marks.seen, MOST_SEEN).astype(np.uint16) << np.uint16(_SEEN_SHIFT)
     return words
 
 
@@ -68,5 +78,6 @@ def hold_voxels(words: Words, where: Bools, action: Action) -> None:
     removed.
     """
     sign = 1 if action is Action.ADD else -1
-    held = Marks(np.full(1, sign, np.float32), np.full(1, sign, np.int8), np.full(1, 1, np.uint8))
-    words[where] = pack_marks(held)[0]
+    pull, hold = np.full(1, sign, np.float32), np.full(1, sign, np.int8)
+    none = np.zeros(1, np.uint8)
+    words[where] = pack_marks(Marks(pull, hold, none, none))[0]

@@ -9,13 +9,17 @@ from scipy.ndimage import distance_transform_edt, label
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.smartpaint.evidence.appearance import Bins, Samples, weigh_image
-from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, Marks, pack_marks
+from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, MOST_SEEN, Marks, pack_marks
 from napari_mamamia.smartpaint.grow.cut import Energy, relax
 
 N_ROUNDS: Final = 3
 _N_ITERATIONS: Final = 12  # of the cut in each round
 _CORE: Final = (1.5, 0.35)  # mm and radii: what is held however the image looks; the lesser
 _INSIST: Final = (0.35, 0.6, 0.8, 1.0)  # radii that are held after 0, 1, 2, 3 strokes in vain
+_HEARD: Final = (
+    0.5,
+    0.3,
+)  # radii, and share of what is asked there that must turn; else it is held
 _SURE: Final = 0.5  # radii that the first estimate takes for granted
 _DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: where the inner sample begins
 _AROUND_MM: Final = (1.5, 9.0)  # from the mask, where surroundings are sampled
@@ -26,7 +30,13 @@ _LATTICE: Final = (
     40_000,
 )  # mm, voxels of an axis, voxels of the box; coarser samples above
 _PRIOR: Final = (0.3, 3.0)  # log odds of the mask so far, near the stroke and at the window's edge
+_SHELL: Final = (
+    1.0,
+    3.0,
+)  # radii, but at least mm: how thick a shell a stroke for the whole changes
+_EMPTY_FAR: Final = 0.6  # at the window's edge, where there is no mask yet
 _WHOLE_PRIOR: Final = {True: 0.3, False: 0.7}  # adding, erasing, for the whole lesion
+_SEEN: Final = 0.25  # log odds for each stroke that could have changed a voxel and left it
 _SMOOTHNESS: Final = 2.0  # cost of a face between two voxels of the finest spacing, in log odds
 _THRESHOLD: Final = np.float32(0.5)
 _CRUMB: Final = 0.1  # of the largest part: what an eraser cuts off goes if it is smaller
@@ -80,10 +90,14 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """The mask after a stroke, of the scene's shape; `apart` as `weigh_image` gives it."""
+    """The mask after a stroke, what it holds, what it could have changed; of the scene's shape.
+
+    `apart` is as `weigh_image` gives it.
+    """
 
     mask: Bools
     hold: NDArray[np.int8]
+    window: Bools
     apart: float
 
 
@@ -97,7 +111,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     hold[(hold == -sign) & (scene.away <= scene.radius_mm)] = 0
     hold[core] = sign
     if not core.any() or not window.any():
-        return Settled(scene.mask.copy(), hold, 1.0)
+        return Settled(scene.mask.copy(), hold, window, 1.0)
     inner = Box.around(window).grown((1, 1, 1), window.shape)
     part = inner.slices
     features = _blank_unknown(scene.features)
@@ -108,18 +122,44 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     bins = _make_bins(scene, features)
     lattice = _choose_lattice(scene)
     pull = energy.evidence
+    known = np.isfinite(scene.features[(slice(None), *part)]).all(axis=0)
     membership = estimate[part].astype(np.float32)
     mask = estimate
-    for _ in range(n_rounds):
+    for number in range(n_rounds + 1):
+        if number == n_rounds:
+            unheard = _find_unheard(scene, mask)
+            if not unheard.any():
+                break
+            core |= unheard
+            hold[unheard] = sign
+            _fix_voxels(energy, unheard[part], is_inside=scene.is_adding)
         samples = _take_samples(scene, features, mask, hold, lattice, part)
         evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=scene.is_adding)
-        evidence[~np.isfinite(scene.features[(0, *part)])] = 0.0
+        evidence[~known] = 0.0
         evidence += pull
         here = replace(energy, evidence=evidence)
         membership = relax(here, np.clip(membership, energy.lowest, energy.highest), _N_ITERATIONS)
         mask = scene.mask.copy()
         mask[part] = membership >= _THRESHOLD
-    return Settled(_accept(scene, mask, core, hold, inner), hold, apart)
+    return Settled(_accept(scene, mask, core, hold, inner), hold, window, apart)
+
+
+def _find_unheard(scene: Scene, mask: Bools) -> Bools:
+    """Return the middle of a circle where most of what it asks for has not turned, else nothing.
+
+    There the image and the reader disagree, and the reader wins.
+    """
+    asked = (scene.away <= _HEARD[0] * scene.radius_mm) & (scene.mask != scene.is_adding)
+    asked &= ~scene.closed
+    n_turned = np.count_nonzero(mask[asked] == scene.is_adding)
+    if n_turned >= _HEARD[1] * np.count_nonzero(asked):
+        asked[:] = False
+    return asked
+
+
+def _fix_voxels(energy: Energy, where: Bools, *, is_inside: bool) -> None:
+    """Leave voxels no choice, in place."""
+    energy.lowest[where] = energy.highest[where] = float(is_inside)
 
 
 def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> NDArray[np.uint16]:
@@ -142,8 +182,11 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     count[circle & ~same] = 0
     count[in_vain] = np.minimum(count[in_vain] + 1, MOST_COUNT)
     count[circle & ~in_vain] = 0
-    changed_words = pack_marks(Marks(pull, hold, count))
-    touched = circle | (hold != scene.marks.hold)
+    seen = scene.marks.seen.copy()
+    left_alone = settled.window & ~circle & (settled.mask == scene.mask)
+    seen[left_alone] = np.minimum(seen[left_alone] + 1, MOST_SEEN)
+    changed_words = pack_marks(Marks(pull, hold, count, seen))
+    touched = circle | left_alone | (hold != scene.marks.hold)
     return np.where(touched, changed_words, words)
 
 
@@ -157,7 +200,8 @@ def coarsen_scene(scene: Scene) -> tuple[Scene, Factors]:
         factors[int(np.argmin(steps))] += 1
     z, y, x = factors
     at = (slice(None, None, z), slice(None, None, y), slice(None, None, x))
-    marks = Marks(scene.marks.pull[at], scene.marks.hold[at], scene.marks.count[at])
+    old = scene.marks
+    marks = Marks(old.pull[at], old.hold[at], old.count[at], old.seen[at])
     d, r, c = scene.spacing_mm
     coarse = replace(
         scene,
@@ -185,7 +229,14 @@ def _widen_window(scene: Scene) -> Bools:
     box = Box.around(lesion)
     margin = [int(np.ceil(scene.whole_mm / s)) for s in scene.spacing_mm]
     part = box.grown(margin, lesion.shape).slices
-    window[part] |= distance_transform_edt(~lesion[part], scene.spacing_mm) <= scene.whole_mm
+    # A shell as thick as the circle: who presses into a thin shell does not ask for more.
+    shell_mm = max(_SHELL[0] * scene.radius_mm, _SHELL[1])
+    if scene.is_adding:
+        away = distance_transform_edt(~lesion[part], scene.spacing_mm)
+        window[part] |= away <= min(scene.whole_mm, shell_mm)
+    else:
+        depth = distance_transform_edt(lesion[part], scene.spacing_mm)
+        window[part] |= lesion[part] & (depth <= shell_mm)
     return window
 
 
@@ -318,13 +369,16 @@ def _make_energy(
     )
 
 
-def _weigh_mask(scene: Scene, part: tuple[slice, slice, slice]) -> Floats | np.float32:
+def _weigh_mask(scene: Scene, part: tuple[slice, slice, slice]) -> Floats:
     """Return log odds for the mask so far: little near the stroke, much at its window's edge."""
     near, far = _PRIOR
     if scene.whole_mm is not None:
-        return np.float32(_WHOLE_PRIOR[scene.is_adding])
+        weight = scene.marks.seen[part].astype(np.float32)
+        weight *= np.float32(_SEEN)
+        weight += np.float32(_WHOLE_PRIOR[scene.is_adding])
+        return np.minimum(weight, np.float32(far), out=weight)
     if not scene.mask.any():
-        return np.float32(near)
+        far = _EMPTY_FAR
     slope = (far - near) / (scene.window_mm - scene.radius_mm)
     away = scene.away[part] - np.float32(scene.radius_mm)
     weight = np.float32(near) + np.maximum(away, 0) * np.float32(slope)

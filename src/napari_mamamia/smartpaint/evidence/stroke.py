@@ -9,7 +9,7 @@ the image and the mask so far say together, near the stroke. What a stroke promi
 * the same labels, marks and stroke give the same bits.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -37,6 +37,8 @@ WINDOW: Final = (1.6, 4.0)
 
 _SAMPLED_MM: Final = 9.0  # beyond the window, where surroundings are looked at
 _WHOLE_MM: Final = 6.0  # around a lesion, what a stroke for the whole of it may change
+# Of the lesion, what one stroke for the whole of it may change beyond its circle: adding, erasing.
+_MOST_CHANGE: Final = {True: 1.0, False: 0.5}
 _ALIKE: Final = 0.5  # share of values that lesion and surroundings must not have in common
 
 
@@ -132,6 +134,9 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
         return SettledStroke(work.box, work.labels, work.words)
     scene = _make_scene(work)
     settled = settle_scene(scene)
+    if scene.whole_mm is not None and _goes_too_far(scene, settled):
+        scene = replace(scene, whole_mm=None)
+        settled = settle_scene(scene)
     is_adding = work.brush.action is Action.ADD
     labels = work.labels.copy()
     changed = settled.mask != scene.mask
@@ -189,6 +194,12 @@ def _make_scene(work: StrokeWork) -> Scene:
         whole_mm=_WHOLE_MM if work.brush.whole else None,
         is_adding=work.brush.action is Action.ADD,
     )
+
+
+def _goes_too_far(scene: Scene, settled: Settled) -> bool:
+    """Whether a stroke for the whole lesion would change most of what the reader did not touch."""
+    changed = np.count_nonzero((settled.mask != scene.mask) & (scene.away > scene.radius_mm))
+    return bool(changed > _MOST_CHANGE[scene.is_adding] * np.count_nonzero(scene.mask))
 
 
 def _find_closed(work: StrokeWork) -> NDArray[np.bool_]:
