@@ -16,13 +16,13 @@ from napari_mamamia.smartpaint.evidence.marks import (
     pack_marks,
     unpack_marks,
 )
+from napari_mamamia.smartpaint.evidence.scene import measure_distance, thin_path
 from napari_mamamia.smartpaint.evidence.stroke import (
     prepare_stroke,
     preview_stroke,
     settle_stroke,
     window_mm,
 )
-from napari_mamamia.smartpaint.evidence.way import measure_distance, thin_path
 
 SHAPE, SPACING = (24, 48, 48), (2.0, 1.0, 1.0)
 MIDDLE = (12.0, 24.0, 24.0)

@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import distance_transform_edt, gaussian_filter
 
+from napari_mamamia.smartpaint.evidence.scene import Scene
 from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
 
 MOST_EVIDENCE: Final = 4.0
@@ -27,9 +28,14 @@ _LEAST_SMOOTH: Final = 0.9  # bins
 _NOISE_SMOOTH: Final = 0.7  # of the noise
 _SHARE: Final = 0.15  # of a side's distribution that is the reader's marks
 _FLOOR: Final = 0.001  # of the highest density: what no sample held is not impossible
-_APART: Final = (
-    0.5  # share of distributions that do not overlap, from which on evidence counts full
-)
+_DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: where the inner sample begins
+_AROUND_MM: Final = (1.5, 9.0)  # from the mask, where surroundings are sampled
+_NEAR: Final = (3.0, 12.0)  # radii and mm: how far from the path samples count; the greater
+# From so many voxels of the box on, samples are of every second voxel along axes that are finer
+# than so many mm and longer than so many voxels.
+_LATTICE: Final = (1.6, 24, 40_000)
+# Share of the distributions that do not overlap, from which on evidence counts full.
+_APART: Final = 0.5
 _LEAST_APART: Final = 0.2  # weight of evidence where the two look the same
 
 Floats = NDArray[np.float32]
@@ -111,6 +117,66 @@ class Bins:
         ).ravel()
         density /= max(density.sum(), 1e-300)
         return density
+
+
+def make_bins(scene: Scene) -> Bins:
+    """Return the bins of a scene's histograms."""
+    values = scene.features[:, scene.finite]
+    if not values.shape[1]:
+        values = np.zeros((len(scene.noise), 1), np.float32)
+    return Bins.of(values, scene.noise)
+
+
+def choose_lattice(scene: Scene) -> tuple[slice, slice, slice]:
+    """Return the voxels that samples are taken from: every second one of a large box."""
+    finest, longest, most = _LATTICE
+    is_large = scene.mask.size > most
+    steps = [
+        2 if is_large and s < finest and n > longest else 1
+        for s, n in zip(scene.spacing_mm, scene.mask.shape, strict=True)
+    ]
+    z, y, x = steps
+    return (slice(None, None, z), slice(None, None, y), slice(None, None, x))
+
+
+def take_samples(
+    scene: Scene,
+    mask: Bools,
+    hold: NDArray[np.int8],
+    lattice: tuple[slice, slice, slice],
+    part: tuple[slice, slice, slice],
+) -> Samples:
+    """Return values of the lesion as estimated, and of what is around it."""
+    spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
+    inside, away = mask[lattice], scene.away[lattice]
+    inner = outer = np.zeros(inside.shape, np.bool_)
+    if inside.any() and not inside.all():
+        depth = distance_transform_edt(inside, spacing)
+        inner = inside & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
+        distance = distance_transform_edt(~inside, spacing)
+        outer = (distance > _AROUND_MM[0]) & (distance <= _AROUND_MM[1])
+    elif inside.any():
+        inner = inside
+    circle = away <= scene.radius_mm
+    if scene.is_adding:
+        outer = outer & ~circle
+    else:
+        inner = inner & ~circle
+    inner, outer = inner & scene.finite[lattice], outer & scene.finite[lattice]
+    reach = max(_NEAR[0] * scene.radius_mm, _NEAR[1])
+    weight = np.exp(-0.5 * (away / np.float32(reach)) ** 2).astype(np.float32)
+    values = scene.features[(slice(None), *lattice)]
+    near, held, finite = scene.features[(slice(None), *part)], hold[part], scene.finite[part]
+    disc = (scene.away[part] <= max(0.5 * scene.radius_mm, 1.0)) & finite
+    return Samples(
+        values[:, inner],
+        values[:, outer],
+        weight[inner],
+        weight[outer],
+        near[:, (held > 0) & finite],
+        near[:, (held < 0) & finite],
+        near[:, disc],
+    )
 
 
 def weigh_image(

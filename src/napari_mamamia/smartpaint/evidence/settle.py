@@ -8,32 +8,26 @@ from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, label
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.smartpaint.evidence.appearance import Bins, Samples, weigh_image
+from napari_mamamia.smartpaint.evidence.appearance import (
+    choose_lattice,
+    make_bins,
+    take_samples,
+    weigh_image,
+)
 from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, MOST_SEEN, Marks, pack_marks
+from napari_mamamia.smartpaint.evidence.scene import Scene
 from napari_mamamia.smartpaint.grow.cut import Energy, relax
 
 N_ROUNDS: Final = 3
 _N_ITERATIONS: Final = 12  # of the cut in each round
 _CORE: Final = (1.5, 0.35)  # mm and radii: what is held however the image looks; the lesser
 _INSIST: Final = (0.35, 0.6, 0.8, 1.0)  # radii that are held after 0, 1, 2, 3 strokes in vain
-_HEARD: Final = (
-    0.5,
-    0.3,
-)  # radii, and share of what is asked there that must turn; else it is held
+# Radii, and the share of what is asked for there that must turn; else it is held.
+_HEARD: Final = (0.5, 0.3)
 _SURE: Final = 0.5  # radii that the first estimate takes for granted
-_DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: where the inner sample begins
-_AROUND_MM: Final = (1.5, 9.0)  # from the mask, where surroundings are sampled
-_NEAR: Final = (3.0, 12.0)  # radii and mm: how far from the path samples count; the greater
-_LATTICE: Final = (
-    1.6,
-    24,
-    40_000,
-)  # mm, voxels of an axis, voxels of the box; coarser samples above
 _PRIOR: Final = (0.3, 3.0)  # log odds of the mask so far, near the stroke and at the window's edge
-_SHELL: Final = (
-    1.0,
-    3.0,
-)  # radii, but at least mm: how thick a shell a stroke for the whole changes
+# Radii, but at least mm: how thick a shell a stroke for the whole lesion changes.
+_SHELL: Final = (1.0, 3.0)
 _EMPTY_FAR: Final = 0.6  # at the window's edge, where there is no mask yet
 _WHOLE_PRIOR: Final = {True: 0.3, False: 0.7}  # adding, erasing, for the whole lesion
 _SEEN: Final = 0.25  # log odds for each stroke that could have changed a voxel and left it
@@ -41,51 +35,9 @@ _SMOOTHNESS: Final = 2.0  # cost of a face between two voxels of the finest spac
 _THRESHOLD: Final = np.float32(0.5)
 _CRUMB: Final = 0.1  # of the largest part: what an eraser cuts off goes if it is smaller
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
-_PREVIEW_VOXELS: Final = 24_000
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
-Factors = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scene:
-    """A stroke's box; arrays are ``(z, y, x)`` of one shape.
-
-    Parameters
-    ----------
-    features
-        float32 ``(feature, z, y, x)``; what is not finite says nothing.
-    noise
-        Of each feature, one standard deviation.
-    mask
-        The label before the stroke.
-    closed
-        Voxels that stay as they are, because a locked label has them.
-    marks
-        What earlier strokes said.
-    away
-        Distance to the stroke's path in mm.
-    window
-        What the stroke may change, but for the whole lesion.
-    radius_mm, window_mm
-        The stroke's circle, and how far its window reaches.
-    whole_mm
-        How far around the lesion a stroke for the whole of it reaches; None for others.
-    """
-
-    features: Floats
-    noise: tuple[float, ...]
-    spacing_mm: tuple[float, float, float]
-    mask: Bools
-    closed: Bools
-    marks: Marks
-    away: Floats
-    window: Bools
-    radius_mm: float
-    window_mm: float
-    whole_mm: float | None
-    is_adding: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,15 +66,13 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         return Settled(scene.mask.copy(), hold, window, 1.0)
     inner = Box.around(window).grown((1, 1, 1), window.shape)
     part = inner.slices
-    features = _blank_unknown(scene.features)
-    near = features[(slice(None), *part)]
-    energy, apart = _make_energy(scene, features, window, hold, part), 0.0
+    near = scene.features[(slice(None), *part)]
+    energy, apart = _make_energy(scene, window, hold, part), 0.0
     sure = scene.away <= max(_SURE * scene.radius_mm, 1e-6)
     estimate = (scene.mask | sure) if scene.is_adding else (scene.mask & ~sure)
-    bins = _make_bins(scene, features)
-    lattice = _choose_lattice(scene)
+    bins = make_bins(scene)
+    lattice = choose_lattice(scene)
     pull = energy.evidence
-    known = np.isfinite(scene.features[(slice(None), *part)]).all(axis=0)
     membership = estimate[part].astype(np.float32)
     mask = estimate
     for number in range(n_rounds + 1):
@@ -133,9 +83,9 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
             core |= unheard
             hold[unheard] = sign
             _fix_voxels(energy, unheard[part], is_inside=scene.is_adding)
-        samples = _take_samples(scene, features, mask, hold, lattice, part)
+        samples = take_samples(scene, mask, hold, lattice, part)
         evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=scene.is_adding)
-        evidence[~known] = 0.0
+        evidence[~scene.finite[part]] = 0.0
         evidence += pull
         here = replace(energy, evidence=evidence)
         membership = relax(here, np.clip(membership, energy.lowest, energy.highest), _N_ITERATIONS)
@@ -152,9 +102,9 @@ def _find_unheard(scene: Scene, mask: Bools) -> Bools:
     asked = (scene.away <= _HEARD[0] * scene.radius_mm) & (scene.mask != scene.is_adding)
     asked &= ~scene.closed
     n_turned = np.count_nonzero(mask[asked] == scene.is_adding)
-    if n_turned >= _HEARD[1] * np.count_nonzero(asked):
-        asked[:] = False
-    return asked
+    is_heard = n_turned >= _HEARD[1] * np.count_nonzero(asked)
+    unheard: Bools = np.zeros_like(asked) if is_heard else asked
+    return unheard
 
 
 def _fix_voxels(energy: Energy, where: Bools, *, is_inside: bool) -> None:
@@ -188,32 +138,6 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     changed_words = pack_marks(Marks(pull, hold, count, seen))
     touched = circle | left_alone | (hold != scene.marks.hold)
     return np.where(touched, changed_words, words)
-
-
-def coarsen_scene(scene: Scene) -> tuple[Scene, Factors]:
-    """Return the scene on every second voxel, or third, so that it is small, and the factors."""
-    factors = [1, 1, 1]
-    while np.prod([-(-n // f) for n, f in zip(scene.mask.shape, factors, strict=True)]) > (
-        _PREVIEW_VOXELS
-    ):
-        steps = [f * s for f, s in zip(factors, scene.spacing_mm, strict=True)]
-        factors[int(np.argmin(steps))] += 1
-    z, y, x = factors
-    at = (slice(None, None, z), slice(None, None, y), slice(None, None, x))
-    old = scene.marks
-    marks = Marks(old.pull[at], old.hold[at], old.count[at], old.seen[at])
-    d, r, c = scene.spacing_mm
-    coarse = replace(
-        scene,
-        features=np.ascontiguousarray(scene.features[(slice(None), *at)]),
-        spacing_mm=(d * z, r * y, c * x),
-        mask=scene.mask[at],
-        closed=scene.closed[at],
-        marks=marks,
-        away=scene.away[at],
-        window=scene.window[at],
-    )
-    return coarse, (z, y, x)
 
 
 def _widen_window(scene: Scene) -> Bools:
@@ -255,85 +179,8 @@ def _find_core(scene: Scene) -> Bools:
     return core
 
 
-def _blank_unknown(features: Floats) -> Floats:
-    """Return features in which a voxel with a value that is not finite has zeros, all others too.
-
-    The scene's own arrays stay as they are; nothing is copied where all is finite.
-    """
-    known = np.isfinite(features).all(axis=0)
-    if known.all():
-        return features
-    blank = features.copy()
-    blank[:, ~known] = 0.0
-    return blank
-
-
-def _make_bins(scene: Scene, features: Floats) -> Bins:
-    known = np.isfinite(scene.features).all(axis=0)
-    values = features[:, known] if not known.all() else features.reshape(len(features), -1)
-    if not values.shape[1]:
-        values = np.zeros((len(features), 1), np.float32)
-    return Bins.of(values, scene.noise)
-
-
-def _choose_lattice(scene: Scene) -> tuple[slice, slice, slice]:
-    """Return the voxels that samples are taken from: every second one of a large box."""
-    finest, longest, most = _LATTICE
-    is_large = scene.mask.size > most
-    steps = [
-        2 if is_large and s < finest and n > longest else 1
-        for s, n in zip(scene.spacing_mm, scene.mask.shape, strict=True)
-    ]
-    z, y, x = steps
-    return (slice(None, None, z), slice(None, None, y), slice(None, None, x))
-
-
-def _take_samples(
-    scene: Scene,
-    features: Floats,
-    mask: Bools,
-    hold: NDArray[np.int8],
-    lattice: tuple[slice, slice, slice],
-    part: tuple[slice, slice, slice],
-) -> Samples:
-    """Return values of the lesion as estimated, and of what is around it."""
-    spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
-    inside, away = mask[lattice], scene.away[lattice]
-    known = np.isfinite(scene.features[(slice(None), *lattice)]).all(axis=0)
-    inner = outer = np.zeros(inside.shape, np.bool_)
-    if inside.any() and not inside.all():
-        depth = distance_transform_edt(inside, spacing)
-        inner = inside & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
-        distance = distance_transform_edt(~inside, spacing)
-        outer = (distance > _AROUND_MM[0]) & (distance <= _AROUND_MM[1])
-    elif inside.any():
-        inner = inside
-    circle = away <= scene.radius_mm
-    if scene.is_adding:
-        outer = outer & ~circle
-    else:
-        inner = inner & ~circle
-    inner, outer = inner & known, outer & known
-    reach = max(_NEAR[0] * scene.radius_mm, _NEAR[1])
-    weight = np.exp(-0.5 * (away / np.float32(reach)) ** 2).astype(np.float32)
-    values = features[(slice(None), *lattice)]
-    near, held = features[(slice(None), *part)], hold[part]
-    known_near = np.isfinite(scene.features[(slice(None), *part)]).all(axis=0)
-    disc = (scene.away[part] <= max(0.5 * scene.radius_mm, 1.0)) & known_near
-    return Samples(
-        values[:, inner],
-        values[:, outer],
-        weight[inner],
-        weight[outer],
-        near[:, (held > 0) & known_near],
-        near[:, (held < 0) & known_near],
-        near[:, disc],
-    )
-
-
 def _make_energy(
     scene: Scene,
-    features: Floats,
     window: Bools,
     hold: NDArray[np.int8],
     part: tuple[slice, slice, slice],
@@ -341,7 +188,6 @@ def _make_energy(
     """Return the energy without the image's evidence: marks, mask so far, edges and limits."""
     mask, held, may_change = scene.mask[part], hold[part], window[part]
     signed = np.where(mask, np.float32(1), np.float32(-1))
-    fixed = np.zeros(mask.shape, np.bool_)
     share = np.clip(2 * (1 - scene.away[part] / np.float32(scene.radius_mm)), 0, 1)
     sign = np.float32(1 if scene.is_adding else -1)
     evidence = scene.marks.pull[part] * (1 - share) + share * sign
@@ -350,8 +196,7 @@ def _make_energy(
     highest = np.ones(mask.shape, np.float32)
     if scene.is_adding:
         lowest[mask] = 1
-        fixed = held < 0
-        highest[fixed & ~mask] = 0
+        highest[(held < 0) & ~mask] = 0
         lowest[held > 0] = 1
     else:
         highest[~mask] = 0
@@ -360,7 +205,7 @@ def _make_energy(
     frozen = ~may_change
     lowest[frozen] = highest[frozen] = mask[frozen]
     np.minimum(lowest, highest, out=lowest)
-    weights = tuple(_weigh_edges(features, scene, axis, part) for axis in range(3))
+    weights = tuple(_weigh_edges(scene, axis, part) for axis in range(3))
     return Energy(
         np.ascontiguousarray(evidence, np.float32),
         (weights[0], weights[1], weights[2]),
@@ -386,11 +231,9 @@ def _weigh_mask(scene: Scene, part: tuple[slice, slice, slice]) -> Floats:
     return prior
 
 
-def _weigh_edges(
-    features: Floats, scene: Scene, axis: int, part: tuple[slice, slice, slice]
-) -> Floats:
+def _weigh_edges(scene: Scene, axis: int, part: tuple[slice, slice, slice]) -> Floats:
     """Return the cost of a surface between neighbours along `axis`: less where the image steps."""
-    near = features[(slice(None), *part)].swapaxes(1, axis + 1)
+    near = scene.features[(slice(None), *part)].swapaxes(1, axis + 1)
     strength = _SMOOTHNESS * min(scene.spacing_mm) / scene.spacing_mm[axis]
     shape = (near.shape[1] - 1, *near.shape[2:])
     total = np.zeros(shape, np.float32)
@@ -461,10 +304,10 @@ def _drop_crumbs(
     """
     cavities, n_cavities = label(find_holes(after) & before)
     if n_cavities:
-        wanted = np.zeros(n_cavities + 1, np.bool_)
-        wanted[np.unique(cavities[held < 0])] = True
-        wanted[0] = True
-        after = after | (~wanted[cavities] & before)
+        stays_open = np.zeros(n_cavities + 1, np.bool_)
+        stays_open[np.unique(cavities[held < 0])] = True
+        stays_open[0] = True
+        after = after | (~stays_open[cavities] & before)
     pieces, n_pieces = label(after, _TOUCHING)
     if n_pieces < 2:
         return after

@@ -19,14 +19,17 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Voxel
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
-from napari_mamamia.smartpaint.evidence.settle import (
+from napari_mamamia.smartpaint.evidence.scene import (
     Scene,
-    Settled,
     coarsen_scene,
+    measure_distance,
+    thin_path,
+)
+from napari_mamamia.smartpaint.evidence.settle import (
+    Settled,
     mark_stroke,
     settle_scene,
 )
-from napari_mamamia.smartpaint.evidence.way import measure_distance, thin_path
 
 VERSION: Final = 1
 """Counts up with each change that gives other bits; a journal says which one a stroke was made
@@ -180,8 +183,12 @@ def _make_scene(work: StrokeWork) -> Scene:
     away = measure_distance(work.box, work.path, spacing)
     mask = work.labels == work.brush.label
     window = away <= window_mm(work.brush)
+    features = work.images.in_box(work.box)
+    finite: NDArray[np.bool_] = np.all(np.isfinite(features), axis=0)
+    features[:, ~finite] = 0.0
     return Scene(
-        features=work.images.in_box(work.box),
+        features=features,
+        finite=finite,
         noise=work.images.noise,
         spacing_mm=spacing,
         mask=mask,

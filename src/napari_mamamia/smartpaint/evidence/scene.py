@@ -1,6 +1,7 @@
-"""Where a stroke went: each voxel's distance to its path, in mm."""
+"""A stroke's box as arrays: image, mask, marks, and each voxel's distance to the path, in mm."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite
 from typing import Final
@@ -10,12 +11,86 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Voxel
+from napari_mamamia.smartpaint.evidence.marks import Marks
 
 _KEEP_SHARE: Final = 0.05  # of the radius: how far a place may lie from the path that leaves it out
 _MOST_PLACES: Final = 256  # a pointer gives some 100 a second; more are thinned evenly
+_PREVIEW_VOXELS: Final = 24_000
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
+Factors = tuple[int, int, int]
 Spacing = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scene:
+    """A stroke's box; arrays are ``(z, y, x)`` of one shape.
+
+    Parameters
+    ----------
+    features
+        float32 ``(feature, z, y, x)``, finite: 0 where the image has no value.
+    finite
+        Where the image has a value in all features; elsewhere it says nothing.
+    noise
+        Of each feature, one standard deviation.
+    mask
+        The label before the stroke.
+    closed
+        Voxels that stay as they are, because a locked label has them.
+    marks
+        What earlier strokes said.
+    away
+        Distance to the stroke's path in mm.
+    window
+        What the stroke may change, but for the whole lesion.
+    radius_mm, window_mm
+        The stroke's circle, and how far its window reaches.
+    whole_mm
+        How far around the lesion a stroke for the whole of it reaches; None for others.
+    """
+
+    features: Floats
+    finite: Bools
+    noise: tuple[float, ...]
+    spacing_mm: tuple[float, float, float]
+    mask: Bools
+    closed: Bools
+    marks: Marks
+    away: Floats
+    window: Bools
+    radius_mm: float
+    window_mm: float
+    whole_mm: float | None
+    is_adding: bool
+
+
+def coarsen_scene(scene: Scene) -> tuple[Scene, Factors]:
+    """Return the scene on every second voxel, or third, so that it is small, and the factors."""
+    factors = [1, 1, 1]
+    while np.prod([-(-n // f) for n, f in zip(scene.mask.shape, factors, strict=True)]) > (
+        _PREVIEW_VOXELS
+    ):
+        steps = [f * s for f, s in zip(factors, scene.spacing_mm, strict=True)]
+        factors[int(np.argmin(steps))] += 1
+    z, y, x = factors
+    at = (slice(None, None, z), slice(None, None, y), slice(None, None, x))
+    old = scene.marks
+    marks = Marks(old.pull[at], old.hold[at], old.count[at], old.seen[at])
+    d, r, c = scene.spacing_mm
+    coarse = replace(
+        scene,
+        features=np.ascontiguousarray(scene.features[(slice(None), *at)]),
+        finite=scene.finite[at],
+        spacing_mm=(d * z, r * y, c * x),
+        mask=scene.mask[at],
+        closed=scene.closed[at],
+        marks=marks,
+        away=scene.away[at],
+        window=scene.window[at],
+    )
+    return coarse, (z, y, x)
 
 
 def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> list[Voxel]:
@@ -30,8 +105,8 @@ def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> l
     if len(places) < 3:
         return places
     in_mm = np.array(places) * np.array(spacing_mm)
-    kept = np.zeros(len(places), np.bool_)
-    kept[[0, -1]] = True
+    is_corner = np.zeros(len(places), np.bool_)
+    is_corner[[0, -1]] = True
     open_pieces = [(0, len(places) - 1)]
     while open_pieces:
         first, last = open_pieces.pop()
@@ -41,9 +116,9 @@ def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> l
         farthest = int(away.argmax())
         if away[farthest] > _KEEP_SHARE * radius_mm:
             middle = first + 1 + farthest
-            kept[middle] = True
+            is_corner[middle] = True
             open_pieces += [(first, middle), (middle, last)]
-    return [place for place, is_corner in zip(places, kept, strict=True) if is_corner]
+    return [place for place, stays in zip(places, is_corner, strict=True) if stays]
 
 
 def measure_distance(box: Box, path: Sequence[Voxel], spacing_mm: Spacing) -> Floats:
