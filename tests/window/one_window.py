@@ -16,13 +16,12 @@ from qtpy.QtCore import QPoint
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QDockWidget, QWidget
 
-from napari_mamamia.core.edits import Brush
 from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.place import show_dock
-from napari_mamamia.widgets.refine.state import PaintTool
+from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.pane import Sides
 from napari_mamamia.widgets.viewer.planes import Layout
 
@@ -96,7 +95,7 @@ def put_back(qtbot, panel):
     panel.editing.discard()
     panel.planes.set_layout(Layout.ONE)
     panel.planes.set_sides(Sides())
-    panel.painting.set_brush(Brush())
+    panel.painting.set_brush(RefineState().brush)
     if not panel.refine_page.more.is_folded:
         panel.refine_page.more.fold.click()
     panel.session.close_case()
@@ -120,7 +119,7 @@ def put_back(qtbot, panel):
 def forget_mask(panel):
     """Take a painted mask away, with its files and all that was chosen for it."""
     panel.painting.set_tool(PaintTool.NONE)
-    panel.painting.set_brush(Brush())
+    panel.painting.set_brush(RefineState().brush)
     folder = panel.session.workspace.root
     panel.editing.discard()
     panel.session.set_reader(None)
@@ -161,7 +160,7 @@ def assert_new(panel):
         "masks": {},
         "reader": None,
         "mask that is edited": (None, None, None, False),
-        "tool": (None, Brush()),
+        "tool": (None, RefineState().brush),
         "views": (Layout.ONE, Layout.ONE, []),
         "sides": Sides(),
         "docks": (["MAMA-MIA"], False, True),

@@ -89,6 +89,13 @@ KEYS: Final = (
         held=True,
         on_mask=True,
     ),
+    Key(
+        "drop_stroke",
+        "Escape",
+        "Esc",
+        "during a stroke: drop it, nothing happens",
+        on_mask=True,
+    ),
     Key("keys", "?", "?", "show or hide this table", by_qt=True),
 )
 """Every key of ours."""

@@ -105,6 +105,7 @@ class Editing(WindowPart):
         live = self.live
         if live is None:
             return
+        self.mask.release()
         step = live.apply_labels(name or "empty mask", labels or empty_map(live.grid))
         if step is not None:
             self._scene.redraw_box(Role.REFINED, step.difference.box)
@@ -245,6 +246,7 @@ class Editing(WindowPart):
         if wanted:
             self.open.recovered = None
         else:
+            self.mask.release()
             self._scene.redraw_box(Role.REFINED, self.open.back_to_saved())
         self.mask.stepped.emit()
 

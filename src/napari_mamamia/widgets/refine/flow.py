@@ -183,6 +183,9 @@ class RefineFlow(WindowPart):
         editing.stepped.connect(self._measure.measure_soon)
         self._painting.state_changed.connect(self._show_tool)
         self._painting.pointed.connect(self._suggest_radius)
+        self._painting.said.connect(
+            lambda text, is_advice: self._page.tools.show_stroke(text, is_advice=is_advice)
+        )
         self._measure.numbers.connect(self._page.numbers.show_numbers)
         self._measure.numbers.connect(lambda _numbers: self._show_next())
         self._measure.images_ready.connect(self._show_images)
@@ -210,6 +213,7 @@ class RefineFlow(WindowPart):
             "undo": editing.mask.undo,
             "redo": editing.mask.redo,
             "move_image": painting.pause,
+            "drop_stroke": painting.drop_stroke,
         }
         pages = {key.action: key.page for key in self._keys}
         return {
@@ -363,7 +367,13 @@ class RefineFlow(WindowPart):
         is_empty = not live.position if numbers is None else not numbers.volume_mm3
         last = live.steps[live.position - 1].tool if live.position else ""
         is_failing = self._editing.state is SaveState.FAILED
-        step = choose_next(last, is_empty=is_empty, is_failing=is_failing)
+        opened = self._editing.open
+        step = choose_next(
+            last,
+            is_empty=is_empty,
+            is_failing=is_failing,
+            is_offered=opened is not None and opened.recovered is not None,
+        )
         self._page.show_next(step, self._painting.state.tool)
 
     def _show_tool(self) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.edits import Brush, Voxel
+from napari_mamamia.core.edits import Brush, Step, Voxel
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.services.refine.live_edits import adopt_layer, notice_painting
@@ -23,6 +23,7 @@ from napari_mamamia.smartpaint.session.way import Way
 from napari_mamamia.widgets.adapter.adapter import forget_history, has_history
 from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
+from napari_mamamia.widgets.refine.strokes import StrokeQueue
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LOOK_AFTER_MS: Final = 400
@@ -58,6 +59,8 @@ class LiveMask(WindowPart):
         self._look.setSingleShot(True)
         self._look.timeout.connect(self._notice_safely)
         self._going = 0
+        self.strokes = StrokeQueue(context)
+        self.strokes.stepped.connect(self._show_step)
 
     # ------------------------------------------------------------------- layer
 
@@ -75,10 +78,12 @@ class LiveMask(WindowPart):
         """Edit with `live`, whose buffer the layer of the refined mask shows."""
         self.end()
         self.live, self.tag = live, tag
+        self.strokes.begin(live)
         self.follow()
 
     def end(self) -> None:
         """Let the session go; its buffer stays as it is."""
+        self.strokes.leave()
         self._look.stop()
         # A way that is still gathered belongs to the session that ends here.
         self._going += 1
@@ -116,6 +121,7 @@ class LiveMask(WindowPart):
     def notice(self) -> None:
         """Make what came from outside the session a step of it."""
         self._look.stop()
+        self.strokes.finish()
         live = self.live
         if live is None or live.is_painting:
             return
@@ -128,25 +134,25 @@ class LiveMask(WindowPart):
 
     def press(self, place: Voxel, brush: Brush) -> None:
         """Begin a stroke at `place` (z, y, x)."""
-        self._redraw_after(lambda live: live.press(place, brush))
+        self.strokes.press(place, brush)
 
     def drag(self, place: Voxel) -> None:
         """Go on with the stroke."""
-        self._redraw_after(lambda live: live.drag(place))
+        self.strokes.drag(place)
+
+    def end_stroke(self) -> None:
+        """End the stroke, which becomes a step: at once, or when it is settled."""
+        self.strokes.end()
 
     def release(self) -> None:
-        """End the stroke, which becomes a step; its last dab comes with the release."""
-        step = None if self.live is None else self.live.release()
-        if step is None:
-            return
-        self._scene.redraw_box(Role.REFINED, step.difference.box)
-        if dict(step.edit.parameters).get(TOO_FAR):
-            self._notifier.warn(_JUMPED)
-        self._emit_stepped()
+        """End the stroke in hand here and now, with all that were drawn before it."""
+        self.strokes.finish()
+        if self.live is not None and self.live.is_painting:
+            self._show_step(self.live.release())
 
     def abandon(self) -> None:
         """Drop the stroke in hand."""
-        self._redraw_after(lambda live: live.abandon())
+        self.strokes.drop()
 
     def apply(
         self,
@@ -160,6 +166,7 @@ class LiveMask(WindowPart):
         """Make the label what `mask` says inside `box`; whether that changed anything."""
         if self.live is None:
             return False
+        self.release()
         step = self.live.apply(name, box, mask, parameters, label=label)
         if step is not None:
             self._scene.redraw_box(Role.REFINED, step.difference.box)
@@ -183,6 +190,7 @@ class LiveMask(WindowPart):
         live = self.live
         if live is None:
             return
+        self.release()
         self._going += 1
         outcome = outcome_of(lambda: live.way_to(position))
         self._report_failure(outcome, _GOING)
@@ -212,15 +220,21 @@ class LiveMask(WindowPart):
         live = self.live
         if live is None:
             return
+        self.release()
         outcome = outcome_of(lambda: turn(live))
         self._report_failure(outcome, doing)
         if isinstance(outcome, Finished) and outcome.result is not None:
             self._scene.redraw_box(Role.REFINED, outcome.result)
             self._emit_stepped()
 
-    def _redraw_after(self, work: Callable[[EditingSession], Box]) -> None:
-        if self.live is not None:
-            self._scene.redraw_box(Role.REFINED, work(self.live))
+    def _show_step(self, step: Step | None) -> None:
+        """Draw what a stroke changed."""
+        if step is None:
+            return
+        self._scene.redraw_box(Role.REFINED, step.difference.box)
+        if dict(step.edit.parameters).get(TOO_FAR):
+            self._notifier.warn(_JUMPED)
+        self._emit_stepped()
 
     def _report_failure(self, outcome: object, doing: str) -> None:
         if isinstance(outcome, Failed):

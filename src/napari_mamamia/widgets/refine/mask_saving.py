@@ -58,7 +58,7 @@ class MaskSaving(WindowPart):
     @property
     def is_dirty(self) -> bool:
         """Whether something is not on disk yet."""
-        return self._track.is_dirty
+        return self._track.is_dirty or self._mask.strokes.is_settling
 
     @property
     def text(self) -> str:
@@ -233,5 +233,8 @@ class MaskSaving(WindowPart):
             then(all_saved)
 
     def _save_by_itself(self) -> None:
-        if self.is_dirty and not self._jobs.is_running("save"):
+        live = self._mask.live
+        if live is not None and live.is_painting:
+            self.autosave.start()  # saving would end the stroke in hand
+        elif self.is_dirty and not self._jobs.is_running("save"):
             self.save()

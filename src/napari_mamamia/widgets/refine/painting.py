@@ -13,6 +13,8 @@ from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.edits import Brush, Tool, Voxel
 from napari_mamamia.services.refine.outlines import fill_contour, line_voxels, outline_step
+from napari_mamamia.services.refine.strokes import WHOLE_ADVICE, StrokeChange, advise_whole
+from napari_mamamia.smartpaint.evidence.stroke import Preview
 from napari_mamamia.widgets.base.notify import Failed, outcome_of
 from napari_mamamia.widgets.refine.brush_cursor import BrushCursor
 from napari_mamamia.widgets.refine.editing import Editing
@@ -26,6 +28,8 @@ from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.marks import Marks
+
+_FLASH_MS: Final = 700
 
 # Drawing a closed contour on a slice; released, what it encloses is one step of the session.
 
@@ -73,6 +77,56 @@ class Outlining:
             self._marks.clear()
 
 
+class StrokeMarks:
+    """What is drawn of SmartPaint strokes: the outline that one would make, what one changed."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._is_preview = False
+        self._is_flash = False
+        self._flash = QTimer()
+        self._flash.setSingleShot(True)
+        self._flash.setInterval(_FLASH_MS)
+        self._flash.timeout.connect(self.clear)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether anything is drawn."""
+        return self._is_preview or self._is_flash
+
+    def draw_preview(self, preview: Preview) -> None:
+        """Draw the outline of what the stroke in hand would make."""
+        if not self._is_preview:
+            self.clear()
+            self._marks.clear()
+            self._marks.as_outline(True)
+            self._is_preview = True
+        self._marks.draw(preview.box, preview.mask, "line")
+
+    def take_preview(self) -> None:
+        """Take the outline away, because the stroke is done."""
+        if self._is_preview:
+            self.clear()
+
+    def flash(self, change: StrokeChange) -> None:
+        """Draw what a stroke added and removed, for a moment."""
+        self.clear()
+        parts = [(change.box, change.added, "added"), (change.box, change.removed, "removed")]
+        self._marks.draw_values(parts)
+        self._is_flash = True
+        self._flash.start()
+
+    def clear(self) -> None:
+        """Take everything away that this drew."""
+        if not self.is_shown:
+            return
+        self._flash.stop()
+        self._marks.clear()
+        if self._is_preview:
+            self._marks.as_outline(False)
+        self._is_preview = self._is_flash = False
+
+
 _OWNER: Final = "painting"
 _PAGE: Final = "Refine"
 _LEFT: Final = 1
@@ -88,12 +142,14 @@ class Painting(WindowPart):
     """Paints with the tool in hand. `state_changed` says that `state` is new.
 
     `sign_changed` says that a press would do something else: another tool or brush, another key
-    held, another view.
+    held, another view. `said` carries what a SmartPaint stroke changed, in words, and whether they
+    are advice.
     """
 
     state_changed = Signal()
     sign_changed = Signal()
     pointed = Signal(object)
+    said = Signal(str, bool)
 
     def __init__(
         self, context: WindowContext, editing: Editing, marks: Marks, hand: Hand, aim: Aim
@@ -106,7 +162,9 @@ class Painting(WindowPart):
         self._aim = aim
         self._cursor = BrushCursor(self._scene)
         self._outlining = Outlining(editing.mask, marks)
-        self._brush = Brush()
+        self._shown = StrokeMarks(marks)
+        self._change: StrokeChange | None = None
+        self._brush = Brush(Tool.EVIDENCE)
         self.marks_are_free = True
         self._is_paused = False
         self._stroke: RefineState | None = None
@@ -119,6 +177,11 @@ class Painting(WindowPart):
         self._view = self._scene.viewer
         self.attach(self._scene.viewer)
         self._scene.viewer.layers.selection.events.active.connect(self._follow_choice)
+        strokes = editing.mask.strokes
+        strokes.previewed.connect(self._show_preview)
+        strokes.changed.connect(self._show_change)
+        strokes.stepped.connect(lambda _step: self._shown.take_preview())
+        editing.opened.connect(self._forget_change)
         hand.changed.connect(self._follow_hand)
         aim.changed.connect(self._show_cursor)
         self._cursor.held.changed.connect(self._hold_keys)
@@ -262,6 +325,7 @@ class Painting(WindowPart):
             return
         event.handled = True
         self._preview.stop()
+        self._shown.clear()
         self._clear_preview()
         # A drag with the right button is napari's zoom; here it paints the other way.
         layer.mouse_zoom = event.button != _RIGHT
@@ -315,8 +379,18 @@ class Painting(WindowPart):
         stroke, self._stroke = self._stroke, None
         if stroke is None:
             return
-        ends = self._outlining if stroke.tool is PaintTool.OUTLINE else self._mask
-        self._try_work(ends.release)
+        is_outline = stroke.tool is PaintTool.OUTLINE
+        self._try_work(self._outlining.release if is_outline else self._mask.end_stroke)
+        self._show_cursor()
+
+    def drop_stroke(self) -> None:
+        """Drop the stroke in hand: nothing of it happens, also when the button comes up."""
+        if self._stroke is None:
+            return
+        self._stroke = None
+        self._mask.abandon()
+        self._outlining.abandon()
+        self._shown.clear()
         self._show_cursor()
 
     def brush_for(self, right_button: bool, shift: bool) -> Brush:
@@ -368,7 +442,7 @@ class Painting(WindowPart):
         if not self.marks_are_free or not state.is_painting or self.problem_in(self._view):
             return
         self.pointed.emit(self._place)
-        if state.brush.tool is Tool.SMOOTH:
+        if state.brush.tool in (Tool.SMOOTH, Tool.EVIDENCE):
             self._clear_preview()
             return
         box, turned = live.preview(self._place, state.brush)
@@ -378,8 +452,27 @@ class Painting(WindowPart):
             self._marks.draw(box, turned, str(state.brush.action), faint=True)
 
     def _clear_preview(self) -> None:
-        if self.marks_are_free:
+        if self.marks_are_free and not self._shown.is_shown:
             self._marks.clear()
+
+    # ------------------------------------------------------------ after a stroke
+
+    def _show_preview(self, preview: Preview) -> None:
+        if self.marks_are_free and self._stroke is not None:
+            self._shown.draw_preview(preview)
+
+    def _show_change(self, change: StrokeChange) -> None:
+        """Let what a stroke changed be seen for a moment, and say it."""
+        before, self._change = self._change, change
+        if self.marks_are_free and self._stroke is None:
+            self._shown.flash(change)
+        is_stuck = advise_whole(before, change)
+        self.said.emit(WHOLE_ADVICE if is_stuck else change.text, is_stuck)
+
+    def _forget_change(self) -> None:
+        self._change = None
+        self._shown.clear()
+        self.said.emit("", False)
 
     def _try_work(self, work: Callable[[], object]) -> bool:
         """Do `work`; whether it succeeded. A failure is said, and drops the stroke in hand."""

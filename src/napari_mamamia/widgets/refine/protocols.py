@@ -101,7 +101,7 @@ class Protocols(WindowPart):
         live = self._editing.live
         if live is None:
             return
-        live.release()
+        self._editing.mask.release()
         live.label = value
         live.locked = frozenset(other for other, _ in self.structures() if other != value)
         self._painting.set_label(value)

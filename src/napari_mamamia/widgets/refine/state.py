@@ -35,7 +35,7 @@ class PaintTool(StrEnum):
 
 
 _BRUSHES: Final = {
-    PaintTool.SMARTPAINT: Tool.SMARTPAINT,
+    PaintTool.SMARTPAINT: Tool.EVIDENCE,
     PaintTool.SPHERE: Tool.SPHERE,
     PaintTool.SMOOTH: Tool.SMOOTH,
 }
@@ -46,7 +46,7 @@ class RefineState:
     """The tool, and the brush that it has or had last."""
 
     tool: PaintTool = PaintTool.NONE
-    brush: Brush = field(default_factory=Brush)
+    brush: Brush = field(default_factory=lambda: Brush(Tool.EVIDENCE))
 
     @property
     def is_painting(self) -> bool:
@@ -70,20 +70,28 @@ def next_radius_mm(radius_mm: float, by: int) -> float:
 class NextStep(StrEnum):
     """What a reader would do next; its control is the most visible one of the page."""
 
+    RECOVER = "recover"
     PAINT = "paint"
     GROW = "grow"
     ACCEPT = "accept"
     SAVE = "save"
 
 
-def choose_next(last_tool: str, *, is_empty: bool, is_failing: bool) -> NextStep:
+def choose_next(
+    last_tool: str, *, is_empty: bool, is_failing: bool = False, is_offered: bool = False
+) -> NextStep:
     """Return what comes next, by what the last step was done with ("" for none).
+
+    `is_failing` says that the mask could not be saved, `is_offered` that work of before waits for
+    an answer.
 
     Examples
     --------
-    >>> str(choose_next("outline", is_empty=False, is_failing=False))
+    >>> str(choose_next("outline", is_empty=False))
     'grow'
     """
+    if is_offered:
+        return NextStep.RECOVER
     if is_failing:
         return NextStep.SAVE
     if last_tool == "outline":
@@ -93,6 +101,8 @@ def choose_next(last_tool: str, *, is_empty: bool, is_failing: bool) -> NextStep
 
 def next_text(step: NextStep, tool: PaintTool) -> str:
     """Return what to do next in words, with the tool in hand."""
+    if step is NextStep.RECOVER:
+        return "Take over what was recovered, or start from the saved mask."
     if step is NextStep.SAVE:
         return "Your mask is not saved: see above, then press Save."
     if step is NextStep.GROW:

@@ -18,7 +18,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.core.edits import Action, Brush, Extent
+from napari_mamamia.core.edits import Action, Extent
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
@@ -76,12 +76,13 @@ class RefineTools(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("refine_tools")
-        self._brush = Brush()
+        self._brush = RefineState().brush
         self._suggested = 0.0
         self.tools: dict[PaintTool, QToolButton] = {}
         self.extras = self._make_extras()
         self.next_step = label("refine_next", tip="What to do next")
         self.hint = label("refine_tools_hint", tip="What the tools need or lack")
+        self.stroke_note = label("refine_stroke", tip="What the last stroke changed")
         self.grow_note = label("refine_grow_note", tip="What to know of the region just grown")
         set_level(self.grow_note, "hint")
         layout = QVBoxLayout(self)
@@ -93,6 +94,7 @@ class RefineTools(QWidget):
             self._make_radius(),
             self._make_labels(),
             self.hint,
+            self.stroke_note,
             self._make_grow(),
             self.grow_note,
         ):
@@ -100,6 +102,7 @@ class RefineTools(QWidget):
         self.show_state(RefineState())
         self.show_hint("")
         self.show_grow_note("")
+        self.show_stroke("")
 
     # ------------------------------------------------------------- for the page
 
@@ -117,8 +120,9 @@ class RefineTools(QWidget):
 
     def show_next(self, step: NextStep, text: str) -> None:
         """Make the control of the next step the most visible one, and say the step."""
-        # Room for two lines, so that no other text moves the tools under the mouse.
-        self.next_step.setMinimumHeight(2 * self.next_step.fontMetrics().lineSpacing())
+        # Room for two lines, so that no other text moves what is below.
+        for line in (self.next_step, self.stroke_note):
+            line.setMinimumHeight(2 * line.fontMetrics().lineSpacing())
         self.next_step.setText(text)
         set_primary(self.tools[PaintTool.SMARTPAINT], step is NextStep.PAINT)
         set_primary(self.grow, step is NextStep.GROW)
@@ -148,6 +152,11 @@ class RefineTools(QWidget):
         """Say what to know of the region that was just grown; "" takes the line away."""
         self.grow_note.setText(text)
         self.grow_note.setVisible(bool(text))
+
+    def show_stroke(self, text: str, *, is_advice: bool = False) -> None:
+        """Say what the last stroke changed."""
+        self.stroke_note.setText(text)
+        set_level(self.stroke_note, "warning" if is_advice else "hint")
 
     def show_labels(self, labels: Sequence[tuple[int, str]]) -> None:
         """Offer the structures of a protocol, (value, name); without any the chooser is hidden."""

@@ -1,0 +1,92 @@
+"""What a stroke of SmartPaint did, as the window shows it: voxels, volume, advice."""
+
+from dataclasses import dataclass
+from math import pi
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Action, Brush
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, StrokeWork
+
+_MM3_PER_ML: Final = 1000.0
+_LITTLE: Final = 0.05
+"""Share of its ball below which a stroke changed little: our choice."""
+
+WHOLE_ADVICE: Final = (
+    "Little changes here. Is the error all round? Hold Shift at the press: the whole lesion."
+)
+NO_CHANGE: Final = "No voxel changed. Press again there: a stroke repeated counts more."
+NOTHING_THERE: Final = "Nothing of your mask lies there."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StrokeChange:
+    """What a stroke added and removed, bool of the box's shape, and what is said of it.
+
+    Parameters
+    ----------
+    where
+        The first place of the stroke in mm from the array's corner, (z, y, x).
+    volume_mm3
+        What it added or removed, at least 0.
+    """
+
+    box: Box
+    added: NDArray[np.bool_]
+    removed: NDArray[np.bool_]
+    brush: Brush
+    where: tuple[float, float, float]
+    volume_mm3: float
+    text: str
+
+
+def describe_stroke(
+    work: StrokeWork, settled: SettledStroke, labels: NDArray[np.uint8], grid: Grid
+) -> StrokeChange:
+    """Return what a stroke made of its box in `labels`, the whole mask after it."""
+    label = work.brush.label
+    before, now = work.labels == label, labels[work.box.slices] == label
+    added, removed = now & ~before, before & ~now
+    n_added, n_removed = int(np.count_nonzero(added)), int(np.count_nonzero(removed))
+    volume = (n_added + n_removed) * grid.voxel_volume_mm3
+    z, y, x = (at * mm for at, mm in zip(work.path[0], grid.spacing_mm, strict=True))
+    if n_added or n_removed:
+        text = _count_text(n_added, n_removed, volume)
+    else:
+        is_bare = work.brush.action is Action.ERASE and not before.any()
+        text = NOTHING_THERE if is_bare else NO_CHANGE
+    text = " ".join((text, *(f"{note[:1].upper()}{note[1:]}." for note in settled.notes)))
+    return StrokeChange(work.box, added, removed, work.brush, (z, y, x), volume, text)
+
+
+def advise_whole(before: StrokeChange | None, now: StrokeChange) -> bool:
+    """Whether two strokes with one sign at one place changed little, none for the whole lesion."""
+    if before is None or before.brush.whole or now.brush.whole:
+        return False
+    if (before.brush.action, before.brush.label) != (now.brush.action, now.brush.label):
+        return False
+    apart = sum((a - b) ** 2 for a, b in zip(before.where, now.where, strict=True)) ** 0.5
+    return apart <= now.brush.radius_mm and _is_little(before) and _is_little(now)
+
+
+def _is_little(change: StrokeChange) -> bool:
+    return change.volume_mm3 < _LITTLE * 4 / 3 * pi * change.brush.radius_mm**3
+
+
+def _count_text(n_added: int, n_removed: int, volume_mm3: float) -> str:
+    """Return what changed, such as "+412 voxels, 0.6 ml".
+
+    Examples
+    --------
+    >>> _count_text(412, 0, 612.0), _count_text(0, 1, 1.5)
+    ('+412 voxels, 0.61 ml.', '−1 voxel, <0.01 ml.')
+    """
+    count = n_added + n_removed
+    sign = "+" if n_added else "−"
+    millilitres = volume_mm3 / _MM3_PER_ML
+    volume = f"{millilitres:.2f}" if millilitres >= 0.005 else "<0.01"
+    return f"{sign}{count} voxel{'s' * (count > 1)}, {volume} ml."

@@ -1,0 +1,73 @@
+"""What is said of a SmartPaint stroke, worked out by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Action, Brush, Tool
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.services.refine.strokes import advise_whole, describe_stroke
+
+GRID = Grid((4, 10, 10), np.diag([1.0, 2.0, 3.0, 1.0]))
+BOX = Box((1, 2, 2), (3, 8, 8))
+ADD = Brush(Tool.EVIDENCE, radius_mm=5.0)
+
+
+def described(before, after, brush=ADD, notes=(), path=((2.0, 5.0, 5.0),)):
+    """Return what is said where the label had `before` voxels of its box, and has `after`."""
+    work = SimpleNamespace(brush=brush, box=BOX, path=path, labels=mask(before)[BOX.slices])
+    return describe_stroke(work, SimpleNamespace(notes=notes), mask(after), GRID)
+
+
+def mask(n_voxels):
+    labels = np.zeros(GRID.shape, np.uint8)
+    labels[2, 5, 2 : 2 + n_voxels] = 1
+    return labels
+
+
+def test_voxels_and_volume_are_those_that_changed():
+    """3 voxels of 1 x 2 x 3 mm are 18 mm3."""
+    change = described(1, 4)
+    assert change.text == "+3 voxels, 0.02 ml."
+    assert (change.added.sum(), change.removed.sum(), change.volume_mm3) == (3, 0, 18.0)
+    assert described(2, 1).text == "−1 voxel, 0.01 ml."
+    # spacing along (z, y, x) is 3, 2, 1 mm
+    assert change.where == (6.0, 10.0, 5.0)
+
+
+def test_a_stroke_that_changed_nothing_says_what_to_do():
+    assert "counts more" in described(2, 2).text
+    erase = ADD.inverted()
+    assert "counts more" in described(2, 2, erase).text
+    assert described(0, 0, erase).text == "Nothing of your mask lies there."
+
+
+def test_notes_of_a_stroke_are_sentences():
+    assert described(1, 2, notes=("they look alike",)).text.endswith("ml. They look alike.")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "is_advised"),
+    [
+        ({}, {}, True),
+        ({"path": ((2.0, 5.0, 9.0),)}, {}, True),  # 4 mm away
+        ({"path": ((0.0, 5.0, 5.0),)}, {}, False),  # 6 mm away, beyond the radius
+        ({"brush": ADD.inverted()}, {}, False),
+        ({}, {"brush": Brush(Tool.EVIDENCE, Action.ADD, 5.0, whole=True)}, False),
+    ],
+)
+def test_the_whole_lesion_is_offered_after_two_strokes_in_vain_at_one_place(
+    before, now, is_advised
+):
+    assert advise_whole(described(1, 1, **before), described(1, 1, **now)) is is_advised
+
+
+def test_the_whole_lesion_is_not_offered_where_a_stroke_changed_much():
+    """A ball of 5 mm has 524 mm3, a twentieth of it is 26 mm3: 5 voxels of 6 mm3 are more."""
+    little, much = described(1, 5), described(0, 5)
+    assert advise_whole(little, little)
+    assert not advise_whole(much, little)
+    assert not advise_whole(little, much)
+    assert not advise_whole(None, little)
