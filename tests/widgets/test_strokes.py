@@ -8,8 +8,8 @@ from tests.widgets.test_painting import RIGHT, Mouse, mask_of
 
 from napari_mamamia.smartpaint.evidence.stroke import Preview, settle_stroke
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.refine.painting import StrokeMarks
 from napari_mamamia.widgets.refine.state import PaintTool
+from napari_mamamia.widgets.viewer.marks import StrokeMarks
 
 AT, OTHER, THIRD = (2, 9, 12), (3, 9, 13), (2, 15, 5)
 

@@ -172,9 +172,8 @@ def test_the_cursor_is_a_circle_and_says_what_a_press_does(qtbot, window, refini
     refining.painting.set_tool(PaintTool.SMARTPAINT)
     native = native_of(refining)
     QTest.mouseMove(native, pixel_of(refining, refining.centre))
-    qtbot.waitUntil(lambda: not refining.marks.is_empty)
     text = native.findChild(QWidget, "brush_text")
-    assert text.isVisible()
+    qtbot.waitUntil(text.isVisible)
     assert text.text().startswith("+ add ±")
     assert window.cursor.style == "circle"
     # in world units, mm: the circle of the stroke, radius 6 mm

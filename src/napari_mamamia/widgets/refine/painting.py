@@ -27,9 +27,7 @@ from napari_mamamia.widgets.refine.state import (
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
-from napari_mamamia.widgets.viewer.marks import Marks
-
-_FLASH_MS: Final = 700
+from napari_mamamia.widgets.viewer.marks import Marks, StrokeMarks
 
 # Drawing a closed contour on a slice; released, what it encloses is one step of the session.
 
@@ -75,56 +73,6 @@ class Outlining:
         if self._points:
             self._points = []
             self._marks.clear()
-
-
-class StrokeMarks:
-    """What is drawn of SmartPaint strokes: the outline that one would make, what one changed."""
-
-    def __init__(self, marks: Marks) -> None:
-        self._marks = marks
-        self._is_preview = False
-        self._is_flash = False
-        self._flash = QTimer()
-        self._flash.setSingleShot(True)
-        self._flash.setInterval(_FLASH_MS)
-        self._flash.timeout.connect(self.clear)
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether anything is drawn."""
-        return self._is_preview or self._is_flash
-
-    def draw_preview(self, preview: Preview) -> None:
-        """Draw the outline of what the stroke in hand would make."""
-        if not self._is_preview:
-            self.clear()
-            self._marks.clear()
-            self._marks.as_outline(True)
-            self._is_preview = True
-        self._marks.draw(preview.box, preview.mask, "line")
-
-    def take_preview(self) -> None:
-        """Take the outline away, because the stroke is done."""
-        if self._is_preview:
-            self.clear()
-
-    def flash(self, change: StrokeChange) -> None:
-        """Draw what a stroke added and removed, for a moment."""
-        self.clear()
-        parts = [(change.box, change.added, "added"), (change.box, change.removed, "removed")]
-        self._marks.draw_values(parts)
-        self._is_flash = True
-        self._flash.start()
-
-    def clear(self) -> None:
-        """Take everything away that this drew."""
-        if not self.is_shown:
-            return
-        self._flash.stop()
-        self._marks.clear()
-        if self._is_preview:
-            self._marks.as_outline(False)
-        self._is_preview = self._is_flash = False
 
 
 _OWNER: Final = "painting"
@@ -459,13 +407,13 @@ class Painting(WindowPart):
 
     def _show_preview(self, preview: Preview) -> None:
         if self.marks_are_free and self._stroke is not None:
-            self._shown.draw_preview(preview)
+            self._shown.draw_preview(preview.box, preview.mask)
 
     def _show_change(self, change: StrokeChange) -> None:
         """Let what a stroke changed be seen for a moment, and say it."""
         before, self._change = self._change, change
         if self.marks_are_free and self._stroke is None:
-            self._shown.flash(change)
+            self._shown.flash(change.box, change.added, change.removed)
         is_stuck = advise_whole(before, change)
         self.said.emit(WHOLE_ADVICE if is_stuck else change.text, is_stuck)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
@@ -17,6 +18,7 @@ from napari_mamamia.widgets.viewer.scene import Scene
 _VALUES: Final = {name: value for value, name in enumerate(MARK_COLOURS, start=1)}
 _FAINT: Final = 0.35
 _CLEAR: Final = 0.55
+_FLASH_MS: Final = 700
 
 
 class Marks:
@@ -100,6 +102,55 @@ class Marks:
     def _set_value(layer: Any, name: str, value: float) -> None:
         if getattr(layer, name) != value:
             setattr(layer, name, value)
+
+
+class StrokeMarks:
+    """What is drawn of SmartPaint strokes: the outline that one would make, what one changed."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._is_preview = False
+        self._is_flash = False
+        self._flash = QTimer()
+        self._flash.setSingleShot(True)
+        self._flash.setInterval(_FLASH_MS)
+        self._flash.timeout.connect(self.clear)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether anything is drawn."""
+        return self._is_preview or self._is_flash
+
+    def draw_preview(self, box: Box, mask: NDArray[np.bool_]) -> None:
+        """Draw the outline of what the stroke in hand would make, bool of the box's shape."""
+        if not self._is_preview:
+            self.clear()
+            self._marks.clear()
+            self._marks.as_outline(True)
+            self._is_preview = True
+        self._marks.draw(box, mask, "line")
+
+    def take_preview(self) -> None:
+        """Take the outline away, because the stroke is done."""
+        if self._is_preview:
+            self.clear()
+
+    def flash(self, box: Box, added: NDArray[np.bool_], removed: NDArray[np.bool_]) -> None:
+        """Draw what a stroke added and removed, for a moment."""
+        self.clear()
+        self._marks.draw_values([(box, added, "added"), (box, removed, "removed")])
+        self._is_flash = True
+        self._flash.start()
+
+    def clear(self) -> None:
+        """Take everything away that this drew."""
+        if not self.is_shown:
+            return
+        self._flash.stop()
+        self._marks.clear()
+        if self._is_preview:
+            self._marks.as_outline(False)
+        self._is_preview = self._is_flash = False
 
 
 def _is_buffer_shown(layer: Any, buffer: NDArray[np.uint8]) -> bool:
