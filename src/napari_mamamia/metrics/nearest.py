@@ -8,6 +8,7 @@ voxel units they give the same bits.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Self
 
@@ -44,13 +45,15 @@ class Metric:
     """A unit of distance: `matrix` is 3x3, steps along (z, y, x) as columns.
 
     `weights` are the squared lengths of the steps. `pads` are the rows looked at on each side,
-    along z and y, which settle squared distances up to `limit`.
+    along z and y, which settle squared distances up to `limit`. `is_at_right_angles` says whether
+    squared distances are sums over the axes; only then do rows serve.
     """
 
     matrix: Floats
     weights: Floats
     pads: Voxels
     limit: float
+    is_at_right_angles: bool
 
     @classmethod
     def of(cls, matrix_mm: Floats | None) -> Self:
@@ -61,14 +64,10 @@ class Metric:
         # The nearest row that is not looked at lies pads + 1 away: whatever is nearer than that is
         # settled.
         limit = min(*((pads + 1) ** 2 * weights[:2]), (_NO_ROW - 1) ** 2 * weights[2])
-        return cls(matrix, weights, pads, float(limit))
-
-    @property
-    def is_at_right_angles(self) -> bool:
-        """Whether squared distances are sums over the axes; only then do rows serve."""
-        squares = self.matrix.T @ self.matrix
+        squares = matrix.T @ matrix
         skew = np.abs(squares - np.diag(np.diagonal(squares))).max()
-        return bool(skew <= _RIGHT_ANGLE * self.weights.min())
+        is_at_right_angles = bool(skew <= _RIGHT_ANGLE * weights.min())
+        return cls(matrix, weights, pads, float(limit), is_at_right_angles)
 
     @property
     def reach(self) -> Voxels:
@@ -76,49 +75,107 @@ class Metric:
         return np.array([*self.pads, int(np.sqrt(self.limit / self.weights[2])) + 1])
 
 
-def squared_by_rows(
-    points: Voxels, others: Voxels, metrics: Sequence[Metric]
-) -> tuple[Floats, ...]:
+@dataclass(frozen=True, slots=True, eq=False)
+class _RowsAround:
+    """The rows around a voxel that are looked at, in one order for all units.
+
+    Each step stands for four mirrored rows: `dz` before and behind, `dy` above and below. Of each
+    unit `costs` are the squared distances of the rows, endless where they are not nearer than its
+    limit; `bounds` are the least cost from each row on, and the limit behind the last.
+    """
+
+    dz: Voxels
+    dy: Voxels
+    reach: Voxels
+    costs: list[Floats]
+    bounds: list[Floats]
+    weights: list[float]
+
+    @classmethod
+    def of(cls, metrics: Sequence[Metric]) -> Self:
+        """Return the rows for units whose axes are at right angles."""
+        reach = np.max([metric.reach for metric in metrics], axis=0)
+        n_z, n_y = int(reach[0]) + 1, int(reach[1]) + 1
+        dz, dy = np.repeat(np.arange(n_z), n_y), np.tile(np.arange(n_y), n_z)
+        costs = [dz**2 * metric.weights[0] + dy**2 * metric.weights[1] for metric in metrics]
+        finest = [metric.weights[:2].min() for metric in metrics]
+        soonest = np.min([cost / least for cost, least in zip(costs, finest, strict=True)], axis=0)
+        order = np.argsort(soonest, kind="stable")
+        for cost, metric in zip(costs, metrics, strict=True):
+            cost[cost >= metric.limit] = np.inf
+        order = order[np.isfinite(np.min(costs, axis=0)[order])]
+        costs = [cost[order] for cost in costs]
+        ends = [np.append(cost, metric.limit) for cost, metric in zip(costs, metrics, strict=True)]
+        bounds = [np.minimum.accumulate(end[::-1])[::-1] for end in ends]
+        weights = [float(metric.weights[2]) for metric in metrics]
+        return cls(dz[order], dy[order], reach, costs, bounds, weights)
+
+    def steps(self, width: int) -> Voxels:
+        """Return the steps to each four rows (n, 4) in a table whose planes have this width."""
+        z, y = self.dz * width, self.dy
+        return np.stack([z + y, z - y, y - z, -z - y], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Units of distance that are measured in one search, which shares most of the work."""
+
+    metrics: tuple[Metric, ...]
+
+    @classmethod
+    def of(cls, matrices_mm: Sequence[Floats | None]) -> Self:
+        """Return the units of several `matrix_mm`, see `Metric.of`."""
+        return cls(tuple(Metric.of(matrix) for matrix in matrices_mm))
+
+    @cached_property
+    def rows(self) -> _RowsAround | None:
+        """The rows looked at for those units that rows serve; None where they serve none."""
+        square = [metric for metric in self.metrics if metric.is_at_right_angles]
+        return _RowsAround.of(square) if square else None
+
+
+def squared_by_rows(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
     """Return the squared distance of each of `points` to the nearest of `others`, in each unit.
 
     Parameters
     ----------
     points, others
         Voxel indices (n, 3) along (z, y, x); at least one of each.
-    metrics
-        The units. What none of the rows in reach settles is nan, and so is everything where the
-        axes are not at right angles or a table would be larger than it is worth.
+    units
+        What none of the rows in reach settles is nan, and so is everything where the axes are not
+        at right angles or a table would be larger than it is worth. What lies beyond reach of all
+        others, such as a false positive far away, is infinite.
     """
-    square = [metric for metric in metrics if metric.is_at_right_angles]
-    unsettled = tuple(np.full(len(points), np.nan) for _ in metrics)
-    if not square:
+    unsettled = [np.full(len(points), np.nan) for _ in units.metrics]
+    around = units.rows
+    if around is None:
         return unsettled
-    reach = np.max([metric.reach for metric in square], axis=0)
-    columns, of_others = _make_columns(points), _make_columns(others)
+    columns, of_others, reach = _make_columns(points), _make_columns(others), around.reach
     asked = _is_within(columns, of_others.min(axis=1) - reach, of_others.max(axis=1) + reach)
+    for squared in unsettled:
+        squared[~asked] = np.inf
     if not asked.any():
         return unsettled
     rows = _make_rows(columns[:, asked], of_others, reach)
-    if rows is not None:
-        for squared, metric in zip(unsettled, metrics, strict=True):
-            if metric.is_at_right_angles:
-                squared[asked] = rows.search(metric)
+    if rows is None:
+        return unsettled
+    squares = iter(_search_rows(rows, around))
+    for squared, metric in zip(unsettled, units.metrics, strict=True):
+        if metric.is_at_right_angles:
+            squared[asked] = next(squares)
     return unsettled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """The table, flat in order (x, z, y), and the place in it of each voxel asked about."""
+    """The table, flat in order (x, z, y), and the place in it of each voxel asked about.
+
+    It holds the way along its row from each voxel to the nearest of the others.
+    """
 
     table: Table
     width: int
     at: Voxels
-
-    def search(self, metric: Metric) -> Floats:
-        """Return the squared distances that the rows in reach settle, nan for the others."""
-        costs, steps = _rows_around(metric, self.width)
-        weight = float(metric.weights[2])
-        return _search_rows(self.table, self.at, costs, steps, metric.limit, weight)
 
 
 def _make_rows(points: Columns, others: Columns, reach: Voxels) -> _Rows | None:
@@ -164,53 +221,35 @@ def _row_table(others: Voxels, shape: tuple[int, int, int]) -> Table:
     return table.ravel()
 
 
-def _rows_around(metric: Metric, width: int) -> tuple[Floats, Voxels]:
-    """Return the rows nearer than the limit: squared distances, ascending; steps in the table."""
-    pads, weights = metric.pads, metric.weights
-    dz, dy = np.mgrid[-pads[0] : pads[0] + 1, -pads[1] : pads[1] + 1].reshape(2, -1)
-    costs = dz**2 * weights[0] + dy**2 * weights[1]
-    order = np.argsort(costs, kind="stable")
-    order = order[: np.searchsorted(costs[order], metric.limit)]
-    return costs[order], (dz * width + dy)[order]
+def _search_rows(rows: _Rows, around: _RowsAround) -> list[Floats]:
+    """Return, in each unit, the least of row cost plus squared way along the row; nan above limits.
 
-
-def _search_rows(
-    table: Table, at: Voxels, costs: Floats, steps: Voxels, limit: float, weight: float
-) -> Floats:
-    """Return the least of row cost plus squared way along the row, nan where above `limit`.
-
-    Parameters
-    ----------
-    table
-        Flat int16: the way along its row from each voxel to the nearest of the others.
-    at
-        The place in `table` of each voxel asked about.
-    costs, steps
-        Of the rows looked at: squared distance, ascending, and step in `table`.
-    limit
-        No row left out is nearer than its root.
-    weight
-        Square of a step along the row.
+    All units look at the same rows, and mirrored rows cost the same: to find the ways in the table
+    takes as long as to weigh them.
     """
-    squared = np.full(at.size, np.nan)
-    open_ = np.arange(at.size)
-    best = np.full(at.size, np.inf)
-    start = 0
-    while start < costs.size and open_.size:
+    steps = around.steps(rows.width)
+    squares = [np.full(rows.at.size, np.nan) for _ in around.costs]
+    best = [np.full(rows.at.size, np.inf) for _ in around.costs]
+    open_, at, start = np.arange(rows.at.size), rows.at, 0
+    while start < len(steps) and open_.size:
         # Few rows first and then twice as many: contours of one lesion are close, most voxels end
         # early.
-        stop = start + max(4, min(_AT_ONCE // open_.size, start + 4))
-        ways = table.take(at + steps[start:stop, None]).astype(np.float64)
-        ways *= ways
-        ways *= weight
-        ways += costs[start:stop, None]
-        np.minimum(best, ways.min(axis=0), out=best)
+        stop = min(start + max(2, min(_AT_ONCE // (4 * open_.size), start + 2)), len(steps))
+        ways = rows.table.take(at + steps[start:stop, :, None]).min(axis=1)
+        ways_squared = ways.astype(np.float64)
+        ways_squared *= ways_squared
+        for least, costs, weight in zip(best, around.costs, around.weights, strict=True):
+            sums = ways_squared * weight
+            sums += costs[start:stop, None]
+            np.minimum(least, sums.min(axis=0), out=least)
         start = stop
-        bound = costs[start] if start < costs.size else limit
-        settled = best <= bound
-        squared[open_[settled]] = best[settled]
-        open_, at, best = (values[~settled] for values in (open_, at, best))
-    return squared
+        settled = [least <= bound[start] for least, bound in zip(best, around.bounds, strict=True)]
+        for squared, least, is_settled in zip(squares, best, settled, strict=True):
+            squared[open_[is_settled]] = least[is_settled]
+        left = ~np.logical_and.reduce(settled)
+        open_, at = open_[left], at[left]
+        best = [least[left] for least in best]
+    return squares
 
 
 _FEWEST: Final = 64
@@ -229,42 +268,50 @@ def nearest_distances(points: Voxels, others: Voxels, matrix_mm: Floats | None =
     matrix_mm
         3x3, steps along (z, y, x) as columns, in mm; None measures in voxels.
     """
-    return nearest_in_units(points, others, (matrix_mm,))[0]
+    return nearest_in_units(points, others, Units.of([matrix_mm]))[0]
 
 
-def nearest_in_units(
-    points: Voxels, others: Voxels, matrices_mm: Sequence[Floats | None]
-) -> tuple[Floats, ...]:
-    """Return `nearest_distances` for each of several units, which share most of the work."""
+def nearest_in_units(points: Voxels, others: Voxels, units: Units) -> list[Floats]:
+    """Return `nearest_distances` for each of several units."""
+    metrics = units.metrics
     if not len(others):
-        return tuple(np.full(len(points), np.inf) for _ in matrices_mm)
-    metrics = [Metric.of(matrix) for matrix in matrices_mm]
+        return [np.full(len(points), np.inf) for _ in metrics]
     if len(points) < _FEWEST:
-        return tuple(_by_tree(points, others, metric.matrix) for metric in metrics)
-    squares = squared_by_rows(points, others, metrics)
-    return tuple(
+        return [_by_tree(points, others, metric.matrix) for metric in metrics]
+    squares = squared_by_rows(points, others, units)
+    return [
         _complete_distances(squared, points, others, metric.matrix)
         for squared, metric in zip(squares, metrics, strict=True)
-    )
+    ]
 
 
 def _complete_distances(squared: Floats, points: Voxels, others: Voxels, matrix: Floats) -> Floats:
-    """Return the roots of `squared`; where that is nan, what the tree finds."""
-    left = np.isnan(squared)
+    """Return the roots of `squared`; where it is nan or infinite, what the tree finds."""
     distances: Floats = np.sqrt(squared)
-    if left.any():
-        distances[left] = _by_tree(points[left], others, matrix)
+    left = np.flatnonzero(~np.isfinite(squared))
+    if left.size:
+        far = np.isinf(squared[left])
+        distances[left] = _by_tree(points[left], others, matrix, far)
     return distances
 
 
-def _by_tree(points: Voxels, others: Voxels, matrix: Floats) -> Floats:
-    if not len(points):
-        return np.zeros(0)
+def _by_tree(
+    points: Voxels, others: Voxels, matrix: Floats, far: NDArray[np.bool_] | None = None
+) -> Floats:
+    """Return the distances of `points`; those that are `far` on their own: fewer others matter."""
+    distances = np.zeros(len(points))
+    asked, of_others = matrix @ points.T, matrix @ others.T
+    for group in (np.ones(len(points), np.bool_),) if far is None else (far, ~far):
+        if group.any():
+            distances[group] = _ask_tree(asked[:, group], of_others)
+    return distances
+
+
+def _ask_tree(asked: Floats, others: Floats) -> Floats:
     from scipy.spatial import KDTree  # 0.2 s to import, which the list of metrics must not cost
 
-    asked = matrix @ points.T
     tree: Any = KDTree(  # type: ignore[no-untyped-call, unused-ignore]
-        _in_question(asked, matrix @ others.T).T,
+        _in_question(asked, others).T,
         leafsize=_LEAF_VOXELS,
         compact_nodes=False,
         balanced_tree=False,
@@ -276,12 +323,12 @@ def _by_tree(points: Voxels, others: Voxels, matrix: Floats) -> Floats:
 def _in_question(asked: Floats, others: Floats) -> Floats:
     """Return those of the others (3, n) that may be nearest to one of the points asked about.
 
-    With r the radius of a ball around all points asked about and d the distance of its centre to
-    the nearest of the others, the nearest of any of the points lies within d + 2 r of the centre
-    (the triangle inequality, twice). For a false positive far away that is a small cap.
+    All points asked about lie in their bounding box, so none is farther from its nearest than the
+    least that any of the others has to the box's farthest corner; who is farther away than that
+    from the box is nearest to none. For a false positive far away a small cap is left.
     """
     low, high = asked.min(axis=1, keepdims=True), asked.max(axis=1, keepdims=True)
-    away = others - (low + high) / 2
-    away = np.sqrt(np.einsum("an,an->n", away, away))
-    limit = (away.min() + np.linalg.norm(high - low)) * (1 + _ROUNDING)
-    return others[:, away <= limit]
+    away, half = np.abs(others - (low + high) / 2), (high - low) / 2
+    farthest, nearest = away + half, np.maximum(away - half, 0)
+    limit = np.einsum("an,an->n", farthest, farthest).min() * (1 + _ROUNDING)
+    return others[:, np.einsum("an,an->n", nearest, nearest) <= limit]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.metrics.crop import joint_crop
-from napari_mamamia.metrics.nearest import nearest_in_units
+from napari_mamamia.metrics.nearest import Units, nearest_in_units
 
 _ROUNDING: Final = 1e-6
 """Share of a tolerance that is rounding. Affines are float32: on an oblique grid a neighbour at
@@ -145,11 +145,12 @@ def distances_between(
 
     Each of `matrices_mm` is a `matrix_mm` of `surface_distances`, None for voxels.
     """
+    units = Units.of(matrices_mm)
     there = _measure_distances(
-        contours.reference, contours.reference_apart, contours.prediction, matrices_mm
+        contours.reference, contours.reference_apart, contours.prediction, units
     )
     back = _measure_distances(
-        contours.prediction, contours.prediction_apart, contours.reference, matrices_mm
+        contours.prediction, contours.prediction_apart, contours.reference, units
     )
     return tuple(SurfaceDistances(*both) for both in zip(there, back, strict=True))
 
@@ -255,11 +256,11 @@ def _measure_distances(
     places: NDArray[np.intp],
     apart: NDArray[np.bool_],
     others: NDArray[np.intp],
-    matrices_mm: Sequence[NDArray[np.float64] | None],
+    units: Units,
 ) -> list[NDArray[np.float64]]:
     """Return the distance of each place to the nearest of `others`; 0 where not `apart`."""
     distances = []
-    for nearest in nearest_in_units(places[apart], others, matrices_mm):
+    for nearest in nearest_in_units(places[apart], others, units):
         distances.append(np.zeros(len(places)))
         distances[-1][apart] = nearest
     return distances

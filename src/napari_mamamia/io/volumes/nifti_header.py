@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,7 +55,7 @@ def parse_nifti_header(path: Path, raw: bytes) -> tuple[VolumeHeader, int]:
     shape_xyz, n_volumes = _read_extents(path, fields)
     slope, intercept = _read_scaling(path, fields)
     _require_spacing(path, fields)
-    grid, warnings = _read_grid(path, fields, shape_xyz, raw[:size])
+    grid, warnings = _read_grid(path, shape_xyz, raw[:size])
     header = VolumeHeader(
         path, grid, _stored_type(path, fields), slope, intercept, n_volumes, warnings
     )
@@ -160,27 +161,35 @@ def _read_offset(path: Path, fields: Any, size: int) -> int:
 
 
 def _read_grid(
-    path: Path, fields: Any, shape_xyz: tuple[int, int, int], raw: bytes
+    path: Path, shape_xyz: tuple[int, int, int], raw: bytes
 ) -> tuple[Grid, tuple[str, ...]]:
     """Return the grid, and what is unusual about it."""
+    try:
+        grid, notes = _make_grid(shape_xyz, raw)
+    except (ValueError, HeaderDataError) as error:
+        remedy = "export it again from the scanner's data"
+        raise refusal(path, "an affine that spans space", str(error), remedy) from error
+    return grid, tuple(f"{path.name}: {text}" for text in notes)
+
+
+# The phases and masks of a case often have one header, byte for byte, and so one grid.
+@lru_cache(maxsize=16)
+def _make_grid(shape_xyz: tuple[int, int, int], raw: bytes) -> tuple[Grid, tuple[str, ...]]:
+    fields = known_fields(raw)
     repaired = fields
     if not _is_sound(fields):
         repaired = fields.copy()
         # nibabel shall neither log nor raise: what is unusual is told by the warnings below.
         repaired.check_fix(logger=_SILENT, error_level=logging.CRITICAL + 1)
     x, y, z = shape_xyz
-    try:
-        grid = Grid((z, y, x), repaired.get_best_affine(), raw)
-    except (ValueError, HeaderDataError) as error:
-        remedy = "export it again from the scanner's data"
-        raise refusal(path, "an affine that spans space", str(error), remedy) from error
+    grid = Grid((z, y, x), repaired.get_best_affine(), raw)
     notes = (
         _two_forms(repaired, grid),
         _no_form(repaired),
         _describe_shear(grid),
         _describe_unit(fields),
     )
-    return grid, tuple(f"{path.name}: {text}" for text in notes if text)
+    return grid, tuple(text for text in notes if text)
 
 
 def _is_sound(fields: Any) -> bool:
