@@ -338,7 +338,7 @@ def test_a_compressor_that_errs_is_noticed(tmp_path, monkeypatch):
             return b""
 
         def flush(self, mode):
-            return voxel_writer._packed_zeros(self._size)[0]
+            return voxel_writer._packed_zeros(self._size)
 
     monkeypatch.setattr(voxel_writer.isal_zlib, "compressobj", lambda *args, **kwargs: Wrong())
     refused_write(tmp_path, Grid((2, 3, 4), LAS), "does not give back what went in")

@@ -34,6 +34,7 @@ same: isal misses a repetition now and then (3 of 240 files)."""
 _END: Final = b"\x03\x00"
 """An empty last block. Source: RFC 1951, section 3.2.6."""
 _RAW: Final = -15
+_INVERTED: Final = 0xFFFFFFFF
 _LEVEL: Final = 1
 _ZERO_LEVEL: Final = 3
 """zlib's levels up to 3 write zeros as copies from far enough back that isal and zlib read them 3
@@ -57,6 +58,8 @@ class BlockGzip:
         self._deflate = isal_zlib.compressobj(_LEVEL, wbits=_RAW)
         self._crc = 0
         self._size = 0
+        self._zeros: list[bytes] = []
+        self._n_zeros = 0
         write(_HEADER)
 
     def add(self, data: bytes) -> None:
@@ -64,21 +67,32 @@ class BlockGzip:
         packed = self._deflate.compress(data) + self._deflate.flush(isal_zlib.Z_FULL_FLUSH)
         if inflate_block(packed, len(data)) != data:
             raise ValueError("a compressed block does not give back what went in")
+        self._write_zeros()
         self._write(packed)
         self._crc = crc32_of(data, self._crc)
         self._size += len(data)
 
     def add_zeros(self, size: int) -> None:
         """Add a block of `size` zero bytes."""
-        packed, crc = _packed_zeros(size)
-        self._write(packed)
-        self._crc = isal_zlib.crc32_combine(self._crc, crc, size)
-        self._size += size
+        # Blocks of zeros follow each other by the hundred: they are written at once.
+        self._zeros.append(_packed_zeros(size))
+        self._n_zeros += size
 
     def close(self) -> None:
         """Write the end of the file."""
+        self._write_zeros()
         # gzip keeps the size modulo 2^32.
         self._write(_END + struct.pack("<II", self._crc, self._size & 0xFFFFFFFF))
+
+    def _write_zeros(self) -> None:
+        if not self._zeros:
+            return
+        self._write(b"".join(self._zeros))
+        # Zeros only shift the remainder, which a CRC-32 keeps inverted: one step for any number.
+        shifted = isal_zlib.crc32_combine(self._crc ^ _INVERTED, 0, self._n_zeros)
+        self._crc = shifted ^ _INVERTED
+        self._size += self._n_zeros
+        self._zeros, self._n_zeros = [], 0
 
 
 class PlainBlocks:
@@ -100,11 +114,10 @@ class PlainBlocks:
 
 
 @lru_cache(maxsize=8)
-def _packed_zeros(size: int) -> tuple[bytes, int]:
-    """Return `size` zero bytes as a block of its own, and their CRC-32."""
-    zeros = bytes(size)
+def _packed_zeros(size: int) -> bytes:
+    """Return `size` zero bytes as a block of its own."""
     deflate = zlib.compressobj(_ZERO_LEVEL, zlib.DEFLATED, _RAW)
-    return deflate.compress(zeros) + deflate.flush(zlib.Z_FULL_FLUSH), zlib.crc32(zeros)
+    return deflate.compress(bytes(size)) + deflate.flush(zlib.Z_FULL_FLUSH)
 
 
 T = TypeVar("T")
@@ -156,6 +169,9 @@ class LabelPlanes:
         self._crop = labels.crop.astype(np.uint8) if is_bool else labels.crop
         self.shape = labels.grid.shape
         self.dtype: np.dtype[Any] = self._crop.dtype
+        width = self.shape[2]
+        self.filled = range(self._box.start[1] * width, self._box.stop[1] * width)
+        """Where a flat plane may hold anything but zeros."""
 
     def __iter__(self) -> Iterator[NDArray[Any] | None]:
         """Give one plane after the other, all in the same memory."""
@@ -315,21 +331,23 @@ def _add_planes(blocks: BlockGzip | PlainBlocks, content: VolumeContent) -> Iter
     """Add the voxels; planes and blocks of zeros take the short way."""
     step = BLOCK_BYTES // content.stored.itemsize
     n_voxels = int(np.prod(content.array.shape[-2:]))
+    filled = content.array.filled if isinstance(content.array, LabelPlanes) else range(n_voxels)
     n_planes = 0
     for index, plane in enumerate(_iterate_planes(content.array)):
-        yield index
         n_planes += 1
         if plane is None:
             blocks.add_zeros(n_voxels * content.stored.itemsize)
             continue
+        yield index
         if plane.size != n_voxels:
             raise ValueError(f"plane {n_planes} has {plane.size} voxels, expected {n_voxels}")
-        if _is_zero(plane):
+        if _is_zero(plane[filled.start : filled.stop]):
             blocks.add_zeros(plane.nbytes)
             continue
         for start in range(0, plane.size, step):
             part = plane[start : start + step]
-            if _is_zero(part):
+            is_outside = start >= filled.stop or start + step <= filled.start
+            if is_outside or _is_zero(part):
                 blocks.add_zeros(part.nbytes)
             else:
                 blocks.add(part.astype(content.stored, copy=False).tobytes())
