@@ -34,7 +34,6 @@ SERIES = np.arange(3 * 4 * 5 * 6, dtype=np.int16).reshape(3, 4, 5, 6)
 @pytest.fixture
 def eager(monkeypatch):
     """Let jobs report every step, as slow ones do."""
-    monkeypatch.setattr("napari_mamamia.io.data_set.volumes._YIELD_SECONDS", 0.0)
     monkeypatch.setattr(voxel_writer, "_YIELD_SECONDS", 0.0)
 
 
