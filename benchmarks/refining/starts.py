@@ -13,8 +13,9 @@ from scipy.ndimage import shift as move
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.metrics.overlap import dice
+from napari_mamamia.smartpaint.evidence import outlined
 from napari_mamamia.smartpaint.grow.click import grow_from_click
-from napari_mamamia.smartpaint.grow.grow import Grown, grow
+from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 from napari_mamamia.smartpaint.grow.start import Outline
 from refining.scenes import Scene
@@ -149,7 +150,7 @@ def _draw_outline(scene: Scene, index: int, error_mm: float) -> Bools:
 def grow_outlines(scene: Scene, n_outlines: int, error_mm: float = TRUE_OUTLINE_MM) -> Grown:
     """Return what grows from so many outlines."""
     outlines = [one for one in draw_outlines(scene, n_outlines, error_mm) if one.mask.any()]
-    return grow(scene.images, scene.case.grid, outlines)
+    return outlined.grow_outlines(scene.images, scene.case.grid, outlines)
 
 
 def grown_mask(scene: Scene, growing: Callable[[], Grown]) -> Bools:
