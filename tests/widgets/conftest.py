@@ -130,6 +130,8 @@ class World:
     before_predicting: Callable[[], None] = lambda: None
     before_keeping: Callable[[], None] = lambda: None
     calls: list = field(default_factory=list)
+    settings: list = field(default_factory=list)
+    notes_of_growth: tuple = ("a note",)
     preferences: Preferences = field(default_factory=Preferences)
 
     def __post_init__(self):
@@ -291,9 +293,14 @@ class World:
 
     def grow(self, images, grid, outlines, settings=None):
         self.calls.append(("grow", len(outlines)))
+        self.settings.append(settings)
         for step in range(5):
             report_progress(step, 5, "Growing")
-        return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), ("a note",))
+        return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), self.notes_of_growth)
+
+    def grow_again(self, images, grid, labels, words, label, outlines=(), settings=None):
+        self.calls.append(("grow_again", label, len(outlines), int((words > 0).sum())))
+        return Grown(Box((1, 8, 10), (5, 12, 16)), np.ones((4, 4, 6), bool), self.notes_of_growth)
 
     def grow_from_box(self, images, grid, box, settings=None):
         self.calls.append(("grow_from_box", box))
@@ -302,6 +309,7 @@ class World:
     def services(self):
         return Services(
             grow=self.grow,
+            grow_again=self.grow_again,
             grow_from_box=self.grow_from_box,
             open_data_set=self.open_data_set,
             case_rows=lambda opened: tuple(self.row(case_id) for case_id in self.case_ids),

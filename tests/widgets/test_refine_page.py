@@ -20,6 +20,8 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Jump, Tool
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.services.refine.numbers import MaskNumbers
+from napari_mamamia.smartpaint.evidence.marks import unpack_marks
+from napari_mamamia.smartpaint.grow.grow import AT_LIMIT
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.keys.key_choice import remapped
@@ -351,6 +353,138 @@ def test_growing_is_one_step_from_the_outlined_slices(qtbot, opened, world):
     # 4 x 4 x 6 grown; of the outlines' 2 x 4 x 4 voxels, columns 8 and 9 lie outside of it
     assert live.labels.sum() == 96 + 2 * 4 * 2
     assert "a note" in opened.refine_page.tools.grow_note.text()
+
+
+def test_growing_again_takes_the_mask_its_marks_and_the_outlines(qtbot, refining, world):
+    outline(refining, 2, 8, 12)
+    assert text_of(refining, "refine_grow") == "Grow again"
+    refining.editing.mask.press((2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
+    refining.editing.mask.end_stroke()
+    n_marks = int((refining.editing.live.state.words(1) > 0).sum())
+    assert n_marks > 0
+    click(refining, "refine_grow")
+    qtbot.waitUntil(lambda: not refining.growing.is_busy)
+    assert world.calls[-1] == ("grow_again", 1, 1, n_marks)
+    live = refining.editing.live
+    assert live.steps[live.position - 1].name == "grow (again)"
+    # the whole label is what it grew to, 4 x 4 x 6 voxels: it shrinks as well
+    assert live.labels.sum() == 96
+    assert live.labels[1:5, 8:12, 10:16].all()
+
+
+def test_how_far_a_region_reaches_can_be_set_where_its_note_asks_for_it(qtbot, opened, world):
+    world.notes_of_growth = (f"12% {AT_LIMIT}: if the lesion goes on, let it reach farther",)
+    begin(qtbot, opened)
+    outline(opened, 2, 8, 12)
+    assert "refine_grow_reach" not in controls(opened)
+    click(opened, "refine_grow")
+    qtbot.waitUntil(lambda: "refine_grow_reach" in controls(opened))
+    assert world.settings == [None]
+    reach = opened.refine_page.tools.reach
+    # 4 slices of 3 mm are its longest side: 1.5 times half of it
+    assert reach.value() == 9.0
+    reach.setValue(30.0)
+    click(opened, "refine_grow")
+    qtbot.waitUntil(lambda: len(world.settings) == 2)
+    assert world.settings[1].radius_mm == 30.0
+    qtbot.waitUntil(lambda: not opened.growing.is_busy)
+    click(opened, "refine_undo")
+    assert "refine_grow_reach" not in controls(opened)
+
+
+# --------------------------------------------------------------- marks and lesions
+
+
+def paint(dock, place, brush):
+    dock.editing.mask.press(place, brush)
+    dock.editing.mask.end_stroke()
+
+
+def test_marks_are_shown_in_two_colours_and_follow_the_next_stroke(qtbot, refining):
+    paint(refining, (2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
+    refining.refine_page.more.fold.click()
+    click(refining, "refine_marks")
+    layer = refining.scene.layer(Role.MARKS)
+    hold = unpack_marks(refining.editing.live.state.words(1)).hold
+    # MARK_COLOURS: inside is the seventh, outside the eighth
+    assert (hold > 0).any()
+    np.testing.assert_array_equal(layer.data == 7, shown_as(refining, hold > 0))
+    assert refining.refine_page.marks_legend.isVisible()
+    paint(refining, (3.0, 9.0, 12.0), Brush(Tool.SPHERE, Action.ERASE, radius_mm=3.0))
+    qtbot.waitUntil(lambda: (layer.data == 8).any())
+    click(refining, "refine_changes")
+    assert not refining.refine_page.marks.isChecked()
+    click(refining, "refine_changes")
+    assert refining.marks.is_empty
+
+
+def shown_as(dock, array):
+    return dock.session.case.grid.display_frame().to_display(array)
+
+
+def test_forgetting_marks_is_a_step_that_undo_takes_back(refining):
+    live = refining.editing.live
+    paint(refining, (2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
+    marks, labels = live.state.words(1).copy(), live.labels.copy()
+    refining.refine_page.more.fold.click()
+    click(refining, "refine_forget_marks")
+    assert not live.state.words(1).any()
+    np.testing.assert_array_equal(live.labels, labels)
+    assert live.steps[1].name == "forget marks"
+    click(refining, "refine_undo")
+    np.testing.assert_array_equal(live.state.words(1), marks)
+    click(refining, "refine_forget_marks")
+    click(refining, "refine_forget_marks")
+    assert "no marks" in refining.header.message.text()
+
+
+def test_a_further_lesion_has_its_own_label_and_leaves_the_first_alone(qtbot, refining):
+    live, page = refining.editing.live, refining.refine_page
+    first = live.labels.copy()
+    page.more.fold.click()
+    click(refining, "refine_new_lesion")
+    page.more.fold.click()
+    assert controls(refining) == USUAL | {"refine_label"}
+    assert (live.label, refining.painting.state.brush.label) == (2, 2)
+    assert live.locked == frozenset({1})
+    assert text_of(refining, "refine_outlines") == "from the mouse"
+    paint(refining, (2.0, 9.0, 12.0), replace(refining.painting.state.brush, tool=Tool.SPHERE))
+    np.testing.assert_array_equal(live.labels == 1, first == 1)
+    assert (live.labels == 2).any()
+    qtbot.waitUntil(lambda: text_of(refining, "refine_volume_mm3_start") == "0.00 ml")
+    labels = page.tools.labels
+    assert [labels.itemText(k) for k in range(labels.count())] == ["lesion 1", "lesion 2"]
+    assert labels.currentText() == "lesion 2"
+
+
+def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):
+    live, labels = refining.editing.live, refining.refine_page.tools.labels
+    paint(refining, (2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
+    marks = live.state.words(1).copy()
+    refining.protocols.begin_lesion()
+    paint(refining, (2.0, 15.0, 5.0), Brush(Tool.SPHERE, radius_mm=3.0, label=2))
+    labels.activated.emit(0)
+    assert (live.label, live.locked) == (1, frozenset({2}))
+    assert refining.painting.state.brush.label == 1
+    np.testing.assert_array_equal(live.state.words(1), marks)
+    assert text_of(refining, "refine_grow") == "Grow again"
+
+
+def test_a_lesion_without_a_voxel_is_painted_before_a_further_one(refining):
+    refining.protocols.begin_lesion()
+    refining.protocols.begin_lesion()
+    assert refining.editing.live.label == 2
+    assert "Paint this lesion first" in refining.header.message.text()
+
+
+def test_the_next_case_begins_with_its_first_lesion(qtbot, refining):
+    refining.protocols.begin_lesion()
+    refining.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: refining.session.case_id == "A_2" and refining.session.case.is_loaded)
+    click(refining, "refine_from_nothing")
+    qtbot.waitUntil(lambda: refining.editing.live is not None)
+    assert refining.editing.live.label == refining.painting.state.brush.label == 1
+    assert "refine_label" not in controls(refining)
 
 
 def begin(qtbot, dock):

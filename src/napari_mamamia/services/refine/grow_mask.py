@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,13 +12,15 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Edit
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.services.refine.outlines import outlined_slices
+from napari_mamamia.services.refine.outlines import OUTLINE_STEP, outlined_slices
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.grow.grow import Grown
+from napari_mamamia.smartpaint.grow.grow import AT_LIMIT, Grown
 from napari_mamamia.smartpaint.grow.prompts import grow_from_mask
 from napari_mamamia.smartpaint.grow.start import Outline
+from napari_mamamia.smartpaint.session.session import EditingSession
 
-GROW_STEP = "grow"
+GROW_STEP: Final = "grow"
+_FARTHER: Final = 1.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +30,51 @@ class GrownBefore:
     step: Edit
     box: Box
     added: NDArray[np.bool_]
+
+
+class GrowthKind(StrEnum):
+    """What growing starts from."""
+
+    OUTLINES = "outlines"
+    EVIDENCE = "evidence"
+    CLICK = "click"
+
+
+def choose_growth(live: EditingSession) -> GrowthKind:
+    """Return what growing the session's label starts from.
+
+    Where it has outlines, and was made of nothing but outlines and growth, from those; from all
+    evidence where there is more; else from a click.
+    """
+    label, steps = live.label, live.steps[: live.position]
+    is_started = bool((live.start_labels.crop == label).any())
+    is_painted = any(s.stroke is not None and s.stroke.brush.label == label for s in steps)
+    others = {step.tool for step in steps if step.stroke is None}
+    planes = outlined_slices(live.steps, live.position)
+    if is_started or is_painted or not others <= {OUTLINE_STEP, GROW_STEP}:
+        return GrowthKind.EVIDENCE
+    if seeds_of(live.labels, label, planes):
+        return GrowthKind.OUTLINES
+    return GrowthKind.EVIDENCE if GROW_STEP in others else GrowthKind.CLICK
+
+
+def farther_mm(grown: Grown, grid: Grid) -> float | None:
+    """Return the radius to let a region reach that ended at its limit; None where none did.
+
+    It is 1.5 times half the region's longest side, in whole mm.
+    """
+    if not any(AT_LIMIT in note for note in grown.notes):
+        return None
+    sides = (n * mm for n, mm in zip(grown.box.shape, grid.spacing_mm, strict=True))
+    return float(round(_FARTHER * max(sides) / 2))
+
+
+def lay_grown(
+    labels: NDArray[np.uint8], label: int, grown: Grown, grid: Grid
+) -> tuple[Box, NDArray[np.bool_]]:
+    """Return a box, and the mask in it, where the label becomes what it was grown to again."""
+    box = grown.box.union(Box.around(labels == label))
+    return box, _cut_mask(grown.box, grown.mask, box, grid)
 
 
 def seed_planes(

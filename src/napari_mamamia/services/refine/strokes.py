@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, StrokeWork
+from napari_mamamia.smartpaint.session.session import EditingSession
 
 _MM3_PER_ML: Final = 1000.0
 _LITTLE: Final = 0.05
@@ -61,6 +63,21 @@ def describe_stroke(
         text = NOTHING_THERE if is_bare else NO_CHANGE
     text = " ".join((text, *(f"{note[:1].upper()}{note[1:]}." for note in settled.notes)))
     return StrokeChange(work.box, added, removed, work.brush, (z, y, x), volume, text)
+
+
+def held_voxels(live: EditingSession) -> tuple[Box, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return a box, and in it what the reader's marks hold inside the lesion, and outside it."""
+    box = live.state.marked_box(live.label)
+    hold = unpack_marks(live.state.words(live.label)[box.slices]).hold
+    return box, hold > 0, hold < 0
+
+
+def list_lesions(live: EditingSession) -> tuple[tuple[int, str], ...]:
+    """Return the lesions of a mask as (label, name): those with a voxel, and the one painted."""
+    crop = live.labels[Box.around(live.labels).slices]
+    most = int(crop.max()) if crop.size else 0
+    labels = {value for value in range(1, most + 1) if (crop == value).any()} | {live.label}
+    return tuple((value, f"lesion {value}") for value in sorted(labels))
 
 
 def advise_whole(before: StrokeChange | None, now: StrokeChange) -> bool:

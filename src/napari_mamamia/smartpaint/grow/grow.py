@@ -251,6 +251,9 @@ def blocks(array: NDArray[Any], factors: Sequence[int], join: np.ufunc) -> NDArr
     return array
 
 
+AT_LIMIT: Final = "of the region lies beside its limit"
+"""Words of the note that a region would go on, had it not reached as far as it may."""
+
 _FEWEST: Final = 10  # voxels of surroundings to compare with; our choice
 _LEAST_CONTRAST: Final = 0.5  # units of noise; below, the region would follow noise; our choice
 _LEAST_DISTINCTNESS: Final = 0.5  # standard deviations inside and around; our choice
@@ -397,8 +400,8 @@ def _about_cut(
     share = _share_at_limit(mask, start)
     if share > _AT_LIMIT:
         notes += (
-            f"{share:.0%} of the region lies beside its limit: if the lesion goes on, outline "
-            "another slice and grow again",
+            f"{share:.0%} {AT_LIMIT}: if the lesion goes on, outline another slice or let it reach "
+            "farther, and grow again",
         )
     return notes
 

@@ -107,9 +107,10 @@ from napari_mamamia.services.score.models import score_models
 from napari_mamamia.services.score.review import compare_masks, review_masks
 from napari_mamamia.services.score.score import find_pairs, score_folders
 from napari_mamamia.smartpaint.brush.features import measure_features
+from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
+from napari_mamamia.smartpaint.evidence.regrow import grow_again
 from napari_mamamia.smartpaint.evidence.stroke import preview_stroke, settle_stroke
 from napari_mamamia.smartpaint.grow.click import grow_from_click
-from napari_mamamia.smartpaint.grow.grow import grow
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 
 
@@ -239,7 +240,8 @@ class Services(ServiceSet):
     prepare_saving = staticmethod(prepare_saving)
     measure_features = staticmethod(measure_features)
     measure_mask = staticmethod(measure_mask)
-    grow = staticmethod(grow)
+    grow = staticmethod(grow_outlines)
+    grow_again = staticmethod(grow_again)
     grow_from_click = staticmethod(grow_from_click)
     grow_from_box = staticmethod(grow_from_box)
     grow_from_labels = staticmethod(grow_from_labels)

@@ -18,9 +18,12 @@ MARK_COLOURS: Final = {
     "removed": "#CC79A7",
     "start": "#FFFFFF",
     "line": "#F0E442",
+    "inside": "#0072B2",
+    "outside": "#E69F00",
 }
 """What a press would add or erase; what was added and removed since the start (yellow, reddish
-purple); the start mask; an outline being drawn."""
+purple); the start mask; an outline being drawn; what marks hold inside (blue) and outside
+(orange)."""
 
 TINTS: Final = {"caution": "#4DE69F00", "problem": "#66D55E00"}
 """Behind a table's row, as ARGB: orange and vermilion, thin enough for text in either theme."""

@@ -11,6 +11,7 @@ from qtpy.QtCore import QTimer
 from napari_mamamia.core.edits import Voxel
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.services.refine.editing import RecoveredWork
+from napari_mamamia.services.refine.grow_mask import GrowthKind
 from napari_mamamia.services.refine.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import (
@@ -159,6 +160,7 @@ class RefineFlow(WindowPart):
         page.tools.brush_wanted.connect(painting.set_brush)
         page.tools.label_wanted.connect(self._protocols.choose_label)
         page.tools.grow_wanted.connect(self._growing.grow)
+        page.tools.reach_wanted.connect(self._growing.set_reach)
         page.more.tool_wanted.connect(self._growing.use)
         page.more.box_wanted.connect(lambda on: self._box.set_mode("box" if on else ""))
         page.more.prediction_wanted.connect(self.grow_prediction)
@@ -174,6 +176,9 @@ class RefineFlow(WindowPart):
         page.discard_wanted.connect(editing.discard)
         page.changes_wanted.connect(self.show_changes)
         page.compare_wanted.connect(self.compare)
+        page.marks_wanted.connect(self.show_marks)
+        page.forget_wanted.connect(editing.mask.forget_marks)
+        page.lesion_wanted.connect(self._protocols.begin_lesion)
 
     def _connect_rest(self) -> None:
         session, editing = self._session, self._editing
@@ -193,6 +198,8 @@ class RefineFlow(WindowPart):
         self._growing.busy_changed.connect(self._show_images)
         self._growing.busy_changed.connect(self._show_steps)
         self._protocols.changed.connect(self._show_protocol)
+        self._protocols.label_changed.connect(self._measure.measure_label)
+        self._protocols.label_changed.connect(self._show_steps)
         session.case_changed.connect(self._show_case)
         session.masks_changed.connect(self._show_masks)
 
@@ -270,7 +277,7 @@ class RefineFlow(WindowPart):
         layer = self._editing.layer
         if live is None or layer is None:
             return
-        self._painting.marks_are_free = not held and not self._measure.wants_changes
+        self._painting.marks_are_free = not held and not self._measure.is_drawing
         layer.visible = not held
         self._marks.as_outline(held)
         if held:
@@ -283,11 +290,20 @@ class RefineFlow(WindowPart):
 
     def show_changes(self, wanted: bool) -> None:
         """Colour what was added and removed since the start, or no more."""
-        self._measure.wants_changes = wanted
-        self._painting.marks_are_free = not wanted
+        self._draw_over(changes=wanted, marks=False)
+
+    def show_marks(self, wanted: bool) -> None:
+        """Colour what the marks of the strokes hold, or no more."""
+        self._draw_over(changes=False, marks=wanted)
+
+    def _draw_over(self, *, changes: bool, marks: bool) -> None:
+        """Draw one thing over the mask, or nothing: there is one layer for it."""
+        self._measure.wants_changes, self._measure.wants_marks = changes, marks
+        self._painting.marks_are_free = not self._measure.is_drawing
         self._marks.clear()
         self._measure.show_changes()
-        self._page.set_comparing(False, changes=wanted)
+        self._page.set_comparing(False, changes=changes)
+        self._page.show_marks(shown=marks)
 
     # ------------------------------------------------------------------ showing
 
@@ -343,7 +359,9 @@ class RefineFlow(WindowPart):
             can_undo=live.can_undo,
             can_redo=live.can_redo,
         )
-        self._page.tools.show_outlines(self._growing.seed_text())
+        growing, tools = self._growing, self._page.tools
+        tools.show_outlines(growing.seed_text(), is_again=growing.kind is GrowthKind.EVIDENCE)
+        tools.show_reach(growing.farther_mm)
         self._show_offer()
         self._show_next()
 
@@ -404,7 +422,8 @@ class RefineFlow(WindowPart):
     def _show_protocol(self) -> None:
         text, checklist, labels = self._protocols.shown()
         self._page.show_protocol(text, checklist)
-        self._page.tools.show_labels(labels)
+        live = self._editing.live
+        self._page.tools.show_labels(labels, None if live is None else live.label)
 
     def _suggest_radius(self, place: Voxel) -> None:
         live = self._editing.live

@@ -12,12 +12,17 @@ from napari_mamamia.core.edits import Edit
 from napari_mamamia.services.refine.grow_mask import (
     GROW_STEP,
     GrownBefore,
+    GrowthKind,
+    choose_growth,
+    farther_mm,
+    lay_grown,
     merge_grown,
     seed_planes,
     seeds_of,
 )
 from napari_mamamia.services.refine.outlines import outlined_slices
 from napari_mamamia.smartpaint.grow.grow import Grown
+from napari_mamamia.smartpaint.grow.start import GrowSettings
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.more import MaskToolRequest
@@ -33,6 +38,9 @@ _MEANWHILE: Final = (
 )
 
 
+GrowJob = Callable[[GrowSettings | None], Grown]
+
+
 class Growing(WindowPart):
     """One job at a time; a mask that was changed meanwhile is not written over."""
 
@@ -44,6 +52,8 @@ class Growing(WindowPart):
         self._painting = painting
         self._before: GrownBefore | None = None
         self._noted: tuple[Edit, str] | None = None
+        self._cut_off: tuple[Edit, float, str, GrowJob] | None = None
+        self._reach_mm = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -59,39 +69,105 @@ class Growing(WindowPart):
         step, text = self._noted
         return text if live.steps[live.position - 1] is step else ""
 
+    @property
+    def farther_mm(self) -> float | None:
+        """The radius to offer where the step that the mask stands at ended at its limit."""
+        live = self._editing.live
+        if live is None or self._cut_off is None or not live.position:
+            return None
+        step, radius_mm, *_ = self._cut_off
+        return radius_mm if live.steps[live.position - 1] is step else None
+
+    @property
+    def kind(self) -> GrowthKind:
+        """What growing would start from."""
+        live = self._editing.live
+        return GrowthKind.CLICK if live is None else choose_growth(live)
+
     def seed_text(self) -> str:
         """Return what growing would start from, in plain words."""
-        live = self._editing.live
-        count = len(outlined_slices(live.steps, live.position)) if live else 0
-        if count:
+        live, kind = self._editing.live, self.kind
+        if live is not None and kind is GrowthKind.OUTLINES:
+            count = len(outlined_slices(live.steps, live.position))
             return f"from {count} outline{'s' * (count > 1)}"
-        return "from this slice or the mouse"
+        is_click = kind is GrowthKind.CLICK
+        return "from the mouse" if is_click else "from the mask, strokes and outlines"
+
+    def set_reach(self, radius_mm: float) -> None:
+        """Let a region that ended at its limit reach so far, when it is grown once more."""
+        self._reach_mm = radius_mm
 
     def grow(self) -> None:
-        """Grow from the outlined slices, else from the mask on the slice shown, else from a click.
+        """Grow the lesion: from outlines alone, from all evidence, or else from a click.
 
-        The click is the place under the mouse.
+        The click is the place under the mouse. A region that ended at its limit is grown once more,
+        as far as the reader lets it.
         """
         live = self._prepare_session()
         if live is None or live.images is None:
             return
-        images, place = live.images, self._painting.place
-        problem = self._painting.problem_in(self._scene.viewer)
-        if problem and not outlined_slices(live.steps, live.position):
-            self._notifier.hint(problem)
-            return
-        planes = seed_planes(live.steps, live.position, self._shown_plane())
-        seeds = seeds_of(live.labels, live.label, planes)
-        if seeds:
-            name = f"{GROW_STEP} ({len(seeds)} outline{'s' * (len(seeds) > 1)})"
-            job = lambda: self._services.grow(images, live.grid, seeds)  # noqa: E731
-        elif place is not None:
-            name = f"{GROW_STEP} (from a click)"
-            job = lambda: self._services.grow_from_click(images, live.grid, place)  # noqa: E731
+        if self.farther_mm is not None and self._cut_off is not None and self._reach_mm:
+            _, _, name, job = self._cut_off
+            self._start_growth(live, name, job, GrowSettings(radius_mm=self._reach_mm))
+        elif self.kind is GrowthKind.OUTLINES:
+            self._grow_outlines(live)
+        elif (live.labels == live.label).any():
+            self._grow_again(live)
         else:
+            self._grow_click(live)
+
+    def _grow_outlines(self, live: EditingSession) -> None:
+        images, grid = live.images, live.grid
+        seeds = seeds_of(live.labels, live.label, seed_planes(live.steps, live.position, None))
+        if not seeds or images is None:
             self._notifier.hint(_NOTHING)
             return
-        self._start_job(live, "Growing", job, lambda grown: self._lay_in(live, name, grown))
+        name = f"{GROW_STEP} ({len(seeds)} outline{'s' * (len(seeds) > 1)})"
+        self._start_growth(live, name, lambda more: self._services.grow(images, grid, seeds, more))
+
+    def _grow_click(self, live: EditingSession) -> None:
+        images, grid, place = live.images, live.grid, self._painting.place
+        problem = self._painting.problem_in(self._scene.viewer)
+        if problem or place is None or images is None:
+            self._notifier.hint(problem or _NOTHING)
+            return
+        name = f"{GROW_STEP} (from a click)"
+        grow = self._services.grow_from_click
+        self._start_growth(live, name, lambda more: grow(images, grid, place, more))
+
+    def _start_growth(
+        self,
+        live: EditingSession,
+        name: str,
+        job: GrowJob,
+        settings: GrowSettings | None = None,
+    ) -> None:
+        self._start_job(
+            live,
+            "Growing",
+            lambda: job(settings),
+            lambda grown: self._lay_in(live, name, grown, job),
+        )
+
+    def _grow_again(self, live: EditingSession) -> None:
+        """Grow from the mask, the marks of all strokes and the outlines: it may shrink as well."""
+        images, grid, label = live.images, live.grid, live.label
+        if images is None:
+            return
+        # Not copied: where the reader paints on meanwhile, the result is left out.
+        labels, words = live.labels, live.state.words(label)
+        seeds = seeds_of(labels, label, outlined_slices(live.steps, live.position))
+
+        def take(grown: Grown) -> None:
+            box, mask = lay_grown(labels, label, grown, grid)
+            self._finish_growth(live, f"{GROW_STEP} (again)", box, mask, grown)
+
+        self._start_job(
+            live,
+            "Growing again",
+            lambda: self._services.grow_again(images, grid, labels, words, label, seeds),
+            take,
+        )
 
     def grow_in_box(self, box: Box) -> None:
         """Grow what stands out in a box that was drawn around the tumour."""
@@ -157,11 +233,6 @@ class Growing(WindowPart):
             done,
         )
 
-    def _shown_plane(self) -> tuple[int, int] | None:
-        axis = self._scene.view.upright_axis
-        shown = self._scene.view.place_at(tuple(self._scene.viewer.dims.point))
-        return None if axis is None or shown is None else (axis, round(shown[axis]))
-
     def _start_job(
         self,
         live: EditingSession,
@@ -190,16 +261,31 @@ class Growing(WindowPart):
         )
         self.busy_changed.emit()
 
-    def _lay_in(self, live: EditingSession, name: str, grown: Grown) -> None:
+    def _lay_in(
+        self, live: EditingSession, name: str, grown: Grown, job: GrowJob | None = None
+    ) -> None:
         before = self._before
         if before is not None and before.step not in live.steps[: live.position]:
             before = None
         box, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
-        self._noted = None
-        if not self._editing.mask.apply(name, box, mask):
-            self._notifier.hint("Growing changed nothing.")
+        step = self._finish_growth(live, name, box, mask, grown)
+        if step is None:
             return
-        step = live.steps[live.position - 1]
         self._before = GrownBefore(step, box, added)
-        if grown.notes:
-            self._noted = (step, "Grown: " + "; ".join(grown.notes) + ".")
+        radius_mm = farther_mm(grown, live.grid)
+        if job is not None and radius_mm is not None:
+            self._cut_off = (step, radius_mm, name, job)
+
+    def _finish_growth(
+        self, live: EditingSession, name: str, box: Box, mask: NDArray[np.bool_], grown: Grown
+    ) -> Edit | None:
+        """Make the region a step, and keep what is to be known of it."""
+        self._noted = self._cut_off = None
+        notes = "; ".join(grown.notes)
+        if not self._editing.mask.apply(name, box, mask):
+            self._notifier.hint(f"Growing changed nothing. {notes}".strip())
+            return None
+        step = live.steps[live.position - 1]
+        if notes:
+            self._noted = (step, f"Grown: {notes}.")
+        return step

@@ -162,4 +162,6 @@ def _name_step(step: Edit) -> str:
 
     Undo and Redo pass over such steps.
     """
-    return step.name if step.changed_voxels else f"{step.name} (no voxel changed)"
+    label = step.stroke.brush.label if step.stroke is not None else 1
+    name = f"{step.name} · label {label}" if label > 1 else step.name
+    return name if step.changed_voxels else f"{name} (no voxel changed)"

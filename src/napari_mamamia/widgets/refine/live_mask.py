@@ -40,6 +40,7 @@ _JUMPED: Final = (
     "The pointer jumped by more than a metre during this stroke: what lies between was not "
     "painted. Paint on from there with another stroke."
 )
+_NO_MARKS: Final = "There are no marks of this lesion to forget."
 _ADOPTED: Final = (
     "The new data of your mask's layer were taken over as one step; Undo takes it back."
 )
@@ -172,6 +173,16 @@ class LiveMask(WindowPart):
             self._scene.redraw_box(Role.REFINED, step.difference.box)
             self._emit_stepped()
         return step is not None
+
+    def forget_marks(self) -> None:
+        """Forget what all strokes said of the lesion; its mask stays."""
+        if self.live is None:
+            return
+        self.release()
+        step = self.live.forget_marks()
+        if step is None:
+            self._notifier.hint(_NO_MARKS)
+        self._show_step(step)
 
     def undo(self) -> None:
         """Undo the last step."""

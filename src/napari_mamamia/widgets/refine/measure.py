@@ -10,6 +10,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.services.case.show_case import reference_of
 from napari_mamamia.services.refine.numbers import MaskNumbers, changed_voxels
+from napari_mamamia.services.refine.strokes import held_voxels
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.refine.editing import Editing
@@ -35,6 +36,7 @@ class RefineMeasure(WindowPart):
         self._marks = marks
         self.shown = ShownNumbers(None, None)
         self.wants_changes = False
+        self.wants_marks = False
         self._reference: LabelMap | None = None
         self._counting = self._session.counting
         self._of: object = None
@@ -49,6 +51,11 @@ class RefineMeasure(WindowPart):
         """What SmartPaint compares; None while it is not measured."""
         live = self._editing.live
         return None if live is None else live.images
+
+    @property
+    def is_drawing(self) -> bool:
+        """Whether something is drawn over the mask that stays."""
+        return self.wants_changes or self.wants_marks
 
     def begin(self) -> None:
         """Measure what belongs to the mask that was opened, or forget all where none is."""
@@ -88,6 +95,13 @@ class RefineMeasure(WindowPart):
             shown=False,
         )
 
+    def measure_label(self) -> None:
+        """Measure start and mask anew, because another structure or lesion is painted."""
+        live = self._editing.live
+        if live is not None and live is self._of:
+            self._show_numbers(ShownNumbers(None, None, self.shown.reference))
+            self._measure_start(live.start_labels)
+
     def measure_soon(self) -> None:
         """Measure after this step; in a row of steps only after the last one.
 
@@ -124,8 +138,11 @@ class RefineMeasure(WindowPart):
         self.show_changes()
 
     def show_changes(self) -> None:
-        """Draw what was added and removed since the start, where that is wanted."""
+        """Draw what was added and removed since the start, or what is held, as is wanted."""
         live = self._editing.live
+        if live is not None and self.wants_marks:
+            box, inside, outside = held_voxels(live)
+            self._marks.draw_values([(box, inside, "inside"), (box, outside, "outside")])
         if live is None or not self.wants_changes:
             self._jobs.cancel("changes")
             return

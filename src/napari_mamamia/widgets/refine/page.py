@@ -32,7 +32,8 @@ class RefinePage(Page):
 
     `start_wanted` carries the role to start from, None for an empty mask; `take_over_wanted`
     whether recovered strokes are taken over; `changes_wanted` and `compare_wanted` a bool;
-    `protocol_wanted` asks for a protocol file.
+    `protocol_wanted` asks for a protocol file; `marks_wanted` carries whether marks are shown;
+    `forget_wanted` asks to forget them, `lesion_wanted` for a further lesion.
     """
 
     start_wanted = Signal(object)
@@ -43,6 +44,9 @@ class RefinePage(Page):
     changes_wanted = Signal(bool)
     compare_wanted = Signal(bool)
     protocol_wanted = Signal()
+    marks_wanted = Signal(bool)
+    forget_wanted = Signal()
+    lesion_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__("refine")
@@ -53,7 +57,7 @@ class RefinePage(Page):
         self.numbers = RefineNumbers()
         self.history = HistoryList()
         self.more = RefineMore(
-            (("Brush", self.tools.extras),),
+            (("Brush", self.tools.extras), ("Marks and lesions", self._make_marks())),
             (
                 ("Since the start", self._make_compare()),
                 ("History", self.history),
@@ -126,6 +130,11 @@ class RefinePage(Page):
         self.changes.setChecked(changes)
         self.changes_legend.setVisible(changes)
 
+    def show_marks(self, *, shown: bool) -> None:
+        """Show whether marks are drawn, and what their colours mean."""
+        self.marks.setChecked(shown)
+        self.marks_legend.setVisible(shown)
+
     # -------------------------------------------------------------------- inner
 
     def _mark_next(self) -> None:
@@ -183,10 +192,7 @@ class RefinePage(Page):
         )
         self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
         self.compare.released.connect(lambda: self.compare_wanted.emit(False))
-        text = " &nbsp; ".join(
-            f'<span style="color:{MARK_COLOURS[kind]}">■</span> {kind} since the start'
-            for kind in ("added", "removed")
-        )
+        text = _legend(("added", "removed"), "{} since the start")
         self.changes_legend = label("refine_changes_legend", text, "Colours of what changed")
         self.changes_legend.hide()
         holder = column(row(self.changes, self.compare, 1), self.changes_legend)
@@ -214,6 +220,32 @@ class RefinePage(Page):
         )
         self.discard.hide()
         return row(self.accept, 1, self.history.undo, self.discard, self.save)
+
+    def _make_marks(self) -> QWidget:
+        self.marks = button(
+            "refine_marks",
+            "Show marks",
+            "Colours what your strokes hold whatever the image shows",
+            lambda: self.marks_wanted.emit(self.marks.isChecked()),
+        )
+        self.marks.setCheckable(True)
+        forget = button(
+            "refine_forget_marks",
+            "Forget marks",
+            "Forgets what your strokes said of this lesion; the mask stays. Undo brings them back",
+            self.forget_wanted.emit,
+        )
+        lesion = button(
+            "refine_new_lesion",
+            "New lesion",
+            "Paints a further lesion from now on, with its own label and marks; the others stay",
+            self.lesion_wanted.emit,
+        )
+        self.marks_legend = label(
+            "refine_marks_legend", _legend(("inside", "outside"), "held {}"), "Colours of marks"
+        )
+        self.marks_legend.hide()
+        return column(row(self.marks, forget, 1), self.marks_legend, row(lesion, 1))
 
     def _make_protocol_button(self) -> QWidget:
         load = button(
@@ -280,3 +312,10 @@ class RefinePage(Page):
         self._asked = role
         self.question.setText("Replace your mask of this case?")
         self._question.setVisible(show)
+
+
+def _legend(kinds: Sequence[str], words: str) -> str:
+    """Return squares in the colours of marks, each with its words; {} stands for the kind."""
+    return " &nbsp; ".join(
+        f'<span style="color:{MARK_COLOURS[kind]}">■</span> {words.format(kind)}' for kind in kinds
+    )

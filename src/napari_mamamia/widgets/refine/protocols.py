@@ -8,12 +8,16 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.io.workspace.protocol import Protocol
+from napari_mamamia.services.refine.strokes import list_lesions
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _SECONDS: Final = 60
+_MOST: Final = 255
+_NO_LESION: Final = "Paint this lesion first: a further one comes after it."
+_FULL: Final = "There are 255 lesions, as many as a mask can hold."
 _UNUSED: Final = (
     "The protocol {name} is loaded. Its {keys} set the SmartPaint brush of before and are not used "
     "any more: the brush of now finds the edge by itself."
@@ -41,12 +45,14 @@ def time_text(seconds: float, limit_s: float | None) -> str:
 
 
 class Protocols(WindowPart):
-    """Loads a protocol and applies it to each mask that is opened. `changed`: shows something new.
+    """Loads a protocol and applies it to each mask that is opened; chooses among lesions.
 
+    `changed`: something new to show; `label_changed`: another structure or lesion is painted.
     `choose_file` asks for a file; tests pass their own.
     """
 
     changed = Signal()
+    label_changed = Signal()
 
     def __init__(
         self,
@@ -86,14 +92,14 @@ class Protocols(WindowPart):
 
     def apply(self) -> None:
         """Set phase, brush and structures for the mask that is open."""
-        protocol = self.protocol
-        if protocol is not None and self._editing.live is not None:
+        protocol, live = self.protocol, self._editing.live
+        if protocol is not None and live is not None:
             if protocol.phase is not None:
                 self._scene.go_to_phase(protocol.phase)
             self._painting.set_brush(protocol.brush)
+        if live is not None:
             structures = self.structures()
-            if structures:
-                self.choose_label(structures[0][0])
+            self.choose_label(structures[0][0] if structures else live.label)
         self.changed.emit()
 
     def choose_label(self, value: int) -> None:
@@ -102,9 +108,25 @@ class Protocols(WindowPart):
         if live is None:
             return
         self._editing.mask.release()
+        others = (other for other, _ in (*self.structures(), *list_lesions(live)))
+        live.locked = frozenset(others) - {value}
         live.label = value
-        live.locked = frozenset(other for other, _ in self.structures() if other != value)
         self._painting.set_label(value)
+        self.changed.emit()
+        self.label_changed.emit()
+
+    def begin_lesion(self) -> None:
+        """Paint a further lesion from now on, which has the next free label."""
+        live = self._editing.live
+        if live is None:
+            return
+        self._editing.mask.release()
+        labels = {value for value, _ in (*self.structures(), *list_lesions(live))}
+        free = next((value for value in range(1, _MOST + 1) if value not in labels), None)
+        if free is None or not (live.labels == live.label).any():
+            self._notifier.hint(_NO_LESION if free else _FULL)
+            return
+        self.choose_label(free)
 
     def structures(self) -> Sequence[tuple[int, str]]:
         """Return the protocol's structures as (value, name)."""
@@ -116,7 +138,8 @@ class Protocols(WindowPart):
         """Return the line, the checklist and the structures that the page shows."""
         protocol, live = self.protocol, self._editing.live
         if protocol is None:
-            return "", (), ()
+            lesions = () if live is None else list_lesions(live)
+            return "", (), lesions if len(lesions) > 1 else ()
         seconds = live.summary.seconds if live is not None else 0.0
         limit = protocol.time_limit_s
         line = f"Protocol {protocol.name} · {time_text(seconds, limit)}"

@@ -11,6 +11,7 @@ from typing import Any, Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QComboBox,
+    QDoubleSpinBox,
     QLabel,
     QSlider,
     QToolButton,
@@ -60,18 +61,23 @@ _TOOLS: Final = (
         "",
     ),
 )
+_REACHES_MM: Final = (5.0, 150.0)
 _SMOOTH_TIP: Final = "Rounds off the mask's edge in the circle"
 _EXTENTS: Final = ((Extent.VOLUME, "3-D"), (Extent.PLANE, "2-D"))
 _ACTIONS: Final = ((Action.ADD, "+ Add"), (Action.ERASE, "− Erase"))
 
 
 class RefineTools(QWidget):
-    """`tool_wanted` carries a `PaintTool`, `brush_wanted` a `Brush`, `grow_wanted` nothing."""
+    """`tool_wanted` carries a `PaintTool`, `brush_wanted` a `Brush`, `grow_wanted` nothing.
+
+    `reach_wanted` carries how far a region that ended at its limit may reach, in mm.
+    """
 
     tool_wanted = Signal(object)
     brush_wanted = Signal(object)
     label_wanted = Signal(int)
     grow_wanted = Signal()
+    reach_wanted = Signal(float)
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,6 +103,7 @@ class RefineTools(QWidget):
             self.stroke_note,
             self._make_grow(),
             self.grow_note,
+            self._make_reach(),
         ):
             layout.addWidget(part)
         self.show_state(RefineState())
@@ -144,9 +151,18 @@ class RefineTools(QWidget):
         self.images.setText(text)
         self.images.setVisible(bool(text))
 
-    def show_outlines(self, text: str) -> None:
+    def show_outlines(self, text: str, *, is_again: bool) -> None:
         """Show what Grow would start from, such as "2 outlines"."""
         self.outlines.setText(text)
+        self.grow.setText("Grow again" if is_again else "Grow to 3-D")
+
+    def show_reach(self, radius_mm: float | None) -> None:
+        """Offer how far the region just grown may reach instead; None takes the offer away."""
+        is_new = radius_mm is not None and self._reach_row.isHidden()
+        self._reach_row.setVisible(radius_mm is not None)
+        if radius_mm is not None and is_new:
+            self.reach.setValue(radius_mm)
+            self.reach_wanted.emit(radius_mm)
 
     def show_grow_note(self, text: str) -> None:
         """Say what to know of the region that was just grown; "" takes the line away."""
@@ -158,12 +174,13 @@ class RefineTools(QWidget):
         self.stroke_note.setText(text)
         set_level(self.stroke_note, "warning" if is_advice else "hint")
 
-    def show_labels(self, labels: Sequence[tuple[int, str]]) -> None:
-        """Offer the structures of a protocol, (value, name); without any the chooser is hidden."""
+    def show_labels(self, labels: Sequence[tuple[int, str]], now: int | None) -> None:
+        """Offer structures or lesions, (value, name), `now` chosen; without any it is hidden."""
         self.labels.blockSignals(True)
         self.labels.clear()
         for value, name in labels:
             self.labels.addItem(name, value)
+        self.labels.setCurrentIndex(self.labels.findData(now))
         self.labels.blockSignals(False)
         self._labels_row.setVisible(bool(labels))
 
@@ -257,6 +274,21 @@ class RefineTools(QWidget):
         holder = row(self.grow, self.outlines)
         holder.layout().setStretch(1, 1)
         return holder
+
+    def _make_reach(self) -> QWidget:
+        self.reach: QDoubleSpinBox = named(
+            QDoubleSpinBox(),
+            "refine_grow_reach",
+            "How far from its middle the region may reach; then grow again",
+        )
+        self.reach.setRange(*_REACHES_MM)
+        self.reach.setDecimals(0)
+        self.reach.setSuffix(" mm")
+        self.reach.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.reach.valueChanged.connect(self.reach_wanted.emit)
+        self._reach_row = row(QLabel("Let it reach"), self.reach, 1)
+        self._reach_row.hide()
+        return self._reach_row
 
     def _add_tool(self, tool: PaintTool, text: str, tip: str) -> QToolButton:
         name = f"refine_tool_{tool}"
