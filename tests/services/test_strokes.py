@@ -44,6 +44,13 @@ def test_a_stroke_that_changed_nothing_says_what_to_do():
     assert described(0, 0, erase).text == "Nothing of your mask lies there."
 
 
+def test_a_first_stroke_that_made_a_speck_asks_for_a_larger_circle():
+    """A ball of 5 mm has 524 mm3, a fifth of it is 105 mm3; 6 voxels of 6 mm3 are less."""
+    assert described(0, 6).text.endswith("larger than the tumour, and press again.")
+    assert "larger" not in described(0, 6, Brush(Tool.EVIDENCE, radius_mm=3.0)).text
+    assert "larger" not in described(1, 6).text
+
+
 def test_notes_of_a_stroke_are_sentences():
     assert described(1, 2, notes=("they look alike",)).text.endswith("ml. They look alike.")
 

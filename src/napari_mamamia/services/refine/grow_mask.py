@@ -55,7 +55,9 @@ def choose_growth(live: EditingSession) -> GrowthKind:
         return GrowthKind.EVIDENCE
     if seeds_of(live.labels, label, planes):
         return GrowthKind.OUTLINES
-    return GrowthKind.EVIDENCE if GROW_STEP in others else GrowthKind.CLICK
+    # Only growth from a click leaves a lesion without a stroke or an outline of its own.
+    is_grown = GROW_STEP in others and any((plane == label).any() for plane in live.labels)
+    return GrowthKind.EVIDENCE if is_grown else GrowthKind.CLICK
 
 
 def farther_mm(grown: Grown, grid: Grid) -> float | None:

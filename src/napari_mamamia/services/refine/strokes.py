@@ -18,6 +18,10 @@ _MM3_PER_ML: Final = 1000.0
 _LITTLE: Final = 0.05
 """Share of its ball below which a stroke changed little: our choice."""
 
+_SPECK: Final = 0.2
+"""Share of its ball below which a first stroke made a speck of a lesion: our choice."""
+
+LARGER_ADVICE: Final = "Make the circle a little larger than the tumour, and press again."
 WHOLE_ADVICE: Final = (
     "Little changes here. Is the error all round? Hold Shift at the press: the whole lesion."
 )
@@ -61,6 +65,8 @@ def describe_stroke(
     else:
         is_bare = work.brush.action is Action.ERASE and not before.any()
         text = NOTHING_THERE if is_bare else NO_CHANGE
+    if n_added and not before.any() and volume < _SPECK * _ball_mm3(work.brush):
+        text = f"{text} {LARGER_ADVICE}"
     text = " ".join((text, *(f"{note[:1].upper()}{note[1:]}." for note in settled.notes)))
     return StrokeChange(work.box, added, removed, work.brush, (z, y, x), volume, text)
 
@@ -91,7 +97,11 @@ def advise_whole(before: StrokeChange | None, now: StrokeChange) -> bool:
 
 
 def _is_little(change: StrokeChange) -> bool:
-    return change.volume_mm3 < _LITTLE * 4 / 3 * pi * change.brush.radius_mm**3
+    return change.volume_mm3 < _LITTLE * _ball_mm3(change.brush)
+
+
+def _ball_mm3(brush: Brush) -> float:
+    return 4 / 3 * pi * brush.radius_mm**3
 
 
 def _count_text(n_added: int, n_removed: int, volume_mm3: float) -> str:

@@ -207,6 +207,8 @@ class Painting(WindowPart):
 
     def set_label(self, value: int) -> None:
         """Paint another structure."""
+        if value != self._brush.label:
+            self._forget_change()
         self.set_brush(replace(self._brush, label=value))
 
     def toggle_action(self) -> None:

@@ -99,20 +99,26 @@ def choose_next(
     return NextStep.PAINT if is_empty else NextStep.ACCEPT
 
 
+_NEXT_TEXTS: Final = {
+    NextStep.RECOVER: "Take over what was recovered, or start from the saved mask.",
+    NextStep.SAVE: "Your mask is not saved: see above, then press Save.",
+    NextStep.GROW: "Next: grow the outline to 3-D, or outline another slice.",
+    NextStep.ACCEPT: "Left button: what is missing. Right: what is too much. Accept it when it is "
+    "right.",
+    NextStep.PAINT: "Press on the middle of the tumour, with a circle a little larger than it.",
+}
+_TEXTS_OF_TOOLS: Final = {
+    (NextStep.ACCEPT, PaintTool.NONE): "Accept it, or correct it: take SmartPaint, then press on "
+    "what is wrong.",
+    (NextStep.ACCEPT, PaintTool.OUTLINE): "Accept it when it is right, or outline another slice "
+    "and grow again.",
+    (NextStep.PAINT, PaintTool.NONE): "Next: take SmartPaint and press on the tumour, or outline "
+    "it on a slice.",
+    (NextStep.PAINT, PaintTool.OUTLINE): "Draw round the tumour on the slice where it shows best, "
+    "then grow it.",
+}
+
+
 def next_text(step: NextStep, tool: PaintTool) -> str:
     """Return what to do next in words, with the tool in hand."""
-    if step is NextStep.RECOVER:
-        return "Take over what was recovered, or start from the saved mask."
-    if step is NextStep.SAVE:
-        return "Your mask is not saved: see above, then press Save."
-    if step is NextStep.GROW:
-        return "Next: grow the outline to 3-D, or outline another slice."
-    if tool is PaintTool.OUTLINE:
-        return "Draw round the tumour on a slice; the right button takes away."
-    if step is NextStep.ACCEPT:
-        if tool is PaintTool.NONE:
-            return "Accept it, or correct it: take SmartPaint, then press on what is wrong."
-        return "Left button: what is missing. Right: what is too much. Accept it when it is right."
-    if tool is PaintTool.NONE:
-        return "Next: take SmartPaint and press on the tumour, or outline it on a slice."
-    return "Press on the tumour, with a circle about as large as it."
+    return _TEXTS_OF_TOOLS.get((step, tool), _NEXT_TEXTS[step])
