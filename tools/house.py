@@ -40,10 +40,10 @@ LIMITS = {
     "functions met by one score": 473,
     "modules met by one score": 97,
     "functions met by one predict": 490,
-    "modules met by one predict": 94,
+    "modules met by one predict": 95,
     "functions met by one import": 387,
     "modules met by one import": 58,
-    "functions met by one stroke": 100,
+    "functions met by one stroke": 101,
     "modules met by one stroke": 19,
 }
 

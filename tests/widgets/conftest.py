@@ -150,7 +150,7 @@ class World:
         record = CaseRecord(case_id, age=40.0 + self.case_ids.index(case_id))
         return CaseRow(self.files(case_id), record, model, readers)
 
-    def open_data_set(self, path, workspace=None):
+    def open_data_set(self, path, workspace=None, **hidden):
         cases = tuple(self.files(case_id) for case_id in self.case_ids)
         records = tuple(self.row(case_id).record for case_id in self.case_ids)
         opened = OpenDataSet(

@@ -16,6 +16,7 @@ from qtpy.QtCore import QPoint
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QDockWidget, QWidget
 
+from napari_mamamia.core.blinding import NOT_BLIND
 from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
@@ -100,6 +101,8 @@ def put_back(qtbot, panel):
         panel.refine_page.more.fold.click()
     panel.session.close_case()
     panel.session.opened = None
+    panel.session.set_blinding(NOT_BLIND)
+    panel.protocols.protocol = None
     panel.session.set_queue([])
     panel.session.set_reader(None)
     panel.header.set_reader(None)
@@ -140,6 +143,7 @@ def assert_new(panel):
         "data set": panel.session.opened,
         "masks": panel.session.masks,
         "reader": panel.session.reader,
+        "hidden": (panel.session.blinding, panel.header.blind.text()),
         "mask that is edited": (editing.live, editing.open, editing.layer, editing.is_dirty),
         "tool": (panel.hand.tool, panel.painting.state.brush),
         "views": (panel.planes.layout, panel.planes.wanted, panel.planes.panes),
@@ -159,6 +163,7 @@ def assert_new(panel):
         "data set": None,
         "masks": {},
         "reader": None,
+        "hidden": (NOT_BLIND, ""),
         "mask that is edited": (None, None, None, False),
         "tool": (None, RefineState().brush),
         "views": (Layout.ONE, Layout.ONE, []),

@@ -355,9 +355,27 @@ app.command()(straightening.straighten)
 def view(
     data_set: DataSetArgument,
     case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Case to open.")] = None,
+    blind: Annotated[
+        bool,
+        typer.Option(
+            "--blind",
+            help="Hide reference, model, other readers, numbers and clinical data, and record it.",
+        ),
+    ] = False,
+    protocol: Annotated[
+        Path | None,
+        typer.Option(
+            "--protocol",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Annotation protocol (JSON) to read by; it may hide things, too.",
+        ),
+    ] = None,
 ) -> None:
     """Open the window on a data set."""
     from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.workspace.protocol import read_protocol
 
     if find_spec("napari") is None or find_spec("qtpy") is None:
         raise MissingExtraError("napari", "pyqt6")
@@ -366,6 +384,11 @@ def view(
     asked = {"MAMAMIA_DATA_SET": str(layout.root.resolve())}
     if case is not None:
         asked["MAMAMIA_CASE"] = layout.case(case).case_id
+    if blind:
+        asked["MAMAMIA_BLIND"] = "1"
+    if protocol is not None:
+        read_protocol(protocol)
+        asked["MAMAMIA_PROTOCOL"] = str(protocol.resolve())
     command = python_command("napari", "-w", "napari-mamamia", "Cases")
     become(command, child_environment(**asked), Path.home())
 

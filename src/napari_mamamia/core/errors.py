@@ -59,6 +59,10 @@ class MissingExtraError(MamamiaError, ImportError):
         return type(self), (self.package, self.extra)
 
 
+class HiddenError(MamamiaError, PermissionError):
+    """What was asked for would show what a blind reading hides."""
+
+
 class SaveConflictError(MamamiaError, FileExistsError):
     """The target exists already, or two targets fit; nothing was written."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import BitChange, Difference
@@ -62,6 +63,8 @@ class Opened:
         Type and CRC-32 of each phase's values; empty where the phases were not read.
     continues
         Whether the steps before stay undoable: a crashed run goes on.
+    blinding
+        What was hidden from the reader from here to the next opening.
     version
         Format of the record and of those after it; what is written has the present one.
     """
@@ -74,6 +77,7 @@ class Opened:
     labels_crc: int
     phases: tuple[str, ...] = ()
     continues: bool = False
+    blinding: Blinding = NOT_BLIND
     software: str = field(default_factory=software_version)
     version: int = FORMAT_VERSION
 
@@ -174,6 +178,7 @@ def _opened_content(record: Opened) -> dict[str, Any]:
         "labels_crc": record.labels_crc,
         "phases": list(record.phases),
         "continues": record.continues,
+        "hidden": list(record.blinding.names),
     }
 
 
@@ -201,6 +206,7 @@ def _parse_opened(entry: Mapping[str, Any]) -> Opened:
         labels_crc=int(entry["labels_crc"]),
         phases=tuple(map(str, entry["phases"])),
         continues=bool(entry["continues"]),
+        blinding=Blinding.of(map(str, entry.get("hidden", ()))),
         software=str(entry["software"]),
         version=int(entry["version"]),
     )

@@ -8,11 +8,14 @@
       "brush": {"tool": "smartpaint", "radius_mm": 8},
       "structures": [{"value": 1, "name": "tumour"}],
       "checklist": ["Is the whole rim inside?"],
-      "time_limit_s": 600
+      "time_limit_s": 600,
+      "blind": true
     }
 
 Only ``name`` is required. A key that is not known is refused, so that a typing error is not taken
 for "left to the reader". Keys of the SmartPaint brush of before are read and reported as unused.
+for "left to the reader". ``blind`` hides the reference, the model, other readers, numbers and
+clinical data; a list of some of these names hides those alone.
 """
 
 import math
@@ -22,6 +25,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Sampling, Tool
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.files.foreign import reads
@@ -60,6 +64,8 @@ class Protocol:
         Editing time meant for a case, above 0; None for no limit.
     unused
         Keys of the brush that the file has and nothing heeds any more.
+    blinding
+        What the reader is not to see.
     """
 
     name: str
@@ -68,6 +74,7 @@ class Protocol:
     structures: tuple[Structure, ...] = ()
     checklist: tuple[str, ...] = ()
     time_limit_s: float | None = None
+    blinding: Blinding = NOT_BLIND
     unused: tuple[str, ...] = ()
 
 
@@ -90,7 +97,8 @@ def read_protocol(path: Path) -> Protocol:
         ) from error
     try:
         values = _require_name(_parse_values(content, _PARSERS, "the protocol"))
-        return Protocol(**values, unused=_list_unused(content.get("brush", {})))
+        unused = _list_unused(content.get("brush", {}))
+        return Protocol(blinding=values.pop(_BLIND, NOT_BLIND), unused=unused, **values)
     except (TypeError, ValueError) as error:
         raise FormatError(
             f"expected an annotation protocol in {path}, but {error}: correct the file, see "
@@ -200,10 +208,18 @@ def _parse_checklist(value: Any) -> tuple[str, ...]:
     return tuple(_parse_text(item) for item in _parse_list(value))
 
 
+def _parse_blinding(value: Any) -> Blinding:
+    if isinstance(value, bool):
+        return ALL_HIDDEN if value else NOT_BLIND
+    parse = _one_of(Hidden)
+    return Blinding.of(parse(name) for name in _parse_list(value))
+
+
 def _describe_value(value: Any) -> str:
     return repr(value)[:60]
 
 
+_BLIND: Final = "blind"
 _LABEL: Final = _make_whole_parser(1, _LARGEST_LABEL)
 _STRUCTURE_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "value": _LABEL,
@@ -225,4 +241,5 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "structures": _parse_structures,
     "checklist": _parse_checklist,
     "time_limit_s": _or_none(_parse_positive),
+    _BLIND: _parse_blinding,
 }

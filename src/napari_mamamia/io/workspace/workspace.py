@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.folders import natural_key
@@ -62,7 +63,8 @@ class StoredMask:
 class Workspace:
     """Paths in one workspace. Making one touches nothing; folders appear with the first saving.
 
-    `mark` is what is noted of the data set that it serves.
+    `mark` is what is noted of the data set that it serves. What `blinding` hides is not listed: of
+    readers then `reader` alone, who may be nobody.
 
     Examples
     --------
@@ -73,6 +75,8 @@ class Workspace:
 
     root: Path
     mark: WorkspaceMark | None = field(default=None, compare=False, repr=False)
+    blinding: Blinding = NOT_BLIND
+    reader: str | None = None
 
     def note_data_set(self) -> None:
         """Note in the folder, once it is there, whose workspace it is; nothing fails by it."""
@@ -118,14 +122,16 @@ class Workspace:
 
     def models(self) -> tuple[str, ...]:
         """Return the models that have a folder of predictions, in natural order."""
-        return self._list_names("prediction")
+        return self._list_shown("prediction")
 
     def readers(self) -> tuple[str, ...]:
         """Return the readers that have a folder of refined masks, in natural order."""
-        return self._list_names("refined")
+        return self._list_shown("refined")
 
     def case_ids(self, role: StoredRole, name: str) -> frozenset[str]:
         """Return the cases that a model predicted, or a reader refined."""
+        if not self._is_shown(role, name):
+            return frozenset()
         try:
             entries = list((self.root / _FOLDERS[role] / name).iterdir())
         except OSError:
@@ -138,14 +144,14 @@ class Workspace:
         masks = (
             StoredMask(role, name, self.root / folder / name / f"{case_id}{MASK_SUFFIX}")
             for role, folder in _FOLDERS.items()
-            for name in self._list_names(role)
+            for name in self._list_shown(role)
         )
         return tuple(mask for mask in masks if mask.path.is_file())
 
     def newest_prediction(self, case_id: str) -> tuple[str, FileState] | None:
         """Return the model whose prediction of a case was written last, and that file."""
         files = []
-        for name in self._list_names("prediction"):
+        for name in self._list_shown("prediction"):
             with suppress(OSError):
                 path = self.predictions / name / f"{case_id}{MASK_SUFFIX}"
                 files.append((name, FileState.of(path)))
@@ -162,6 +168,14 @@ class Workspace:
                 )
         case_id = file_name(case_id, "a case id")
         return self.root / _FOLDERS[role] / name / f"{case_id}{MASK_SUFFIX}"
+
+    def _list_shown(self, role: StoredRole) -> tuple[str, ...]:
+        return tuple(name for name in self._list_names(role) if self._is_shown(role, name))
+
+    def _is_shown(self, role: StoredRole, name: str) -> bool:
+        if role == "prediction":
+            return not self.blinding.hides(Hidden.MODEL)
+        return not self.blinding.hides(Hidden.OTHER_READERS) or name == self.reader
 
     def _list_names(self, role: StoredRole) -> tuple[str, ...]:
         folder = self.root / _FOLDERS[role]

@@ -56,4 +56,4 @@ class CaseContext:
 
     def read_by(self, reader: str | None) -> "CaseContext":
         """Return the same case for another reader."""
-        return replace(self, reader=reader)
+        return replace(self, opened=self.opened.read_by(reader), reader=reader)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import listening, report_progress
@@ -50,6 +51,10 @@ class OpenDataSet:
         """Return the clinical row of a case in whatever letter case, None where there is none."""
         return self._records.get(case_key(case_id))
 
+    def read_by(self, reader: str | None) -> "OpenDataSet":
+        """Return the same for another reader, whose own masks are the ones not hidden."""
+        return replace(self, workspace=replace(self.workspace, reader=reader))
+
 
 @dataclass(frozen=True, slots=True)
 class CaseRow:
@@ -86,14 +91,20 @@ class CaseRow:
 
 
 def open_data_set(
-    path: Path, workspace_root: Path | None = None, columns: ColumnChoice = BY_NAME
+    path: Path,
+    workspace_root: Path | None = None,
+    columns: ColumnChoice = BY_NAME,
+    *,
+    blinding: Blinding = NOT_BLIND,
+    reader: str | None = None,
 ) -> OpenDataSet:
     """List the data set at `path` and read its clinical table.
 
     A clinical table that cannot be read is a warning, not a failure, unless the user fixed its
     `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the
     workspace is found as `io.workspace.place` says. What programs that were killed left
-    half-written in it is removed.
+    half-written in it is removed. What `blinding` hides from `reader` is not part of what is
+    returned: whoever goes by it cannot show it.
 
     Raises
     ------
@@ -106,16 +117,42 @@ def open_data_set(
     data_set = find_data_set(path)
     report_progress(1, 2, "Reading the clinical table")
     cohort, warnings = _read_cohort(data_set, columns)
+    if blinding.hides(Hidden.CLINICAL):
+        cohort, warnings = _keep_times(cohort), ()
     place = _place_of(data_set, workspace_root)
     sweep_temporary()
     sweep_below(place.root)
     mark = WorkspaceMark(absolute(data_set.root), prints_of(data_set))
-    workspace = Workspace(place.root, mark)
+    workspace = Workspace(place.root, mark, blinding, reader)
     workspace.note_data_set()
     report_progress(2, 2, f"{len(data_set.cases)} cases")
     notes = () if cohort is None else cohort.notes
     warnings = (*place.warnings, *warnings, *_without_row(data_set, cohort))
-    return OpenDataSet(data_set, workspace, cohort, warnings, place.why, notes)
+    shown = _hide_masks(data_set, blinding)
+    return OpenDataSet(shown, workspace, cohort, warnings, place.why, notes)
+
+
+def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
+    """Return the data set without the masks that are hidden: the expert's, the automatic ones."""
+    no_reference, no_model = map(blinding.hides, (Hidden.REFERENCE, Hidden.MODEL))
+    cases = [
+        replace(
+            files,
+            reference=None if no_reference else files.reference,
+            automatic=None if no_model else files.automatic,
+            hides_box=no_reference,
+        )
+        for files in data_set.cases
+    ]
+    clinical = None if blinding.hides(Hidden.CLINICAL) else data_set.clinical
+    return replace(data_set, cases=tuple(cases), clinical=clinical)
+
+
+def _keep_times(cohort: Cohort | None) -> Cohort | None:
+    """Return what a table says of the images alone: when their phases were taken."""
+    rows = cohort.records if cohort else ()
+    times = (CaseRecord(row.case_id, acquisition_times_s=row.acquisition_times_s) for row in rows)
+    return Cohort(tuple(times)) if rows else None
 
 
 def _without_row(data_set: DataSet, cohort: Cohort | None) -> tuple[str, ...]:

@@ -216,7 +216,8 @@ def _patient_info(files: CaseFiles) -> tuple[PatientInfo, tuple[str, ...]]:
     if files.info is None:
         return PatientInfo(), ()
     try:
-        return read_patient_info(files.info), ()
+        info = read_patient_info(files.info)
+        return replace(info, breast_box=None, box_doubt="") if files.hides_box else info, ()
     except FormatError as error:
         lost = "where its breast lies and how it was timed are not known"
         return PatientInfo(), (f"{files.case_id}: {lost}: {error}",)

@@ -24,6 +24,7 @@ from napari_mamamia.scoring.case.pair import foreground_volume_mm3
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import score_label_maps
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction
+from napari_mamamia.services.case.blinding import blind_reading, require_blind
 from napari_mamamia.services.case.open_case import load_mask
 from napari_mamamia.services.case.refine import SavedMask, find_refined
 
@@ -109,6 +110,7 @@ class ShownScores:
 def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str | None) -> CaseMasks:
     """Read the reference, the newest prediction and the reader's own mask.
 
+    What the workspace's blinding hides is not read, nor an own mask that was made with it in sight.
     A mask that is damaged or lies on another grid is a problem, not a failure: the case opens
     without it.
     """
@@ -118,7 +120,11 @@ def open_masks(case: Case, files: CaseFiles, workspace: Workspace, reader: str |
     for index, (role, name, path) in enumerate(sources):
         report_progress(index, len(sources), f"Reading the {role} mask")
         try:
-            masks.append(_open_mask(role, name, path, case, workspace))
+            mask = _open_mask(role, name, path, case, workspace)
+            if role == "refined":
+                reading = blind_reading(mask.provenance)
+                require_blind(workspace.blinding, reading, name, case.case_id)
+            masks.append(mask)
         except MamamiaError as error:
             problems.append(f"the {role} mask is not shown: {error}")
     return CaseMasks(tuple(masks), tuple(problems))

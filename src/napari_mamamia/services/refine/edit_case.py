@@ -56,6 +56,8 @@ def open_editing(
         If another window edits the same mask.
     FormatError, GridMismatchError
         If the saved mask is damaged or lies on another grid.
+    HiddenError
+        If the workspace's blinding hides what was in sight when the mask was made.
     """
     report_progress(0, 3, "Opening the mask")
     opening = Opening(case, workspace, reader, started_from, limit_bytes)
@@ -120,6 +122,7 @@ def _save_labels(
         parameters=(
             *summary_settings(summary),
             *((("protocol", editing.protocol),) if editing.protocol else ()),
+            *editing.reading.settings,
         ),
         inputs=editing.start_files,
     )

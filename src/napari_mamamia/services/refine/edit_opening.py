@@ -9,19 +9,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, BlindReading
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.provenance import InputFile
+from napari_mamamia.core.provenance import InputFile, now_utc
 from napari_mamamia.io.files.append_file import is_open_here
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.workspace.journal import Journal, journal_path
 from napari_mamamia.io.workspace.journal_records import Opened
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.services.case.blinding import blind_reading, require_blind
 from napari_mamamia.services.case.open_case import load_mask
 from napari_mamamia.services.case.refine import SavedMask, find_refined
 from napari_mamamia.services.refine.editing import OpenEditing, RecoveredWork
@@ -63,6 +65,8 @@ class Opening:
         self.earlier: EditingSummary | None = None
         self.start_files: tuple[InputFile, ...] = ()
         self.created = ""
+        self.blinding: Blinding = workspace.blinding if workspace else NOT_BLIND
+        self.before: BlindReading | None = None
         self._is_set_aside = False
 
     def read(self) -> None:
@@ -77,10 +81,13 @@ class Opening:
         self.saved = find_refined(self.workspace, self.reader, self.case.case_id)
         if self.saved is not None:
             self.on_disk = as_labels(load_mask(mask, self.case))
+            self.before = BlindReading()
             self._read_provenance(sidecar_path(mask))
         self.prints = phase_prints(self.case)
         if size:
             self._read_journal(path, size)
+        if self.before is not None:
+            require_blind(self.blinding, self.before, self.reader, self.case.case_id)
 
     def _lock_journal(self, path: Path) -> Journal:
         """Return the journal, which is this window's alone from now on.
@@ -117,6 +124,7 @@ class Opening:
             )
             self.start_files = provenance.inputs
             self.created = provenance.created
+            self.before = blind_reading(provenance)
 
     def _read_journal(self, path: Path, size: int) -> None:
         disk = None
@@ -145,9 +153,19 @@ class Opening:
                 "it carries one"
             )
         self.play = play
+        self._read_sittings(play)
         painted_on = play.sittings[-1].opened.phases if play.sittings else ()
         if painted_on and self.prints and painted_on != self.prints:
             self.notes.append("the images differ from those that this mask was painted on before")
+
+    def _read_sittings(self, play: JournalPlay) -> None:
+        """Take over how blind each earlier sitting was; a mask without any stays as its file says.
+
+        Both count where the file came about otherwise than by this journal.
+        """
+        for at, sitting in enumerate(play.sittings):
+            before = self.before if at or self.saved else BlindReading(sitting.opened.blinding)
+            self.before = (before or BlindReading()).then(sitting.first_at, sitting.opened.blinding)
 
     def _why_not(self, opened: Opened) -> str:
         """Return why a journal is not one of this mask, "" if it is."""
@@ -293,8 +311,12 @@ class Opening:
                     crc_of(session.labels),
                     self.prints,
                     continues=recovered is not None,
+                    blinding=self.blinding,
                 )
             )
+            if self.before is not None and not self.blinding.covers(self.before.hidden):
+                # Looking on without a stroke is to leave a trace here.
+                self.journal.mark()
             for number, place in (play.starts if play else {}).items():
                 self.journal.know(number, place)
             session.history.read_back = self.journal.read_back
@@ -311,6 +333,9 @@ class Opening:
             (),
             self._start_files(),
         )
+        now = Blinding() if self.workspace is None else self.blinding
+        before = BlindReading(now) if self.before is None else self.before
+        editing.reading = before.then(now_utc(), now)
         self._lay_start(editing)
         editing.notes = tuple(self.notes)
         return editing

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from napari_mamamia.core.blinding import NEVER_BLIND, BlindReading
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.provenance import InputFile
@@ -72,6 +73,8 @@ class OpenEditing:
         What a crash left, for the reader to keep or to leave (`back_to_saved`).
     notes
         Plain sentences to show.
+    reading
+        How blind the mask was made, this time included.
     protocol
         Name of the annotation protocol in use, for the provenance; may be set at any time.
     """
@@ -87,6 +90,7 @@ class OpenEditing:
     notes: tuple[str, ...] = ()
     start_files: tuple[InputFile, ...] = ()
     protocol: str = ""
+    reading: BlindReading = NEVER_BLIND
 
     @property
     def problem(self) -> str:

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.files.file_names import case_key
@@ -50,12 +51,17 @@ def tag_case(workspace: Workspace, reader: str, case_id: str, tag: str, on: bool
 def read_tags(workspace: Workspace) -> tuple[CaseTag, ...]:
     """Return all readers' tags that are set, in the order of their setting; () without any.
 
+    Where other readers are hidden, those of the workspace's reader alone.
+
     Raises
     ------
     FormatError
         If the file is there but cannot be read.
     """
-    return read_tag_notes(workspace.root)
+    tags = read_tag_notes(workspace.root)
+    if workspace.blinding.hides(Hidden.OTHER_READERS):
+        return tuple(tag for tag in tags if tag.reader == workspace.reader)
+    return tags
 
 
 def tags_of(workspace: Workspace, case_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:

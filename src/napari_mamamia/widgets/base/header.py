@@ -24,6 +24,7 @@ from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
     button,
     chip_icon,
+    column,
     label,
     named,
     row,
@@ -58,6 +59,7 @@ class Header(QFrame):
     reader_wanted = Signal()
     reader_given = Signal(str)
     mask_toggled = Signal(object, bool)
+    unblinding_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,6 +69,7 @@ class Header(QFrame):
         layout.setContentsMargins(0, 0, 0, 4)
         layout.setSpacing(4)
         layout.addWidget(self._make_case_line())
+        layout.addWidget(self._make_blind_line())
         layout.addWidget(self._make_mask_line())
         layout.addWidget(self._make_agreement())
         state_line = row(self._make_state(), self.view, self.reader)
@@ -77,6 +80,7 @@ class Header(QFrame):
         layout.addWidget(self.refusal)
         layout.addWidget(self._make_message_line())
         layout.addWidget(self._make_reader_line())
+        self.set_blind("")
         self.set_case("", "")
         self.set_masks(())
         self.set_saved("")
@@ -90,6 +94,12 @@ class Header(QFrame):
         for control in (self.previous, self.next):
             control.setEnabled(bool(position))
         self.lesion.setEnabled(bool(case_id))
+
+    def set_blind(self, text: str) -> None:
+        """Say what is hidden from the reader; "" where nothing is."""
+        self.blind.setText(text)
+        self._blind_line.setVisible(bool(text))
+        self._ask_unblinding(False)
 
     def set_masks(self, chips: Sequence[MaskChip]) -> None:
         """Show which masks there are and which of them are visible."""
@@ -260,6 +270,46 @@ class Header(QFrame):
         self.state.addWidget(running)
         self.state.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         return self.state
+
+    def _make_blind_line(self) -> QWidget:
+        self.blind = label("header_blind", tip="What is hidden in this blind reading")
+        self.unblind = tool_button(
+            "header_unblind",
+            "End…",
+            "Ends the blind reading; that is recorded",
+            lambda: self._ask_unblinding(True),
+        )
+        self.unblind.setProperty("framed", True)
+        line = row(self.blind, self.unblind)
+        line.layout().setStretch(0, 1)
+        question = label(
+            "header_unblind_question",
+            "End the blind reading? Everything is shown then. That and when is recorded with your "
+            "mask of this case, for good.",
+            "Asks before what is hidden is shown",
+        )
+        confirm = button(
+            "header_unblind_confirm",
+            "End it",
+            "Shows everything, and records it",
+            self._want_unblinding,
+        )
+        keep = button(
+            "header_unblind_keep",
+            "Stay blind",
+            "Nothing changes",
+            lambda: self._ask_unblinding(False),
+        )
+        self._unblind_question: QWidget = column(question, row(confirm, keep, 1))
+        self._blind_line: QWidget = column(line, self._unblind_question)
+        return self._blind_line
+
+    def _want_unblinding(self) -> None:
+        self._ask_unblinding(False)
+        self.unblinding_wanted.emit()
+
+    def _ask_unblinding(self, ask: bool) -> None:
+        self._unblind_question.setVisible(ask)
 
     def _make_message_line(self) -> QWidget:
         self.message = label("header_message", tip="What happened last")

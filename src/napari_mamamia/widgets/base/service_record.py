@@ -94,6 +94,7 @@ from napari_mamamia.services.refine.grow_mask import grow_from_labels
 from napari_mamamia.services.refine.mask_work import use_mask_tool
 from napari_mamamia.services.refine.numbers import measure_mask
 from napari_mamamia.services.refine.strokes import describe_stroke
+from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
 from napari_mamamia.services.score.case_facets import (
     case_table,
@@ -238,6 +239,7 @@ class Services(ServiceSet):
     is_begun = staticmethod(is_begun)
     open_editing = staticmethod(open_editing)
     prepare_saving = staticmethod(prepare_saving)
+    record_unblinding = staticmethod(record_unblinding)
     measure_features = staticmethod(measure_features)
     measure_mask = staticmethod(measure_mask)
     grow = staticmethod(grow_outlines)

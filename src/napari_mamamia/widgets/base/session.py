@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtCore import QObject, Signal
 
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding
 from napari_mamamia.core.case import Case, LabelMap
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.errors import CaseError, HiddenError
 from napari_mamamia.core.provenance import Provenance
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.workspace import FileState, Workspace
@@ -20,6 +21,7 @@ from napari_mamamia.services.case.context import CaseContext, CaseKey
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.case.show_case import AS_CLINICAL, MaskValues
+from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import Role
 
 
@@ -51,6 +53,8 @@ class SessionMask:
 class Session(QObject):
     """State and its changes.
 
+    `blinding` is what is hidden from the reader, fixed before the first data set is opened; only
+    `Unblinding` takes it away. A mask of a hidden role is never taken.
     `counting` says which values of the masks are tumour: clinical, until the masks of a scoring run
     are shown. `phases_changed` says that other voxels of the same case are shown, registered ones
     or its own. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
@@ -65,9 +69,11 @@ class Session(QObject):
     reader_changed = Signal()
     row_changed = Signal(object)
     queue_changed = Signal()
+    blinding_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self.blinding = NOT_BLIND
         self.opened: OpenDataSet | None = None
         self.context: CaseContext | None = None
         self.case: Case | None = None
@@ -133,6 +139,16 @@ class Session(QObject):
         """Return the mask of a role, None where there is none."""
         return self.masks.get(role)
 
+    def set_blinding(self, blinding: Blinding) -> None:
+        """Take what is hidden from now on."""
+        self.blinding = blinding
+        self.blinding_changed.emit()
+
+    def _require_shown(self, mask: SessionMask) -> None:
+        why = why_hidden(self.blinding, ROLES[mask.role])
+        if why:
+            raise HiddenError(why)
+
     def set_data_set(self, opened: OpenDataSet) -> None:
         """Take a data set that was opened; the open case stays until another is chosen."""
         self.opened = opened
@@ -153,6 +169,8 @@ class Session(QObject):
                 f"expected the context of case {case.case_id}, got that of {context.case_id}: "
                 "this is a defect of the program, nothing was written"
             )
+        for mask in masks:
+            self._require_shown(mask)
         self.case, self.registered = case, None
         self.context = None if context is None else context.read_by(self.reader)
         self.counting = AS_CLINICAL
@@ -180,6 +198,7 @@ class Session(QObject):
 
     def set_mask(self, mask: SessionMask) -> None:
         """Take a mask that is new or was replaced."""
+        self._require_shown(mask)
         self.masks[mask.role] = mask
         self.masks_changed.emit()
 
@@ -191,6 +210,8 @@ class Session(QObject):
     def set_reader(self, name: str | None) -> None:
         """Take the name of the person who edits, from now on and for the open case."""
         self.reader = name
+        if self.opened is not None:
+            self.opened = self.opened.read_by(name)
         if self.context is not None:
             self.context = self.context.read_by(name)
         self.reader_changed.emit()

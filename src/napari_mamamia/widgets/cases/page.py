@@ -86,6 +86,7 @@ class CasesPage(QWidget):
     case_chosen = Signal(str)
     workspace_chosen = Signal(object)
     import_wanted = Signal()
+    protocol_wanted = Signal()
     queue_changed = Signal()
 
     def __init__(self) -> None:
@@ -191,6 +192,13 @@ class CasesPage(QWidget):
             "Makes cases of a DICOM folder, a whole study or a zip; they can be dropped here, too",
             self.import_wanted.emit,
         )
+        self.protocol = button(
+            "cases_protocol",
+            "Protocol…",
+            "Loads an annotation protocol to read by; one that hides things only before a data set "
+            "is opened",
+            self.protocol_wanted.emit,
+        )
         self.search: QLineEdit = named(
             QLineEdit(), "cases_search", "Show only cases with these words in any column"
         )
@@ -213,7 +221,7 @@ class CasesPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(row(self.folder, self.recent))
-        layout.addWidget(row(self.browse, self.to_import))
+        layout.addWidget(row(self.browse, self.to_import, self.protocol))
         layout.addWidget(self.note)
         self._finder = row(self.search, self.columns)
         self.workspace = label("cases_workspace", tip="Where your masks are kept")

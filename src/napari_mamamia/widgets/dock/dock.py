@@ -14,6 +14,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     watch_font,
 )
 from napari_mamamia.widgets.adapter.drawing import guard_canvas, late_controls, split_drawing
+from napari_mamamia.widgets.base.blinding import guard_services
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
 from napari_mamamia.widgets.base.header import Header
@@ -32,6 +33,7 @@ from napari_mamamia.widgets.controls.controls import style_sheet
 from napari_mamamia.widgets.controls.focus_ring import FocusRing
 from napari_mamamia.widgets.dicom.flow import ImportFlow
 from napari_mamamia.widgets.dicom.page import ImportPage
+from napari_mamamia.widgets.dock.blind import BlindFlow
 from napari_mamamia.widgets.dock.docking import Docking
 from napari_mamamia.widgets.dock.dropping import Dropping
 from napari_mamamia.widgets.dock.header_flow import HeaderFlow
@@ -96,8 +98,8 @@ class MamamiaDock(QWidget):
         guard_canvas(main_view(self.viewer))
         split_drawing(main_view(self.viewer))
         late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
-        self.services = services or Services()
         self.session = Session(self)
+        self.services = guard_services(services or Services(), lambda: self.session.blinding)
         self.notifier = Notifier(self)
         self.jobs = JobRunner(self.notifier, self)
         self.scene = Scene(self.viewer)
@@ -137,9 +139,10 @@ class MamamiaDock(QWidget):
         self.import_flow.look(source)
 
     def predict(self) -> None:
-        """Show the page Predict and start, if a case is open."""
+        """Show the page Predict and start, if a case is open and nothing is hidden."""
         self.show_page("Predict")
-        self.predict_flow.start(None)
+        if not self.blind.why_shut("Predict"):
+            self.predict_flow.start(None)
 
     def close_down(self) -> bool:
         """Save what is unsaved and stop all work, because the window closes; False if not saved."""
@@ -229,6 +232,9 @@ class MamamiaDock(QWidget):
         self._make_import()
         self._make_kinetics()
         self._make_jumps()
+        self.blind = BlindFlow(
+            context, self.header, self.pages, self.refine_page, *at_work, self.readers
+        )
 
     def _make_refine(self) -> None:
         tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
@@ -335,6 +341,7 @@ class MamamiaDock(QWidget):
     def _connect_import(self) -> None:
         flow = self.import_flow
         self.cases_page.import_wanted.connect(self.pages.show_import)
+        self.cases_page.protocol_wanted.connect(self.protocols.ask)
         flow.shown_wanted.connect(self.pages.show_import)
         flow.left.connect(lambda: self.show_page("Cases"))
         flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
@@ -383,7 +390,7 @@ class MamamiaDock(QWidget):
 
     def _follow_page(self, page: str) -> None:
         self.hand.turn(page)
-        self.score_flow.scoring.want(page == "Score")
+        self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
         self.kinetics.flow.want(page == "Kinetics")
 
     # --------------------------------------------------------------- window

@@ -12,6 +12,7 @@ from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.dicom.flow import ImportFlow
@@ -76,10 +77,13 @@ class Dropping(WindowPart):
             return self._take_on_panel(event)
         if event.type() != QEvent.Type.Drop:
             return False
-        if QGuiApplication.keyboardModifiers() & _FOR_NAPARI:
+        is_blind = self._session.blinding.is_blind
+        if QGuiApplication.keyboardModifiers() & _FOR_NAPARI and not is_blind:
             return False
         if not self.take(dropped_paths(event)):
-            return False
+            if not is_blind:
+                return False
+            self._notifier.warn(NOTHING_ELSE)
         event.acceptProposedAction()
         return True
 

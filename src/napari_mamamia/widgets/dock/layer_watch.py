@@ -4,11 +4,13 @@ from typing import Any
 
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.kinetics.map import KineticMapControl
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.layer_stack import empty_layer
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.projecting import Projecting
 
@@ -37,6 +39,11 @@ class LayerWatch(WindowPart):
         self._close = QTimer(self)
         self._close.setSingleShot(True)
         self._close.timeout.connect(self._close_case)
+        self._foreign: list[Any] = []
+        self._sweep = QTimer(self)
+        self._sweep.setSingleShot(True)
+        self._sweep.timeout.connect(self._remove_foreign)
+        self._session.blinding_changed.connect(self._hide_foreign)
         events = self._scene.viewer.layers.events
         events.inserted.connect(self._on_inserted)
         events.removed.connect(self._on_removed)
@@ -57,9 +64,39 @@ class LayerWatch(WindowPart):
             self._editing.save_if_needed(lambda _saved: self._session.close_case())
 
     def _on_inserted(self, event: Any) -> None:
+        if self._scene.is_changing:
+            return
+        if self._session.blinding.is_blind:
+            self._hide_layer(event.value)
+            return
         tag = tag_of(event.value)
-        if tag is not None and tag.case_id and not self._scene.is_changing:
+        if tag is not None and tag.case_id:
             self.adopt_soon()
+
+    def _hide_foreign(self) -> None:
+        """Take away all layers that were there before a blind reading began."""
+        if self._session.blinding.is_blind:
+            for layer in self._scene.viewer.layers:
+                self._hide_layer(layer)
+            self._scene.viewer.status = ""
+
+    def _hide_layer(self, layer: Any) -> None:
+        """Show nothing of a layer that came another way, which may be a mask; soon it is gone.
+
+        Not removed at once: napari has not taken it in yet.
+        """
+        layer.visible = False
+        layer.metadata = {}
+        empty_layer(layer)
+        layer.name = "hidden"
+        self._foreign.append(layer)
+        self._sweep.start()
+
+    def _remove_foreign(self) -> None:
+        layers, self._foreign = self._foreign, []
+        with self._scene.stack.changing():
+            self._scene.stack.remove(layers)
+        self._notifier.warn(NOTHING_ELSE)
 
     def _on_removed(self, event: Any) -> None:
         tag = tag_of(event.value)

@@ -1,12 +1,12 @@
 """The pages of the dock behind their tabs, and two without a tab: Import and the table of keys."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from qtpy.QtCore import QObject, Signal
 from qtpy.QtWidgets import QStackedWidget, QTabBar, QWidget
 
-from napari_mamamia.widgets.controls.controls import named
+from napari_mamamia.widgets.controls.controls import column, label, named
 from napari_mamamia.widgets.controls.page_area import PageArea
 
 PAGES: Final = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch scoring", "Export")
@@ -39,6 +39,9 @@ class PageTabs(QObject):
         super().__init__()
         self._import = PageArea(import_page, "import_page_area")
         self._keys = PageArea(keys_panel, "keys_page_area")
+        self._reasons: dict[str, str] = {}
+        self._why = label("page_shut", tip="Why this page shows nothing")
+        self._notice = PageArea(column(self._why, 1), "page_shut_area")
         self.tabs: QTabBar = named(QTabBar(), "mamamia_tabs", "Pages of this dock")
         self.tabs.setExpanding(False)
         self.tabs.setDrawBase(False)
@@ -51,10 +54,17 @@ class PageTabs(QObject):
             self.stack.addWidget(area)
         self.stack.addWidget(self._keys)
         self.stack.addWidget(self._import)
+        self.stack.addWidget(self._notice)
         self.tabs.currentChanged.connect(self._turn_to)
         # The chosen tab does not change by a click on it, which shall leave Import and the table of
         # keys.
         self.tabs.tabBarClicked.connect(self._turn_to)
+
+    def shut(self, reasons: Mapping[str, str]) -> None:
+        """Show why in place of each page that has a reason here, "" opens it; Import is one too."""
+        self._reasons = dict(reasons)
+        if self.stack.currentWidget() is not self._keys:
+            self._show_area(self.page, self._areas[self.tabs.currentIndex()])
 
     @property
     def page(self) -> str:
@@ -78,20 +88,26 @@ class PageTabs(QObject):
         self.tabs.setCurrentIndex(PAGES.index(name))
         # The tab may be the chosen one already, with Import or the table of keys in front of its
         # page.
-        self.stack.setCurrentIndex(PAGES.index(name))
+        self._show_area(name, self._areas[PAGES.index(name)])
 
     def show_import(self) -> None:
         """Show the page Import, which stands behind the tab Cases."""
         self.show_page("Cases")
-        self.stack.setCurrentWidget(self._import)
+        self._show_area("Import", self._import)
 
     def toggle_keys(self) -> None:
         """Show the table of keys, or the page before."""
-        shown = self.stack.currentWidget() is self._keys
-        at = self.tabs.currentIndex() if shown else self.stack.indexOf(self._keys)
-        self.stack.setCurrentIndex(at)
+        if self.stack.currentWidget() is self._keys:
+            self._show_area(self.page, self._areas[self.tabs.currentIndex()])
+        else:
+            self.stack.setCurrentWidget(self._keys)
+
+    def _show_area(self, name: str, area: PageArea) -> None:
+        """Show a page, or why it is shut."""
+        self._why.setText(self._reasons.get(name, ""))
+        self.stack.setCurrentWidget(self._notice if self._why.text() else area)
 
     def _turn_to(self, index: int) -> None:
         if 0 <= index < len(PAGES):
-            self.stack.setCurrentIndex(index)
+            self._show_area(PAGES[index], self._areas[index])
             self.turned.emit(PAGES[index])

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.widgets.adapter.adapter import bare, current_viewer, keep_when_closed, main_view
 from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -20,6 +21,8 @@ from napari_mamamia.widgets.dock.dock import MamamiaDock
 DOCK_NAME: Final = "MAMA-MIA"
 _DATA_SET_VARIABLE: Final = "MAMAMIA_DATA_SET"
 _CASE_VARIABLE: Final = "MAMAMIA_CASE"
+_BLIND_VARIABLE: Final = "MAMAMIA_BLIND"
+_PROTOCOL_VARIABLE: Final = "MAMAMIA_PROTOCOL"
 
 
 def dock_of(viewer: Any) -> MamamiaDock | None:
@@ -79,8 +82,14 @@ def _open_what_was_named(panel: MamamiaDock) -> None:
     """Open the data set that ``mamamia view`` names; once, in the first dock.
 
     napari's command makes the dock first and shows the window then; what is opened comes after.
+    What is hidden is known before anything is opened: nothing is where a protocol cannot be read.
     """
-    root, case_id = (os.environ.pop(name, "") for name in (_DATA_SET_VARIABLE, _CASE_VARIABLE))
+    names = (_DATA_SET_VARIABLE, _CASE_VARIABLE, _BLIND_VARIABLE, _PROTOCOL_VARIABLE)
+    root, case_id, blind, protocol = (os.environ.pop(name, "") for name in names)
+    if blind:
+        panel.session.set_blinding(ALL_HIDDEN)
+    if protocol and not panel.protocols.load(Path(protocol)):
+        return
     if root:
         _act_soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
 

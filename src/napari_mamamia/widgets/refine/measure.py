@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 
+from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.services.case.show_case import reference_of
@@ -116,6 +117,9 @@ class RefineMeasure(WindowPart):
         live = self._editing.live
         if live is None:
             return
+        if self._session.blinding.hides(Hidden.NUMBERS):
+            self.show_changes()
+            return
         # Not copied, though the thread reads it: each step that comes meanwhile measures again.
         labels, grid = live.labels, live.grid
         reference, counting = self._reference, self._counting
@@ -172,7 +176,7 @@ class RefineMeasure(WindowPart):
     def _measure_start(self, start: LabelMap) -> None:
         live = self._editing.live
         reference, counting = self._reference, self._counting
-        if live is None:
+        if live is None or self._session.blinding.hides(Hidden.NUMBERS):
             return
         measure = self._services.measure_mask
 

@@ -57,6 +57,7 @@ class RefineNumbers(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("refine_numbers")
+        self._blind = ""
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(1)
@@ -81,9 +82,14 @@ class RefineNumbers(QWidget):
         grid.setColumnStretch(0, 1)
         self.show_numbers(ShownNumbers(None, None))
 
+    def set_blind(self, text: str) -> None:
+        """Say what is hidden here; "" where nothing is."""
+        self._blind = text
+        self.show_numbers(ShownNumbers(None, None))
+
     def show_numbers(self, numbers: ShownNumbers) -> None:
         """Show what is known; what is not is a dash with its reason on hover."""
-        self.title.setText("Numbers" if numbers.reference else "No reference")
+        self.title.setText(self._blind or ("Numbers" if numbers.reference else "No reference"))
         for name, _, tip in _ROWS:
             for whose, of in (
                 ("start", numbers.start),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QPushButton, QWidget
 
+from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS
@@ -90,6 +91,13 @@ class RefinePage(Page):
         self.from_reference.setEnabled(Role.REFERENCE in roles)
         self._roles = tuple(roles)
         self._mark_next()
+
+    def set_blind(self, blinding: Blinding) -> None:
+        """Offer nothing that is hidden to begin with or to be compared with."""
+        self.from_reference.setHidden(blinding.hides(Hidden.REFERENCE))
+        self.from_prediction.setHidden(blinding.hides(Hidden.MODEL))
+        is_hidden = blinding.hides(Hidden.REFERENCE) or blinding.hides(Hidden.NUMBERS)
+        self.numbers.set_blind("Blind" if is_hidden else "")
 
     def show_mask(self, whose: str, *, has_mask: bool) -> None:
         """Show the reader's mask, or that there is none yet."""

@@ -7,6 +7,7 @@ from typing import Final
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog
 
+from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.io.workspace.protocol import Protocol
 from napari_mamamia.services.refine.strokes import list_lesions
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
@@ -21,6 +22,10 @@ _FULL: Final = "There are 255 lesions, as many as a mask can hold."
 _UNUSED: Final = (
     "The protocol {name} is loaded. Its {keys} set the SmartPaint brush of before and are not used "
     "any more: the brush of now finds the edge by itself."
+)
+_TOO_LATE: Final = (
+    "The protocol {} is blind, but cases were open in this window already. Start anew and choose "
+    "it on page Cases before a data set is opened, or: mamamia view DATA --protocol FILE"
 )
 
 
@@ -78,17 +83,31 @@ class Protocols(WindowPart):
         if path is not None:
             self.load(path)
 
-    def load(self, path: Path) -> None:
+    def load(self, path: Path) -> bool:
         """Load a protocol; one that cannot be read is said, and the one before stays."""
         outcome = outcome_of(lambda: self._services.read_protocol(path))
         if isinstance(outcome, Finished):
-            self.protocol = outcome.result
-            self.apply()
-            if self.protocol.unused:
-                keys = ", ".join(self.protocol.unused)
-                self._notifier.warn(_UNUSED.format(name=self.protocol.name, keys=keys))
-        elif isinstance(outcome, Failed):
+            return self._take_protocol(outcome.result)
+        if isinstance(outcome, Failed):
             self._notifier.fail(f"Loading the protocol {path.name}", outcome.error)
+        return False
+
+    def _take_protocol(self, protocol: Protocol) -> bool:
+        """Take a protocol; one that hides something only while nothing of it can have been seen."""
+        before = self._session.blinding
+        if not before.covers(protocol.blinding):
+            if self._session.opened is not None or self._session.case is not None:
+                self._notifier.warn_loudly(_TOO_LATE.format(protocol.name))
+                return False
+            self._session.set_blinding(Blinding(before.hidden | protocol.blinding.hidden))
+        self.protocol = protocol
+        self.apply()
+        if protocol.unused:
+            keys = ", ".join(protocol.unused)
+            self._notifier.warn(_UNUSED.format(name=protocol.name, keys=keys))
+        elif self._editing.live is None:
+            self._notifier.hint(f"Protocol {protocol.name} is loaded.")
+        return True
 
     def apply(self) -> None:
         """Set phase, brush and structures for the mask that is open."""
@@ -97,6 +116,8 @@ class Protocols(WindowPart):
             if protocol.phase is not None:
                 self._scene.go_to_phase(protocol.phase)
             self._painting.set_brush(protocol.brush)
+            if self._editing.open is not None:
+                self._editing.open.protocol = protocol.name
         if live is not None:
             structures = self.structures()
             self.choose_label(structures[0][0] if structures else live.label)

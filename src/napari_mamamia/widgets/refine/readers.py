@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
+from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
+
+_FIXED: Final = "Blind: other readers are hidden. To read under another name open another window."
 
 
 class Readers(WindowPart):
@@ -25,6 +29,7 @@ class Readers(WindowPart):
         header.reader_given.connect(self._take_name)
         self._session.set_reader(self._services.load_preferences().reader)
         header.set_reader(self._session.reader)
+        self._session.blinding_changed.connect(self._forget_remembered)
 
     def with_reader(self, then: Callable[[], None]) -> None:
         """Do `then` once a reader is known; asks for the name first where none is."""
@@ -34,10 +39,29 @@ class Readers(WindowPart):
             self._ask_reader(then)
 
     def _ask_reader(self, then: Callable[[], None] | None) -> None:
+        if self._is_fixed:
+            self._notifier.hint(_FIXED)
+            return
         self._waiting = then
-        self._header.ask_reader(self._session.reader)
+        self._header.ask_reader(self._session.reader or self._services.load_preferences().reader)
+
+    @property
+    def _is_fixed(self) -> bool:
+        """Whether another name would show another reader's mask, which is hidden."""
+        is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
+        return is_hidden and bool(self._session.reader)
+
+    def _forget_remembered(self) -> None:
+        """Let a blind reader give the name: the one remembered may be that of somebody else."""
+        if self._session.blinding.hides(Hidden.OTHER_READERS) and self._session.opened is None:
+            self._session.set_reader(None)
+            self._header.set_reader(None)
+            self._ask_reader(None)
 
     def _take_name(self, name: str) -> None:
+        if self._is_fixed:
+            self._notifier.hint(_FIXED)
+            return
         try:
             name = self._services.check_name(name, "the name of a reader")
         except MamamiaError as error:

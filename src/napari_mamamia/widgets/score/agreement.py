@@ -5,6 +5,7 @@ from typing import Final
 from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.services.score.review import Agreement, Agrees
+from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -114,6 +115,9 @@ class Reviewing(WindowPart):
     def _why_not(self) -> str:
         if self._session.case is None:
             return "Open a case first."
+        hidden = why_hidden(self._session.blinding, ROLES[Role.AGREEMENT])
+        if hidden:
+            return hidden
         if self._session.mask(Role.REFERENCE) is None:
             return "This case has no reference mask to compare with."
         if self._session.mask(self._mask_role()) is None:

@@ -12,7 +12,9 @@ import numpy as np
 from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.core.blinding import NOT_BLIND
 from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.errors import HiddenError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.drawing import (
@@ -22,6 +24,7 @@ from napari_mamamia.widgets.adapter.drawing import (
     make_visual,
     trim_contours,
 )
+from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
     LayerTag,
@@ -53,6 +56,12 @@ def create_layer(made: LayerTuple) -> Any:
         late_drawing(layer)
         trim_contours(layer)
     return layer
+
+
+def empty_layer(layer: Any) -> None:
+    """Let go of the array that an image or a labels layer shows."""
+    if isinstance(layer, Image | Labels) and not layer.multiscale:
+        layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
 
 
 class SpareLayers:
@@ -150,6 +159,8 @@ class LayerStack:
     ----------
     spares
         Layers made ahead.
+    blinding
+        What is hidden from the reader: no layer of such a role is made.
     redrawn
         Called with a role and the block (None for all) after a layer's array was changed in place,
         for the other views of the same arrays.
@@ -162,6 +173,7 @@ class LayerStack:
         self._is_batched = False
         self._retired: list[Any] = []
         self.spares = SpareLayers(viewer)
+        self.blinding = NOT_BLIND
         self.redrawn: list[Callable[[Role, Part | None], None]] = []
 
     def layer(self, role: Role) -> Any | None:
@@ -213,7 +225,15 @@ class LayerStack:
         With new data napari lets every labels layer be edited; ours stays as it was.
         Taking a layer out of napari costs a garbage collection, and adding one new controls, which
         together take longer than reading a phase.
+
+        Raises
+        ------
+        HiddenError
+            If it would show what is hidden.
         """
+        why = why_hidden(self.blinding, ROLES[role])
+        if why:
+            raise HiddenError(why)
         data, keywords, _ = made
         layer = self.layer(role)
         if layer is None:
@@ -247,8 +267,7 @@ class LayerStack:
             if layer in self.viewer.layers:
                 self._draw_once()
                 self.viewer.layers.remove(layer)
-                if isinstance(layer, Image | Labels):
-                    layer.data = np.zeros((1,) * layer.ndim, layer.dtype)
+                empty_layer(layer)
 
     def retire(self, *roles: Role) -> None:
         """Hide our layers of some roles and call them ours no more, until `remove_retired`."""

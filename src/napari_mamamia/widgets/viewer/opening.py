@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from qtpy.QtCore import QElapsedTimer, Signal
 
+from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.errors import HiddenError, SaveError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
@@ -39,6 +40,10 @@ from napari_mamamia.widgets.viewer.scene import load_napari_parts, use_units
 _log = logging.getLogger(__name__)
 
 _REDRAW_EVERY_MS: Final = 400
+_ONE_DATA_SET: Final = (
+    "Blind: this window stays with the data set whose case is open; start another window to read "
+    "another one"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +75,7 @@ class Opening(WindowPart):
         self._late = Turns(self)
         self._warming = Turns(self)
         self.ahead = Ahead(context)
+        self._session.reader_changed.connect(self._on_reader)
 
     # --------------------------------------------------------------- data set
 
@@ -106,7 +112,15 @@ class Opening(WindowPart):
     def _list_cases(
         self, path: Path, workspace: Path | None
     ) -> tuple[OpenDataSet, tuple[CaseRow, ...]]:
-        opened = self._services.open_data_set(path, workspace)
+        session = self._session
+        read_now = session.context
+        opened = self._services.open_data_set(
+            path, workspace, blinding=session.blinding, reader=session.reader
+        )
+        # A mask can be opened as the image of a case, from a folder of masks.
+        is_other = read_now is not None and opened.data_set.root != read_now.opened.data_set.root
+        if session.blinding.is_blind and is_other:
+            raise HiddenError(_ONE_DATA_SET)
         rows = self._services.case_rows(opened)
         preferences = remember_recent(self._services.load_preferences(), opened.data_set.root)
         if workspace is not None:
@@ -121,8 +135,11 @@ class Opening(WindowPart):
         self, opened: OpenDataSet, rows: tuple[CaseRow, ...], then_case: str | None
     ) -> None:
         self._jobs.cancel("open")  # of the data set that was listed before
-        self._session.set_data_set(opened)
+        is_same_reader = opened.workspace.reader == self._session.reader
+        self._session.set_data_set(opened.read_by(self._session.reader))
         self.listed.emit(rows)
+        if not is_same_reader:
+            self.list_again()
         if opened.warnings:
             more = f" (and {len(opened.warnings) - 1} more)" if len(opened.warnings) > 1 else ""
             self._notifier.warn(f"{opened.warnings[0]}{more}")
@@ -130,6 +147,26 @@ class Opening(WindowPart):
             then_case = rows[0].case_id
         if then_case is not None:
             self.open_case(then_case)
+
+    def _on_reader(self) -> None:
+        # A data set that is just being listed looks itself whose masks it showed.
+        if not self._jobs.is_running("list"):
+            self.list_again()
+
+    def list_again(self) -> None:
+        """List what the reader who was named now has, where other readers are hidden."""
+        opened = self._session.opened
+        if opened is None or not opened.workspace.blinding.hides(Hidden.OTHER_READERS):
+            return
+        list_cases = self._services.case_rows
+        self._jobs.start(
+            "list",
+            "Listing your masks",
+            lambda: list_cases(opened),
+            self.listed.emit,
+            still=lambda: self._session.opened is opened,
+            shown=False,
+        )
 
     # ------------------------------------------------------------------- case
 

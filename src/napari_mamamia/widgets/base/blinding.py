@@ -1,0 +1,127 @@
+"""What each part of the window would show: layers, services and pages, decided here alone.
+
+A layer of a hidden role is never made, a service that would read or compute what is hidden refuses,
+and a page about it says so in its place. `tests/widgets/test_blinding.py` holds that every role,
+service and page has its line here.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, Final
+
+from napari_mamamia.core.blinding import Blinding, Hidden
+from napari_mamamia.core.errors import HiddenError
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.service_record import ServiceSet
+
+NOTHING_ELSE: Final = (
+    "Blind: nothing but the case and your mask is shown in this window. What was opened was taken "
+    "out again; open cases from page Cases."
+)
+_REFERENCE: Final = frozenset({Hidden.REFERENCE})
+_MODEL: Final = frozenset({Hidden.MODEL})
+_NUMBERS: Final = frozenset({Hidden.NUMBERS})
+_COMPARISON: Final = frozenset({Hidden.REFERENCE, Hidden.MODEL, Hidden.OTHER_READERS})
+
+Shown = Mapping[Any, frozenset[Hidden]]
+"""By what is asked for: the parts that it would show; it goes where none of them is hidden."""
+
+ROLES: Final[Shown] = MappingProxyType(
+    {
+        Role.PHASE: frozenset(),
+        Role.SUBTRACTION: frozenset(),
+        Role.MAP: frozenset(),
+        Role.PROJECTION: frozenset(),
+        Role.MARKS: frozenset(),
+        Role.REFINED: frozenset(),
+        Role.REFERENCE: _REFERENCE,
+        Role.AGREEMENT: _REFERENCE,
+        Role.PREDICTION: _MODEL,
+        Role.DOUBT: _MODEL,
+    }
+)
+
+PAGES: Final[Shown] = MappingProxyType(
+    {
+        "Cases": frozenset(),
+        "Predict": _MODEL,
+        "Refine": frozenset(),
+        "Score": _REFERENCE | _NUMBERS,
+        "Kinetics": frozenset(),
+        "Batch scoring": _COMPARISON,
+        "Export": _COMPARISON,
+        "Import": _REFERENCE,
+    }
+)
+
+SERVICES: Final[Shown] = MappingProxyType(
+    {
+        "predict_case": _MODEL,
+        "predict_data_set": _MODEL,
+        "choose_candidate": _MODEL,
+        "estimate_case": _MODEL,
+        "predict.kept": _MODEL,
+        "predict.keep": _MODEL,
+        "predict.doubt_of": _MODEL,
+        "predict.input_pictures": frozenset(),
+        "score_shown": _REFERENCE | _NUMBERS,
+        "compare_masks": _REFERENCE,
+        "review_masks": _COMPARISON,
+        "find_pairs": _COMPARISON,
+        "score_folders": _COMPARISON,
+        "score_models": _COMPARISON,
+        "case_table": _COMPARISON,
+        "look_for_contrast": _COMPARISON,
+        "with_failures": _COMPARISON,
+        "with_tags": _COMPARISON,
+        "saved_figures": _COMPARISON,
+        "look_at_clinical": frozenset({Hidden.CLINICAL}),
+        "export_bundle": _COMPARISON,
+        "measure_mask": _NUMBERS,
+        "kinetics.mask_numbers": _NUMBERS,
+        "kinetics.live_ftv": _NUMBERS,
+        "kinetics.ftv_under_seg": _REFERENCE,
+        "imports.look": _REFERENCE,
+        "imports.judge": _REFERENCE,
+        "imports.preview": _REFERENCE,
+        "imports.part_picture": _REFERENCE,
+        "imports.check": _REFERENCE,
+        "imports.run": _REFERENCE,
+    }
+)
+"""Services that are not named here read images, the reader's own mask and settings alone.
+
+What opens a data set, a case and its masks goes by the blinding of the workspace that it gets.
+"""
+
+
+def why_hidden(blinding: Blinding, parts: frozenset[Hidden]) -> str:
+    """Return why something that shows these parts does not go now, "" where it does."""
+    hit = Blinding(blinding.hidden & parts)
+    return f"{hit.text} in this reading." if hit.is_blind else ""
+
+
+def guard_services(service_set: Any, blinding: Callable[[], Blinding], prefix: str = "") -> Any:
+    """Return a set of services of which each refuses while it would show what is hidden."""
+    guarded: dict[str, Any] = {}
+    for name in dir(service_set):
+        service = getattr(service_set, name)
+        if isinstance(service, ServiceSet):
+            guarded[name] = guard_services(service, blinding, f"{name}.")
+        elif SERVICES.get(prefix + name):
+            guarded[name] = _guard_service(service, blinding, SERVICES[prefix + name])
+    return service_set.replacing(**guarded)
+
+
+def _guard_service(
+    service: Callable[..., Any], blinding: Callable[[], Blinding], parts: frozenset[Hidden]
+) -> Callable[..., Any]:
+    @wraps(service)
+    def ask(*arguments: Any, **settings: Any) -> Any:
+        why = why_hidden(blinding(), parts)
+        if why:
+            raise HiddenError(why)
+        return service(*arguments, **settings)
+
+    return ask

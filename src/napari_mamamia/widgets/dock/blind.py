@@ -1,0 +1,96 @@
+"""Blind reading at work: said in the header, pages shut, ended only where that is recorded."""
+
+from qtpy.QtCore import Signal
+
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding
+from napari_mamamia.services.case.context import CaseContext
+from napari_mamamia.widgets.base.blinding import PAGES, why_hidden
+from napari_mamamia.widgets.base.header import Header
+from napari_mamamia.widgets.dock.page_tabs import PageTabs
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.page import RefinePage
+from napari_mamamia.widgets.refine.readers import Readers
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.opening import Opening
+
+_ENDING = "Noting the end of the blind reading"
+
+
+class BlindFlow(WindowPart):
+    """Follows what is hidden. `ended` says that a blind reading was ended, and that is on record.
+
+    The data set is opened anew then, because the one that is open holds nothing of what was hidden.
+    """
+
+    ended = Signal()
+
+    def __init__(
+        self,
+        context: WindowContext,
+        header: Header,
+        pages: PageTabs,
+        refine_page: RefinePage,
+        opening: Opening,
+        editing: Editing,
+        readers: Readers,
+    ) -> None:
+        super().__init__(context)
+        self._header = header
+        self._pages = pages
+        self._refine_page = refine_page
+        self._opening = opening
+        self._editing = editing
+        self._readers = readers
+        header.unblinding_wanted.connect(self.end)
+        self._session.blinding_changed.connect(self._follow_blinding)
+        self._follow_blinding()
+
+    def why_shut(self, page: str) -> str:
+        """Return why a page shows nothing now, "" where it does."""
+        return why_hidden(self._session.blinding, PAGES[page])
+
+    def end(self) -> None:
+        """Show all that is hidden, once it is recorded for the open case that it was."""
+        if not self._session.blinding.is_blind:
+            return
+        if self._session.context is None:
+            self._show_all(None)
+        else:
+            self._readers.with_reader(lambda: self._editing.save_if_needed(self._record_end))
+
+    # -------------------------------------------------------------------- inner
+
+    def _follow_blinding(self) -> None:
+        blinding: Blinding = self._session.blinding
+        self._scene.stack.blinding = blinding
+        self._header.set_blind(blinding.text)
+        self._pages.shut({page: self.why_shut(page) for page in PAGES})
+        self._refine_page.set_blind(blinding)
+
+    def _record_end(self, all_saved: bool) -> None:
+        case, context, reader = self._session.case, self._session.context, self._session.reader
+        if not all_saved or case is None or context is None or not reader:
+            return
+        # Lets go of the journal, which takes the note.
+        self._session.close_case()
+
+        def refuse(error: Exception) -> None:
+            self._notifier.fail(_ENDING, error)
+            self._opening.open_case(context.case_id)
+
+        self._jobs.start(
+            "unblind",
+            _ENDING,
+            lambda: self._services.record_unblinding(case, context.workspace, reader),
+            lambda _none: self._show_all(context),
+            failed=refuse,
+            stopped=lambda: self._opening.open_case(context.case_id),
+        )
+
+    def _show_all(self, context: CaseContext | None) -> None:
+        self._session.set_blinding(NOT_BLIND)
+        self.ended.emit()
+        opened = self._session.opened if context is None else context.opened
+        if opened is not None:
+            case_id = None if context is None else context.case_id
+            self._opening.open_data_set(opened.data_set.root, case_id)
