@@ -9,7 +9,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
-from napari_mamamia.smartpaint.evidence import region
+from napari_mamamia.smartpaint.evidence import outlined, region
 from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
 from napari_mamamia.smartpaint.evidence.shape import interpolate_shape, measure_depth, planes_in
 from napari_mamamia.smartpaint.grow.grow import grow
@@ -180,7 +180,8 @@ def test_a_large_box_is_settled_on_blocks_and_stays_close(monkeypatch):
     images = images_of(BOTH)
     drawn = [outline(LEFT, 0, index) for index in (8, 12, 16)]
     fine = dense(grown_from(images, *drawn))
-    monkeypatch.setattr(region, "_MOST_VOXELS", 12_000)
+    monkeypatch.setattr(region.settle_region, "__defaults__", (12_000,))
+    monkeypatch.setattr(outlined._grow_shape, "__defaults__", (12_000,))
     assert dice(dense(grown_from(images, *drawn)), fine) > 0.95
 
 

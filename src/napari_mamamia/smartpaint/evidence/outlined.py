@@ -1,6 +1,7 @@
 """Growth from outlines: together they set the shape, and the image sets the edge near it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,12 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
-from napari_mamamia.smartpaint.evidence.region import LEAST_APART, Belief, settle_region
+from napari_mamamia.smartpaint.evidence.region import (
+    LEAST_APART,
+    MOST_VOXELS,
+    Belief,
+    settle_region,
+)
 from napari_mamamia.smartpaint.evidence.settle import find_holes
 from napari_mamamia.smartpaint.evidence.shape import (
     Planes,
@@ -37,7 +43,9 @@ _SLOPE: Final = 0.7  # mm more for each mm from the nearest of them
 _LEAK: Final = 2.0  # volumes of the shape's region: a larger one has leaked
 _MOST_EXCESS: Final = 0.02  # of an outline that was left out: beyond, the image is not trusted
 _MOST_MISSED: Final = 0.3  # the same, of what the others' growth leaves out
-_MOST_HELD_OUT: Final = 4  # outlines, the last ones; growth for each takes as long as the first
+_AS_MUCH: Final = 0.01  # more than the shape misses is still as much
+_MOST_LEFT_OUT: Final = 4  # outlines in turn, the last ones
+_LEFT_OUT_VOXELS: Final = 100_000  # of a box; above, blocks are fine enough to see a leak
 _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
 Bools = NDArray[np.bool_]
@@ -78,32 +86,33 @@ def _is_image_trusted(
 ) -> bool:
     """Return whether growth by the image alone finds each outline from the others.
 
-    Found is an outline where little of the region lies farther outside it than the tolerance, and
-    not much of what is deeper inside it is left out: what is too small grows by the outline, what
-    is too large is a leak that goes on between outlines.
+    It does where little of its region lies farther outside the outline that was left out than the
+    tolerance, and no more of what is deeper inside is missed than the outlines' shape misses. What
+    lies outside is a leak, which goes on between outlines; one outline with a leak is enough.
     """
     planes: dict[tuple[int, int], Bools] = {}
     for outline in outlines:
         key = (outline.axis, outline.index)
         planes[key] = planes.get(key, np.False_) | outline.mask
     joined = [Outline(axis, index, drawn) for (axis, index), drawn in planes.items()]
-    excess, missed = [], []
-    for left_out in joined[-_MOST_HELD_OUT:]:
+    coarse = replace(settings, most_voxels=min(settings.most_voxels, _LEFT_OUT_VOXELS))
+    missed_by_image, missed_by_shape = [], []
+    for left_out in joined[-_MOST_LEFT_OUT:]:
         rest = [outline for outline in joined if outline is not left_out]
         start = start_from_outlines(images, grid, rest, settings)
-        region = LabelMap(grid, *_box_and_mask(grow_start(images, start, settings)))
-        more, less = _compare_plane(region, left_out, grid, settings.tolerance_mm)
-        excess.append(more)
-        missed.append(less)
-    return max(excess) <= _MOST_EXCESS and float(np.mean(missed)) <= _MOST_MISSED
-
-
-def _box_and_mask(grown: Grown) -> tuple[Box, NDArray[np.uint8]]:
-    return grown.box, grown.mask.astype(np.uint8)
+        by_image = grow_start(images, start, coarse)
+        excess, missed = _compare_plane(by_image, left_out, grid, settings.tolerance_mm)
+        if excess > _MOST_EXCESS:
+            return False
+        missed_by_image.append(missed)
+        by_shape = _grow_shape(images, grid, rest, start, _LEFT_OUT_VOXELS)
+        missed_by_shape.append(_compare_plane(by_shape, left_out, grid, settings.tolerance_mm)[1])
+    missed = float(np.mean(missed_by_image))
+    return missed <= min(_MOST_MISSED, float(np.mean(missed_by_shape)) + _AS_MUCH)
 
 
 def _compare_plane(
-    region: LabelMap, outline: Outline, grid: Grid, tolerance_mm: float
+    grown: Grown, outline: Outline, grid: Grid, tolerance_mm: float
 ) -> tuple[float, float]:
     """Return what of a region lies well outside an outline, and what it leaves out well inside.
 
@@ -112,6 +121,7 @@ def _compare_plane(
     start, stop = [0, 0, 0], list(grid.shape)
     start[outline.axis], stop[outline.axis] = outline.index, outline.index + 1
     box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+    region = LabelMap(grid, grown.box, grown.mask.astype(np.uint8))
     plane = region.cut(box).squeeze(outline.axis) > 0
     steps = [step for axis, step in enumerate(grid.spacing_mm) if axis != outline.axis]
     depth = measure_depth(outline.mask, steps)
@@ -121,14 +131,18 @@ def _compare_plane(
 
 
 def _grow_shape(
-    images: FeatureImages, grid: Grid, outlines: Sequence[Outline], start: Start
+    images: FeatureImages,
+    grid: Grid,
+    outlines: Sequence[Outline],
+    start: Start,
+    most_voxels: int = MOST_VOXELS,
 ) -> Grown:
     """Return the region by the outlines' shape and the image near its edge."""
     planes = planes_in(outlines, start.box)
     shape = interpolate_shape(planes, start.box.shape, grid.spacing_mm)
     belief = _weigh_outlines(start, planes, shape, _measure_radius(planes, grid.spacing_mm))
     features = images.in_box(start.box)
-    region, apart = settle_region(features, images.noise, grid.spacing_mm, belief)
+    region, apart = settle_region(features, images.noise, grid.spacing_mm, belief, most_voxels)
     notes = (*images.missing, *start.notes)
     if apart < LEAST_APART:
         notes += (

@@ -15,13 +15,15 @@ from napari_mamamia.smartpaint.grow.grow import blocks, coarsening, refined
 LEAST_APART: Final = 0.35
 """Share of two distributions that must not overlap, for the image to be worth following."""
 
+MOST_VOXELS: Final = 400_000
+"""Above, a region is found on blocks of voxels."""
+
 _N_ROUNDS: Final = 3
 _N_ITERATIONS: Final = 14  # of the cut in each round
 _SMOOTHNESS: Final = 2.0  # cost of a face between two voxels of the finest spacing, in log odds
 _DEEP: Final = (1.0, 0.4)  # mm, and share of the greatest depth: where the inner sample begins
 _AROUND_MM: Final = (1.5, 9.0)  # from the region, where surroundings are sampled
 _SURE_SHARE: Final = 0.8  # of a side's sample, where something is sure
-_MOST_VOXELS: Final = 400_000
 _THRESHOLD: Final = np.float32(0.5)
 
 Bools = NDArray[np.bool_]
@@ -54,13 +56,17 @@ class Belief:
 
 
 def settle_region(
-    features: Floats, noise: tuple[float, ...], spacing_mm: Spacing, belief: Belief
+    features: Floats,
+    noise: tuple[float, ...],
+    spacing_mm: Spacing,
+    belief: Belief,
+    most_voxels: int = MOST_VOXELS,
 ) -> tuple[Bools, float]:
     """Return the region, and how far it and what is around it look apart, 0 to 1.
 
     Three times the image's evidence is found from the region in hand and what is thought of it,
     and the region moved towards least energy by 14 steps; no test of convergence, so that equal
-    input takes as long and gives equal bits. Above 400,000 voxels all of this is done on blocks of
+    input takes as long and gives equal bits. Above `most_voxels` all of this is done on blocks of
     voxels, and the membership is interpolated linearly back.
 
     Parameters
@@ -71,7 +77,7 @@ def settle_region(
     Source: docs/methods/growth.md.
     """
     shape = belief.prior.shape
-    factors = coarsening(shape, spacing_mm, _MOST_VOXELS)
+    factors = coarsening(shape, spacing_mm, most_voxels)
     usable: Bools = np.all(np.isfinite(features), axis=0)
     if not usable.all():
         features = np.where(usable, features, np.float32(0))
