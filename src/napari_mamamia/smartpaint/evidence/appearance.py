@@ -84,8 +84,7 @@ class Bins:
         """Return bins that span nearly all values of `features` ``(feature, voxel)``, finite."""
         n_features = len(noise)
         count = _BINS.get(n_features, _BINS[3])
-        some = features[:, :: max(features.shape[1] // _MOST_VALUES, 1)]
-        low, high = np.percentile(some, _RANGE, axis=1)
+        low, high = np.percentile(features, _RANGE, axis=1)
         width = np.maximum((high - low) / (count - 4), _FINEST_BIN * np.array(noise))
         middle = (low + high) / 2
         smooth = tuple(
@@ -121,7 +120,9 @@ class Bins:
 
 def make_bins(scene: Scene) -> Bins:
     """Return the bins of a scene's histograms."""
-    values = scene.features[:, scene.finite]
+    step = max(scene.finite.size // _MOST_VALUES, 1)
+    finite = scene.finite.reshape(-1)[::step]
+    values = scene.features.reshape(len(scene.noise), -1)[:, ::step][:, finite]
     if not values.shape[1]:
         values = np.zeros((len(scene.noise), 1), np.float32)
     return Bins.of(values, scene.noise)

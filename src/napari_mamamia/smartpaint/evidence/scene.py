@@ -15,7 +15,7 @@ from napari_mamamia.smartpaint.evidence.marks import Marks
 
 _KEEP_SHARE: Final = 0.05  # of the radius: how far a place may lie from the path that leaves it out
 _MOST_PLACES: Final = 256  # a pointer gives some 100 a second; more are thinned evenly
-_PREVIEW_VOXELS: Final = 24_000
+PREVIEW_VOXELS: Final = 24_000
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
@@ -66,11 +66,14 @@ class Scene:
     is_adding: bool
 
 
-def coarsen_scene(scene: Scene) -> tuple[Scene, Factors]:
-    """Return the scene on every second voxel, or third, so that it is small, and the factors."""
+def coarsen_scene(scene: Scene, most_voxels: int = PREVIEW_VOXELS) -> tuple[Scene, Factors]:
+    """Return the scene on every second voxel, or third, so that it is small, and the factors.
+
+    The finest axis is coarsened first.
+    """
     factors = [1, 1, 1]
     while np.prod([-(-n // f) for n, f in zip(scene.mask.shape, factors, strict=True)]) > (
-        _PREVIEW_VOXELS
+        most_voxels
     ):
         steps = [f * s for f, s in zip(factors, scene.spacing_mm, strict=True)]
         factors[int(np.argmin(steps))] += 1
@@ -91,6 +94,14 @@ def coarsen_scene(scene: Scene) -> tuple[Scene, Factors]:
         window=scene.window[at],
     )
     return coarse, (z, y, x)
+
+
+def refine_mask(mask: Bools, factors: Factors, shape: tuple[int, ...]) -> Bools:
+    """Return a coarse mask on the voxels of an array of `shape`: each stands for its block."""
+    for axis, factor in enumerate(factors):
+        mask = mask.repeat(factor, axis) if factor > 1 else mask
+    z, y, x = shape
+    return mask[:z, :y, :x]
 
 
 def thin_path(path: Sequence[Voxel], spacing_mm: Spacing, radius_mm: float) -> list[Voxel]:

@@ -15,7 +15,7 @@ from napari_mamamia.smartpaint.evidence.appearance import (
     weigh_image,
 )
 from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, MOST_SEEN, Marks, pack_marks
-from napari_mamamia.smartpaint.evidence.scene import Scene
+from napari_mamamia.smartpaint.evidence.scene import Scene, coarsen_scene, refine_mask
 from napari_mamamia.smartpaint.grow.cut import Energy, relax
 
 N_ROUNDS: Final = 3
@@ -24,6 +24,9 @@ _CORE: Final = (1.5, 0.35)  # mm and radii: what is held however the image looks
 _INSIST: Final = (0.35, 0.6, 0.8, 1.0)  # radii that are held after 0, 1, 2, 3 strokes in vain
 # Radii, and the share of what is asked for there that must turn; else it is held.
 _HEARD: Final = (0.5, 0.3)
+# A window of more voxels is looked at on a quarter of them first.
+_LARGE: Final = 100_000
+_COARSER: Final = 4
 _SURE: Final = 0.5  # radii that the first estimate takes for granted
 _PRIOR: Final = (0.3, 3.0)  # log odds of the mask so far, near the stroke and at the window's edge
 # Radii, but at least mm: how thick a shell a stroke for the whole lesion changes.
@@ -68,14 +71,13 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     part = inner.slices
     near = scene.features[(slice(None), *part)]
     energy, apart = _make_energy(scene, window, hold, part), 0.0
-    sure = scene.away <= max(_SURE * scene.radius_mm, 1e-6)
-    estimate = (scene.mask | sure) if scene.is_adding else (scene.mask & ~sure)
+    n_coarse = n_rounds - 1 if np.prod(inner.shape) > _LARGE else 0
+    mask = _estimate_coarsely(scene, n_coarse) if n_coarse else _estimate_mask(scene)
     bins = make_bins(scene)
     lattice = choose_lattice(scene)
     pull = energy.evidence
-    membership = estimate[part].astype(np.float32)
-    mask = estimate
-    for number in range(n_rounds + 1):
+    membership = mask[part].astype(np.float32)
+    for number in range(n_coarse, n_rounds + 1):
         if number == n_rounds:
             unheard = _find_unheard(scene, mask)
             if not unheard.any():
@@ -92,6 +94,23 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         mask = scene.mask.copy()
         mask[part] = membership >= _THRESHOLD
     return Settled(_accept(scene, mask, core, hold, inner), hold, window, apart)
+
+
+def _estimate_mask(scene: Scene) -> Bools:
+    """Return the mask as it is, with what is surely meant by the stroke."""
+    sure = scene.away <= max(_SURE * scene.radius_mm, 1e-6)
+    return (scene.mask | sure) if scene.is_adding else (scene.mask & ~sure)
+
+
+def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
+    """Return about what the stroke leads to, found on a quarter of the voxels.
+
+    The first rounds are there for the appearance of lesion and surroundings alone: in a large
+    window they are as good on every second voxel.
+    """
+    coarse, factors = coarsen_scene(scene, scene.mask.size // _COARSER)
+    mask = refine_mask(settle_scene(coarse, n_rounds).mask, factors, scene.mask.shape)
+    return (mask | scene.mask) if scene.is_adding else (mask & scene.mask)
 
 
 def _find_unheard(scene: Scene, mask: Bools) -> Bools:

@@ -23,6 +23,7 @@ from napari_mamamia.smartpaint.evidence.scene import (
     Scene,
     coarsen_scene,
     measure_distance,
+    refine_mask,
     thin_path,
 )
 from napari_mamamia.smartpaint.evidence.settle import (
@@ -155,11 +156,7 @@ def preview_stroke(work: StrokeWork) -> Preview:
     scene = _make_scene(work)
     coarse, factors = coarsen_scene(scene)
     settled = settle_scene(coarse, n_rounds=1)
-    mask = settled.mask
-    for axis, factor in enumerate(factors):
-        mask = mask.repeat(factor, axis)
-    z, y, x = scene.mask.shape
-    mask = mask[:z, :y, :x]
+    mask = refine_mask(settled.mask, factors, scene.mask.shape)
     # Blocks never take away what an adding stroke keeps, nor give what an erasing one leaves.
     mask = mask | scene.mask if scene.is_adding else mask & scene.mask
     return Preview(work.box, mask & scene.window | scene.mask & ~scene.window)
