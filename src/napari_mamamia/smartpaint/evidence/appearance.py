@@ -203,14 +203,14 @@ def weigh_image(
     """
     if samples.outer.shape[1] < FEWEST_AROUND or not samples.inner.shape[1]:
         return np.zeros(features.shape[1:], np.float32), 0.0
-    inside = _mix(
+    inside = _mix_distributions(
         bins,
         samples.inner,
         samples.inner_weights,
         samples.inner_marks,
         samples.disc if is_adding else None,
     )
-    outside = _mix(
+    outside = _mix_distributions(
         bins,
         samples.outer,
         samples.outer_weights,
@@ -224,7 +224,9 @@ def weigh_image(
     histogram = (weight * table).clip(-MOST_EVIDENCE, MOST_EVIDENCE)[bins.find(features)]
     inner = np.concatenate([samples.inner, samples.disc], axis=1) if is_adding else samples.inner
     normal = log_odds(
-        features, tissue_of(_thin(inner), noise), tissue_of(_thin(samples.outer), noise)
+        features,
+        tissue_of(_thin_values(inner), noise),
+        tissue_of(_thin_values(samples.outer), noise),
     )
     normal *= weight
     np.clip(normal, -MOST_EVIDENCE, MOST_EVIDENCE, out=normal)
@@ -233,7 +235,7 @@ def weigh_image(
     return histogram, apart
 
 
-def _mix(
+def _mix_distributions(
     bins: Bins, values: Floats, weights: Floats, marks: Floats, disc: Floats | None
 ) -> NDArray[np.float64]:
     """Return the distribution of a side: 85 % its sample, the rest what strokes have marked."""
@@ -244,6 +246,6 @@ def _mix(
     return (1 - _SHARE) * density + _SHARE * sum(marked) / len(marked)
 
 
-def _thin(values: Floats) -> Floats:
+def _thin_values(values: Floats) -> Floats:
     """Return at most some 20,000 values, evenly taken: medians of more are no better."""
     return values[:, :: max(values.shape[1] // _MOST_VALUES, 1)]
