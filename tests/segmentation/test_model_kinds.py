@@ -73,7 +73,30 @@ ENTRY = """        ModelKind.THRESHOLD: KindSpec(
             tiles=lambda card, settings, grid: None,
             load=load_threshold,
             card=threshold_card,
+            backends=(),
         ),
+"""
+HERE = """
+import sys
+from pathlib import Path
+import napari_mamamia.segmentation.model.device as device
+from napari_mamamia.core.errors import MissingExtraError, ModelError
+def missing():
+    raise MissingExtraError("torch", "segment")
+device.require_torch = missing
+import napari_mamamia.segmentation.run.engines as engines
+engines.require_torch = missing
+from napari_mamamia.segmentation.run.registry import list_models
+from napari_mamamia.services.predict.added_models import new_host, why_not_here
+from napari_mamamia.services.predict.model_choice import planned
+from napari_mamamia.services.predict.run_choices import RunChoices
+(entry,) = list_models(Path(sys.argv[1]))
+host = new_host()
+print(repr(why_not_here(planned(entry, RunChoices(), host))))
+try:
+    planned(entry, RunChoices(backend="torch"), host)
+except ModelError as error:
+    print(error)
 """
 WINDOW = """
 from qtpy.QtWidgets import QApplication
@@ -164,6 +187,9 @@ def test_a_new_kind_is_added_shown_and_predicts_from_the_command_line(
     printed(COMMAND, "models", "add", model, "--registry", registry)
     shown = printed(COMMAND, "models", "show", "bright", "--registry", registry)
     assert "threshold" in shown
+    here = printed(HERE, registry)
+    assert here.startswith("''\n")  # nothing of torch is asked for
+    assert "torch does not run: choose the backend auto" in here
     out = tmp_path / "out"
     words = ("--model", "bright", "--registry", registry, "--case", "A_1", "--out", out)
     printed(COMMAND, "predict", small_data_set, *words)

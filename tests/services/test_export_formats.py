@@ -27,6 +27,11 @@ def _write(work, writer):
     writer.record(path, "other")
 
 
+def _verify(path, file, manifest):
+    if not path.read_text().isdigit():
+        yield f"{file.name}: no number"
+
+
 COUNTS = FormatSpec(
     title="voxel counts",
     tip="counts/ID.txt",
@@ -34,6 +39,8 @@ COUNTS = FormatSpec(
     folders=("counts",),
     describe=lambda wish: (f"counts/ID.txt of {wish.n_masks} mask(s)",),
     write=_write,
+    verify=_verify,
+    verified=("other",),
 )
 '''
 WINDOW = """
@@ -124,6 +131,9 @@ def test_a_new_format_is_on_the_command_line_and_is_written_and_verified(
     assert "1 mask(s) saved and verified" in said
     assert int((out / "counts" / "A_1.txt").read_text()) > 0
     assert "all as the manifest says" in printed(COMMAND, "verify", out)
+    (out / "counts" / "A_1.txt").write_text("many")
+    with pytest.raises(AssertionError, match="no number"):
+        printed(COMMAND, "verify", out)
 
 
 @pytest.mark.door

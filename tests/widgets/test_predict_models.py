@@ -116,7 +116,7 @@ def models(world):
         forget_model=lambda name: found["entries"].clear(),
         planned=planned,
         new_host=lambda: found["host"],
-        why_not_here=lambda: found["missing"],
+        why_not_here=lambda _: found["missing"],
         predict=fake_predict(found),
         estimate_case=estimate,
         predict_data_set=predict_all,

@@ -276,7 +276,7 @@ def page(qtbot, viewer, world):
         listed_models=lambda: (entry,),
         planned=planned,
         estimate_case=no_estimate,
-        why_not_here=lambda: "",
+        why_not_here=lambda _: "",
         predict=calls,
     )
     dock = MamamiaDock(viewer, services)

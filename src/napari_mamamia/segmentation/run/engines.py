@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
+from napari_mamamia.core.choices import Backend
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
@@ -53,8 +54,8 @@ class KindSpec:
         What it is before it is loaded; None for nnU-Net, of which a folder may hold several.
     rungs
         What may be given up of it to stay within a time limit.
-    runs_in_torch
-        Whether torch runs it at all.
+    backends
+        The backends that may be asked for by name; "auto" always may.
     """
 
     extras: tuple[str, ...]
@@ -66,7 +67,7 @@ class KindSpec:
     card: Callable[[ModelFiles, ModelKind, bool], ModelCard] | None = None
     is_folder: bool = False
     rungs: tuple[Rung, ...] = LADDER
-    runs_in_torch: bool = True
+    backends: tuple[str, ...] = (Backend.TORCH, Backend.OPENVINO)
 
 
 def _require_network(settings: EngineSettings) -> None:
@@ -167,14 +168,14 @@ MODEL_KINDS: Final[Mapping[ModelKind, KindSpec]] = MappingProxyType(
             extras=("onnx",),
             suffixes=(".onnx",),
             require=_require_onnx_file,
-            runs_in_torch=False,
+            backends=(Backend.OPENVINO,),
         ),
         ModelKind.OPENVINO: replace(
             _NETWORK,
             extras=("segment", "openvino"),
             suffixes=(".xml",),
             require=_require_openvino_file,
-            runs_in_torch=False,
+            backends=(Backend.OPENVINO,),
         ),
         ModelKind.SAFETENSORS: replace(_NETWORK, suffixes=(".safetensors",)),
     }

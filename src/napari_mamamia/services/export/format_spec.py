@@ -94,7 +94,7 @@ class FormatSpec:
     notes
         Sentences on what a case loses in it.
     verify
-        Looks into its files of the kinds mask, image and segmentation, no others.
+        Looks into its files of the kinds in `verified`, such as "other".
     turned
         Those of its folders whose volumes may lie on another grid than the image's.
     needs_images
@@ -114,6 +114,7 @@ class FormatSpec:
     finish: Callable[[ExportPlan, Sequence[DoneCase]], Sequence[BundleFile]] = lambda *_: ()
     notes: Callable[[CaseWork], Iterator[str]] = lambda _: iter(())
     verify: FileCheck | None = None
+    verified: tuple[str, ...] = ("mask", "image", "segmentation")
     turned: tuple[str, ...] = ()
     needs_images: bool = False
     needs_right_angles: bool = False

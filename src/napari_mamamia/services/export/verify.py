@@ -19,7 +19,6 @@ from napari_mamamia.services.export.formats import EXPORT_FORMATS
 from napari_mamamia.services.export.privacy import impersonal, search_bundle, telling_in, volumes_of
 
 _LISTED: Final = 6
-_LOOKED_INTO: Final = ("mask", "image", "segmentation")
 _FORMAT_OF: Final[Mapping[str, FormatSpec]] = {
     folder: spec for spec in EXPORT_FORMATS.values() for folder in spec.folders
 }
@@ -191,8 +190,8 @@ def _check_file(
     try:
         if file.kind in ("mask", "image"):
             yield from _check_volume(_find_path(root, file), file, manifest, places, data_set)
-        spec = _format_of(file) if file.kind in _LOOKED_INTO else None
-        if spec is not None and spec.verify is not None:
+        spec = _format_of(file)
+        if spec is not None and spec.verify is not None and file.kind in spec.verified:
             yield from spec.verify(_find_path(root, file), file, manifest)
     except MissingExtraError:
         raise

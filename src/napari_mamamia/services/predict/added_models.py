@@ -6,9 +6,9 @@ from pathlib import Path
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MissingExtraError
-from napari_mamamia.segmentation.model.device import require_torch
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.recipe_input import phases_needed
+from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.segmentation.run.engine_host import Host
 from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import (
@@ -20,6 +20,7 @@ from napari_mamamia.segmentation.run.registry import (
 )
 from napari_mamamia.segmentation.worker.client import Worker
 from napari_mamamia.services.predict.convert_model import Converted, convert_model
+from napari_mamamia.services.predict.model_choice import require_ready
 from napari_mamamia.services.predict.offers import Offer, offers
 from napari_mamamia.services.predict.run_choices import RunChoices
 
@@ -54,10 +55,10 @@ def new_host() -> Host:
     return Worker()
 
 
-def why_not_here() -> str:
-    """Return why no trained model can run in this installation, "" if one can."""
+def why_not_here(segmenter: Segmenter) -> str:
+    """Return why a model cannot run in this installation, "" if it can."""
     try:
-        require_torch()
+        require_ready(segmenter)
     except MissingExtraError as error:
         return str(error)
     return ""

@@ -220,10 +220,10 @@ def _require_fits(card: ModelCard, settings: EngineSettings, choices: RunChoices
     """Raise `ModelError` where a network in a single file would pass over a choice in silence."""
     require_network_choices(card, settings)
     spec = MODEL_KINDS.get(card.kind)
-    if choices.backend == "torch" and spec is not None and not spec.runs_in_torch:
+    if spec is not None and choices.backend not in ("auto", *spec.backends):
         raise ModelError(
-            f"{card.name} is a file of {card.kind.value}, which torch does not run: choose the "
-            "backend auto or openvino"
+            f"{card.name} is a file of {card.kind.value}, which {choices.backend} does not run: "
+            f"choose the backend {' or '.join(('auto', *spec.backends))}"
         )
 
 

@@ -99,10 +99,10 @@ class PredictModels(WindowPart):
             if entry.problem:
                 return entry.problem
         try:
-            self.segmenter()
+            segmenter = self.segmenter()
         except MamamiaError as error:
             return str(error)
-        return self._services.why_not_here() if self.is_trained else ""
+        return self._services.why_not_here(segmenter) if self.is_trained else ""
 
     def choose(self, names: tuple[str, ...]) -> None:
         """Take models of the list."""
