@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.widgets.test_painting import RIGHT, Mouse, mask_of
 
-from napari_mamamia.smartpaint.evidence.stroke import Preview, settle_stroke
+from napari_mamamia.services.refine.strokes import settle_kept
+from napari_mamamia.smartpaint.evidence.stroke import Preview
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.refine.state import PaintTool
 from napari_mamamia.widgets.viewer.marks import StrokeMarks
@@ -39,7 +40,7 @@ def gate(refining):
 
     def settle(work):
         assert held.wait(60)
-        return settle_stroke(work)
+        return settle_kept(work)
 
     queue = refining.editing.mask.strokes
     queue._services = queue._services.replacing(settle_stroke=settle)
@@ -207,6 +208,20 @@ def test_saving_by_itself_waits_for_the_stroke_in_hand(qtbot, refining, mouse):
     mouse.release((2, 15, 9))
     qtbot.waitUntil(lambda: len(names(refining)) == 2)
     assert refining.editing.live.steps[1].stroke.path[-1] == (2, 15, 9)
+
+
+def test_saving_by_itself_does_not_wait_for_a_stroke_that_is_settled(
+    qtbot, refining, mouse, gate, world
+):
+    """The window would stand still meanwhile."""
+    mouse.stroke(AT)
+    refining.editing.saving.autosave.timeout.emit()
+    assert not settled(refining)
+    assert not world.refined
+    gate.set()
+    qtbot.waitUntil(lambda: bool(world.refined))
+    (saved,) = world.refined.values()
+    assert saved[AT] == 1
 
 
 # ------------------------------------------------------------------------ what is shown

@@ -11,7 +11,8 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
-from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, StrokeWork
+from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, StrokeWork, settle_stroke
+from napari_mamamia.smartpaint.session.evidence_stroke import keep_promises
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 _MM3_PER_ML: Final = 1000.0
@@ -48,6 +49,11 @@ class StrokeChange:
     where: tuple[float, float, float]
     volume_mm3: float
     text: str
+
+
+def settle_kept(work: StrokeWork) -> tuple[SettledStroke, int]:
+    """Return what a stroke comes to, its promises kept, and how many voxels were held back."""
+    return keep_promises(work, settle_stroke(work))
 
 
 def describe_stroke(

@@ -158,7 +158,7 @@ def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStro
     CaseError
         If the result is not one of this work: another box, shape or type.
     """
-    _require_fitting(work, settled)
+    require_fitting(work, settled)
     old, new, label = work.labels, settled.labels, np.uint8(work.brush.label)
     changed = old != new
     if work.brush.action is Action.ADD:
@@ -180,7 +180,8 @@ def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStro
     return replace(settled, labels=labels, words=words), held_back
 
 
-def _require_fitting(work: StrokeWork, settled: SettledStroke) -> None:
+def require_fitting(work: StrokeWork, settled: SettledStroke) -> None:
+    """Raise `CaseError` where a result is of another box, shape or type than its work."""
     shape = work.box.shape
     arrays = ((settled.labels, np.uint8), (settled.words, np.uint16))
     if settled.box != work.box or any(a.shape != shape or a.dtype != t for a, t in arrays):

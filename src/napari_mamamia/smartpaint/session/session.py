@@ -30,6 +30,7 @@ from napari_mamamia.smartpaint.session.evidence_stroke import (
     EvidenceInHand,
     LiftedStroke,
     keep_promises,
+    require_fitting,
 )
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.recorded_mask import RecordedMask
@@ -171,11 +172,14 @@ class EditingSession(RecordedMask):
             self._lifted = LiftedStroke(work, hand.edit)
         return work
 
-    def settle(self, work: StrokeWork, settled: SettledStroke) -> Step | None:
+    def settle(
+        self, work: StrokeWork, settled: SettledStroke, held_back: int | None = None
+    ) -> Step | None:
         """Record what came of a lifted stroke; None where it changed nothing.
 
         A result of a stroke that was settled or abandoned meanwhile is dropped: `work`, as `lift`
-        returned it, says of which stroke it is.
+        returned it, says of which stroke it is. With `held_back` the result has gone through
+        `keep_promises` already, as a thread does it for the window.
 
         Raises
         ------
@@ -184,7 +188,7 @@ class EditingSession(RecordedMask):
         """
         if self._lifted is None or self._lifted.work is not work:
             return None
-        return self._settle_waiting(settled)
+        return self._settle_waiting(settled, held_back)
 
     def settle_lifted(self) -> Step | None:
         """Settle a lifted stroke here and now; `on_settled` hears of it."""
@@ -245,7 +249,9 @@ class EditingSession(RecordedMask):
         hand.finish()
         return self.state.record(hand.brush.label, hand.boxes, soft=True, marks=hand.leaves_marks)
 
-    def _settle_waiting(self, settled: SettledStroke | None = None) -> Step | None:
+    def _settle_waiting(
+        self, settled: SettledStroke | None = None, held_back: int | None = None
+    ) -> Step | None:
         """Record the lifted stroke; its result is worked out where there is none.
 
         Or where something else painted there since it was lifted: that came first.
@@ -260,15 +266,18 @@ class EditingSession(RecordedMask):
             work = prepare_stroke(
                 work.images, self.labels, words, work.brush, work.path, work.locked
             )
-            settled = None
+            settled = held_back = None
         settled = settled or settle_stroke(work)
-        difference, held_back = self._write_settled(work, settled)
+        difference, held_back = self._write_settled(work, settled, held_back)
         return self._record_step(lifted.describe(settled, held_back), difference)
 
     def _write_settled(
-        self, work: StrokeWork, settled: SettledStroke
+        self, work: StrokeWork, settled: SettledStroke, held_back: int | None = None
     ) -> tuple[Difference | None, int]:
-        settled, held_back = keep_promises(work, settled)
+        if held_back is None:
+            settled, held_back = keep_promises(work, settled)
+        else:
+            require_fitting(work, settled)
         part, label = work.box.slices, work.brush.label
         self.labels[part] = settled.labels
         self.state.words(label)[part] = settled.words

@@ -93,7 +93,7 @@ from napari_mamamia.services.refine.edit_case import is_begun, open_editing, pre
 from napari_mamamia.services.refine.grow_mask import grow_from_labels
 from napari_mamamia.services.refine.mask_work import use_mask_tool
 from napari_mamamia.services.refine.numbers import measure_mask
-from napari_mamamia.services.refine.strokes import describe_stroke
+from napari_mamamia.services.refine.strokes import describe_stroke, settle_kept
 from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
 from napari_mamamia.services.score.case_facets import (
@@ -110,7 +110,7 @@ from napari_mamamia.services.score.score import find_pairs, score_folders
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
 from napari_mamamia.smartpaint.evidence.regrow import grow_again
-from napari_mamamia.smartpaint.evidence.stroke import preview_stroke, settle_stroke
+from napari_mamamia.smartpaint.evidence.stroke import preview_stroke
 from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 
@@ -248,7 +248,7 @@ class Services(ServiceSet):
     grow_from_box = staticmethod(grow_from_box)
     grow_from_labels = staticmethod(grow_from_labels)
     use_mask_tool = staticmethod(use_mask_tool)
-    settle_stroke = staticmethod(settle_stroke)
+    settle_stroke = staticmethod(settle_kept)
     preview_stroke = staticmethod(preview_stroke)
     describe_stroke = staticmethod(describe_stroke)
     read_protocol = staticmethod(read_protocol)

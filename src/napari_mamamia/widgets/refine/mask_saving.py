@@ -23,6 +23,7 @@ from napari_mamamia.widgets.refine.mask_watch import Mark, SaveState, SaveTrack
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _AUTOSAVE_AFTER_MS: Final = 5_000
+_AFTER_STROKE_MS: Final = 300
 _LONGEST_WAIT_S: Final = 10.0
 _NO_WORKSPACE: Final = (
     "this case is not from a data set, so that your mask has no place there: save its layer with "
@@ -107,7 +108,7 @@ class MaskSaving(WindowPart):
         self._track.look(self.open.session)
         # Not started anew at each step, or who paints without a pause would never be saved.
         if self.is_dirty and not self.autosave.isActive():
-            self.autosave.start()
+            self.autosave.start(_AUTOSAVE_AFTER_MS)
         self._warn_of_journal()
         self.state_changed.emit()
 
@@ -202,7 +203,7 @@ class MaskSaving(WindowPart):
             self.save()
             return
         if self.is_dirty:
-            self.autosave.start()
+            self.autosave.start(_AUTOSAVE_AFTER_MS)
         self._answer_waiting(not self.is_dirty)
 
     def _not_saved(self, opened: OpenEditing, error: Exception | None) -> None:
@@ -211,7 +212,7 @@ class MaskSaving(WindowPart):
             self.state_changed.emit()
         if error is not None:
             self._say_once(plain_text(error), error)
-        self.autosave.start()
+        self.autosave.start(_AUTOSAVE_AFTER_MS)
         self._answer_waiting(False)
 
     def _say_once(self, problem: str, error: Exception) -> None:
@@ -234,7 +235,8 @@ class MaskSaving(WindowPart):
 
     def _save_by_itself(self) -> None:
         live = self._mask.live
-        if live is not None and live.is_painting:
-            self.autosave.start()  # saving would end the stroke in hand
+        if live is not None and (live.is_painting or self._mask.strokes.is_settling):
+            # Saving would end the stroke in hand, or wait for the one that is settled.
+            self.autosave.start(_AFTER_STROKE_MS)
         elif self.is_dirty and not self._jobs.is_running("save"):
             self.save()

@@ -132,7 +132,7 @@ class StrokeQueue(WindowPart):
             _SETTLING,
             _DOING,
             lambda: settle(work),
-            lambda settled: self._take(live, work, settled),
+            lambda kept: self._take(live, work, *kept),
             failed=lambda error: self._lose(live, error),
             stopped=live.settle_lifted,
             ended=self._go_on,
@@ -140,9 +140,11 @@ class StrokeQueue(WindowPart):
             shown=False,
         )
 
-    def _take(self, live: EditingSession, work: StrokeWork, settled: SettledStroke) -> None:
+    def _take(
+        self, live: EditingSession, work: StrokeWork, settled: SettledStroke, held_back: int
+    ) -> None:
         def lay_in() -> tuple[Step | None, StrokeChange]:
-            step = live.settle(work, settled)
+            step = live.settle(work, settled, held_back)
             return step, self._services.describe_stroke(work, settled, live.labels, live.grid)
 
         outcome = outcome_of(lay_in)
