@@ -1,18 +1,11 @@
 """`mamamia` never replaces a mask that somebody else made: the commands as they are typed."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from warm_program import mamamia
 
 pytestmark = pytest.mark.door
-
-
-def mamamia(*words):
-    command = [Path(sys.executable).with_name("mamamia"), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def contents(folder):

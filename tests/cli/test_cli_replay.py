@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import contents
 from typer.testing import CliRunner
+from warm_program import mamamia
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.box import Box
@@ -64,12 +62,6 @@ def test_replay_without_images_makes_the_same_file_geometry_included(small_data_
         result = CliRunner().invoke(app, ["replay", str(journal), "--out", str(out), *extra])
         assert result.exit_code == 0, result.output
     assert outs[0].read_bytes() == outs[1].read_bytes()
-
-
-def mamamia(*words):
-    """Run the command in a process of its own."""
-    command = [Path(sys.executable).with_name("mamamia"), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture

@@ -2,23 +2,16 @@
 
 import csv
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.conftest import SHAPE, write_nifti
 from typer.testing import CliRunner
+from warm_program import mamamia
 
 from napari_mamamia.cli.app import app
 
 TIMES = "0,1371,1493,1615"  # of Duke Breast_MRI_153
-
-
-def mamamia(*words):
-    command = [Path(sys.executable).with_name("mamamia"), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def typed(*words):

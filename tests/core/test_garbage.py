@@ -61,3 +61,14 @@ def test_the_thresholds_of_the_process_come_back_even_if_two_windows_set_them_as
 def test_nothing_is_collected_where_nothing_is_set_aside(thresholds):
     age_all_that_exists(50)
     assert not collect_if_due()
+
+
+def test_what_others_left_out_stays_so_where_no_window_set_anything_aside(thresholds):
+    gc.freeze()
+    n_before = gc.get_freeze_count()
+    take_back()
+    assert gc.get_freeze_count() == n_before > 0
+    set_aside()
+    take_back()
+    assert gc.get_freeze_count() == 0
+    gc.freeze()

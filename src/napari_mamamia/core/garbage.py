@@ -42,13 +42,14 @@ def collect_if_due() -> bool:
 
 
 def take_back() -> None:
-    """Look at everything again, by itself.
+    """Look at everything again, by itself; what others than `set_aside` left out stays so.
 
     Never called from a destructor or by Qt's `destroyed`: during a collection that would end the
     program.
     """
-    if _IS_SET_ASIDE.is_set():
-        gc.set_threshold(*_ORDINARY)
+    if not _IS_SET_ASIDE.is_set():
+        return
+    gc.set_threshold(*_ORDINARY)
     _IS_SET_ASIDE.clear()
     gc.unfreeze()
 
