@@ -64,9 +64,10 @@ class BitChange:
         """Flip the bits in `array` ``(z, y, x)``, unsigned, as many bytes an element as planes."""
         region = array[self.box.slices]
         where = self._unpack_mask()
-        if len(self.planes) == 1 and self.planes[0][:1] == _ONE:
-            value = _unpack_plane(self.planes[0], 1)
-            region ^= where.view(np.uint8) * np.uint8(value[0])
+        if all(plane[:1] == _ONE for plane in self.planes):
+            # Most changes of labels and marks; four times as fast as picking voxels.
+            value = b"".join(_unpack_plane(plane, 1) for plane in self.planes)
+            region ^= where.view(np.uint8) * np.frombuffer(value, array.dtype.newbyteorder("<"))
         else:
             region[where] ^= self._unpack_values(array.dtype)
 

@@ -4,8 +4,9 @@ Steps are unlimited. Their differences are kept in memory up to a limit; beyond 
 let go and read back from the journal when an undo reaches them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from napari_mamamia.core.difference import Difference
@@ -19,6 +20,16 @@ _STEP_BYTES: Final = 1000
 _POINT_BYTES: Final = 140
 """What a step takes beside its difference, and each place of its path: Python objects, measured
 with `sys.getsizeof` (a tuple of three floats: 64 + 3 * 24). They stay when the difference goes."""
+
+_KEYFRAME_EVERY: Final = 64
+_MOST_KEYFRAMES: Final = 16
+_WORTH_STEPS: Final = 20
+"""A whole state is kept every so many steps, so many of them; at more every second one is let go
+and the distance doubled. One is gone from where that spares so many steps. Our choice: to take or
+lay a state costs as much as some 20 strokes of 8 mm."""
+
+State = tuple[Difference, ...]
+"""A whole state as its difference from an empty one: a part for each label."""
 
 ReadBack = Callable[[int], Difference]
 """From a step's number to its difference; raises a `MamamiaError` where it cannot be read."""
@@ -57,6 +68,8 @@ class History:
         self._limit = limit_bytes
         self._bytes = 0
         self._oldest = 0
+        self._keyframes: dict[int, State] = {}
+        self._every = _KEYFRAME_EVERY
         self.revision = 0
         self.read_back = read_back
 
@@ -83,6 +96,10 @@ class History:
     @limit_bytes.setter
     def limit_bytes(self, limit: int) -> None:
         self._limit = limit
+        most = limit // _MOST_KEYFRAMES
+        self._drop_keyframes(
+            k for k, state in self._keyframes.items() if _state_bytes(state) > most
+        )
         self._let_go()
 
     @property
@@ -107,6 +124,7 @@ class History:
         for entry in self._entries[self._position :]:
             self._bytes -= _count_bytes(entry)
         del self._entries[self._position :]
+        self._drop_keyframes(at for at in self._keyframes if at > self._position)
         self._oldest = min(self._oldest, self._position)
         self._append_entry(_Entry(step.number, step.edit, step.difference))
         self.move(self._position + 1)
@@ -152,10 +170,34 @@ class History:
         self._position = position
         self.revision += 1
 
-    def differences_to(self, position: int) -> Iterator[Difference]:
-        """Return the differences of all steps between here and `position`, nearest first.
+    @property
+    def is_keyframe_due(self) -> bool:
+        """Whether the state after the last applied step is one to keep, see `keep_keyframe`."""
+        return self._position % self._every == 0 and self._position not in self._keyframes
 
-        They are those of this moment, whatever becomes of the list.
+    def keep_keyframe(self, state: State) -> None:
+        """Keep the state after the last applied step, so that a long way begins near its end.
+
+        One that would take more than its share of the memory is not kept.
+        """
+        if not self._has_room(state):
+            return
+        self._drop_keyframes(at for at in self._keyframes if at == self._position)
+        self._keyframes[self._position] = state
+        self._bytes += _state_bytes(state)
+        if len(self._keyframes) > _MOST_KEYFRAMES:
+            self._every *= 2
+            self._drop_keyframes(at for at in self._keyframes if at % self._every)
+        self._let_go()
+
+    def differences_to(
+        self, position: int, state: Callable[[], State] | None = None
+    ) -> Iterator[Difference]:
+        """Return differences that together lead from here to `position`, in any order.
+
+        They are those of all steps between, nearest first; or, where `state` gives the state of
+        this moment, that and a kept state and the steps from there. They are those of this moment,
+        whatever becomes of the list.
 
         Raises
         ------
@@ -169,14 +211,28 @@ class History:
                 f"expected a row of the history from 0 to {len(self._entries)}, got {position}: "
                 "nothing was changed"
             )
-        low, high = sorted((position, self._position))
+        start = self._position
+        states: Iterator[Difference] = iter(())
+        nearest = min(self._keyframes, key=lambda at: abs(at - position), default=start)
+        spared = abs(start - position) - abs(nearest - position)
+        if state is not None and spared > _WORTH_STEPS:
+            start, states = nearest, chain(state(), self._keyframes[nearest])
+        low, high = sorted((position, start))
         way = self._entries[low:high]
-        return map(self._read_difference, way if position > self._position else reversed(way))
+        steps = map(self._read_difference, way if position > start else reversed(way))
+        return chain(states, steps)
 
     def numbers_to(self, position: int) -> tuple[int, ...]:
         """Return the numbers of all steps between here and `position`."""
         low, high = sorted((position, self._position))
         return tuple(entry.number for entry in self._entries[low:high])
+
+    def _has_room(self, state: State) -> bool:
+        return _state_bytes(state) <= self._limit // _MOST_KEYFRAMES
+
+    def _drop_keyframes(self, positions: Iterable[int]) -> None:
+        for position in tuple(positions):
+            self._bytes -= _state_bytes(self._keyframes.pop(position))
 
     def _read_difference(self, entry: _Entry) -> Difference:
         if entry.difference is not None:
@@ -203,6 +259,10 @@ class History:
             self._bytes -= _difference_bytes(entry)
             self._entries[self._oldest] = replace(entry, difference=None)
             self._oldest += 1
+
+
+def _state_bytes(state: State) -> int:
+    return sum(part.nbytes for part in state)
 
 
 def _count_bytes(entry: _Entry) -> int:

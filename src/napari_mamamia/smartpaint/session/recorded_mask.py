@@ -95,6 +95,7 @@ class RecordedMask:
         self.history = History(limit_bytes)
         self.on_record: Record | None = None
         self.state = MaskState(labels)
+        self.history.keep_keyframe(self.state.snapshot())
         self.start_labels = LabelMap.of(labels, grid)
         self.next_number = 1
         self._clock = EditingClock(earlier.seconds if earlier else 0.0, now)
@@ -215,7 +216,7 @@ class RecordedMask:
             If there is no such state.
         """
         self.record_pending()
-        return Way(self.history, position, self.grid.shape)
+        return Way(self.history, position, self.grid.shape, self.state.snapshot)
 
     def go(self, way: Way) -> Box | None:
         """Go a gathered way in one act; return the box to draw anew.
@@ -248,7 +249,7 @@ class RecordedMask:
         """
         if isinstance(record, Step):
             self.state.flip(record.difference)
-            self.history.add(record)
+            self._add_step(record)
             self.next_number = max(self.next_number, record.number + 1)
         elif isinstance(record, Jump):
             self._play_jump(record)
@@ -269,11 +270,16 @@ class RecordedMask:
                 f"it goes from row {jump.start} to {jump.stop}, but the history stands at row "
                 f"{self.history.position} of {rows}"
             )
-        way = Way(self.history, jump.stop, self.grid.shape)
+        way = Way(self.history, jump.stop, self.grid.shape, self.state.snapshot)
         while way.gather():
             pass
         self.state.jump(way)
         self.history.move(jump.stop)
+
+    def _add_step(self, step: Step) -> None:
+        self.history.add(step)
+        if self.history.is_keyframe_due:
+            self.history.keep_keyframe(self.state.snapshot())
 
     def _apply_turn(self, turn: Turn, difference: Difference) -> Box:
         self.state.flip(difference)
@@ -294,7 +300,7 @@ class RecordedMask:
         edit = replace(edit, changed_voxels=difference.changed_voxels, at_s=round(seconds, 3))
         step = Step(self.next_number, edit, difference)
         self.next_number += 1
-        self.history.add(step)
+        self._add_step(step)
         self._summary = self._summary.after(edit)
         if self.on_record is not None:
             self.on_record(step)

@@ -47,6 +47,7 @@ class MaskState:
         self._recorded = labels.copy()
         self._soft: dict[int, NDArray[np.float32]] = {}
         self._soft_recorded: dict[int, NDArray[np.float32]] = {}
+        self._soft_box: dict[int, Box] = {}
         self._words: dict[int, NDArray[np.uint16]] = {}
         self._words_recorded: dict[int, NDArray[np.uint16]] = {}
         self._words_box: dict[int, Box] = {}
@@ -179,7 +180,8 @@ class MaskState:
             tuple(change for change in changes if change)
             for changes in (labels, membership, evidence)
         ]
-        self._grow_words_box(label, channels[2])
+        _join_boxes(self._soft_box, label, channels[1])
+        _join_boxes(self._words_box, label, channels[2])
         return Difference(label, *channels) if any(channels) else None
 
     def roll_back(self, label: int, boxes: tuple[Box, ...]) -> None:
@@ -203,11 +205,12 @@ class MaskState:
             then = self._soft_recorded[difference.label]
             for change in difference.membership:
                 then[change.box.slices] = now[change.box.slices]
+            _join_boxes(self._soft_box, difference.label, difference.membership)
         if words is not None:
             old = self._words_recorded[difference.label]
             for change in difference.evidence:
                 old[change.box.slices] = words[change.box.slices]
-            self._grow_words_box(difference.label, difference.evidence)
+            _join_boxes(self._words_box, difference.label, difference.evidence)
 
     def jump(self, way: Way) -> Box:
         """Do or undo all steps that `way` gathered; return the box of voxels that changed."""
@@ -215,7 +218,9 @@ class MaskState:
         self.labels[part] ^= way.labels[part]
         self._recorded[part] = self.labels[part]
         for label, flipped in way.membership.items():
-            part = way.membership_box[label].slices
+            box = way.membership_box[label]
+            part = box.slices
+            self._soft_box[label] = self._soft_box.get(label, Box.empty()).union(box)
             now, then = self.membership(label), self._soft_recorded[label]
             now.view(np.uint32)[part] ^= flipped.view(np.uint32)[part]
             then[part] = now[part]
@@ -227,9 +232,23 @@ class MaskState:
             self._words_box[label] = self._words_box.get(label, Box.empty()).union(box)
         return moved(Box.around(way.labels[way.box.slices]), way.box.start)
 
-    def _grow_words_box(self, label: int, changes: tuple[BitChange, ...]) -> None:
-        boxes = (change.box for change in changes)
-        self._words_box[label] = reduce(Box.union, boxes, self._words_box.get(label, Box.empty()))
+    def snapshot(self) -> tuple[Difference, ...]:
+        """Return the state after the last recorded step, as its difference from an empty one."""
+        box = Box.around(self._recorded)
+        labels = None if box.is_empty else BitChange.of(self._recorded[box.slices], box)
+        states = [Difference(0, (labels,) if labels else ())]
+        for label in {*self._soft_box, *self._words_box}:
+            soft_box, words_box = (
+                boxes.get(label, Box.empty()) for boxes in (self._soft_box, self._words_box)
+            )
+            soft = words = None
+            if not soft_box.is_empty:
+                bits = self._soft_recorded[label][soft_box.slices].view(np.uint32)
+                soft = BitChange.of(bits, soft_box)
+            if not words_box.is_empty:
+                words = BitChange.of(self._words_recorded[label][words_box.slices], words_box)
+            states.append(Difference(label, (), (soft,) if soft else (), (words,) if words else ()))
+        return tuple(states)
 
     @staticmethod
     def _take_change(
@@ -241,6 +260,11 @@ class MaskState:
             # At once, so that where boxes overlap the next one finds nothing left to record.
             then[part] = now[part]
         return change
+
+
+def _join_boxes(boxes: dict[int, Box], label: int, changes: tuple[BitChange, ...]) -> None:
+    around = (change.box for change in changes)
+    boxes[label] = reduce(Box.union, around, boxes.get(label, Box.empty()))
 
 
 def _same_bytes(now: NDArray[np.uint8], then: NDArray[np.uint8]) -> bool:

@@ -1,5 +1,6 @@
 """`Way`: from one state of the history to another, gathered step by step and gone at once."""
 
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.difference import BitChange
 from napari_mamamia.core.edits import Jump
-from napari_mamamia.smartpaint.session.history import History
+from napari_mamamia.smartpaint.session.history import History, State
 
 
 class Way:
@@ -22,6 +23,8 @@ class Way:
     ----------
     shape
         Of the mask, ``(z, y, x)``.
+    state
+        Gives the state of this moment, from which a long way is found without all of its steps.
 
     Raises
     ------
@@ -29,7 +32,13 @@ class Way:
         If the history has no such position.
     """
 
-    def __init__(self, history: History, position: int, shape: tuple[int, int, int]) -> None:
+    def __init__(
+        self,
+        history: History,
+        position: int,
+        shape: tuple[int, int, int],
+        state: Callable[[], State],
+    ) -> None:
         self.jump = Jump(history.position, position)
         self.revision = history.revision
         self.labels = np.zeros(shape, np.uint8)
@@ -38,7 +47,7 @@ class Way:
         self.membership_box: dict[int, Box] = {}
         self.words: dict[int, NDArray[np.uint16]] = {}
         self.words_box: dict[int, Box] = {}
-        self._left = history.differences_to(position)
+        self._left = history.differences_to(position, state)
 
     def gather(self) -> bool:
         """Take in one more step; False where all are there.
@@ -54,10 +63,14 @@ class Way:
         label, shape = difference.label, self.labels.shape
         soft = words = None
         if difference.membership:
-            soft = self.membership.setdefault(label, np.zeros(shape, np.float32))
+            if label not in self.membership:
+                self.membership[label] = np.zeros(shape, np.float32)
+            soft = self.membership[label]
             _join_boxes(self.membership_box, label, difference.membership)
         if difference.evidence:
-            words = self.words.setdefault(label, np.zeros(shape, np.uint16))
+            if label not in self.words:
+                self.words[label] = np.zeros(shape, np.uint16)
+            words = self.words[label]
             _join_boxes(self.words_box, label, difference.evidence)
         difference.flip(self.labels, soft, words)
         self.box = self.box.union(difference.box)
