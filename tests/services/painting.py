@@ -2,11 +2,12 @@
 
 As a program it is warm and waits; for each line ``FOLDER SEED`` on its input it forks a child that
 paints into a journal there. The child says its number, then each step that has returned from
-`release` with a checksum of the mask at that moment.
+`release` or `settle` with a checksum of mask and marks at that moment.
 """
 
 import os
 import sys
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,8 @@ from napari_mamamia.core.edits import Action, Brush, Extent, Features, Sampling,
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine.edit_case import open_editing
-from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.smartpaint.brush.features import measure_features
+from napari_mamamia.smartpaint.evidence.stroke import settle_stroke
 
 SHAPE = (6, 16, 16)
 GRID = Grid(SHAPE, np.diag([-1.0, 1.0, 2.0, 1.0]))
@@ -60,7 +61,16 @@ def random_brush(rng):
         plane_axis=int(rng.integers(3)),
         sampling=one_of(Sampling),
         label=int(rng.integers(1, 3)),
+        whole=bool(rng.random() < 0.2),
     )
+
+
+def crc_of_state(session):
+    """A checksum of the labels and of what strokes said of them."""
+    crc = zlib.crc32(session.labels)
+    for label in (1, 2):
+        crc = zlib.crc32(session.state.words(label), crc)
+    return crc
 
 
 def random_stroke(session, rng):
@@ -69,18 +79,20 @@ def random_stroke(session, rng):
     session.press(tuple(first), brush)
     for place in others:
         session.drag(tuple(place))
-    return session.release()
+    work = session.lift() if rng.random() < 0.5 else None
+    return session.release() if work is None else session.settle(work, settle_stroke(work))
 
 
 def random_act(session, rng):
-    """One stroke, whole step, foreign painting, undo, redo, lock or unlock."""
-    kind = rng.integers(10)
+    """One stroke, whole step, foreign painting, undo, redo, jump, lock, lift or forgetting."""
+    kind = rng.integers(13)
     if kind < 5:
         session.locked = frozenset()
         return random_stroke(session, rng)
     if kind == 5:
         box = Box((1, 2, 3), (5, 14, 12))
-        return session.apply("grow", box, rng.random(box.shape) < 0.5, (("seed", int(kind)),))
+        mask, holds = rng.random(box.shape) < 0.5, bool(rng.random() < 0.5)
+        return session.apply("grow", box, mask, (("seed", int(kind)),), holds=holds)
     if kind == 6:
         z, y, x = (int(rng.integers(n - 2)) for n in SHAPE)
         session.labels[z : z + 2, y : y + 2, x : x + 2] = rng.integers(4)
@@ -90,7 +102,15 @@ def random_act(session, rng):
         first = tuple(rng.uniform(0, 1, 3) * SHAPE)
         session.press(first, Brush(tool=Tool.SPHERE, radius_mm=4.0))
         return session.release()
-    return session.undo() if kind == 8 else session.redo()
+    if kind == 8:
+        return session.go_to(int(rng.integers(len(session.steps) + 1)))
+    if kind == 9:
+        return session.forget_marks(int(rng.integers(1, 3)))
+    if kind == 10:  # a stroke that whatever comes next has to settle
+        session.locked = frozenset()
+        session.press(tuple(rng.uniform(0, 1, 3) * SHAPE), Brush(tool=Tool.EVIDENCE, radius_mm=3.0))
+        return session.lift()
+    return session.undo() if kind == 11 else session.redo()
 
 
 def paint_for_ever(folder, seed, say):
@@ -101,7 +121,7 @@ def paint_for_ever(folder, seed, say):
     for _ in range(MOST_ACTS):
         step = random_stroke(editing.session, rng)
         if step is not None:
-            say(f"done {step.number} {crc_of(editing.session.labels)}")
+            say(f"done {step.number} {crc_of_state(editing.session)}")
     say("end 0")
     signal_free_wait()
 

@@ -61,7 +61,6 @@ def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting,
     from napari_mamamia.core.edits import Step
     from napari_mamamia.io.workspace.journal import Damage, scan_journal
     from napari_mamamia.services.refine.journal_play import JournalPlay
-    from napari_mamamia.services.refine.mask_prints import crc_of
 
     case = painting.make_case()
     images = painting.make_images(case)
@@ -79,7 +78,7 @@ def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting,
                 break
             play.take(item)
             if isinstance(item.record, Step):
-                found[item.record.number] = crc_of(play.session.labels)
+                found[item.record.number] = painting.crc_of_state(play.session)
         assert {number: found.get(number) for number in acknowledged} == acknowledged, seed
         n_strokes += len(acknowledged)
 
@@ -87,7 +86,7 @@ def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting,
         if found:
             last = max(found)
             assert last <= max(acknowledged, default=0) + 1, seed  # the stroke in hand at most
-            assert crc_of(editing.session.labels) == found[last], seed
+            assert painting.crc_of_state(editing.session) == found[last], seed
             assert editing.recovered.n_steps == len(found), seed
             assert len(editing.session.steps) == len(found), seed
         editing.close()

@@ -1,5 +1,7 @@
 """Replaying a journal gives the mask bit for bit, and its strokes can be painted anew."""
 
+import os
+import subprocess
 import sys
 import zlib
 from dataclasses import replace
@@ -74,6 +76,7 @@ def test_500_random_sessions_replay_to_the_same_labels_and_membership(
         for label in (1, 2):
             now, then = (s.state.membership(label) for s in (again, session))
             assert now.tobytes() == then.tobytes(), seed
+        assert painting.crc_of_state(again) == painting.crc_of_state(session), seed
         assert (again.steps, again.position) == (session.steps, session.position), seed
 
 
@@ -238,3 +241,37 @@ def test_a_stroke_settled_by_other_rules_is_told_and_not_counted_as_different(
     done = replay_journal(journal, tmp_path / "b.nii.gz", case)
     assert (done.n_repeated, done.n_strokes) == (0, 0)
     assert "2 stroke(s) were settled by the rules of another version" in done.notes[0]
+
+
+def run_with_threads(n, *words):
+    """Run replaying.py in a process of its own with n threads; return its lines."""
+    program = Path(__file__).with_name("replaying.py")
+    names = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "NUMBA")
+    threads = {f"{name}_NUM_THREADS": str(n) for name in names}
+    done = subprocess.run(
+        [sys.executable, program, *map(str, words)],
+        env={**os.environ, **threads},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("size", "first", "stop"),
+    [
+        ("small", 0, 10),
+        ("large", 0, 4),
+        *(pytest.param("small", k, k + 100, marks=pytest.mark.night) for k in range(0, 400, 100)),
+        pytest.param("large", 400, 500, marks=pytest.mark.night),
+    ],
+)
+def test_500_random_sessions_repeat_to_the_bit_with_one_and_with_four_threads(
+    tmp_path, size, first, stop
+):
+    painted = run_with_threads(1, tmp_path, "paint", size, first, stop)
+    assert len(painted) >= 0.9 * (stop - first)
+    assert all(line.endswith(" same") for line in painted)
+    for n in (1, 4):
+        assert run_with_threads(n, tmp_path, "play", size, first, stop) == painted
