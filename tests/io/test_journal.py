@@ -35,7 +35,7 @@ def step(number, size=1):
     labels[number % 3, :size, : 1 + number % 5] = 1
     soft = np.random.default_rng(number).integers(0, 2**32, SHAPE, dtype=np.uint32)
     whole = Box.whole(SHAPE)
-    brush = Brush(tool=Tool.SPHERE, action=Action.ERASE, radius_mm=0.1 + 0.2, label=3)
+    brush = Brush(Tool.EVIDENCE, Action.ERASE, 0.1 + 0.2, label=3, whole=number % 2 == 1)
     edit = Edit(
         f"erase {number} mm",
         Stroke(brush, ((0.1, 1 / 3, 2e-17), (1.0, 2.0, 3.0))),
@@ -44,7 +44,8 @@ def step(number, size=1):
         4,
         0.25,
     )
-    parts = (BitChange.of(labels, whole),), (BitChange.of(soft, whole),)
+    words = (soft >> 16).astype(np.uint16)
+    parts = [(BitChange.of(flipped, whole),) for flipped in (labels, soft, words)]
     return Step(number, edit, Difference(3, *parts))
 
 

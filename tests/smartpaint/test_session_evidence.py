@@ -10,6 +10,8 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Tool
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.services.refine.live_edits import notice_painting
+from napari_mamamia.services.refine.numbers import measure_mask
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.stroke import VERSION, SettledStroke, settle_stroke
@@ -162,6 +164,18 @@ def test_a_stroke_is_abandoned_in_hand_and_lifted(edited):
     assert edited.settle(work, settle_stroke(work)) is None
     edited.undo()
     assert (state(edited), edited.steps) == (before, ())
+
+
+def test_a_lifted_stroke_changes_no_number_and_is_not_settled_by_looking(edited, images):
+    stroke(edited, SPHERE)
+    before = measure_mask(edited.labels, None, GRID)
+    draw(edited, ADD, (5.0, 16.0, 24.0))
+    work = edited.lift()
+    assert measure_mask(edited.labels, None, GRID) == before
+    assert notice_painting(edited) is None
+    assert edited.is_settling
+    assert edited.settle(work, settle_stroke(work)) is not None
+    assert measure_mask(edited.labels, None, GRID).volume_mm3 > before.volume_mm3
 
 
 def test_a_stroke_without_a_place_or_off_the_volume_is_none(edited):

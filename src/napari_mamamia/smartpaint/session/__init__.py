@@ -1,1 +1,1 @@
-"""One editing session: labels, membership, the stroke in hand, undo with a memory limit."""
+"""One editing session: labels, membership, marks, the stroke in hand or lifted, undo."""

@@ -278,7 +278,7 @@ class RecordedMask:
 
     def _add_step(self, step: Step) -> None:
         self.history.add(step)
-        if self.history.is_keyframe_due:
+        if self.history.is_keyframe_due and self.state.is_quickly_kept:
             self.history.keep_keyframe(self.state.snapshot())
 
     def _apply_turn(self, turn: Turn, difference: Difference) -> Box:
