@@ -21,7 +21,8 @@ from napari_mamamia.widgets.dock.page_tabs import PAGES
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 PAGE = Path(__file__).parents[2] / "docs" / "methods" / "actions.md"
-RADIUS_VOXELS = 5
+RADIUS_MM = 6.0
+"""Of the part that is missing and of the leak; the brush's circle is the same as it comes."""
 
 
 class Hand:
@@ -52,10 +53,11 @@ class Hand:
         self._qtbot.waitUntil(lambda: not strokes.is_settling)
 
 
-def make_ball(shape, centre):
-    grid = np.indices(shape)
-    squares = ((grid[axis] - centre[axis]) ** 2 for axis in range(3))
-    return sum(squares) <= RADIUS_VOXELS**2
+def make_ball(grid, centre):
+    """Return the voxels (z, y, x) near a voxel, in mm."""
+    places = np.indices(grid.shape)
+    squares = (((places[k] - centre[k]) * grid.spacing_mm[k]) ** 2 for k in range(3))
+    return sum(squares) <= RADIUS_MM**2
 
 
 def test_the_actions_from_a_prediction_to_an_accepted_mask_are_those_of_the_page(
@@ -68,12 +70,13 @@ def test_the_actions_from_a_prediction_to_an_accepted_mask_are_those_of_the_page
     middle = np.round(inside.mean(axis=0)).astype(int)
     on_slice = inside[inside[:, 0] == middle[0]]
     missing = on_slice[on_slice[:, 2].argmin()]
-    leak = on_slice[on_slice[:, 2].argmax()] + (0, 0, RADIUS_VOXELS)
-    wrong = (truth & ~make_ball(truth.shape, missing)) | make_ball(truth.shape, leak)
+    leak = on_slice[on_slice[:, 2].argmax()] + (0, 0, 3)
+    grid = load_case(files).grid
+    wrong = (truth & ~make_ball(grid, missing)) | (make_ball(grid, leak) & ~truth)
     workspace = Workspace(root.with_name(f"{root.name}-workspace"))
     path = workspace.prediction("wrong", "PHANTOM_001")
     path.parent.mkdir(parents=True)
-    write_mask(Mask(load_case(files).grid, wrong), path)
+    write_mask(Mask(grid, wrong), path)
     docked.session.set_reader("Ana")
     docked.header.set_reader("Ana")
     docked.open_data_set(root, "PHANTOM_001")
@@ -103,6 +106,7 @@ def test_the_actions_from_a_prediction_to_an_accepted_mask_are_those_of_the_page
     wait_open(qtbot, docked, "PHANTOM_002")
     saved = read_labels(workspace.refined("Ana", "PHANTOM_001")).dense()
     np.testing.assert_array_equal(saved > 0, painted > 0)
+    assert begun < 0.85 < 0.9 < removed
     assert begun < added < removed
     row = re.search(
         r"\| this window \| (\d+) \| (\d+) \| (\d+) \| \*\*(\d+)\*\* \|", PAGE.read_text()
