@@ -12,7 +12,7 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.edits import Action, Edit
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.services.refine.grow_mask import GrownBefore, merge_grown, seed_planes, seeds_of
+from napari_mamamia.services.refine.grow_mask import GrownBefore, merge_grown, seeds_of
 from napari_mamamia.services.refine.live_edits import (
     adopt_layer,
     notice_painting,
@@ -177,13 +177,6 @@ def test_changed_voxels_are_told_apart():
 
 
 # ------------------------------------------------------------------ growing, tools
-
-
-def test_planes_to_grow_from_are_the_outlined_ones_else_the_one_shown():
-    steps = [Edit("outline", parameters=(("axis", 0), ("index", 4)))]
-    assert seed_planes(steps, 1, (0, 2)) == ((0, 4),)
-    assert seed_planes(steps, 0, (0, 2)) == ((0, 2),)
-    assert seed_planes((), 0, None) == ()
 
 
 def test_seeds_are_what_the_mask_holds_on_the_planes():

@@ -224,7 +224,7 @@ def _measure_depth(part: Bools, spacing_mm: Spacing) -> Floats:
     return depth.astype(np.float32)
 
 
-def _climb(depth: Floats, start: tuple[int, int, int]) -> tuple[int, int, int]:
+def _climb_depth(depth: Floats, start: tuple[int, int, int]) -> tuple[int, int, int]:
     """Return the place that the steepest way up from `start` ends at."""
     here = start
     while True:
@@ -245,7 +245,7 @@ def _find_lobe(
     first level at which the lobe's deep part joins another that is much deeper than the level is
     that of its neck.
     """
-    top = _climb(depth, under)
+    top = _climb_depth(depth, under)
     levels = np.linspace(float(depth[top]), 0.0, _N_LEVELS + 1)
     for upper, lower in pairwise(levels):
         parts, _ = label(depth > lower, _TOUCHING)
@@ -257,11 +257,11 @@ def _find_lobe(
         if others.any():
             least = min(float(depth[top]), float(depth[others].max()))
             if upper <= _NECK * least:
-                return _spread(part, mine, others, under, spacing_mm)
+                return _spread_side(part, mine, others, under, spacing_mm)
     return None
 
 
-def _spread(
+def _spread_side(
     part: Bools, mine: Bools, others: Bools, under: tuple[int, int, int], spacing_mm: Spacing
 ) -> Bools:
     """Return what of a part lies nearer to `mine` than to `others`, joined with `mine`."""
@@ -393,12 +393,14 @@ class _Wall:
             depths = depths[np.linspace(0, len(depths) - 1, _MOST_DEPTHS).round().astype(int)]
         for longer in _LONGER:
             for depth_mm in depths.tolist():
-                sides = self._split(mask, longer, depth_mm)
+                sides = self._split_mask(mask, longer, depth_mm)
                 if sides is not None:
                     return sides
         return None
 
-    def _split(self, mask: Bools, longer: float, depth_mm: float) -> tuple[Bools, Bools] | None:
+    def _split_mask(
+        self, mask: Bools, longer: float, depth_mm: float
+    ) -> tuple[Bools, Bools] | None:
         sheet = mask & self.find_sheet(longer, depth_mm)
         beside = mask & ~sheet & self.find_sheet(longer, depth_mm, 3.0)
         parts, _ = label(mask & ~sheet, _TOUCHING)

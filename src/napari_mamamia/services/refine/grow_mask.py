@@ -1,7 +1,7 @@
 """Growing the edited mask in 3-D from what is outlined, and laying the result into it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -79,14 +79,6 @@ def lay_grown(
     return box, _cut_mask(grown.box, grown.mask, box, grid)
 
 
-def seed_planes(
-    steps: Sequence[Edit], position: int, shown: tuple[int, int] | None
-) -> tuple[tuple[int, int], ...]:
-    """Return (axis, index) of the planes to grow from: those outlined, else the one shown."""
-    outlined = outlined_slices(steps, position)
-    return outlined or (() if shown is None else (shown,))
-
-
 def seeds_of(
     labels: NDArray[np.uint8], label: int, planes: Sequence[tuple[int, int]]
 ) -> tuple[Outline, ...]:
@@ -126,6 +118,48 @@ def merge_grown(
     base_mask = now if before is None else now & ~_cut_mask(before.box, before.added, box, grid)
     region = _cut_mask(grown.box, grown.mask, box, grid)
     return box, base_mask | region, region & ~base_mask
+
+
+def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tuple[Outline, ...]:
+    """Return the outlines as they were drawn: without what the growing before added to them.
+
+    On a plane that was outlined after that growing the outline has taken its place already.
+    """
+    planes = outlined_slices(live.steps, live.position)
+    if before is None:
+        return seeds_of(live.labels, live.label, planes)
+    at = next(k for k, step in enumerate(live.steps) if step is before.step)
+    later = set(outlined_slices(live.steps[at + 1 :], live.position - at - 1))
+    added = LabelMap(live.grid, before.box, before.added.astype(np.uint8))
+    seeds = []
+    for seed in seeds_of(live.labels, live.label, planes):
+        if (seed.axis, seed.index) in later:
+            seeds.append(seed)
+            continue
+        start, stop = [0, 0, 0], list(live.grid.shape)
+        start[seed.axis], stop[seed.axis] = seed.index, seed.index + 1
+        box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+        drawn = seed.mask & ~(added.cut(box).squeeze(seed.axis) > 0)
+        seeds.append(replace(seed, mask=drawn) if drawn.any() else seed)
+    return tuple(seeds)
+
+
+def without_outlines(
+    box: Box, added: NDArray[np.bool_], outlines: Sequence[Outline]
+) -> NDArray[np.bool_]:
+    """Return what growing added in a box, less what is drawn: that is the reader's own."""
+    out = added.copy()
+    for outline in outlines:
+        index = outline.index - box.start[outline.axis]
+        if 0 <= index < box.shape[outline.axis]:
+            plane = tuple(box.slices[a] for a in range(3) if a != outline.axis)
+            out.swapaxes(0, outline.axis)[index] &= ~_swap_plane(outline.mask[plane], outline.axis)
+    return out
+
+
+def _swap_plane(plane: NDArray[np.bool_], axis: int) -> NDArray[np.bool_]:
+    """Return a plane as it lies where its axis was swapped with the first."""
+    return plane.T if axis == 2 else plane
 
 
 def _cut_mask(box: Box, mask: NDArray[np.bool_], wanted: Box, grid: Grid) -> NDArray[np.bool_]:

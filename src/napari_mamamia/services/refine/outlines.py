@@ -1,7 +1,7 @@
 """Outlines that a reader draws on slices: a closed contour -> voxels -> a step of the session."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Final
 
@@ -15,6 +15,8 @@ from napari_mamamia.core.provenance import Setting
 OUTLINE_STEP: Final = "outline"
 """Name of the step that an outline makes; growing finds the outlined slices by it."""
 
+_OPEN_MM: Final = 3.0  # our choice
+_OPEN_SHARE: Final = 0.1  # of the contour's length; our choice
 _AXIS: Final = "axis"
 _INDEX: Final = "index"
 
@@ -68,18 +70,67 @@ def fill_contour(points: Sequence[Voxel], axis: int, shape: Sequence[int]) -> Dr
     return DrawnOutline(axis, index, box, np.expand_dims(inside, axis))
 
 
+def open_text(points: Sequence[Voxel], spacing_mm: Sequence[float]) -> str:
+    """Return what to say of a contour whose ends lie apart; "" for one that is about closed.
+
+    Ends are apart by more than 3 mm and a tenth of the contour's length.
+    """
+    places = np.array(points) * np.array(spacing_mm)
+    gap_mm = float(np.linalg.norm(places[-1] - places[0]))
+    length_mm = float(np.linalg.norm(np.diff(places, axis=0), axis=1).sum())
+    if gap_mm <= max(_OPEN_MM, _OPEN_SHARE * length_mm):
+        return ""
+    return f"The outline was open by {gap_mm:.0f} mm: it was closed with a straight line."
+
+
 def outline_step(
-    labels: NDArray[np.uint8], outline: DrawnOutline, label: int, action: Action
+    labels: NDArray[np.uint8],
+    outline: DrawnOutline,
+    label: int,
+    action: Action,
+    grown: tuple[Box, NDArray[np.bool_]] | None = None,
 ) -> tuple[str, Box, NDArray[np.bool_], tuple[tuple[str, Setting], ...]]:
     """Return name, box, mask in the box and parameters of the step that an outline makes.
 
-    `Action.ADD` joins it to what has the label on that plane, `Action.ERASE` takes it away.
+    `Action.ADD` joins it to what has the label on that plane, `Action.ERASE` takes it away. What
+    growing put there (`grown`: a box and bool voxels in it) was no reader's word: an outline takes
+    its place.
     """
     now = labels[outline.box.slices] == label
+    if grown is not None and action is Action.ADD:
+        outline = _widen_outline(outline, grown)
+        now = labels[outline.box.slices] == label
+        now &= ~_cut_part(grown, outline.box)
     parameters = ((_AXIS, outline.axis), (_INDEX, outline.index))
     if action is Action.ERASE:
         return "erase outline", outline.box, now & ~outline.inside, parameters
     return OUTLINE_STEP, outline.box, now | outline.inside, parameters
+
+
+def _widen_outline(outline: DrawnOutline, grown: tuple[Box, NDArray[np.bool_]]) -> DrawnOutline:
+    """Return the outline in a box that holds what was grown on its plane as well."""
+    start, stop = list(outline.box.start), list(outline.box.stop)
+    for axis in range(3):
+        if axis != outline.axis:
+            start[axis] = min(start[axis], grown[0].start[axis])
+            stop[axis] = max(stop[axis], grown[0].stop[axis])
+    box = Box((start[0], start[1], start[2]), (stop[0], stop[1], stop[2]))
+    return replace(outline, box=box, inside=_cut_part((outline.box, outline.inside), box))
+
+
+def _cut_part(part: tuple[Box, NDArray[np.bool_]], wanted: Box) -> NDArray[np.bool_]:
+    """Return bool voxels of a box in another box, False where the first has none."""
+    box, voxels = part
+    out = np.zeros(wanted.shape, np.bool_)
+    start = [max(a, b) for a, b in zip(box.start, wanted.start, strict=True)]
+    stop = [min(a, b) for a, b in zip(box.stop, wanted.stop, strict=True)]
+    if all(a < b for a, b in zip(start, stop, strict=True)):
+        here, there = (
+            tuple(slice(a - o, b - o) for a, b, o in zip(start, stop, corner, strict=True))
+            for corner in (wanted.start, box.start)
+        )
+        out[here] = voxels[there]
+    return out
 
 
 def outlined_slices(steps: Sequence[Edit], position: int) -> tuple[tuple[int, int], ...]:

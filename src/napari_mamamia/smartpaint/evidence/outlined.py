@@ -149,7 +149,7 @@ def _grow_shape(
             "lesion and surroundings look alike here: the region follows the outlines' shape, "
             "check it slice by slice",
         )
-    return _crop_grown(start, _clean(region, belief), notes)
+    return _crop_grown(start, _clean_region(region, belief), notes)
 
 
 def _weigh_outlines(start: Start, planes: Planes, shape: Shape, radius_mm: float) -> Belief:
@@ -186,7 +186,7 @@ def _measure_radius(planes: Planes, spacing_mm: tuple[float, float, float]) -> f
     return farthest
 
 
-def _clean(region: Bools, belief: Belief) -> Bools:
+def _clean_region(region: Bools, belief: Belief) -> Bools:
     """Return the parts of a region that hang together with what is sure, their holes filled."""
     parts, count = label(region, _TOUCHING)
     joined = np.zeros(count + 1, np.bool_)

@@ -85,7 +85,7 @@ def settle_region(
         features, usable, belief = _join_blocks(features, usable, belief, factors)
         z, y, x = (step * factor for step, factor in zip(spacing_mm, factors, strict=True))
         spacing_mm = (z, y, x)
-    membership, apart = _settle(features, usable, noise, spacing_mm, belief)
+    membership, apart = _settle_energy(features, usable, noise, spacing_mm, belief)
     return refined(membership, factors, (shape[0], shape[1], shape[2])), apart
 
 
@@ -110,7 +110,7 @@ def _join_blocks(
     return np.stack(means), count > 0, joined
 
 
-def _settle(
+def _settle_energy(
     features: Floats,
     usable: Bools,
     noise: tuple[float, ...],
@@ -152,15 +152,15 @@ def _take_samples(
         inner = region & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
         away = distance_transform_edt(~region, spacing_mm)
         outer = (away > _AROUND_MM[0]) & (away <= _AROUND_MM[1]) & ~belief.lesion
-    inner_values, inner_weights = _join(features, inner & usable, belief.lesion & usable)
-    outer_values, outer_weights = _join(features, outer & usable, belief.around & usable)
+    inner_values, inner_weights = _join_samples(features, inner & usable, belief.lesion & usable)
+    outer_values, outer_weights = _join_samples(features, outer & usable, belief.around & usable)
     nothing = np.zeros((len(features), 0), np.float32)
     return Samples(
         inner_values, outer_values, inner_weights, outer_weights, nothing, nothing, nothing
     )
 
 
-def _join(features: Floats, sampled: Bools, sure: Bools) -> tuple[Floats, Floats]:
+def _join_samples(features: Floats, sampled: Bools, sure: Bools) -> tuple[Floats, Floats]:
     """Return the values of two samples, and weights by which the sure one is most of their sum."""
     parts = [features[:, sampled], features[:, sure]]
     shares = [1 - _SURE_SHARE if parts[1].size else 1.0, _SURE_SHARE]

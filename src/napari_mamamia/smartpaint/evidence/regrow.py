@@ -151,7 +151,7 @@ def _add_outlines(
         index = outline.index - scene.box.start[outline.axis]
         if 0 <= index < scene.box.shape[outline.axis]:
             on_plane.swapaxes(0, outline.axis)[index] = True
-    there, here = _overlap(start.box, scene.box)
+    there, here = _find_overlap(start.box, scene.box)
     drawn_in = np.zeros(scene.box.shape, np.bool_)
     drawn_in[here] = start.inside[there]
     drawn_out = on_plane.copy()
@@ -195,7 +195,9 @@ def _crop_region(scene: _Scene, region: Bools, notes: tuple[str, ...]) -> Grown:
     return Grown(box, np.ascontiguousarray(region[tight.slices]), notes)
 
 
-def _overlap(one: Box, other: Box) -> tuple[tuple[slice, slice, slice], tuple[slice, slice, slice]]:
+def _find_overlap(
+    one: Box, other: Box
+) -> tuple[tuple[slice, slice, slice], tuple[slice, slice, slice]]:
     """Return where two boxes overlap, in an array of the first and in one of the second."""
     start = [max(a, b) for a, b in zip(one.start, other.start, strict=True)]
     stop = [max(min(a, b), s) for a, b, s in zip(one.stop, other.stop, start, strict=True)]

@@ -116,8 +116,8 @@ def _follow_axis(
         else:
             share = (plane - low) / (high - low)
             way = _find_way(drawn[low], drawn[high])
-            along[plane] = (1 - share) * _move(depths[low], share * way)
-            along[plane] += share * _move(depths[high], (share - 1) * way)
+            along[plane] = (1 - share) * _move_depth(depths[low], share * way)
+            along[plane] += share * _move_depth(depths[high], (share - 1) * way)
     return np.moveaxis(along, 0, axis), near.astype(np.float32), beyond.astype(np.float32)
 
 
@@ -129,7 +129,7 @@ def _find_way(first: Bools, second: Bools) -> NDArray[np.float64]:
     return way
 
 
-def _move(depth: Floats, way: NDArray[np.float64]) -> Floats:
+def _move_depth(depth: Floats, way: NDArray[np.float64]) -> Floats:
     """Return a plane's depth moved by `way` voxels; beyond its edge the nearest value goes on."""
     if not way.any():
         return depth

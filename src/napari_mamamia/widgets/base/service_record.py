@@ -91,6 +91,7 @@ from napari_mamamia.services.predict.model_recipes import (
 from napari_mamamia.services.predict.predict import predict_case, segmenters
 from napari_mamamia.services.refine.edit_case import is_begun, open_editing, prepare_saving
 from napari_mamamia.services.refine.grow_mask import grow_from_labels
+from napari_mamamia.services.refine.leaks import cut_off, remove_part
 from napari_mamamia.services.refine.mask_work import use_mask_tool
 from napari_mamamia.services.refine.numbers import measure_mask
 from napari_mamamia.services.refine.strokes import describe_stroke, settle_kept
@@ -247,6 +248,8 @@ class Services(ServiceSet):
     grow_from_click = staticmethod(grow_from_click)
     grow_from_box = staticmethod(grow_from_box)
     grow_from_labels = staticmethod(grow_from_labels)
+    remove_part = staticmethod(remove_part)
+    cut_off = staticmethod(cut_off)
     use_mask_tool = staticmethod(use_mask_tool)
     settle_stroke = staticmethod(settle_kept)
     preview_stroke = staticmethod(preview_stroke)

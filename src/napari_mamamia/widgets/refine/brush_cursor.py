@@ -114,6 +114,8 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
         return ""
     if state.tool is PaintTool.OUTLINE:
         return f"{sign} outline"
+    if state.tool.brush_tool is None:
+        return f"− {state.tool}"
     deep = ""
     if brush.extent is Extent.PLANE and state.tool is not PaintTool.SMARTPAINT:
         deep = " 2-D"

@@ -191,6 +191,8 @@ class RefineFlow(WindowPart):
         self._painting.said.connect(
             lambda text, is_advice: self._page.tools.show_stroke(text, is_advice=is_advice)
         )
+        self._painting.part_pointed.connect(self._growing.remove_part)
+        self._painting.line_drawn.connect(self._growing.cut)
         self._measure.numbers.connect(self._page.numbers.show_numbers)
         self._measure.numbers.connect(lambda _numbers: self._show_next())
         self._measure.images_ready.connect(self._show_images)

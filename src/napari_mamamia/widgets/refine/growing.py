@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.edits import Edit
+from napari_mamamia.core.edits import Brush, Edit, Voxel
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.services.refine.grow_mask import (
     GROW_STEP,
     GrownBefore,
@@ -17,12 +18,15 @@ from napari_mamamia.services.refine.grow_mask import (
     farther_mm,
     lay_grown,
     merge_grown,
-    seed_planes,
+    seeds_beside_growth,
     seeds_of,
+    without_outlines,
 )
+from napari_mamamia.services.refine.leaks import CUT_STEP, REMOVE_STEP, cut_removal
 from napari_mamamia.services.refine.outlines import outlined_slices
 from napari_mamamia.smartpaint.grow.grow import Grown
 from napari_mamamia.smartpaint.grow.start import GrowSettings
+from napari_mamamia.smartpaint.parts import Removal
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.more import MaskToolRequest
@@ -39,6 +43,7 @@ _MEANWHILE: Final = (
 
 
 GrowJob = Callable[[GrowSettings | None], Grown]
+RemovalJob = Callable[[NDArray[np.uint8], NDArray[np.uint16]], Removal]
 
 
 class Growing(WindowPart):
@@ -54,6 +59,7 @@ class Growing(WindowPart):
         self._noted: tuple[Edit, str] | None = None
         self._cut_off: tuple[Edit, float, str, GrowJob] | None = None
         self._reach_mm = 0.0
+        painting.grown_so_far = self._grown_so_far
 
     @property
     def is_busy(self) -> bool:
@@ -118,7 +124,7 @@ class Growing(WindowPart):
 
     def _grow_outlines(self, live: EditingSession) -> None:
         images, grid = live.images, live.grid
-        seeds = seeds_of(live.labels, live.label, seed_planes(live.steps, live.position, None))
+        seeds = seeds_beside_growth(live, self._last_growth(live))
         if not seeds or images is None:
             self._notifier.hint(_NOTHING)
             return
@@ -233,12 +239,56 @@ class Growing(WindowPart):
             done,
         )
 
+    def remove_part(self, place: Voxel, label: int) -> None:
+        """Take away the part of the mask at a place, for good."""
+        live = self._editing.live
+        if live is not None:
+            find = self._services.remove_part
+            self._start_removal(
+                live,
+                REMOVE_STEP,
+                label,
+                lambda labels, words: find(labels, words, label, live.grid, place),
+            )
+
+    def cut(self, line: tuple[Voxel, Voxel], brush: Brush) -> None:
+        """Take away what a line on a slice cuts off, for good."""
+        live = self._editing.live
+        if live is not None:
+            find, axis = self._services.cut_off, brush.plane_axis
+            self._start_removal(
+                live,
+                CUT_STEP,
+                brush.label,
+                lambda labels, words: find(labels, words, brush.label, live.grid, line, axis),
+            )
+
+    def _start_removal(self, live: EditingSession, name: str, label: int, find: RemovalJob) -> None:
+        self._editing.mask.release()
+        # Not copied: where the reader paints on meanwhile, the result is left out.
+        labels, words = live.labels, live.state.words(label)
+
+        def take(removal: Removal) -> None:
+            box, mask = cut_removal(labels, label, removal)
+            self._editing.mask.apply(name, box, mask, label=label, holds=True)
+            text = f"{removal.text[0].upper()}{removal.text[1:]}."
+            self._painting.said.emit(text, False)
+
+        def refuse(error: Exception) -> None:
+            if isinstance(error, CaseError):
+                self._painting.said.emit(f"{str(error)[0].upper()}{str(error)[1:]}.", True)
+            else:
+                self._notifier.fail("Removing a part", error)
+
+        self._start_job(live, name.capitalize(), lambda: find(labels, words), take, refuse)
+
     def _start_job(
         self,
         live: EditingSession,
         what: str,
         make_job: Callable[[], Any],
         use_result: Callable[[Any], None],
+        refuse: Callable[[Exception], None] | None = None,
     ) -> None:
         # The step too: an undo and another step leave the number as it was.
         began = (live.position, live.steps[-1:])
@@ -256,6 +306,7 @@ class Growing(WindowPart):
             what,
             make_job,
             take,
+            failed=refuse,
             ended=self.busy_changed.emit,
             still=lambda: self._editing.live is live,
         )
@@ -264,10 +315,10 @@ class Growing(WindowPart):
     def _lay_in(
         self, live: EditingSession, name: str, grown: Grown, job: GrowJob | None = None
     ) -> None:
-        before = self._before
-        if before is not None and before.step not in live.steps[: live.position]:
-            before = None
+        before = self._last_growth(live)
+        seeds = seeds_beside_growth(live, before)
         box, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
+        added = without_outlines(box, added, seeds)
         step = self._finish_growth(live, name, box, mask, grown)
         if step is None:
             return
@@ -275,6 +326,22 @@ class Growing(WindowPart):
         radius_mm = farther_mm(grown, live.grid)
         if job is not None and radius_mm is not None:
             self._cut_off = (step, radius_mm, name, job)
+
+    def _last_growth(self, live: EditingSession) -> GrownBefore | None:
+        """Return what the growing before added, None where that is undone or another mask's."""
+        before = self._before
+        is_there = before is not None and any(
+            step is before.step for step in live.steps[: live.position]
+        )
+        return before if is_there else None
+
+    def _grown_so_far(self) -> tuple[Box, NDArray[np.bool_]] | None:
+        """Return what growing added, where the mask is made of outlines and growth alone."""
+        live = self._editing.live
+        before = None if live is None else self._last_growth(live)
+        if before is None or self.kind is not GrowthKind.OUTLINES:
+            return None
+        return before.box, before.added
 
     def _finish_growth(
         self, live: EditingSession, name: str, box: Box, mask: NDArray[np.bool_], grown: Grown

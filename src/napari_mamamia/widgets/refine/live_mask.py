@@ -163,12 +163,16 @@ class LiveMask(WindowPart):
         parameters: tuple[tuple[str, Setting], ...] = (),
         *,
         label: int | None = None,
+        holds: bool = False,
     ) -> bool:
-        """Make the label what `mask` says inside `box`; whether that changed anything."""
+        """Make the label what `mask` says inside `box`; whether that changed anything.
+
+        With `holds` the reader means each voxel that it changes.
+        """
         if self.live is None:
             return False
         self.release()
-        step = self.live.apply(name, box, mask, parameters, label=label)
+        step = self.live.apply(name, box, mask, parameters, label=label, holds=holds)
         if step is not None:
             self._scene.redraw_box(Role.REFINED, step.difference.box)
             self._emit_stepped()

@@ -51,6 +51,8 @@ def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
     radius = f"radius {brush.radius_mm:.1f} mm"
     if tool is PaintTool.OUTLINE:
         return tool.shown, str(brush.action)
+    if tool.brush_tool is None:
+        return (tool.shown,)
     if brush.tool is Tool.SMOOTH:
         return tool.shown, radius
     whole = ("whole lesion",) if brush.whole else ()

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
 from qtpy.QtCore import QTimer, Signal
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Tool, Voxel
-from napari_mamamia.services.refine.outlines import fill_contour, line_voxels, outline_step
 from napari_mamamia.services.refine.strokes import WHOLE_ADVICE, StrokeChange, advise_whole
 from napari_mamamia.smartpaint.evidence.stroke import Preview
 from napari_mamamia.widgets.base.notify import Failed, outcome_of
 from napari_mamamia.widgets.refine.brush_cursor import BrushCursor
+from napari_mamamia.widgets.refine.drawing import Outlining, Pointing
 from napari_mamamia.widgets.refine.editing import Editing
-from napari_mamamia.widgets.refine.live_mask import LiveMask
 from napari_mamamia.widgets.refine.state import (
     PaintTool,
     RefineState,
@@ -28,52 +30,6 @@ from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
 from napari_mamamia.widgets.viewer.marks import Marks, StrokeMarks
-
-# Drawing a closed contour on a slice; released, what it encloses is one step of the session.
-
-
-class Outlining:
-    """One contour at a time, in whichever plane is on screen."""
-
-    def __init__(self, mask: LiveMask, marks: Marks) -> None:
-        self._mask = mask
-        self._marks = marks
-        self._points: list[Voxel] = []
-        self._axis = 0
-        self._brush = Brush()
-
-    def press(self, place: Voxel, brush: Brush) -> None:
-        """Begin a contour at `place` (z, y, x) on the slice shown."""
-        self._marks.clear()
-        self._points, self._axis, self._brush = [place], brush.plane_axis, brush
-
-    def drag(self, place: Voxel) -> None:
-        """Draw the contour on to `place`."""
-        live = self._mask.live
-        if live is None or not self._points:
-            return
-        box, on_line = line_voxels(self._points[-1], place, live.grid.shape)
-        self._points.append(place)
-        if not box.is_empty:
-            self._marks.add(box, on_line, "line")
-
-    def release(self) -> None:
-        """Close the contour: what it encloses joins the mask, or leaves it when erasing."""
-        points, self._points = self._points, []
-        live = self._mask.live
-        self._marks.clear()
-        outline = fill_contour(points, self._axis, live.grid.shape) if live and points else None
-        if live is None or outline is None:
-            return
-        step = outline_step(live.labels, outline, self._brush.label, self._brush.action)
-        self._mask.apply(*step, label=self._brush.label)
-
-    def abandon(self) -> None:
-        """Drop the contour in hand."""
-        if self._points:
-            self._points = []
-            self._marks.clear()
-
 
 _OWNER: Final = "painting"
 _PAGE: Final = "Refine"
@@ -91,13 +47,16 @@ class Painting(WindowPart):
 
     `sign_changed` says that a press would do something else: another tool or brush, another key
     held, another view. `said` carries what a SmartPaint stroke changed, in words, and whether they
-    are advice.
+    are advice. `part_pointed` carries a place whose part is to go and its label, `line_drawn` the
+    two ends of a cut and its brush.
     """
 
     state_changed = Signal()
     sign_changed = Signal()
     pointed = Signal(object)
     said = Signal(str, bool)
+    part_pointed = Signal(object, int)
+    line_drawn = Signal(object, object)
 
     def __init__(
         self, context: WindowContext, editing: Editing, marks: Marks, hand: Hand, aim: Aim
@@ -109,7 +68,24 @@ class Painting(WindowPart):
         self._hand = hand
         self._aim = aim
         self._cursor = BrushCursor(self._scene)
-        self._outlining = Outlining(editing.mask, marks)
+        self.grown_so_far: Callable[[], tuple[Box, NDArray[np.bool_]] | None] = lambda: None
+        self._drawing: dict[PaintTool, Outlining | Pointing] = {
+            PaintTool.OUTLINE: Outlining(
+                editing.mask, marks, self._say_open, lambda: self.grown_so_far()
+            ),
+            PaintTool.PART: Pointing(
+                editing.mask,
+                marks,
+                lambda place, _, brush: self.part_pointed.emit(place, brush.label),
+                has_line=False,
+            ),
+            PaintTool.CUT: Pointing(
+                editing.mask,
+                marks,
+                lambda start, stop, brush: self.line_drawn.emit((start, stop), brush),
+                has_line=True,
+            ),
+        }
         self._shown = StrokeMarks(marks)
         self._change: StrokeChange | None = None
         self._brush = Brush(Tool.EVIDENCE)
@@ -311,26 +287,20 @@ class Painting(WindowPart):
         self._place = place = self._scene.view.place_at(event.position)
         if place is None:
             return
-        if self.state.tool is PaintTool.OUTLINE:
-            self._outlining.press(place, brush)
-        else:
-            self._mask.press(place, brush)
+        self._drawing.get(self.state.tool, self._mask).press(place, brush)
 
     def _go_on(self) -> None:
         if self._place is None:
             return
-        if self.state.tool is PaintTool.OUTLINE:
-            self._outlining.drag(self._place)
-        else:
-            self._mask.drag(self._place)
+        self._drawing.get(self.state.tool, self._mask).drag(self._place)
 
     def _end_stroke(self) -> None:
         """End the stroke in hand with the tool that began it."""
         stroke, self._stroke = self._stroke, None
         if stroke is None:
             return
-        is_outline = stroke.tool is PaintTool.OUTLINE
-        self._try_work(self._outlining.release if is_outline else self._mask.end_stroke)
+        drawing = self._drawing.get(stroke.tool)
+        self._try_work(self._mask.end_stroke if drawing is None else drawing.release)
         self._show_cursor()
 
     def drop_stroke(self) -> None:
@@ -339,9 +309,13 @@ class Painting(WindowPart):
             return
         self._stroke = None
         self._mask.abandon()
-        self._outlining.abandon()
+        for drawing in self._drawing.values():
+            drawing.abandon()
         self._shown.clear()
         self._show_cursor()
+
+    def _say_open(self, text: str) -> None:
+        self.said.emit(text, bool(text))
 
     def brush_for(self, right_button: bool, shift: bool) -> Brush:
         """Return the brush that a press with these buttons paints with.
@@ -430,7 +404,8 @@ class Painting(WindowPart):
         if isinstance(outcome, Failed):
             self._stroke = None
             self._mask.abandon()
-            self._outlining.abandon()
+            for drawing in self._drawing.values():
+                drawing.abandon()
             self._notifier.fail("Painting", outcome.error)
             return False
         return True

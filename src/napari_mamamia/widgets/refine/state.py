@@ -22,6 +22,8 @@ class PaintTool(StrEnum):
     SPHERE = "sphere"
     SMOOTH = "smooth"
     OUTLINE = "outline"
+    PART = "remove part"
+    CUT = "cut"
 
     @property
     def shown(self) -> str:
@@ -121,4 +123,8 @@ _TEXTS_OF_TOOLS: Final = {
 
 def next_text(step: NextStep, tool: PaintTool) -> str:
     """Return what to do next in words, with the tool in hand."""
+    if tool is PaintTool.PART:
+        return "Click on what is to go: an island, a leak behind a neck, a vessel."
+    if tool is PaintTool.CUT:
+        return "Draw a line across the neck: what lies behind it goes, in all slices."
     return _TEXTS_OF_TOOLS.get((step, tool), _NEXT_TEXTS[step])

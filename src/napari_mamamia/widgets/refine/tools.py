@@ -62,6 +62,14 @@ _TOOLS: Final = (
     ),
 )
 _REACHES_MM: Final = (5.0, 150.0)
+_PART_TIP: Final = (
+    "Click on what is to go: a part of its own, a leak behind a neck, a vessel. Growing does not "
+    "bring it back"
+)
+_CUT_TIP: Final = (
+    "Draw a line across a neck: what lies behind it goes, in all slices. Growing does not bring it "
+    "back"
+)
 _SMOOTH_TIP: Final = "Rounds off the mask's edge in the circle"
 _EXTENTS: Final = ((Extent.VOLUME, "3-D"), (Extent.PLANE, "2-D"))
 _ACTIONS: Final = ((Action.ADD, "+ Add"), (Action.ERASE, "− Erase"))
@@ -201,6 +209,8 @@ class RefineTools(QWidget):
     def _make_extras(self) -> QWidget:
         """Make what the fold holds of the brush."""
         smooth = self._add_tool(PaintTool.SMOOTH, "Smooth", _SMOOTH_TIP)
+        part = self._add_tool(PaintTool.PART, "Remove this part", _PART_TIP)
+        cut = self._add_tool(PaintTool.CUT, "Cut here", _CUT_TIP)
         tip = with_key("What the left button does; the right one does the other", "other_action")
         self.actions = {
             action: self._make_toggle(
@@ -226,10 +236,11 @@ class RefineTools(QWidget):
         )
         self.images = label("refine_images", tip="Which images SmartPaint looks at")
         first = row(smooth, *self.extents.values(), 1)
+        leaks = row(QLabel("Leaks"), part, cut, 1)
         second = row(QLabel("Left button"), *self.actions.values(), 1, self.suggested)
-        for holder in (first, second):
+        for holder in (first, second, leaks):
             holder.layout().setSpacing(3)
-        holder = column(first, second, self.images)
+        holder = column(first, second, leaks, self.images)
         holder.layout().setSpacing(3)
         self.show_suggestion(None)
         self.show_images("")

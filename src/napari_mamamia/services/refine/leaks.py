@@ -1,0 +1,80 @@
+"""What a click or a line takes away from the mask: a part, a leak beyond a neck."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.edits import Voxel
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.smartpaint.evidence.marks import unpack_marks
+from napari_mamamia.smartpaint.parts import Removal, beyond_line, part_under
+
+REMOVE_STEP = "remove part"
+CUT_STEP = "cut"
+
+
+def remove_part(
+    labels: NDArray[np.uint8], words: NDArray[np.uint16], label: int, grid: Grid, point: Voxel
+) -> Removal:
+    """Return the part of a label under the pointer; see `part_under`.
+
+    `labels` and `words` (the label's marks) are ``(z, y, x)``, not changed meanwhile.
+
+    Raises
+    ------
+    CaseError
+        If nothing of the label is there, or it is its main part.
+    """
+    report_progress(0, 1, "Looking for the part")
+    box, mask, hold, part = _crop_label(labels, words, label, grid)
+    removal = part_under(mask, part, _move_point(point, box), hold)
+    return _move_removal(removal, box)
+
+
+def cut_off(
+    labels: NDArray[np.uint8],
+    words: NDArray[np.uint16],
+    label: int,
+    grid: Grid,
+    line: tuple[Voxel, Voxel],
+    plane_axis: int,
+) -> Removal:
+    """Return what a line across a label cuts off in 3-D; see `beyond_line`.
+
+    Raises
+    ------
+    CaseError
+        If the line does not cross the label, or does not separate it.
+    """
+    report_progress(0, 1, "Cutting")
+    box, mask, hold, part = _crop_label(labels, words, label, grid)
+    start, stop = (_move_point(end, box) for end in line)
+    return _move_removal(beyond_line(mask, part, (start, stop), plane_axis, hold), box)
+
+
+def cut_removal(
+    labels: NDArray[np.uint8], label: int, removal: Removal
+) -> tuple[Box, NDArray[np.bool_]]:
+    """Return the box of a removal, and the label's mask in it without what goes."""
+    return removal.box, (labels[removal.box.slices] == label) & ~removal.gone
+
+
+def _crop_label(
+    labels: NDArray[np.uint8], words: NDArray[np.uint16], label: int, grid: Grid
+) -> tuple[Box, NDArray[np.bool_], NDArray[np.int8], Grid]:
+    box = Box.around(labels == label).grown((1, 1, 1), labels.shape)
+    mask = labels[box.slices] == label
+    return box, mask, unpack_marks(words[box.slices]).hold, Grid(mask.shape, grid.affine)
+
+
+def _move_point(point: Voxel, box: Box) -> Voxel:
+    z, y, x = (place - start for place, start in zip(point, box.start, strict=True))
+    return (z, y, x)
+
+
+def _move_removal(removal: Removal, box: Box) -> Removal:
+    (z, y, x), (a, b, c), (d, e, f) = box.start, removal.box.start, removal.box.stop
+    return replace(removal, box=Box((z + a, y + b, x + c), (z + d, y + e, x + f)))
