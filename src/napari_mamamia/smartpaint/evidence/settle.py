@@ -93,7 +93,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         membership = relax(here, np.clip(membership, energy.lowest, energy.highest), _N_ITERATIONS)
         mask = scene.mask.copy()
         mask[part] = membership >= _THRESHOLD
-    return Settled(_accept(scene, mask, core, hold, inner), hold, window, apart)
+    return Settled(_accept_changes(scene, mask, core, hold, inner), hold, window, apart)
 
 
 def _estimate_mask(scene: Scene) -> Bools:
@@ -269,7 +269,7 @@ def _weigh_edges(scene: Scene, axis: int, part: tuple[slice, slice, slice]) -> F
     return weights
 
 
-def _accept(scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], inner: Box) -> Bools:
+def _accept_changes(scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], inner: Box) -> Bools:
     """Return the mask with those changes alone that hang together with the stroke's core."""
     part = inner.slices
     before, after, core = scene.mask[part], mask[part], core[part]
