@@ -244,3 +244,15 @@ def test_thinning_keeps_corners_and_leaves_out_what_lies_between():
     straight = [(0.0, 0.0, float(x)) for x in range(20)]
     corner = [(0.0, float(y), 19.0) for y in range(1, 20)]
     assert thin_path(straight + corner, SPACING, 5.0) == [straight[0], straight[-1], corner[-1]]
+
+
+def test_a_first_circle_well_within_a_lesion_finds_the_lesion_where_there_are_two_features():
+    lesion = ball(MIDDLE, 11.0)
+    rng = np.random.default_rng(3)
+    signal = rng.normal(0, 1, (2, *SHAPE)) + np.array([2.0, 10.0])[:, None, None, None] * lesion
+    grid = Grid(SHAPE, np.diag([*SPACING[::-1], 1.0]))
+    case = Case("A", grid, signal.astype(np.float32), (Phase(0), Phase(1)))
+    channels = (Channel("post", 1, None, 1.0), Channel("post - pre", 1, 0, 1.4))
+    labels, words = empty()
+    stroke(FeatureImages(case, channels), labels, words, (MIDDLE,), radius_mm=6.0)
+    assert dice(labels > 0, lesion) > 0.9

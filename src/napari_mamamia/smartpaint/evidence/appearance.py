@@ -146,8 +146,14 @@ def take_samples(
     hold: NDArray[np.int8],
     lattice: tuple[slice, slice, slice],
     part: tuple[slice, slice, slice],
+    *,
+    is_within: bool,
 ) -> Samples:
-    """Return values of the lesion as estimated, and of what is around it."""
+    """Return values of the lesion as estimated, and of what is around it.
+
+    `is_within` says that the stroke may lie within a large lesion, which is all around it: what
+    lies beyond the window counts as surroundings too.
+    """
     spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
     inside, away = mask[lattice], scene.away[lattice]
     inner = outer = np.zeros(inside.shape, np.bool_)
@@ -161,6 +167,8 @@ def take_samples(
     circle = away <= scene.radius_mm
     if scene.is_adding:
         outer = outer & ~circle
+        if is_within:
+            outer = outer | (away > scene.window_mm)
     else:
         inner = inner & ~circle
     inner, outer = inner & scene.finite[lattice], outer & scene.finite[lattice]

@@ -27,6 +27,8 @@ _HEARD: Final = (0.5, 0.3)
 # A window of more voxels is looked at on a quarter of them first.
 _LARGE: Final = 100_000
 _COARSER: Final = 4
+# A first circle whose inside and surroundings share more than this lies within the lesion, perhaps.
+_WITHIN: Final = 0.5
 _SURE: Final = 0.5  # radii that the first estimate takes for granted
 _PRIOR: Final = (0.3, 3.0)  # log odds of the mask so far, near the stroke and at the window's edge
 # Radii, but at least mm: how thick a shell a stroke for the whole lesion changes.
@@ -77,6 +79,9 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     lattice = choose_lattice(scene)
     pull = energy.evidence
     membership = mask[part].astype(np.float32)
+    # One feature cannot tell a lesion from all that lies beyond the window: it is too varied.
+    is_first = scene.is_adding and not scene.mask.any() and len(scene.noise) > 1
+    is_within = False
     for number in range(n_coarse, n_rounds + 1):
         if number == n_rounds:
             unheard = _find_unheard(scene, mask)
@@ -85,8 +90,12 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
             core |= unheard
             hold[unheard] = sign
             _fix_voxels(energy, unheard[part], is_inside=scene.is_adding)
-        samples = take_samples(scene, mask, hold, lattice, part)
+        samples = take_samples(scene, mask, hold, lattice, part, is_within=is_within)
         evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=scene.is_adding)
+        if is_first and not is_within and apart < _WITHIN:
+            is_within = True
+            samples = take_samples(scene, mask, hold, lattice, part, is_within=True)
+            evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=True)
         evidence[~scene.finite[part]] = 0.0
         evidence += pull
         here = replace(energy, evidence=evidence)
@@ -269,7 +278,9 @@ def _weigh_edges(scene: Scene, axis: int, part: tuple[slice, slice, slice]) -> F
     return weights
 
 
-def _accept_changes(scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], inner: Box) -> Bools:
+def _accept_changes(
+    scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], inner: Box
+) -> Bools:
     """Return the mask with those changes alone that hang together with the stroke's core."""
     part = inner.slices
     before, after, core = scene.mask[part], mask[part], core[part]
