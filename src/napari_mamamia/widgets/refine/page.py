@@ -200,7 +200,7 @@ class RefinePage(Page):
         )
         self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
         self.compare.released.connect(lambda: self.compare_wanted.emit(False))
-        text = _legend(("added", "removed"), "{} since the start")
+        text = _make_legend(("added", "removed"), "{} since the start")
         self.changes_legend = label("refine_changes_legend", text, "Colours of what changed")
         self.changes_legend.hide()
         holder = column(row(self.changes, self.compare, 1), self.changes_legend)
@@ -250,7 +250,9 @@ class RefinePage(Page):
             self.lesion_wanted.emit,
         )
         self.marks_legend = label(
-            "refine_marks_legend", _legend(("inside", "outside"), "held {}"), "Colours of marks"
+            "refine_marks_legend",
+            _make_legend(("inside", "outside"), "held {}"),
+            "Colours of marks",
         )
         self.marks_legend.hide()
         return column(row(self.marks, forget, 1), self.marks_legend, row(lesion, 1))
@@ -322,7 +324,7 @@ class RefinePage(Page):
         self._question.setVisible(show)
 
 
-def _legend(kinds: Sequence[str], words: str) -> str:
+def _make_legend(kinds: Sequence[str], words: str) -> str:
     """Return squares in the colours of marks, each with its words; {} stands for the kind."""
     return " &nbsp; ".join(
         f'<span style="color:{MARK_COLOURS[kind]}">■</span> {words.format(kind)}' for kind in kinds

@@ -77,7 +77,7 @@ class StrokeQueue(WindowPart):
         if self.is_settling:
             self._waiting.append(_Waiting(brush, [place]))
         elif self._live is not None:
-            self._redraw(self._live.press(place, brush))
+            self._redraw_box(self._live.press(place, brush))
             self._ask_preview()
 
     def drag(self, place: Voxel) -> None:
@@ -86,7 +86,7 @@ class StrokeQueue(WindowPart):
         if stroke is not None:
             stroke.places.append(place)
         elif self._live is not None:
-            self._redraw(self._live.drag(place))
+            self._redraw_box(self._live.drag(place))
             self._ask_preview()
 
     def end(self) -> None:
@@ -103,7 +103,7 @@ class StrokeQueue(WindowPart):
         if self._waiting_in_hand() is not None:
             self._waiting.pop()
         elif self._live is not None and self._live.is_painting:
-            self._redraw(self._live.abandon())
+            self._redraw_box(self._live.abandon())
 
     def finish(self) -> None:
         """Bring every stroke that has ended to the mask, before something else happens to it."""
@@ -132,15 +132,15 @@ class StrokeQueue(WindowPart):
             _SETTLING,
             _DOING,
             lambda: settle(work),
-            lambda kept: self._take(live, work, *kept),
-            failed=lambda error: self._lose(live, error),
+            lambda kept: self._take_result(live, work, *kept),
+            failed=lambda error: self._lose_stroke(live, error),
             stopped=live.settle_lifted,
             ended=self._go_on,
             still=lambda: self._live is live,
             shown=False,
         )
 
-    def _take(
+    def _take_result(
         self, live: EditingSession, work: StrokeWork, settled: SettledStroke, held_back: int
     ) -> None:
         def lay_in() -> tuple[Step | None, StrokeChange]:
@@ -153,11 +153,11 @@ class StrokeQueue(WindowPart):
             self.stepped.emit(step)
             self.changed.emit(change)
         elif isinstance(outcome, Failed):
-            self._lose(live, outcome.error)
+            self._lose_stroke(live, outcome.error)
 
-    def _lose(self, live: EditingSession, error: Exception) -> None:
+    def _lose_stroke(self, live: EditingSession, error: Exception) -> None:
         """Say that a stroke came to nothing; the mask is as it was before it."""
-        self._redraw(live.abandon())
+        self._redraw_box(live.abandon())
         self.stepped.emit(None)
         self._notifier.fail(_DOING, error)
 
@@ -170,13 +170,13 @@ class StrokeQueue(WindowPart):
                 return
             outcome = outcome_of(partial(self._draw_again, live, stroke))
             if isinstance(outcome, Failed):
-                self._lose(live, outcome.error)
+                self._lose_stroke(live, outcome.error)
 
     def _draw_again(self, live: EditingSession, stroke: _Waiting) -> None:
         first, *others = stroke.places
-        self._redraw(live.press(first, stroke.brush))
+        self._redraw_box(live.press(first, stroke.brush))
         for place in others:
-            self._redraw(live.drag(place))
+            self._redraw_box(live.drag(place))
         if stroke.is_ended:
             self._end_in_hand(live)
         else:
@@ -205,5 +205,5 @@ class StrokeQueue(WindowPart):
         if self._is_preview_due and self._live is not None and self._live.is_painting:
             self._ask_preview()
 
-    def _redraw(self, box: Box) -> None:
+    def _redraw_box(self, box: Box) -> None:
         self._scene.redraw_box(Role.REFINED, box)
