@@ -102,7 +102,7 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         membership = relax(here, np.clip(membership, energy.lowest, energy.highest), _N_ITERATIONS)
         mask = scene.mask.copy()
         mask[part] = membership >= _THRESHOLD
-    return Settled(_accept_changes(scene, mask, core, hold, inner), hold, window, apart)
+    return Settled(_accept_changes(scene, mask, core, hold, window, inner), hold, window, apart)
 
 
 def _estimate_mask(scene: Scene) -> Bools:
@@ -279,7 +279,7 @@ def _weigh_edges(scene: Scene, axis: int, part: tuple[slice, slice, slice]) -> F
 
 
 def _accept_changes(
-    scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], inner: Box
+    scene: Scene, mask: Bools, core: Bools, hold: NDArray[np.int8], window: Bools, inner: Box
 ) -> Bools:
     """Return the mask with those changes alone that hang together with the stroke's core."""
     part = inner.slices
@@ -290,9 +290,9 @@ def _accept_changes(
     changed &= np.isin(parts, joined[joined > 0])
     after = before ^ (changed & (before != after))
     after[core] = scene.is_adding
-    free = ~scene.closed[part]
     if scene.is_adding:
-        holes = find_holes(after) & ~find_holes(before) & (hold[part] >= 0) & free
+        # A hole that the stroke closed may reach beyond what it may change.
+        holes = find_holes(after) & ~find_holes(before) & (hold[part] >= 0) & window[part]
         after = after | holes
     else:
         after = _drop_crumbs(scene, before, after, hold[part], part)
