@@ -89,4 +89,5 @@ def test_a_protocol_that_is_not_there_opens_no_window(scripts, data_set, tmp_pat
         check=False,
     )
     assert program.returncode == 2
-    assert "none.json" in program.stderr
+    # The box around an error breaks a long path wherever it stands.
+    assert "none.json" in "".join(c for c in program.stderr if c not in "│ \n")

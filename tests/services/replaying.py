@@ -5,15 +5,19 @@ play SIZE FIRST STOP`` plays each, draws all its strokes anew and prints the sam
 threads is what the environment says when the process starts.
 """
 
+import importlib
 import sys
 from pathlib import Path
 
 import numpy as np
 
-import painting
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.services.refine.journal_play import JournalPlay, play_journal
 from napari_mamamia.services.refine.replay import replay_journal
+
+# Found beside this program when it is started; pytest, which looks for doctests in every file, has
+# no such path.
+painting = importlib.import_module("painting") if __name__ == "__main__" else None
 
 N_ACTS = 8
 
