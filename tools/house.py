@@ -30,7 +30,7 @@ PARTICIPLES = {"found", "made", "own", "told", "said", "known", "kept", "wanted"
 LIMITS = {
     "most files in a folder": 24,
     "import lines, % of lines": 8,
-    "modules with one importer, same room": 109,
+    "modules with one importer, same room": 105,
     "locals that are participles, %": 0,
     "one-word private functions, % of all": 0,
     "functions that return a job": 0,
@@ -41,7 +41,7 @@ LIMITS = {
     "modules met by one score": 97,
     "functions met by one predict": 490,
     "modules met by one predict": 95,
-    "functions met by one import": 387,
+    "functions met by one import": 393,
     "modules met by one import": 58,
     "functions met by one stroke": 125,
     "modules met by one stroke": 23,

@@ -180,16 +180,19 @@ def test_openvino_differs_only_where_the_classes_tie(corner, exact_once, tmp_pat
 
 @pytest.mark.real
 def test_fast_is_close_and_said(corner, exact_once, tmp_path):
-    pytest.importorskip("openvino")
+    openvino = pytest.importorskip("openvino")
+    has_bf16 = "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    precision = "bf16" if has_bf16 else "fp32"
     model, images = corner
     said = predicted(images, model, tmp_path / "out", *ONE_PASS, "--fast")
     found = parameters(tmp_path / "out" / "PH_901.json")
-    assert (found["backend"], found["precision"]) == ("openvino", "bf16")
-    assert "in bf16: single voxels at the edge may differ" in said
+    assert (found["backend"], found["precision"]) == ("openvino", precision)
+    assert f"in {precision}: single voxels at the edge may differ" in said
     _, exact = exact_once(model, images)
     fast = mask(tmp_path / "out" / "PH_901.nii.gz")
     assert dice(exact > 0, fast > 0) >= 0.99
-    assert 0 < np.count_nonzero(exact != fast) < 0.02 * np.count_nonzero(exact)
+    assert np.count_nonzero(exact != fast) < 0.02 * np.count_nonzero(exact)
+    assert np.any(exact != fast) or not has_bf16
 
 
 # ------------------------------------------------------------------- places and a kill

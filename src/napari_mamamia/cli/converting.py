@@ -7,8 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
-from napari_mamamia.cli.models import NameArgument
-from napari_mamamia.cli.options import AsRootOption, RegistryOption
+from napari_mamamia.cli.options import AsRootOption, NameArgument, RegistryOption
 from napari_mamamia.cli.printing import run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS
 

@@ -70,7 +70,10 @@ class Command(TyperCommand):
 
 
 class Program(typer.Typer):
-    """Typer whose commands are each a `Command`."""
+    """Typer whose commands are each a `Command`; it writes nothing into the user's shell."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"add_completion": False, "pretty_exceptions_enable": False, **settings})
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Register a command; as `typer.Typer.command`."""

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from napari_mamamia.cli.converting import convert
 from napari_mamamia.cli.given import Program
-from napari_mamamia.cli.options import RegistryOption
+from napari_mamamia.cli.options import NameArgument, RegistryOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
+from napari_mamamia.cli.wrapping import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 
 models = Program(help="Models that you added; nothing is ever downloaded.")
-
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name it was added by, or path.")]
 
 
 @models.command("add")
@@ -127,3 +127,7 @@ def _list_facts(entry: "ModelEntry") -> "Iterator[tuple[str, str]]":
     yield "licence", licence[0] if licence else "unknown: ask its author"
     for weight in card.weights:
         yield "weights", f"{weight.name}  {weight.n_bytes} bytes  {weight.sha256}"
+
+
+models.command("convert")(convert)
+models.command("wrap")(wrap)

@@ -127,6 +127,8 @@ ProfileOption = Annotated[
     ProfileName, typer.Option("--profile", help="The definitions of every number.")
 ]
 
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name it was added by, or path.")]
+
 
 def column_choice(path: Path | None) -> "ColumnChoice":
     """Return the columns that a file fixes, none without a file."""

@@ -169,7 +169,7 @@ def perfusion(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Fit Ktrans, ve, kep (and vp) of ultrafast exams with a known T1: maps and OUT/perfusion.csv.
+    """Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.
 
     Refuses exams whose phases lie more than 15 s apart, all standard ones, and says why.
     """

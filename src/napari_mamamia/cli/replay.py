@@ -21,7 +21,7 @@ def replay(
         typer.Option("--case", metavar="DIR", help="Data set or case folder, to repeat strokes."),
     ] = None,
 ) -> None:
-    """Make a mask again from its journal, bit for bit; with the images, repeat each stroke too.
+    """Make a mask again from its journal, bit for bit; with images, each stroke too.
 
     Ends with 3 where the journal is damaged or contradicts a checksum in it: the newest mask that
     is proven is written then, and the note says what is missing.

@@ -68,7 +68,7 @@ def score(
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Compare folders of masks: writes OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json."""
+    """Compare folders of masks: OUT/case_scores.csv (.xlsx, .parquet), OUT/summary.json."""
     from napari_mamamia.services.score.models import prediction_folder, score_models
     from napari_mamamia.services.score.score import score_folders
     from napari_mamamia.services.score.text import comparison_lines

@@ -284,7 +284,7 @@ class NetworkEngine:
             step=self.settings.step,
             device=runtime.device,
             backend=runtime.backend,
-            precision=self.settings.precision,
+            precision=runtime.precision or self.settings.precision,
             threads=runtime.threads or threads,
             seconds=tuple(seconds),
         )

@@ -30,6 +30,7 @@ class NetworkRuntime:
     """A network as a function of tiles, what runs it and where.
 
     `tiles_on` is where tiles are handed over; `threads` is None where torch's own number holds.
+    `precision` is the one computed in, "" for the one asked for.
     """
 
     forward: Forward
@@ -37,6 +38,7 @@ class NetworkRuntime:
     device: str
     tiles_on: str
     threads: int | None = None
+    precision: str = ""
 
 
 def open_network(
@@ -151,6 +153,7 @@ def _with_openvino(
 
     require_openvino()
     from napari_mamamia.segmentation.network.openvino import opened_file, translated
+    from napari_mamamia.segmentation.nnunet.openvino import computed_precision
 
     if settings.device not in ("auto", "cpu"):
         raise ModelError(
@@ -162,7 +165,8 @@ def _with_openvino(
         forward = opened_file(path, shape, settings)
     else:
         forward = translated(_torch_module(kind, path, spec, "cpu"), path, shape, settings)
-    return NetworkRuntime(forward, "openvino", "cpu", "cpu", settings.threads)
+    precision = computed_precision(settings.precision)
+    return NetworkRuntime(forward, "openvino", "cpu", "cpu", settings.threads, precision)
 
 
 def _check_outputs(forward: Forward, spec: NetworkSpec, path: Path) -> Forward:

@@ -71,9 +71,13 @@ def torch_forward(network: nn.Module, device: str, precision: str) -> Forward:
 
 
 def precision_text(settings: EngineSettings, device: str) -> str:
-    """Return what provenance says of the precision: torch's own mixed one on CUDA."""
+    """Return the precision computed in: torch's own mixed one on CUDA."""
     if device == "cuda" and settings.precision == "fp32":
         return "fp16 autocast"
+    if settings.backend == "openvino":
+        from napari_mamamia.segmentation.nnunet.openvino import computed_precision
+
+        return computed_precision(settings.precision)
     return settings.precision
 
 

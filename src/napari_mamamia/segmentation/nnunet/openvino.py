@@ -48,6 +48,15 @@ def compiled_network(
         ) from error
 
 
+def computed_precision(asked: str) -> str:
+    """Return the precision that OpenVINO computes in where one is asked for.
+
+    A processor without bf16 computes in single precision, and OpenVINO does not say so.
+    """
+    has_bf16 = "BF16" in ov.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    return asked if has_bf16 else "fp32"
+
+
 def core_with_cache() -> tuple[Any, Path]:
     """Return OpenVINO's core, and the folder where it keeps what it compiled.
 

@@ -1,0 +1,117 @@
+"""`mamamia demo`, `mamamia cases` and `mamamia view`: a data set made, listed, and seen."""
+
+import shlex
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from napari_mamamia.cli.opening import open_at
+from napari_mamamia.cli.options import (
+    ColumnsOption,
+    DataSetArgument,
+    OutOption,
+    OverwriteOption,
+    ResumeOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import (
+    NOT_EVERY_CASE,
+    finish,
+    print_case_csv,
+    print_case_table,
+    print_scores,
+    run,
+)
+from napari_mamamia.core.child_environment import child_environment
+from napari_mamamia.core.child_process import become, python_command
+from napari_mamamia.core.errors import MissingExtraError
+
+
+def demo(
+    out: OutOption,
+    one_breast: Annotated[
+        bool, typer.Option("--one-breast", help="8 sagittal exams of one breast instead.")
+    ] = False,
+    resume: ResumeOption = False,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Make 12 phantom cases with known truth, then predict, score and export them."""
+    from napari_mamamia.phantom import PhantomMix
+    from napari_mamamia.services.demo import make_demo
+    from napari_mamamia.services.score.report import REPORT
+    from napari_mamamia.services.score.text import cohort_lines
+
+    mix = PhantomMix.ONE_BREAST if one_breast else PhantomMix.MIXED
+    summary = run(partial(make_demo, out, existing_policy(resume, overwrite), mix))
+    print_scores(summary.scored.rows)
+    print("\n".join(cohort_lines(summary.scored.model)))
+    for warning in summary.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    print("Phantoms are made by this software: their scores say nothing about patients.")
+    print(f"Scores:  {summary.scored.table}\nReport:  {summary.scored.folder / REPORT}")
+    print(f"Export:  {summary.export}")
+    print(f"To see it in the window:  mamamia view {shlex.quote(str(summary.data_set))}")
+    finish(summary.failures)
+
+
+def cases(
+    data_set: DataSetArgument,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
+    columns: ColumnsOption = None,
+) -> None:
+    """List the cases of a data set, what each has and what is wrong."""
+    from napari_mamamia.services.case.data_set import case_rows
+
+    opened = open_at(data_set, columns)
+    rows = case_rows(opened)
+    if as_csv:
+        print_case_csv(rows)
+    else:
+        print_case_table(rows, opened)
+    if any(row.files.problems for row in rows):
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
+def view(
+    data_set: DataSetArgument,
+    case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Case to open.")] = None,
+    blind: Annotated[
+        bool,
+        typer.Option(
+            "--blind",
+            help="Hide reference, model, other readers, numbers and clinical data, and record it.",
+        ),
+    ] = False,
+    protocol: Annotated[
+        Path | None,
+        typer.Option(
+            "--protocol",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Annotation protocol (JSON) to read by; it may hide things, too.",
+        ),
+    ] = None,
+) -> None:
+    """Open the window on a data set."""
+    from napari_mamamia.io.data_set.layout import find_data_set
+    from napari_mamamia.io.workspace.protocol import read_protocol
+
+    if find_spec("napari") is None or find_spec("qtpy") is None:
+        raise MissingExtraError("napari", "pyqt6")
+    layout = find_data_set(data_set)
+    # The window starts in the home folder: nothing of the current one may steer it.
+    asked = {"MAMAMIA_DATA_SET": str(layout.root.resolve())}
+    if case is not None:
+        asked["MAMAMIA_CASE"] = layout.case(case).case_id
+    if blind:
+        asked["MAMAMIA_BLIND"] = "1"
+    if protocol is not None:
+        read_protocol(protocol)
+        asked["MAMAMIA_PROTOCOL"] = str(protocol.resolve())
+    command = python_command("napari", "-w", "napari-mamamia", "Cases")
+    become(command, child_environment(**asked), Path.home())
