@@ -38,7 +38,7 @@ LIMITS = {
     "longest module, lines": 456,
     "session, scene, jobs, services or notifier handed on alone": 17,
     "functions met by one score": 473,
-    "modules met by one score": 97,
+    "modules met by one score": 98,
     "functions met by one predict": 490,
     "modules met by one predict": 95,
     "functions met by one import": 393,

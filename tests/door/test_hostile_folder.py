@@ -94,6 +94,7 @@ def hostile(small_data_set, tmp_path):
     rows = ("A_1,0,0.2", "A_2,1,0.9", "B_1,0,0.1")
     (folder / "predictions.csv").write_text("\n".join(("patient_id,pcr,score", *rows)))
     (folder / "truth.csv").write_text("patient_id,pcr\nA_1,0\nA_2,1\nB_1,1\n")
+    (folder / "scores.csv").write_text("case,y,m\nA_1,0,0.2\nA_2,1,0.9\nB_1,1,0.1\n")
     set_traps(folder, sprung)
     return folder, sprung
 
@@ -102,6 +103,7 @@ MODEL = "results/Dataset900_Made/nnUNetTrainer__nnUNetPlans__3d_fullres"
 NOBODY = "http://127.0.0.1:9/dicom-web"
 PAIR = "--reference segmentations/expert --prediction segmentations/expert"
 QUICK = "--bootstrap 0"
+COLUMNS = "--id case --label y --score m"
 TOFTS = "--model tofts --aif parker --t10 1.4 --relaxivity 4.5"  # refused: 90 s apart
 
 # in this order: some need what an earlier one wrote; relative paths start in the folder
@@ -121,6 +123,7 @@ SWEEP = (
     ("models show", "m --registry reg", 0),
     ("models verify", "m --registry reg", 0),
     ("models wrap", "results --phase 0 --label 1 --out wrapped", 1),
+    ("score-classifier", f"scores.csv {COLUMNS} --out classified {QUICK}", 0),
     ("clinical", "truth.csv --write-columns columns.json", 0),
     ("pacs list", NOBODY, 1),
     ("pacs fetch", f"{NOBODY} 1.2.3 --out fetched", 1),

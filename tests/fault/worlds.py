@@ -178,6 +178,14 @@ def score_pcr(world: Path) -> list[str]:
     return [*words, "--bootstrap", "20", *out(world)]
 
 
+def score_classifier(world: Path) -> list[str]:
+    rows = [f"c{k},{k % 2},0.{(3 * k) % 10}" for k in range(12)]
+    (world / "classified.csv").write_text("\n".join(["id,y,m", *rows]) + "\n")
+    columns = ["--id", "id", "--label", "y", "--score", "m"]
+    table = str(world / "classified.csv")
+    return ["score-classifier", table, *columns, "--bootstrap", "20", *out(world)]
+
+
 def clinical_columns(world: Path) -> list[str]:
     data_set(world)
     table = clinical(world)
@@ -399,6 +407,7 @@ COMMANDS = (
     Way("score", score_with_workers, RESUME, title="workers", is_slow=True),
     Way("score-table", score_table, OVER),
     Way("score-pcr", score_pcr, OVER),
+    Way("score-classifier", score_classifier, OVER),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),

@@ -32,6 +32,7 @@ FOREIGN = (
     ("DUKE_001", 51, "pre", 0),
     ("DUKE_002", 63.5, "post", 1),
 )
+CLASSIFIED = (("id", "y", "m"), ("A", 0, 0.2), ("B", 1, "0,9"), ("C", "no", ""))
 SCORES = (("case_id", "dsc", "norm_hd"), ("A", 0.8, 0.1), ("B", "", 0.25), ("C", 0.5, ""))
 RESPONSES = (("patient_id", "pcr", "score"), ("A", 0, 0.2), ("B", 1, 0.9))
 
@@ -120,6 +121,16 @@ def _read_clinical(*fixed: tuple[str, str]):
     return read
 
 
+def _read_named(path: Path) -> object:
+    from napari_mamamia.io.data_set.named_columns import read_named_columns
+
+    table = read_named_columns(path)
+    for column in table.columns:
+        table.ids(column), table.yes_no(column), table.numbers(column), table.texts(column)
+    return table
+
+
+_NAMED = ("io.data_set.named_columns.read_named_columns",)
 _CLINICAL = (
     "io.clinical.clinical.read_clinical",
     "io.clinical.clinical.read_clinical",
@@ -179,6 +190,15 @@ TABLES = (
         _sheet(RESPONSES, "r.xlsx"),
         _calls("io.data_set.score_files", "read_response_table"),
         _RESPONSES,
+    ),
+    Format("named-columns-csv", _sheet(CLASSIFIED, "n.csv"), _read_named, _NAMED, share=0.5),
+    Format("named-columns-xlsx", _sheet(CLASSIFIED, "n.xlsx"), _read_named, _NAMED, share=0.5),
+    Format(
+        "draws",
+        _texts("draws.csv", "0,1,2\n2,2,0\n"),
+        _calls("io.data_set.named_columns", "read_draws"),
+        ("io.data_set.named_columns.read_draws",),
+        share=0.3,
     ),
     Format(
         "case-scores",

@@ -141,6 +141,11 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Score predicted response (pCR) against the clinical table: writes OUT/summary.json.",
         ),
         Entry(
+            "score-classifier",
+            "classifier:score_classifier",
+            "Score classifiers: AUC, operating points, models against models and a reader.",
+        ),
+        Entry(
             "run-submission",
             "submitting:run_submission",
             "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",

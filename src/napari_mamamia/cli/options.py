@@ -62,6 +62,14 @@ BootstrapOption = Annotated[
     int,
     typer.Option("--bootstrap", parser=_RESAMPLES, help="Resamples for the intervals (0: none)."),
 ]
+ResamplesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--bootstrap",
+        parser=_RESAMPLES,
+        help="Resamples for the intervals (default: 10,000, above 20,000 cases 1,000; 0: none).",
+    ),
+]
 WorkersOption = Annotated[
     int,
     typer.Option(

@@ -216,3 +216,13 @@ class SegmentMaker(StrEnum):
     MANUAL = "manual"
     SEMIAUTOMATIC = "semiautomatic"
     AUTOMATIC = "automatic"
+
+
+class MissingScore(StrEnum):
+    """What a case counts for which a classifier gave no usable score."""
+
+    LEAST_FAVOURABLE = "least-favourable"
+    """Below every score where the case is positive, above every one where it is not: no number of
+    the model can be lower by any score that it might have given."""
+    LEAVE_OUT = "leave-out"
+    """Nothing, for no model: a model that leaves out what is hard gains by it."""

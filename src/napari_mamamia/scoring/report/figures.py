@@ -54,6 +54,15 @@ class ModelPoint:
     fairness_interval: Interval | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RocCurve:
+    """Points of a ROC curve, 0 to 1: a model's, or the one point of a reader."""
+
+    name: str
+    false_share: NDArray[np.float64]
+    sensitivity: NDArray[np.float64]
+
+
 def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> Figure:
     """Return one box for each group, of values from 0 to 1.
 
@@ -163,6 +172,27 @@ def reliability_diagram(calibration: Calibration) -> Figure:
     axes.set_ylim(-0.03, 1.03)
     axes.set_xlabel("mean predicted probability of pCR")
     axes.set_ylabel("share of cases with pCR")
+    _add_legend(axes)
+    return figure
+
+
+def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float) -> Figure:
+    """Return ROC curves over 1 - specificity; the band is the partial area's, a star the reader."""
+    figure, axes = _make_figure((4.4, 4.0))
+    axes.axhspan(above, 1.0, color="#F0F0F0", zorder=0)
+    axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1)
+    for curve, colour in zip(curves, _MODEL_COLOURS, strict=False):
+        label = _format_label(curve.name)
+        axes.plot(curve.false_share, curve.sensitivity, color=colour, linewidth=1.4, label=label)
+    if reader is not None:
+        (star,) = axes.plot(
+            reader.false_share, reader.sensitivity, "*k", label=_format_label(reader.name)
+        )
+        star.set_markersize(11)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel("1 - specificity")
+    axes.set_ylabel("sensitivity")
     _add_legend(axes)
     return figure
 

@@ -13,7 +13,9 @@ from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.io.tables.tables import write_json
 
 RUN_FILE = "run.json"
-_WITHOUT_RESUME: Final = frozenset({"export", "ftv-from", "score-pcr", "score-table", "straighten"})
+_WITHOUT_RESUME: Final = frozenset(
+    {"export", "ftv-from", "score-classifier", "score-pcr", "score-table", "straighten"}
+)
 """Commands that start anew or not at all."""
 _RESUMING: Final = ", continue the run that made it with --resume,"
 

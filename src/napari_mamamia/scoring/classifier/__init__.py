@@ -1,0 +1,1 @@
+"""Classifiers: operating points, models against models and a reader, stacks, leaks, splits."""

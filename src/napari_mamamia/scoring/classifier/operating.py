@@ -1,0 +1,302 @@
+"""The ROC curve where a clinic works: high sensitivities, and what is left of specificity there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.scoring.statistics.performance import ratio
+
+SENSITIVITY: Final = 0.87
+SENSITIVITY_ABOVE: Final = 0.82
+"""The target of the digital mammography challenge (US radiologists reach 0.87), and where its
+partial area begins. Source: T. Schaffter et al., JAMA Network Open 3 (2020) e200265, supplement."""
+
+_ROUNDING: Final = 1e-9
+"""Of a case: a sensitivity counts as reached when less than this much of a case is lacking."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """Specificities at a sensitivity, 0 to 1.
+
+    `threshold` is the largest specificity of a threshold that reaches the sensitivity, a rule that
+    can be used; `interpolated` lies on the line between the points of the ROC curve.
+    """
+
+    sensitivity: float
+    threshold: float
+    interpolated: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartialAuc:
+    """Area between the ROC curve and a line of sensitivity, and its share of the largest one."""
+
+    raw: float
+    scaled: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RocPoints:
+    """Cases at or above each threshold: positives and negatives, (b, u + 1) both.
+
+    A row is a sample of the cases; its first point is the threshold that nothing reaches. All
+    numbers of it have shape (b,); nan where a class is lacking.
+    """
+
+    positives: NDArray[np.float64]
+    negatives: NDArray[np.float64]
+
+    @property
+    def n_positive(self) -> NDArray[np.float64]:
+        """How many positives each row has."""
+        return self.positives[:, -1]
+
+    @property
+    def n_negative(self) -> NDArray[np.float64]:
+        """How many negatives each row has."""
+        return self.negatives[:, -1]
+
+    def auc(self) -> NDArray[np.float64]:
+        """Return the share of pairs that the score orders rightly, ties half."""
+        steps = np.diff(self.positives, axis=1)
+        beaten = self.n_negative[:, None] - (self.negatives[:, 1:] + self.negatives[:, :-1]) / 2
+        return ratio((steps * beaten).sum(axis=1), self.n_positive * self.n_negative)
+
+    def partial_auc(self, above: float) -> NDArray[np.float64]:
+        """Return the integral of specificity over the sensitivities `above` to 1.
+
+        It is at most 1 - `above`. The same as pROC's ``partial.auc = c(1, above),
+        partial.auc.focus = "sensitivity"``, uncorrected.
+        """
+        total = self.n_positive[:, None]
+        floor = above * total
+        low, high = self.positives[:, :-1], self.positives[:, 1:]
+        begin = np.maximum(low, floor)
+        width = np.maximum(high - begin, 0.0)
+        slope = ratio(np.diff(self.negatives, axis=1), high - low)
+        false_at_begin = self.negatives[:, :-1] + np.nan_to_num(slope) * (begin - low)
+        beaten = self.n_negative[:, None] - (false_at_begin + self.negatives[:, 1:]) / 2
+        return ratio((width * beaten).sum(axis=1), self.n_positive * self.n_negative)
+
+    def specificity(
+        self, sensitivity: float | NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the specificities by threshold and interpolated, as in `OperatingPoint`.
+
+        `sensitivity` is one number or one of each row, (b,).
+        """
+        rows = np.arange(len(self.positives))
+        needed = np.asarray(sensitivity, dtype=np.float64) * self.n_positive
+        at = self.place(sensitivity)
+        before = np.maximum(at - 1, 0)
+        low, high = self.positives[rows, before], self.positives[rows, at]
+        false_low, false_high = self.negatives[rows, before], self.negatives[rows, at]
+        part = np.clip(np.nan_to_num(ratio(needed - low, high - low), nan=1.0), 0.0, 1.0)
+        part = np.where(high - needed <= _ROUNDING, 1.0, part)
+        between = false_low + part * (false_high - false_low)
+        n_negative = np.where(self.n_positive > 0, self.n_negative, 0.0)
+        return 1 - ratio(false_high, n_negative), 1 - ratio(between, n_negative)
+
+    def place(self, sensitivity: float | NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the first point of each row that reaches a sensitivity, (b,)."""
+        needed = np.asarray(sensitivity, dtype=np.float64) * self.n_positive - _ROUNDING
+        places: NDArray[np.intp] = np.argmax(self.positives >= needed[:, None], axis=1)
+        return places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SortedCases:
+    """Cases sorted once by their score, to be counted for many samples.
+
+    `order` (n,) are the cases by falling score, `ends` (u,) the last places of the distinct scores
+    around each that a positive has (the curve is straight between them), `thresholds` (u,) these
+    scores, `positive_places` (p,) where in that order the positives stand.
+    """
+
+    order: NDArray[np.intp]
+    ends: NDArray[np.intp]
+    thresholds: NDArray[np.float64]
+    positive_places: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, label: NDArray[np.float64], score: NDArray[np.float64]) -> Self:
+        """Sort cases; `label` (n,) holds 0 and 1, `score` (n,) numbers, infinite ones too."""
+        order = np.argsort(-score, kind="stable")
+        falling = score[order]
+        ends = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
+        positive_places = np.flatnonzero(label[order] == 1)
+        has_positive = np.unique(np.searchsorted(ends, positive_places))
+        places = np.unique(np.concatenate([has_positive, has_positive - 1, [ends.size - 1]]))
+        ends = ends[places[places >= 0]]
+        return cls(order, ends, falling[ends], positive_places)
+
+    def points(self, weights: NDArray[np.integer] | None = None) -> RocPoints:
+        """Return the ROC points of samples that hold each case `weights` (b, n) times.
+
+        Without weights each case counts once.
+        """
+        counts = np.ones((1, self.order.size), dtype=np.int64) if weights is None else weights
+        counts = counts[:, self.order]
+        n_before = np.searchsorted(self.positive_places, self.ends, side="right")
+        positives = np.zeros((len(counts), self.ends.size + 1))
+        until = np.zeros((len(counts), self.positive_places.size + 1))
+        np.cumsum(counts[:, self.positive_places], axis=1, out=until[:, 1:])
+        positives[:, 1:] = until[:, n_before]
+        negatives = np.zeros_like(positives)
+        negatives[:, 1:] = np.cumsum(counts, axis=1, dtype=np.int64)[:, self.ends]
+        negatives[:, 1:] -= positives[:, 1:]
+        return RocPoints(positives, negatives)
+
+    def cut(self, sensitivity: float) -> float:
+        """Return the score at and above which a case is called, to reach a sensitivity.
+
+        nan without a positive.
+        """
+        points = self.points()
+        if not points.n_positive[0]:
+            return float("nan")
+        place = int(points.place(sensitivity)[0])
+        return float(self.thresholds[place - 1]) if place else float("inf")
+
+
+def operating_point(
+    label: NDArray[np.float64], score: NDArray[np.float64], sensitivity: float = SENSITIVITY
+) -> OperatingPoint:
+    """Return the specificities at a sensitivity, 0 to 1; nan where a class is lacking.
+
+    Examples
+    --------
+    >>> y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+    >>> score = np.array([0.9, 0.8, 0.8, 0.3, 0.85, 0.8, 0.4, 0.3, 0.2, 0.1])
+    >>> point = operating_point(y, score, 0.87)
+    >>> round(point.threshold, 10), round(point.interpolated, 10)
+    (0.3333333333, 0.42)
+    """
+    (threshold,), (interpolated,) = SortedCases.of(label, score).points().specificity(sensitivity)
+    return OperatingPoint(sensitivity, float(threshold), float(interpolated))
+
+
+def partial_auc(
+    label: NDArray[np.float64], score: NDArray[np.float64], above: float = SENSITIVITY_ABOVE
+) -> PartialAuc:
+    """Return the area above a sensitivity; nan where a class is lacking.
+
+    Neither McClish's corrected value nor the area over specificities (scikit-learn's ``max_fpr``).
+
+    Examples
+    --------
+    >>> y = np.array([1, 1, 1, 1, 0, 0, 0, 0, 0, 0])
+    >>> score = np.array([0.9, 0.8, 0.8, 0.3, 0.85, 0.8, 0.4, 0.3, 0.2, 0.1])
+    >>> round(partial_auc(y, score, 0.82).raw, 10)
+    0.0708
+    """
+    (raw,) = SortedCases.of(label, score).points().partial_auc(above)
+    return PartialAuc(float(raw), float(raw / (1 - above)))
+
+
+def too_few_for(sensitivity: float, n_positive: int) -> str:
+    """Say that positives are too few to tell a sensitivity from 1, "" where they are not.
+
+    Sensitivities come in steps of 1/positives.
+    """
+    if not 0 < sensitivity < 1:
+        return ""
+    needed = ceil(1 / (1 - sensitivity) - _ROUNDING)
+    if n_positive >= needed:
+        return ""
+    return (
+        f"sensitivity {sensitivity:g} needs at least {needed} positives to differ from 1, there "
+        f"are {n_positive}: its threshold must catch every positive"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderPoint:
+    """Where a reader works who says yes or no: 0 to 1, nan without such cases."""
+
+    sensitivity: float
+    specificity: float
+
+
+def reader_point(label: NDArray[np.float64], recall: NDArray[np.float64]) -> ReaderPoint:
+    """Return a reader's sensitivity and specificity; cases with nan are left out."""
+    is_known = ~np.isnan(recall)
+    yes, no = is_known & (label == 1), is_known & (label == 0)
+    both = ratio(
+        np.array([(recall[yes] == 1).sum(), (recall[no] == 0).sum()], dtype=np.float64),
+        np.array([yes.sum(), no.sum()], dtype=np.float64),
+    )
+    return ReaderPoint(float(both[0]), float(both[1]))
+
+
+_RECALLED: Final = (0, 3, 4, 5, 6)
+_SEVERITY: Final = (1, 2, 3, 0, 4, 5)
+
+
+def recall_of_birads(category: int) -> bool:
+    """Return whether a BI-RADS category calls a woman back.
+
+    Source: T. Schaffter et al. 2020, supplement, eAppendix 4.
+
+    Examples
+    --------
+    >>> [recall_of_birads(category) for category in (0, 1, 2, 3)]
+    [True, False, False, True]
+    """
+    if category not in range(7):
+        raise ValueError(f"a BI-RADS category is 0 to 6, got {category}: correct it")
+    return category in _RECALLED
+
+
+def severity_of_birads(category: int) -> int:
+    """Return the place of a BI-RADS category from 0 (1, negative) to 5 (5): a reader as a score.
+
+    Category 6 is a proven cancer and has no place. A reader taken so is another model than the
+    same reader's recalls.
+
+    Examples
+    --------
+    >>> [severity_of_birads(category) for category in (1, 2, 3, 0, 4, 5)]
+    [0, 1, 2, 3, 4, 5]
+    """
+    if category not in _SEVERITY:
+        raise ValueError(
+            f"a BI-RADS category with a severity is 0 to 5, got {category}: correct it"
+        )
+    return _SEVERITY.index(category)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """Rows that count together: `of_row` (n,) is the unit of each row, from 0 to `n` - 1."""
+
+    of_row: NDArray[np.intp]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, keys: Sequence[str]) -> Self:
+        """Give each key a number, in the order in which they first appear."""
+        names = tuple(dict.fromkeys(keys))
+        places = {name: place for place, name in enumerate(names)}
+        return cls(np.array([places[key] for key in keys], dtype=np.intp), names)
+
+    @property
+    def n(self) -> int:
+        """How many units there are."""
+        return len(self.names)
+
+    def largest(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the largest value of each unit's rows, (m,): an exam of its breasts.
+
+        A row of nan is as if it was not there; a unit of only such rows is nan.
+        """
+        result = np.full(self.n, -np.inf)
+        is_known = ~np.isnan(values)
+        np.maximum.at(result, self.of_row[is_known], values[is_known])
+        result[np.bincount(self.of_row[is_known], minlength=self.n) == 0] = np.nan
+        return result

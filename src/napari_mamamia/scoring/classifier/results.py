@@ -1,0 +1,162 @@
+"""Records of classifiers: the cases that are scored, the rules, and what was found."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.scoring.classifier.against import (
+    AgainstReader,
+    BayesFactor,
+    PairedModels,
+    RobustLeader,
+)
+from napari_mamamia.scoring.classifier.operating import (
+    SENSITIVITY,
+    SENSITIVITY_ABOVE,
+    OperatingPoint,
+    PartialAuc,
+    ReaderPoint,
+    Units,
+)
+from napari_mamamia.scoring.statistics.resampling import SEED
+
+N_DRAWS: Final = 10_000
+N_DRAWS_OF_MANY: Final = 1000
+MANY_CASES: Final = 20_000
+"""Resamples where no number was asked for: DREAM's practice, and fewer above so many cases, where
+intervals no longer depend on the draws."""
+
+SMALL_GROUP: Final = 5
+"""Cases below which a subgroup is greyed, as `--minimum-group` has it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassifierCases:
+    """What k models say of n cases, and what is known of them.
+
+    `label` (n,) holds 0 and 1; `scores` (k, n) any numbers, larger is more positive, without nan;
+    `n_filled` says how many of each model stand for scores that were not there. `recall` (n,) are
+    a reader's 0 and 1, nan where there is none; `clusters` are drawn together. `subgroups` are
+    names with a value of each case, "" where it is missing.
+    """
+
+    ids: tuple[str, ...]
+    label: NDArray[np.float64]
+    models: tuple[str, ...]
+    scores: NDArray[np.float64]
+    n_filled: tuple[int, ...] = ()
+    recall: NDArray[np.float64] | None = None
+    clusters: Units | None = None
+    subgroups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def n_positive(self) -> int:
+        """How many cases are positive."""
+        return int((self.label == 1).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierRules:
+    """Operating points, where the partial AUC begins, number of resamples and seed.
+
+    `n_draws` None takes `N_DRAWS`, or `N_DRAWS_OF_MANY` above `MANY_CASES` cases.
+    """
+
+    sensitivities: tuple[float, ...] = (SENSITIVITY,)
+    above: float = SENSITIVITY_ABOVE
+    n_draws: int | None = None
+    seed: int = SEED
+
+    def draws_for(self, n_cases: int) -> int:
+        """Return the number of resamples of so many cases."""
+        if self.n_draws is not None:
+            return self.n_draws
+        return N_DRAWS if n_cases <= MANY_CASES else N_DRAWS_OF_MANY
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A 95 % interval; nan without one."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class PointInterval:
+    """Intervals of the specificities of an operating point; `minus_reader`: less the reader's."""
+
+    threshold: Ends
+    interpolated: Ends
+    minus_reader: Ends | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierScores:
+    """One model. `cuts` are the scores from which on it calls a case, for each operating point.
+
+    `auc_delong` is DeLong's interval, which takes all cases as independent; `auc_bootstrap` and
+    the others are percentile intervals over resamples of the cases or of their clusters.
+    """
+
+    name: str
+    n_filled: int
+    auc: float
+    auc_variance_delong: float
+    auc_delong: Ends
+    auc_bootstrap: Ends
+    partial_auc: PartialAuc
+    partial_auc_bootstrap: Ends
+    specificity_at: tuple[OperatingPoint, ...]
+    specificity_bootstrap: tuple[PointInterval, ...]
+    cuts: tuple[float, ...]
+    against_reader: AgainstReader | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupModel:
+    """A model in a subgroup: AUC with DeLong's interval; recalls at the cut of all cases."""
+
+    name: str
+    auc: float
+    auc_delong: Ends
+    sensitivity: float
+    specificity: float
+
+
+@dataclass(frozen=True, slots=True)
+class Subgroup:
+    """The cases with one value of a column; `is_small`: fewer than `SMALL_GROUP`."""
+
+    column: str
+    value: str
+    n: int
+    n_positive: int
+    is_small: bool
+    models: tuple[GroupModel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierResult:
+    """Everything about k models on the same cases.
+
+    `n_drawn` is how many cases or clusters a resample holds, `n_one_class` the resamples that
+    lacked a class and were not used.
+    """
+
+    n: int
+    n_positive: int
+    above: float
+    sensitivities: tuple[float, ...]
+    models: tuple[ClassifierScores, ...]
+    reader: ReaderPoint | None
+    factors: tuple[BayesFactor, ...]
+    leaders: tuple[RobustLeader, ...]
+    pairs: tuple[PairedModels, ...]
+    subgroups: tuple[Subgroup, ...]
+    n_draws: int
+    n_one_class: int
+    n_drawn: int
+    notes: tuple[str, ...]

@@ -1,0 +1,280 @@
+"""The page of classifiers: models, operating points, who beats whom, the reader, subgroups."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from napari_mamamia.scoring.classifier.against import RobustLeader
+from napari_mamamia.scoring.classifier.operating import SortedCases
+from napari_mamamia.scoring.classifier.results import (
+    SMALL_GROUP,
+    ClassifierCases,
+    ClassifierResult,
+    Ends,
+)
+from napari_mamamia.scoring.report.drawing import Drawing
+from napari_mamamia.scoring.report.figures import RocCurve, roc_curves
+from napari_mamamia.scoring.report.page import Page, PageSection
+from napari_mamamia.scoring.report.report_figures import ReportFigure
+from napari_mamamia.scoring.report.text import (
+    Column,
+    ReportTable,
+    Row,
+    number,
+    p_text,
+    range_text,
+)
+
+_DRAWN = 7
+"""Curves in one figure: as many as there are colours that can be told apart."""
+
+_POINTS = 400
+"""Points of a drawn curve: more cannot be seen."""
+
+
+def classifier_page(
+    result: ClassifierResult,
+    notes: tuple[str, ...],
+    unit: str,
+    source: str,
+    cases: ClassifierCases,
+) -> Page:
+    """Return the page of classifiers; `notes` stand as warnings before everything."""
+    best = max(result.models, key=lambda model: (not np.isnan(model.auc), model.auc))
+    sections = [
+        PageSection("Models", (_models_table(result),), _draw_curves(cases, result)),
+        PageSection("Operating points", tuple(_point_tables(result))),
+        *(PageSection(*part) for part in (("Against the reader", _reader_tables(result)),
+                                          ("Models against models", _pair_tables(result)),
+                                          ("Subgroups", tuple(_group_tables(result)))) if part[1]),
+    ]  # fmt: skip
+    return Page(
+        f"Classifiers: {source}",
+        (
+            f"{result.n:,} {unit}s, {result.n_positive:,} of them positive; {len(result.models)} "
+            f"model{'s' if len(result.models) > 1 else ''}. Largest AUC: {best.name}, "
+            f"{number(best.auc)} ({_format_ends(best.auc_bootstrap)}).",
+        ),
+        tuple(sections),
+        notes,
+        footer="Numbers are rounded for reading; the JSON file beside this page has them in full.",
+    )
+
+
+def _format_ends(ends: Ends) -> str:
+    return range_text(ends.low, ends.high)
+
+
+def _models_table(result: ClassifierResult) -> ReportTable:
+    headings = ("AUC", "95 % resampled", "95 % DeLong", "Partial AUC", "95 %", "Scaled", "Unusable")
+    rows = tuple(
+        Row(
+            (
+                model.name,
+                number(model.auc),
+                _format_ends(model.auc_bootstrap),
+                _format_ends(model.auc_delong),
+                number(model.partial_auc.raw, 4),
+                range_text(model.partial_auc_bootstrap.low, model.partial_auc_bootstrap.high, 4),
+                number(model.partial_auc.scaled),
+                f"{model.n_filled:,}",
+            )
+        )
+        for model in sorted(result.models, key=lambda model: (np.isnan(model.auc), -model.auc))
+    )
+    return ReportTable(
+        "Models by AUC",
+        (Column("Model", is_number=False), *(Column(text) for text in headings)),
+        rows,
+        (
+            f"Partial AUC: area above sensitivity {result.above:g}, at most "
+            f"{1 - result.above:.2g}; scaled: its share of that. Resampled: percentiles over "
+            f"{result.n_draws:,} resamples of {result.n_drawn:,}, {result.n_one_class:,} of which "
+            "lacked a class and were not used. Unusable: scores that were missing or no number.",
+        ),
+    )
+
+
+def _point_tables(result: ClassifierResult) -> Iterator[ReportTable]:
+    headings = ("By threshold", "95 %", "Interpolated", "95 %", "Called from score")
+    for place, sensitivity in enumerate(result.sensitivities):
+        is_own = result.reader is not None and sensitivity == result.reader.sensitivity
+        rows = []
+        for model in result.models:
+            point, ends = model.specificity_at[place], model.specificity_bootstrap[place]
+            cut = model.cuts[place]
+            cells = (
+                model.name,
+                number(point.threshold),
+                _format_ends(ends.threshold),
+                number(point.interpolated),
+                _format_ends(ends.interpolated),
+                f"{cut:.6g}" if np.isfinite(cut) else "–",
+            )
+            rows.append(Row(cells))
+        owner = ", the reader's own on these cases" if is_own else ""
+        yield ReportTable(
+            f"Specificity at sensitivity {sensitivity:.4g}{owner}",
+            (Column("Model", is_number=False), *(Column(text) for text in headings)),
+            tuple(rows),
+            (
+                "By threshold: the largest specificity of a threshold that reaches the "
+                "sensitivity, a rule that can be used. Interpolated: on the line between the "
+                "points of the curve.",
+            ),
+        )
+
+
+def _reader_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
+    if result.reader is None:
+        return ()
+    reader = result.reader
+    rows = [
+        Row(
+            (
+                "the reader",
+                number(reader.sensitivity),
+                number(reader.specificity),
+                "–",
+                "–",
+                "–",
+                "–",
+            )
+        )
+    ]
+    for model in result.models:
+        at_point = model.against_reader
+        if at_point is None:
+            continue
+        beyond = next(p.minus_reader for p in model.specificity_bootstrap if p.minus_reader)
+        rows.append(
+            Row(
+                (
+                    model.name,
+                    number(at_point.sensitivity),
+                    number(at_point.specificity),
+                    _format_ends(beyond),
+                    f"{at_point.only_model_right:,}",
+                    f"{at_point.only_reader_right:,}",
+                    p_text(at_point.p_mcnemar),
+                )
+            )
+        )
+    headings = (
+        "Sensitivity", "Specificity", "95 % of model - reader", "Negatives only the model clears",
+        "Only the reader", "p (McNemar)",
+    )  # fmt: skip
+    return (
+        ReportTable(
+            "At the reader's own sensitivity",
+            (Column("", is_number=False), *(Column(text) for text in headings)),
+            tuple(rows),
+            ("The threshold of each model is the highest that reaches the reader's sensitivity on "
+             "these very cases: that favours the model a little. McNemar: exact, two-sided, on the "
+             "negatives.",),
+        ),
+    )  # fmt: skip
+
+
+def _pair_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
+    if not result.pairs:
+        return ()
+    factors = {(one.better, one.other): one for one in result.factors}
+    rows = []
+    for pair in result.pairs:
+        difference = pair.delong.auc_a - pair.delong.auc_b
+        a, b = pair.model_a, pair.model_b
+        if difference < 0:
+            a, b = b, a
+        low, high = (pair.low, pair.high) if difference >= 0 else (-pair.high, -pair.low)
+        cells = (
+            f"{a} over {b}",
+            number(abs(difference)),
+            range_text(low, high),
+            p_text(pair.delong.p_value),
+            p_text(pair.p_holm),
+            factors[a, b].text,
+        )
+        rows.append(Row(cells))
+    headings = ("AUC difference", "95 % resampled", "p (DeLong)", "after Holm", "Bayes factor K")
+    return (
+        ReportTable(
+            "Every pair of models",
+            (Column("", is_number=False), *(Column(text) for text in headings)),
+            tuple(rows),
+            (
+                *map(_describe_leader, result.leaders),
+                "K: resamples in which the first model is better, over those in which it is not "
+                "(ties count against it); > B where none of B contradicts.",
+            ),
+        ),
+    )
+
+
+def _describe_leader(leader: RobustLeader) -> str:
+    if len(leader.tied) == 1:
+        return f"Rule {leader.rule.value}: {leader.winner} leads robustly."
+    tied = ", ".join(leader.tied)
+    return f"Rule {leader.rule.value}: {tied} are tied; partial AUC puts {leader.winner} first."
+
+
+def _group_tables(result: ClassifierResult) -> Iterator[ReportTable]:
+    columns = dict.fromkeys(group.column for group in result.subgroups)
+    first = result.sensitivities[0]
+    for column in columns:
+        rows = []
+        for group in result.subgroups:
+            if group.column != column:
+                continue
+            for model in group.models:
+                cells = (
+                    group.value, model.name, f"{group.n:,}", f"{group.n_positive:,}",
+                    number(model.auc), _format_ends(model.auc_delong), number(model.sensitivity),
+                    number(model.specificity),
+                )  # fmt: skip
+                rows.append(Row(cells, group.is_small))
+        headings = ("n", "Positive", "AUC", "95 % DeLong", "Sensitivity", "Specificity")
+        yield ReportTable(
+            column,
+            (
+                Column("Group", is_number=False),
+                Column("Model", is_number=False),
+                *(Column(text) for text in headings),
+            ),
+            tuple(rows),
+            (
+                f"Sensitivity and specificity at the threshold of all cases for sensitivity "
+                f"{first:.4g}. Grey: fewer than {SMALL_GROUP} cases.",
+            ),
+        )
+
+
+def _draw_curves(cases: ClassifierCases, result: ClassifierResult) -> tuple[ReportFigure, ...]:
+    if not 0 < result.n_positive < result.n:
+        return ()
+    order = sorted(range(len(result.models)), key=lambda place: -result.models[place].auc)
+    curves = []
+    for place in order[:_DRAWN]:
+        points = SortedCases.of(cases.label, cases.scores[place]).points()
+        steps = np.unique(np.linspace(0, points.positives.shape[1] - 1, _POINTS).astype(int))
+        curves.append(
+            RocCurve(
+                cases.models[place],
+                points.negatives[0, steps] / points.n_negative[0],
+                points.positives[0, steps] / points.n_positive[0],
+            )
+        )
+    spot = None
+    if result.reader is not None:
+        reader = result.reader
+        at = np.array([1 - reader.specificity]), np.array([reader.sensitivity])
+        spot = RocCurve("the reader", *at)
+    others = f" The {_DRAWN} largest AUCs of {len(order)}." if len(order) > _DRAWN else ""
+    return (
+        ReportFigure(
+            "roc",
+            f"ROC curves; grey band: sensitivities above {result.above:g}, whose area is the "
+            f"partial AUC.{others}",
+            Drawing(roc_curves, (tuple(curves), spot, result.above)),
+        ),
+    )

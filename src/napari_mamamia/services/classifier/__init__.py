@@ -1,0 +1,1 @@
+"""`mamamia score-classifier`: tables of scores, labels and readers."""

@@ -1,0 +1,402 @@
+"""`mamamia score-classifier`: a table of labels and scores to operating points and comparisons."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import MissingScore
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import Setting, now_utc, software_version
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.data_set.named_columns import (
+    BadCell,
+    NamedTable,
+    read_draws,
+    read_named_columns,
+)
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.scoring.classifier.operating import Units
+from napari_mamamia.scoring.classifier.results import (
+    ClassifierCases,
+    ClassifierResult,
+    ClassifierRules,
+)
+from napari_mamamia.scoring.classifier.scores import score_classifiers
+from napari_mamamia.scoring.report.classifier import classifier_page
+from napari_mamamia.scoring.report.page import write_page
+from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+
+CLASSIFIER: Final = "classifier.json"
+REPORT: Final = "report.html"
+
+_MOST_GROUPS: Final = 50
+"""Values of a subgroup's column: one with more is a number or an id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierColumns:
+    """Names of a table's columns; "" for none.
+
+    `exam` joins rows to one (both breasts of a woman): the largest score, positive if a row is.
+
+    Raises
+    ------
+    ValueError
+        If a column is named twice, or no score.
+    """
+
+    case_id: str
+    label: str
+    scores: tuple[str, ...]
+    reader: str = ""
+    cluster: str = ""
+    exam: str = ""
+    subgroups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.scores:
+            raise ValueError("at least one column of scores is needed, got none: name one")
+        apart = (self.case_id, self.label, *self.scores, *((self.reader,) if self.reader else ()))
+        twice = [name for name, n in Counter(apart).items() if n > 1]
+        twice += [name for name, n in Counter(self.subgroups).items() if n > 1]
+        if twice:
+            raise ValueError(
+                f"the column {twice[0]} is named twice: id, label, each score and the reader are "
+                "columns of their own"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that is read, once."""
+        every = (self.case_id, self.label, *self.scores, self.reader, self.cluster, self.exam)
+        return tuple(dict.fromkeys(name for name in (*every, *self.subgroups) if name))
+
+    @property
+    def unit(self) -> str:
+        """What a number counts: "exam" or "case"."""
+        return "exam" if self.exam else "case"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSettings:
+    """Rules of the numbers, what a missing score counts, and a file of resamples."""
+
+    rules: ClassifierRules = field(default_factory=ClassifierRules)
+    missing: MissingScore = MissingScore.LEAST_FAVOURABLE
+    draws: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCases:
+    """Cases of a table, and what of it could not be used.
+
+    `places` is the case of each row that counts, by its number from 0 below the header; `last` the
+    largest such number. Where rows were joined to exams, both count exams.
+    """
+
+    cases: ClassifierCases
+    failures: tuple[CaseFailure, ...]
+    places: Mapping[int, int]
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifierSummary:
+    """What was found, and where it lies."""
+
+    result: ClassifierResult
+    failures: tuple[CaseFailure, ...]
+    columns: ClassifierColumns
+    settings: ClassifierSettings
+    folder: Path
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know beside the numbers."""
+        n_unusable = sum(model.n_filled for model in self.result.models)
+        if not n_unusable:
+            return self.result.notes
+        each = ", ".join(f"{m.name} {m.n_filled}" for m in self.result.models if m.n_filled)
+        return (
+            f"scores that were missing or no number count as least favourable ({each})",
+            *self.result.notes,
+        )
+
+
+def score_classifier(
+    table: Path,
+    columns: ClassifierColumns,
+    out: Path,
+    settings: ClassifierSettings | None = None,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> ClassifierSummary:
+    """Score the classifiers of a table and write ``out/classifier.json`` and ``report.html``.
+
+    A row without label or id, or whose id came before, is a failure and out; a score that is no
+    finite number is a failure too and counts as `settings` say.
+
+    Raises
+    ------
+    FormatError
+        If a file cannot be read, lacks a column, or no row has a label.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    settings = settings or ClassifierSettings()
+    read = read_cases(read_named_columns(table, columns.names), columns, settings.missing)
+    draws = None if settings.draws is None else read_resamples(settings.draws, read)
+    claim_folder(out, "score-classifier", _list_parameters(table, columns, settings), existing)
+    result = score_classifiers(read.cases, settings.rules, draws)
+    summary = ClassifierSummary(result, read.failures, columns, settings, out)
+    report_progress(0, 1, "Writing the report")
+    replace_files = existing is not Existing.REFUSE
+    write_json(classifier_content(summary), out / CLASSIFIER, overwrite=replace_files)
+    page = classifier_page(result, summary.notes, columns.unit, table.name, read.cases)
+    page = replace(page, failures=tuple(f"{f.case_id}: {f.reason}" for f in read.failures))
+    with drawing_place() as draw:
+        write_page(page, out / REPORT, overwrite=replace_files, draw=draw)
+    return summary
+
+
+def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingScore) -> ReadCases:
+    """Return the cases of a table; those that cannot count are failures.
+
+    Raises
+    ------
+    FormatError
+        If no row has a label, or a subgroup's column has too many values.
+    """
+    ids, bad_ids = table.ids(columns.case_id)
+    label, bad_labels = table.yes_no(columns.label)
+    no_label = [
+        BadCell(int(row), f"{columns.label} is empty: left out")
+        for row in np.flatnonzero(np.isnan(label))
+        if row not in {bad.row for bad in bad_labels}
+    ]
+    scores, bad_scores = _read_scores(table, columns, missing)
+    bad = [*bad_ids, *bad_labels, *no_label]
+    keep = np.ones(table.n, dtype=bool)
+    keep[[cell.row for cell in bad]] = False
+    if missing is MissingScore.LEAVE_OUT:
+        keep &= ~np.isnan(scores).any(axis=0)
+    if not keep.any():
+        raise FormatError(
+            f"expected rows with an id, a label and scores in {table.name}, found none of "
+            f"{table.n:,}: {(*bad, *bad_scores)[0].reason}"
+        )
+    recall, bad_recalls = (None, ()) if not columns.reader else table.yes_no(columns.reader)
+    counting = np.flatnonzero(keep)
+    keys = [ids[row] for row in counting]
+    if columns.exam:
+        exams = table.texts(columns.exam)
+        keys = [exams[row] or key for row, key in zip(counting, keys, strict=True)]
+    units = Units.of(keys)
+    cases = _join_rows(table, columns, units, counting, label, scores, recall)
+    failures = tuple(
+        CaseFailure(ids[cell.row] or f"row {table.row_numbers[cell.row]}",
+                    f"row {table.row_numbers[cell.row]} of {table.name}: {cell.reason}")
+        for cell in sorted((*bad, *bad_scores, *bad_recalls), key=lambda cell: cell.row)
+    )  # fmt: skip
+    places = {table.row_numbers[row] - 2: int(units.of_row[at]) for at, row in enumerate(counting)}
+    last = table.row_numbers[-1] - 2
+    if columns.exam:
+        places, last = {place: place for place in range(units.n)}, units.n - 1
+    return ReadCases(cases, (*table.failures, *failures), places, last)
+
+
+def read_resamples(path: Path, read: ReadCases) -> list[NDArray[np.int64]]:
+    """Return resamples of row numbers from 0, as places of cases; rows that are out are left out.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or a number is no row.
+    """
+    draws = []
+    for number, line in enumerate(read_draws(path), start=1):
+        rows = []
+        for text in line:
+            if not text.isdecimal() or int(text) > read.last:
+                raise FormatError(
+                    f"expected row numbers from 0 to {read.last} in line {number} of {path}, got "
+                    f"{text!r}: rows are counted from 0 below the header"
+                )
+            rows.append(read.places.get(int(text), -1))
+        draw = np.array(rows, dtype=np.int64)
+        draws.append(draw[draw >= 0])
+    return draws
+
+
+def classifier_content(summary: ClassifierSummary) -> dict[str, Any]:
+    """Return the content of ``classifier.json``; nan and infinite numbers stand for null."""
+    result, settings = summary.result, summary.settings
+    return {
+        "unit": summary.columns.unit,
+        "n": result.n,
+        "n_positive": result.n_positive,
+        **_describe_models(result),
+        "reader": result.reader,
+        "bayes_factors": {
+            factor.name: {"k": factor.k, "draws": factor.n_draws} for factor in result.factors
+        },
+        "leaders": result.leaders,
+        "comparisons": result.pairs,
+        "against_reader": {
+            model.name: model.against_reader for model in result.models if model.against_reader
+        },
+        "subgroups": result.subgroups,
+        "partial_above": result.above,
+        "resamples": {
+            "n": result.n_draws,
+            "n_one_class": result.n_one_class,
+            "n_drawn_each": result.n_drawn,
+            "seed": None if settings.draws else settings.rules.seed,
+            "file": settings.draws.name if settings.draws else None,
+        },
+        "missing": settings.missing,
+        "unusable": {model.name: model.n_filled for model in result.models},
+        "failures": [{"case_id": f.case_id, "reason": f.reason} for f in summary.failures],
+        "notes": summary.notes,
+        "software": software_version(),
+        "created": now_utc(),
+    }
+
+
+def _describe_models(result: ClassifierResult) -> dict[str, Any]:
+    models = {
+        model.name: {
+            "auc": model.auc,
+            "auc_variance_delong": model.auc_variance_delong,
+            "partial_auc": model.partial_auc,
+            "specificity_at": model.specificity_at,
+        }
+        for model in result.models
+    }
+    intervals = {
+        model.name: {
+            "auc_delong": model.auc_delong,
+            "auc": model.auc_bootstrap,
+            "partial_auc": model.partial_auc_bootstrap,
+            "specificity_at": [
+                {"sensitivity": sensitivity, "threshold": ends.threshold,
+                 "interpolated": ends.interpolated, "minus_reader": ends.minus_reader,
+                 "cut": cut}
+                for sensitivity, ends, cut in zip(
+                    result.sensitivities, model.specificity_bootstrap, model.cuts, strict=True
+                )
+            ],
+        }
+        for model in result.models
+    }  # fmt: skip
+    return {"models": models, "intervals": intervals}
+
+
+def _read_scores(
+    table: NamedTable, columns: ClassifierColumns, missing: MissingScore
+) -> tuple[NDArray[np.float64], list[BadCell]]:
+    """Return the scores (k, n), nan where unusable, and the cells that are."""
+    scores, cells = np.full((len(columns.scores), table.n), np.nan), []
+    left_out = missing is MissingScore.LEAVE_OUT
+    becomes = "left out of every model" if left_out else "counts as least favourable"
+    for place, name in enumerate(columns.scores):
+        scores[place], bad = table.numbers(name)
+        reasons = {cell.row: cell.reason for cell in bad}
+        cells += [
+            BadCell(int(row), f"{reasons.get(int(row), f'{name} is empty')}: {becomes}")
+            for row in np.flatnonzero(np.isnan(scores[place]))
+        ]
+    return scores, cells
+
+
+def _join_rows(
+    table: NamedTable,
+    columns: ClassifierColumns,
+    units: Units,
+    counting: NDArray[np.intp],
+    label: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    recall: NDArray[np.float64] | None,
+) -> ClassifierCases:
+    """Return a case for each unit of rows, its missing scores filled as least favourable."""
+    of_unit = units.largest(label[counting])
+    unusable = np.isnan(scores[:, counting])
+    worst = np.where(of_unit[units.of_row] == 1, -np.inf, np.inf)
+    filled = np.where(unusable, worst, scores[:, counting])
+    clusters = None
+    if columns.cluster:
+        names = _join_texts(table, columns.cluster, units, counting)
+        clusters = Units.of([name or f"no cluster {place}" for place, name in enumerate(names)])
+    subgroups = []
+    for column in columns.subgroups:
+        values = tuple(_join_texts(table, column, units, counting, mixed="several"))
+        if len(set(values)) > _MOST_GROUPS:
+            raise FormatError(
+                f"expected a column of groups as subgroup, but {column} of {table.name} has "
+                f"{len(set(values)):,} different values: make groups of them first"
+            )
+        subgroups.append((column, values))
+    return ClassifierCases(
+        units.names,
+        of_unit,
+        columns.scores,
+        np.stack([units.largest(one) for one in filled]),
+        tuple(int(of_model.sum()) for of_model in unusable),
+        None if recall is None else units.largest(recall[counting]),
+        clusters,
+        tuple(subgroups),
+    )
+
+
+def _join_texts(
+    table: NamedTable, column: str, units: Units, counting: NDArray[np.intp], mixed: str = ""
+) -> list[str]:
+    """Return the text of each unit; `mixed` where its rows differ, refused where that is "".
+
+    Raises
+    ------
+    FormatError
+        If rows of a unit lie in different clusters.
+    """
+    texts = table.texts(column)
+    of_unit: list[str | None] = [None] * units.n
+    for at, row in zip(units.of_row, counting, strict=True):
+        if of_unit[at] not in (None, texts[row], mixed or None):
+            if not mixed:
+                raise FormatError(
+                    f"expected one {column} for each exam in {table.name}, but {units.names[at]} "
+                    f"has {of_unit[at]} and {texts[row]}: mend the table"
+                )
+            of_unit[at] = mixed
+        elif of_unit[at] is None:
+            of_unit[at] = texts[row]
+    return [text or "" for text in of_unit]
+
+
+def _list_parameters(
+    table: Path, columns: ClassifierColumns, settings: ClassifierSettings
+) -> tuple[tuple[str, Setting], ...]:
+    rules = settings.rules
+    return (
+        ("table", table.name),
+        ("id", columns.case_id),
+        ("label", columns.label),
+        ("scores", ", ".join(columns.scores)),
+        ("reader", columns.reader or None),
+        ("cluster", columns.cluster or None),
+        ("exam", columns.exam or None),
+        ("subgroups", ", ".join(columns.subgroups) or None),
+        ("operating_points", ", ".join(f"{one:g}" for one in rules.sensitivities)),
+        ("partial_above", rules.above),
+        ("bootstrap", rules.n_draws),
+        ("seed", rules.seed),
+        ("missing", settings.missing.value),
+        ("draws", settings.draws.name if settings.draws else None),
+    )

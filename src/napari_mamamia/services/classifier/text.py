@@ -1,0 +1,66 @@
+"""Classifiers in a few plain lines, for the terminal."""
+
+from collections.abc import Iterator
+
+from napari_mamamia.scoring.classifier.results import ClassifierResult, ClassifierScores, Ends
+from napari_mamamia.scoring.report.text import number, p_said, range_text
+
+_MOST_PAIRS = 10
+
+
+def classifier_lines(
+    result: ClassifierResult, notes: tuple[str, ...], unit: str
+) -> tuple[str, ...]:
+    """Return what was found: models by AUC, operating points, reader, comparisons, notes."""
+    return tuple(_list_lines(result, notes, unit))
+
+
+def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> Iterator[str]:
+    yield f"{result.n:,} {unit}s, {result.n_positive:,} positive"
+    for model in sorted(result.models, key=lambda one: (one.auc != one.auc, -one.auc)):
+        yield from _describe_model(model, result)
+    if result.reader is not None:
+        yield (
+            f"  the reader: sensitivity {number(result.reader.sensitivity)}, specificity "
+            f"{number(result.reader.specificity)}"
+        )
+    for leader in result.leaders:
+        tied = ", ".join(leader.tied)
+        end = "leads robustly" if len(leader.tied) == 1 else f"first by partial AUC among {tied}"
+        yield f"  rule {leader.rule.value}: {leader.winner} {end}"
+    factors = {(one.better, one.other): one for one in result.factors}
+    for pair in result.pairs[:_MOST_PAIRS]:
+        a, b = pair.model_a, pair.model_b
+        if pair.delong.auc_a < pair.delong.auc_b:
+            a, b = b, a
+        yield (
+            f"  {a} over {b}: AUC {number(abs(pair.delong.auc_a - pair.delong.auc_b))} more, "
+            f"K {factors[a, b].text}, DeLong {p_said(pair.p_holm)} after Holm"
+        )
+    if len(result.pairs) > _MOST_PAIRS:
+        yield f"  {len(result.pairs) - _MOST_PAIRS:,} more pairs are in the report"
+    for note in notes:
+        yield f"  note: {note}"
+
+
+def _describe_model(model: ClassifierScores, result: ClassifierResult) -> Iterator[str]:
+    yield f"  {model.name}: AUC {number(model.auc)} ({_format_ends(model.auc_bootstrap)})"
+    partial = model.partial_auc
+    yield (
+        f"    partial AUC above sensitivity {result.above:g}: {number(partial.raw, 4)}, "
+        f"{number(partial.scaled)} of the largest"
+    )
+    for point, ends in zip(model.specificity_at, model.specificity_bootstrap, strict=True):
+        is_reader = result.reader is not None and point.sensitivity == result.reader.sensitivity
+        beyond = ends.minus_reader
+        yield (
+            f"    specificity at sensitivity {point.sensitivity:.4g}"
+            f"{' (the reader)' if is_reader else ''}: {number(point.threshold)} "
+            f"({_format_ends(ends.threshold)}) by threshold, "
+            f"{number(point.interpolated)} interpolated"
+            + (f"; less the reader's: {_format_ends(beyond)}" if beyond else "")
+        )
+
+
+def _format_ends(ends: Ends) -> str:
+    return range_text(ends.low, ends.high)
