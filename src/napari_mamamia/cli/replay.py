@@ -49,7 +49,7 @@ def _print_replay(done: "Replay") -> None:
     summary = done.summary
     print(f"case      {done.case_id}\nreader    {done.reader}")
     for sitting in done.sittings:
-        goes_on = " (after a crash)" if sitting.opened.continues else ""
+        goes_on = " (going on)" if sitting.opened.continues else ""
         print(f"sitting   {sitting.first_at} to {sitting.last_at}{goes_on}")
     print(f"start     {summary.started_from or 'an empty mask'}")
     print(f"time      {summary.seconds:.0f} s of editing")

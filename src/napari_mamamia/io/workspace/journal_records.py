@@ -62,7 +62,7 @@ class Opened:
     phases
         Type and CRC-32 of each phase's values; empty where the phases were not read.
     continues
-        Whether the steps before stay undoable: a crashed run goes on.
+        Whether steps and marks before go on: a crashed run, or the saved mask opened again.
     blinding
         What was hidden from the reader from here to the next opening.
     version

@@ -33,6 +33,11 @@ from napari_mamamia.smartpaint.session.session import EditingSession
 
 RECOVERED: Final = "recovered from a damaged journal"
 
+_FORGOTTEN: Final = (
+    "strokes of earlier sittings no longer count as evidence: no journal leads to this mask; it is "
+    "what it is, and new strokes begin anew"
+)
+
 _OWN_LOCK_S: Final = 3.0
 _POLL_S: Final = 0.02
 """How long an opening waits for another one of this program that is just ending. Our choice."""
@@ -65,6 +70,7 @@ class Opening:
         self.earlier: EditingSummary | None = None
         self.start_files: tuple[InputFile, ...] = ()
         self.created = ""
+        self.n_strokes = 0
         self.blinding: Blinding = workspace.blinding if workspace else NOT_BLIND
         self.before: BlindReading | None = None
         self._is_set_aside = False
@@ -124,6 +130,8 @@ class Opening:
             )
             self.start_files = provenance.inputs
             self.created = provenance.created
+            strokes = dict(provenance.parameters).get("strokes")
+            self.n_strokes = strokes if isinstance(strokes, int) else 0
             self.before = blind_reading(provenance)
 
     def _read_journal(self, path: Path, size: int) -> None:
@@ -197,9 +205,24 @@ class Opening:
         if self.journal is not None and self._is_set_aside:
             return self._begin_sitting(None)
         self.earlier = play.summary
-        if not has_unsaved:
-            return self._begin_sitting(play)
-        return self._recover_editing(play, play.session)
+        if has_unsaved:
+            return self._recover_editing(play, play.session)
+        if self.on_disk is not None and self._leads_to_disk(play.session):
+            return self._continue_editing(play, play.session)
+        return self._begin_sitting(play)
+
+    def _leads_to_disk(self, session: EditingSession) -> bool:
+        """Whether the mask on the disk is to the bit the one that the journal leads to."""
+        disk = self.on_disk
+        return disk is not None and np.array_equal(
+            session.labels, _make_dense(disk, self.case.grid)
+        )
+
+    def _continue_editing(self, play: JournalPlay, session: EditingSession) -> OpenEditing:
+        """Go on with the saved mask as if it had never been closed: its strokes count on."""
+        session.grid = self.case.grid
+        base = LabelMap.of(session.labels, self.case.grid)
+        return self._open_editing(session, base, play.summary.started_from, play, continues=True)
 
     def _has_unsaved(self, play: JournalPlay, session: EditingSession) -> bool:
         """Whether the journal leads to a newer mask than the one on the disk."""
@@ -248,7 +271,7 @@ class Opening:
         changed = play.saved_crc is not None and play.saved_crc != on_disk
         work = RecoveredWork(play.unsaved, play.last_at, labels, changed)
         name = self.earlier.started_from if self.earlier else ""
-        return self._open_editing(session, labels, name, play, recovered=work)
+        return self._open_editing(session, labels, name, play, work, continues=True)
 
     def _from_damaged(
         self, play: JournalPlay, session: EditingSession, has_unsaved: bool
@@ -290,7 +313,15 @@ class Opening:
         )
         if play is not None and play.session is not None:
             session.next_number = play.session.next_number
+        if self.on_disk is not None:
+            self._say_forgotten()
         return self._open_editing(session, base, name, play)
+
+    def _say_forgotten(self) -> None:
+        """Say that strokes of earlier sittings do not count, where there were some."""
+        play = self.play
+        if self.n_strokes or (play is not None and play.summary.strokes):
+            self.notes.append(_FORGOTTEN)
 
     def _open_editing(
         self,
@@ -299,6 +330,8 @@ class Opening:
         name: str,
         play: JournalPlay | None,
         recovered: RecoveredWork | None = None,
+        *,
+        continues: bool = False,
     ) -> OpenEditing:
         if self.journal is not None:
             self.journal.begin(
@@ -310,7 +343,7 @@ class Opening:
                     self.saved.sha256 if self.saved else "",
                     crc_of(session.labels),
                     self.prints,
-                    continues=recovered is not None,
+                    continues=continues,
                     blinding=self.blinding,
                 )
             )
@@ -335,6 +368,7 @@ class Opening:
         )
         now = Blinding() if self.workspace is None else self.blinding
         before = BlindReading(now) if self.before is None else self.before
+        editing.saved_marks = play.saved_marks if continues and play else ()
         editing.reading = before.then(now_utc(), now)
         self._lay_start(editing)
         editing.notes = tuple(self.notes)

@@ -11,8 +11,10 @@ from napari_mamamia.io.workspace.journal import Journal
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.state import LabelMarks
 
 BACK_TO_SAVED: Final = "back to the saved mask"
+BACK_TO_SAVED_MARKS: Final = "back to the saved mask's marks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class OpenEditing:
         The labels of that version, None where there is none.
     recovered
         What a crash left, for the reader to keep or to leave (`back_to_saved`).
+    saved_marks
+        What strokes had said when that version was saved.
     notes
         Plain sentences to show.
     reading
@@ -90,6 +94,7 @@ class OpenEditing:
     notes: tuple[str, ...] = ()
     start_files: tuple[InputFile, ...] = ()
     protocol: str = ""
+    saved_marks: tuple[LabelMarks, ...] = ()
     reading: BlindReading = NEVER_BLIND
 
     @property
@@ -100,9 +105,11 @@ class OpenEditing:
     def back_to_saved(self) -> Box:
         """Leave what was recovered for the mask on disk, as a step that can be undone.
 
-        Without a mask on disk, back to what the editing began with. Returns the box to draw anew.
+        The marks of its strokes go too, as a step before it for each label. Without a mask on disk,
+        back to what the editing began with. Returns the box to draw anew.
         """
         target = self.on_disk or self.session.start_labels
+        self.session.restore_marks(BACK_TO_SAVED_MARKS, self.saved_marks)
         step = self.session.apply_labels(BACK_TO_SAVED, target)
         self.recovered = None
         return step.difference.box if step else Box.empty()

@@ -20,6 +20,7 @@ from napari_mamamia.smartpaint.grow.start import Outline
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 GROW_STEP: Final = "grow"
+GROW_AGAIN: Final = f"{GROW_STEP} (again)"
 _FARTHER: Final = 1.5
 
 
@@ -142,6 +143,60 @@ def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tup
         drawn = seed.mask & ~(added.cut(box).squeeze(seed.axis) > 0)
         seeds.append(replace(seed, mask=drawn) if drawn.any() else seed)
     return tuple(seeds)
+
+
+def recall_growth(live: EditingSession) -> GrownBefore | None:
+    """Return what growing added to a mask of outlines and growth alone, from its history.
+
+    So a mask that was closed, or whose newer growth was undone, goes on as one in hand. None for
+    any other mask, and where nothing was grown.
+    """
+    if choose_growth(live) is not GrowthKind.OUTLINES:
+        return None
+    steps = live.steps[: live.position]
+    changes = list(live.history.differences_to(0))[::-1]
+    box = Box.empty()
+    for change in changes:
+        box = box.union(change.box)
+    labels = live.start_labels.dense()
+    added, latest = np.zeros(box.shape, np.bool_), None
+    for number, (step, change) in enumerate(zip(steps, changes, strict=True)):
+        before = labels[box.slices] == live.label
+        change.flip(labels)
+        now = labels[box.slices] == live.label
+        planes = outlined_slices(steps[: number + 1], number + 1)
+        if step.name == OUTLINE_STEP:
+            _clear_planes(added, box, outlined_slices((step,), 1), now)
+        elif step.name == GROW_AGAIN:
+            added &= now
+        else:
+            empty = _find_empty(before & ~added, box, planes)
+            added = now & ~(before & ~added)
+            _clear_planes(added, box, empty, before)
+            latest = step
+    return None if latest is None else GrownBefore(latest, box, added)
+
+
+def _clear_planes(
+    added: NDArray[np.bool_], box: Box, planes: Sequence[tuple[int, int]], drawn: NDArray[np.bool_]
+) -> None:
+    """Take what is drawn on some planes out of what was added."""
+    for axis, index in planes:
+        at = index - box.start[axis]
+        if 0 <= at < box.shape[axis]:
+            added.swapaxes(0, axis)[at] &= ~drawn.swapaxes(0, axis)[at]
+
+
+def _find_empty(
+    mask: NDArray[np.bool_], box: Box, planes: Sequence[tuple[int, int]]
+) -> tuple[tuple[int, int], ...]:
+    """Return those of some planes on which a mask in a box has nothing."""
+    return tuple(
+        (axis, index)
+        for axis, index in planes
+        if not 0 <= index - box.start[axis] < box.shape[axis]
+        or not mask.swapaxes(0, axis)[index - box.start[axis]].any()
+    )
 
 
 def without_outlines(

@@ -16,6 +16,7 @@ from napari_mamamia.io.workspace.journal_records import Opened, Saved
 from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.state import LabelMarks
 
 _YIELD_EVERY = 8
 
@@ -76,6 +77,8 @@ class JournalPlay:
         Where in the file each step begins, by its number.
     saved_crc
         CRC-32 of the labels last saved; None where the journal saved none.
+    saved_marks
+        What strokes had said of each label when it was saved; nothing where none is known.
     unsaved
         Records since then that changed the mask.
     damages
@@ -124,7 +127,8 @@ class JournalPlay:
         self._n_done = 0
         self._done: set[str] = set()
         self._waiting: dict[str, PlacedRecord] = {}
-        self._acts: list[tuple[int, ...]] = []
+        self.saved_marks: tuple[LabelMarks, ...] = ()
+        self._acts: list[tuple[str, tuple[int, ...]]] = []
 
     @property
     def summary(self) -> EditingSummary:
@@ -259,6 +263,7 @@ class JournalPlay:
             raise ValueError("nothing was opened before it")
         elif isinstance(record, Saved):
             self._check_checksum(record.labels_crc)
+            self.saved_marks = self._find_marks(self.session, record.head)
             self._mark_verified(item, record.labels_crc)
         else:
             self._play_act(self.session, record, item)
@@ -273,7 +278,7 @@ class JournalPlay:
             self._watch(session, record)
             self.starts[record.number] = item.start
         session.play(record)
-        self._acts.append(numbers)
+        self._acts.append((item.hash, numbers))
         self.unsaved += 1
 
     def _open_sitting(self, opened: Opened, item: PlacedRecord) -> None:
@@ -328,6 +333,7 @@ class JournalPlay:
         )
         self.session.next_number = number
         self.session.history.read_back = self.read_back
+        self.saved_marks = ()
 
     def _mark_verified(self, item: PlacedRecord, saved_crc: int | None) -> None:
         """Count the mask as proven up to this record."""
@@ -348,13 +354,27 @@ class JournalPlay:
         if session is None or crc_of(session.labels) == crc:
             return
         labels = session.labels.copy()
-        for numbers in reversed(self._acts):
+        for _, numbers in reversed(self._acts):
             for number in numbers:
                 self.read_back(number).flip(labels)
             if crc_of(labels) == crc:
                 return
         self.is_doubtful = True
         raise ValueError("the mask that was saved is not the one that the records before it give")
+
+    def _find_marks(self, session: EditingSession, head: str) -> tuple[LabelMarks, ...]:
+        """Return the marks after the record `head`: a reader may paint on while a mask is saved."""
+        places = [at for at, _ in self._acts]
+        late = self._acts if head in self._done else []
+        if head in places:
+            late = self._acts[places.index(head) + 1 :]
+        steps = [self.read_back(number) for _, numbers in late for number in numbers]
+        for step in steps:
+            session.state.flip(step)
+        marks = session.state.all_marks()
+        for step in steps:  # flipped twice they are as they were
+            session.state.flip(step)
+        return marks
 
     def _is_disk(self, saved: Saved) -> bool:
         disk = self.on_disk

@@ -5,7 +5,7 @@ step goes to `on_record`, where a journal may stand.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -34,6 +34,7 @@ from napari_mamamia.smartpaint.session.evidence_stroke import (
 )
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
 from napari_mamamia.smartpaint.session.recorded_mask import RecordedMask
+from napari_mamamia.smartpaint.session.state import LabelMarks
 from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
 
 FORGET_MARKS: Final = "forget marks"
@@ -345,6 +346,24 @@ class EditingSession(RecordedMask):
         self.state.words(value)[box.slices] = 0
         edit = Edit(FORGET_MARKS, parameters=(("label", value),))
         return self._record_step(edit, self.state.record(value, (box,), marks=True))
+
+    def restore_marks(self, name: str, marks: Sequence[LabelMarks]) -> tuple[Step, ...]:
+        """Make what strokes said of all labels what it was, as steps of one label each."""
+        self.record_pending()
+        wanted = {one.label: one for one in marks}
+        present = {one.label: one.box for one in self.state.all_marks()}
+        steps = []
+        for label in sorted({*wanted, *present}):
+            words = self.state.words(label)
+            box = present.get(label, Box.empty())
+            words[box.slices] = 0
+            if label in wanted:
+                box = box.union(wanted[label].box)
+                words[wanted[label].box.slices] = wanted[label].words
+            edit = Edit(name, parameters=(("label", label),))
+            step = self._record_step(edit, self.state.record(label, (box,), marks=True))
+            steps += [step] if step is not None else []
+        return tuple(steps)
 
     def record_pending(self) -> None:
         """Record a stroke in hand or lifted, and what came from outside."""

@@ -1,6 +1,7 @@
 """The arrays of an editing session: labels, membership and marks, now and as last recorded."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
@@ -27,6 +28,15 @@ _MOST_SOFT: Final = 1 << 20
 
 _WASTE: Final = 2
 """Boxes of dabs are joined while that adds no more than so many times the newer one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelMarks:
+    """What strokes said of a label: uint16 `words` in a box, 0 outside it."""
+
+    label: int
+    box: Box
+    words: NDArray[np.uint16]
 
 
 class MaskState:
@@ -74,6 +84,15 @@ class MaskState:
         """Return a box that holds all recorded marks of a label; empty where there are none."""
         box = self._words_box.get(label, Box.empty())
         return box if box.is_empty else moved(Box.around(self._words[label][box.slices]), box.start)
+
+    def all_marks(self) -> tuple[LabelMarks, ...]:
+        """Return a copy of the recorded marks of each label that has some, by label."""
+        boxes = ((label, self.marked_box(label)) for label in sorted(self._words_box))
+        return tuple(
+            LabelMarks(label, box, self._words_recorded[label][box.slices].copy())
+            for label, box in boxes
+            if not box.is_empty
+        )
 
     @property
     def recorded_labels(self) -> NDArray[np.uint8]:

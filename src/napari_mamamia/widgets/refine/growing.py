@@ -11,6 +11,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Edit, Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.services.refine.grow_mask import (
+    GROW_AGAIN,
     GROW_STEP,
     GrownBefore,
     GrowthKind,
@@ -18,6 +19,7 @@ from napari_mamamia.services.refine.grow_mask import (
     farther_mm,
     lay_grown,
     merge_grown,
+    recall_growth,
     seeds_beside_growth,
     seeds_of,
     without_outlines,
@@ -166,7 +168,7 @@ class Growing(WindowPart):
 
         def take(grown: Grown) -> None:
             box, mask = lay_grown(labels, label, grown, grid)
-            self._finish_growth(live, f"{GROW_STEP} (again)", box, mask, grown)
+            self._finish_growth(live, GROW_AGAIN, box, mask, grown)
 
         self._start_job(
             live,
@@ -328,12 +330,12 @@ class Growing(WindowPart):
             self._cut_off = (step, radius_mm, name, job)
 
     def _last_growth(self, live: EditingSession) -> GrownBefore | None:
-        """Return what the growing before added, None where that is undone or another mask's."""
+        """Return what the growing before added, here or in an earlier sitting; else None."""
         before = self._before
         is_there = before is not None and any(
             step is before.step for step in live.steps[: live.position]
         )
-        return before if is_there else None
+        return before if is_there else recall_growth(live)
 
     def _grown_so_far(self) -> tuple[Box, NDArray[np.bool_]] | None:
         """Return what growing added, where the mask is made of outlines and growth alone."""
