@@ -91,6 +91,7 @@ def hostile(small_data_set, tmp_path):
     shutil.copyfile(made_journal(folder, tmp_path / "w"), folder / "A_2.journal")
     (folder / "submission").mkdir()
     (folder / "submission" / "model.py").write_text("class Model:\n    pass\n")
+    shutil.copytree(folder / "submission", folder / "challenge" / "submissions" / "submission")
     rows = ("A_1,0,0.2", "A_2,1,0.9", "B_1,0,0.1")
     (folder / "predictions.csv").write_text("\n".join(("patient_id,pcr,score", *rows)))
     (folder / "truth.csv").write_text("patient_id,pcr\nA_1,0\nA_2,1\nB_1,1\n")
@@ -111,6 +112,9 @@ SWEEP = (
     ("cases", ".", 0),
     ("predict", ". --model kinetic --out masks --time-limit 60", 0),
     ("score", f"{PAIR} --out scores --time-limit 60 --images . {QUICK}", 0),
+    ("challenge init", f"challenge --reference segmentations/expert --images . {QUICK}", 0),
+    ("challenge run", "challenge --team submission --as-root", 3),
+    ("challenge verify", "challenge --quick", 0),
     ("replay", "A_2.journal --case . --out replayed.nii.gz", 0),
     ("run-submission", "submission . --out run --case A_1 --as-root", 3),
     ("import", "images --out imported", 1),

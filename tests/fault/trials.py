@@ -230,6 +230,8 @@ class Trials:
 
 DOCUMENTED = {
     "cases": r"cannot be read|unreadable",
+    "challenge run": r"unreadable|cannot be read|readable file",
+    "challenge verify": r"^differs:",
     "check-computer": r"^FAILED",
     "export": r"[1-9]\d* red|^wrong:",
     "models list": r"cannot be used: .+",
@@ -241,6 +243,8 @@ DOCUMENTED = {
 is whole with it, a mask is exported without its images' quality. All others tell by an error."""
 
 FOREIGN = {("home", ".cache"), ("home", ".config")}
+BY_PROCESS = re.compile(r"(?<=/attempts/organiser/).*(?=\.jsonl$)")
+"""Each process has a file of its own in the ledger of a challenge."""
 MAY_GO = {"out/manifest.json"}
 """An export takes the manifest away first: until its end the bundle has none."""
 
@@ -259,7 +263,7 @@ def written(world: Path, way: Way) -> dict[str, object]:
     """Return what lies where the command may write."""
     left_out = frozenset({"sha256"} if way.makes_inputs else ())
     return {
-        f"{name}/{inner}": value
+        BY_PROCESS.sub("", f"{name}/{inner}"): value
         for name in way.out
         if (world / name).exists()
         for inner, value in contents(world / name, left_out).items()

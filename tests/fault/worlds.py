@@ -186,6 +186,27 @@ def score_classifier(world: Path) -> list[str]:
     return ["score-classifier", table, *columns, "--bootstrap", "20", *out(world)]
 
 
+def challenge_init(world: Path) -> list[str]:
+    root = Path(data_set(world))
+    folder = world / "challenge"
+    folder.mkdir()
+    words = ["challenge", "init", str(folder), "--clinical", clinical(world), "--bootstrap", "20"]
+    return [*words, "--reference", str(root / "segmentations" / "expert")]
+
+
+def challenge_run(world: Path) -> list[str]:
+    words = challenge_init(world)
+    ran(world, words)
+    Path(masks(world)).rename(world / "challenge" / "submissions" / "alpha")
+    return ["challenge", "run", str(world / "challenge")]
+
+
+def challenge_verify(world: Path) -> list[str]:
+    words = challenge_run(world)
+    ran(world, words)
+    return ["challenge", "verify", str(world / "challenge")]
+
+
 def clinical_columns(world: Path) -> list[str]:
     data_set(world)
     table = clinical(world)
@@ -408,6 +429,9 @@ COMMANDS = (
     Way("score-table", score_table, OVER),
     Way("score-pcr", score_pcr, OVER),
     Way("score-classifier", score_classifier, OVER),
+    Way("challenge init", challenge_init, out=("challenge",)),
+    Way("challenge run", challenge_run, out=("challenge",)),
+    Way("challenge verify", challenge_verify, out=()),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),

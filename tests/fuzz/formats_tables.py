@@ -201,6 +201,12 @@ TABLES = (
         share=0.3,
     ),
     Format(
+        "case-list",
+        _sheet((("case_id", "site"), ("A", "x"), ("B", "y")), "cases.csv"),
+        _calls("io.challenge.case_list", "read_case_ids"),
+        ("io.challenge.case_list.read_case_ids",),
+    ),
+    Format(
         "case-scores",
         _case_scores,
         _calls("io.tables.tables", "read_case_scores"),
@@ -524,7 +530,116 @@ _JOURNAL = (
     "services.refine.replay.replay_journal",
 )
 
+
+def _challenge(folder: Path) -> Path:
+    from napari_mamamia.core.choices import Task
+    from napari_mamamia.io.challenge.challenge_file import (
+        Challenge,
+        ChallengePlaces,
+        FrozenCase,
+        FrozenFile,
+        write_challenge,
+    )
+
+    cases = (FrozenCase("A", FrozenFile("A.nii.gz", "0" * 64)), FrozenCase("B"))
+    made = Challenge(
+        "c", Task.BOTH, "clinical", 1, "", 42, 9, ("dsc",), cases, ("A",), FrozenFile("t.csv", "0")
+    )
+    write_challenge(folder, made, ChallengePlaces("../reference"))
+    return folder
+
+
+def _ledger(folder: Path) -> Path:
+    from napari_mamamia.io.challenge.ledger import AttemptOutcome, LedgerWriter
+
+    with LedgerWriter(folder, "0" * 64) as writer:
+        for team in ("a", "b"):
+            event = writer.begin(team, "1" * 64, "masks")
+            writer.end(event, AttemptOutcome.SCORED, "", (("s.csv", "2" * 64),))
+    return folder
+
+
+def _read_ledger(folder: Path) -> object:
+    from napari_mamamia.io.challenge.ledger import read_ledger
+
+    return read_ledger(folder, "0" * 64)
+
+
+def _sealed(folder: Path) -> Path:
+    from napari_mamamia.io.challenge.challenge_file import FrozenFile
+    from napari_mamamia.io.challenge.manifest import (
+        Manifest,
+        SubmissionKind,
+        write_manifest,
+        write_program_files,
+    )
+
+    files = (FrozenFile("A.nii.gz", "0" * 64),)
+    write_manifest(Manifest("a", SubmissionKind.MASKS, "1" * 64, files, ("x is a link",)), folder)
+    write_program_files(files, folder)
+    return folder
+
+
+def _handed_in(folder: Path) -> Path:
+    team = folder / "a"
+    team.mkdir()
+    _sheet(RESPONSES, "r.csv")(team)
+    _sheet(SCORES, "s.csv")(team)
+    _texts("mamamia_submission.json", {"image": "i@sha256:0"})(team)
+    with zipfile.ZipFile(folder / "b.zip", "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr("in/A.nii", "mask")
+        made.writestr("in/B.nii", "mask")
+    return folder
+
+
+def _take(folder: Path) -> object:
+    """Seal what teams handed in and look inside, as a run does."""
+    from napari_mamamia.core.errors import MamamiaError
+    from napari_mamamia.io.challenge.challenge_file import ChallengeLimits
+    from napari_mamamia.io.challenge.handed_in import digest_of, find_submissions, seal_submission
+    from napari_mamamia.io.challenge.manifest import look_inside
+    from napari_mamamia.io.files.own_paths import own_folder
+
+    limits = ChallengeLimits(submission_bytes=1 << 20)
+    refused = []
+    for team in find_submissions(folder).teams:
+        try:
+            digest_of(team.path, limits)
+            with own_folder(folder.parent) as temporary:
+                seal_submission(team.path, temporary / "sealed", limits)
+                look_inside(temporary / "sealed")
+        except MamamiaError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+    return None
+
+
 RECORDS = (
+    Format(
+        "challenge",
+        _challenge,
+        _calls("io.challenge.challenge_file", "read_challenge"),
+        ("io.challenge.challenge_file.read_challenge",),
+    ),
+    Format("ledger", _ledger, _read_ledger, ("io.workspace.event_store.read_events",)),
+    Format(
+        "sealed",
+        _sealed,
+        _calls("io.challenge.manifest", "read_manifest", "read_program_files"),
+        ("io.challenge.manifest.read_manifest", "io.challenge.manifest.read_program_files"),
+    ),
+    Format(
+        "handed-in",
+        _handed_in,
+        _take,
+        (
+            "io.challenge.handed_in.find_submissions",
+            "io.challenge.handed_in.digest_of",
+            "io.challenge.handed_in.seal_submission",
+            "io.challenge.manifest.look_inside",
+        ),
+    ),
     Format("run-json", _run_file, _resume, ("services.batch.output_folder.claim_folder",)),
     Format("imported-info", _imported, _import_again, ("io.data_set.imported_case.write_info",)),
     Format("journal", _journal, _read_journal, _JOURNAL, share=2),

@@ -150,6 +150,11 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "submitting:run_submission",
             "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",
         ),
+        Entry(
+            "challenge",
+            "challenge:app",
+            "A challenge in a folder, from its frozen list to its proof.",
+        ),
     ),
 }
 """Every command, below the heading that `mamamia --help` has for it."""

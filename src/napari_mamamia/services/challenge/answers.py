@@ -1,0 +1,127 @@
+"""From sealed files to what is scored: every frozen case in its order, whatever was handed in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
+from napari_mamamia.io.challenge.challenge_file import OpenChallenge
+from napari_mamamia.io.challenge.handed_in import HandedMasks
+from napari_mamamia.io.data_set.score_files import (
+    ResponseRow,
+    read_response_table,
+    read_score_table,
+)
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.scoring.cohort.results import ModelScores
+from napari_mamamia.services.score.score import Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class HandedResponses:
+    """A row of each frozen case; or why they are not scored, and each breach."""
+
+    rows: tuple[ResponseRow, ...] = ()
+    problem: str = ""
+    failures: tuple[CaseFailure, ...] = ()
+
+
+def is_of_system(error: BaseException) -> bool:
+    """Whether a disk or a computer refused, which is nobody's submission's fault.
+
+    What a reader makes of the system's refusal is an error of the format; its cause tells.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and not isinstance(cause, MamamiaError):
+            return True
+        cause = cause.__cause__
+    return False
+
+
+def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[str]) -> Pairs:
+    """Return reference and mask of each case, None where none was handed in."""
+    references = {case.case_id: case.reference for case in opened.challenge.cases}
+    root = opened.reference
+    pairs: Pairs = {}
+    for case_id in case_ids:
+        reference = references[case_id]
+        path = root / reference.name if root is not None and reference is not None else None
+        pairs[case_id] = (path, handed.masks.get(case_id))
+    return pairs
+
+
+def with_doubles(model: ModelScores, handed: HandedMasks) -> ModelScores:
+    """Return the scores with why a case that was handed in twice has no mask."""
+    problems = handed.problems
+    if not problems:
+        return model
+    rows = tuple(replace(row, reason=problems.get(row.case_id, row.reason)) for row in model.rows)
+    failures = tuple(
+        replace(one, reason=problems.get(one.case_id, one.reason)) for one in model.failures
+    )
+    return replace(model, rows=rows, failures=failures)
+
+
+def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:
+    """Return the responses of a table, if it has one of every frozen case.
+
+    Else nothing is scored: no rule for a missing class keeps a team from gaining by leaving cases
+    out, whatever the groups are.
+    """
+    case_ids = opened.challenge.case_ids
+    try:
+        read = read_response_table(table)
+    except MamamiaError as error:
+        if is_of_system(error):
+            raise
+        return HandedResponses((), str(error), (CaseFailure("-", str(error)),))
+    by_key = {case_key(row.case_id): row for row in read.rows}
+    bad = {case_key(failure.case_id): failure.reason for failure in read.failures}
+    broken = tuple(
+        CaseFailure(case_id, bad.get(case_key(case_id), "it has no row"))
+        for case_id in case_ids
+        if case_key(case_id) not in by_key or case_key(case_id) in bad
+    )
+    if not broken:
+        rows = (replace(by_key[case_key(case_id)], case_id=case_id) for case_id in case_ids)
+        return HandedResponses(tuple(rows))
+    return HandedResponses(
+        (),
+        f"expected one response for each of {len(case_ids)} cases, got none or several for "
+        f"{len(broken)}: responses are scored only where they are complete",
+        broken,
+    )
+
+
+def response_cells(rows: Sequence[ResponseRow]) -> list[tuple[str, str, str | float]]:
+    """Return the rows as they stand in ``responses.csv``."""
+    return [
+        (row.case_id, str(int(row.pcr)), row.score if row.score == row.score else "")
+        for row in rows
+    ]
+
+
+def read_given_scores(opened: OpenChallenge, table: Path) -> tuple[CaseScore, ...]:
+    """Return the scores of a table, a row of each frozen case; what has none is missing.
+
+    Raises
+    ------
+    FormatError
+        If the table cannot be read.
+    """
+    read, profile = read_score_table(table), opened.challenge.profile
+    by_key = {case_key(row.case_id): row for row in read.rows}
+    bad = {case_key(failure.case_id): failure.reason for failure in read.failures}
+    rows = []
+    for case_id in opened.challenge.case_ids:
+        row = by_key.get(case_key(case_id))
+        reason = bad.get(case_key(case_id), "" if row else "the table has no row of it")
+        if row is None or reason:
+            status = ScoreStatus.PREDICTION_MISSING
+            rows.append(CaseScore(case_id, status, profile=profile, reason=reason))
+        else:
+            scored = CaseScore(case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd)
+            rows.append(replace(scored, profile=profile))
+    return tuple(rows)

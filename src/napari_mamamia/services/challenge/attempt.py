@@ -1,0 +1,330 @@
+"""One submission, sealed: scored, or refused with every breach of the contract."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.records import CaseFailure, ScoreStatus
+from napari_mamamia.io.challenge.challenge_file import FrozenFile, OpenChallenge
+from napari_mamamia.io.challenge.handed_in import find_handed_masks
+from napari_mamamia.io.challenge.ledger import AttemptOutcome
+from napari_mamamia.io.challenge.manifest import (
+    PROGRAM_FILES,
+    Contents,
+    Manifest,
+    SubmissionKind,
+    write_program_files,
+)
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.scoring.cohort.results import ModelScores
+from napari_mamamia.segmentation.submission.limits import RunLimits
+from napari_mamamia.segmentation.submission.outputs import MASKS
+from napari_mamamia.segmentation.submission.table import TABLE
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.batch.store import STORE_NAME
+from napari_mamamia.services.batch.work import Place
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.challenge.answers import (
+    is_of_system,
+    pair_masks,
+    read_given_scores,
+    read_responses,
+    response_cells,
+    with_doubles,
+)
+from napari_mamamia.services.challenge.inputs import require_inputs, score_settings
+from napari_mamamia.services.challenge.team_letter import write_letter
+from napari_mamamia.services.score.clinical_table import read_table
+from napari_mamamia.services.score.output import SCORE_TABLE, write_scores
+from napari_mamamia.services.score.pcr import score_pcr
+from napari_mamamia.services.score.score import cohort_numbers, score_pairs
+from napari_mamamia.services.submission.cases import LOGS
+from napari_mamamia.services.submission.run_submission import run_submission
+from napari_mamamia.services.submission.settings import SubmissionSettings
+
+SCORES: Final = "scores"
+RESPONSES: Final = "responses"
+RESPONSE_TABLE: Final = "responses.csv"
+RUN: Final = "run"
+_READINGS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramSettings:
+    """How programs are run and cases scored on this computer; see `SubmissionSettings`."""
+
+    program: SubmissionSettings = field(default_factory=SubmissionSettings)
+    place: Place | None = None
+    is_express: bool = False
+    """Only the express lane: the contract is checked on its cases, nothing is scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What became of a submission.
+
+    `breaches` are cases that break the contract and why, `notes` what else is to be told; `files`
+    are the SHA-256 of the results by name below the attempt's folder.
+    """
+
+    outcome: AttemptOutcome
+    reason: str = ""
+    breaches: tuple[CaseFailure, ...] = ()
+    notes: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """Masks and responses that are to be scored, of whatever kind the submission was."""
+
+    masks: Path | None = None
+    responses: Path | None = None
+    failures: tuple[CaseFailure, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def evaluate(
+    opened: OpenChallenge,
+    folder: Path,
+    manifest: Manifest,
+    contents: Contents,
+    settings: ProgramSettings,
+) -> Evaluation:
+    """Score a sealed submission into its folder: ``scores``, ``responses``, ``run``, ``for_team``.
+
+    Goes on where an earlier run of the same submission was ended.
+
+    Raises
+    ------
+    MamamiaError
+        For what is not the team's fault: no room, a full disk, changed references.
+    """
+    refusal = _find_refusal(opened, contents)
+    if refusal:
+        write_letter(folder, "", [CaseFailure("-", refusal)], (), 0)
+        return Evaluation(AttemptOutcome.REFUSED, refusal)
+    if contents.kind is SubmissionKind.SCORES and contents.scores is not None:
+        return _evaluate_given(opened, folder, contents.scores)
+    answers = _Answers(contents.folder, contents.responses)
+    if contents.kind is SubmissionKind.RESPONSES:
+        answers = _Answers(None, contents.responses)
+    if contents.kind is SubmissionKind.PROGRAM:
+        outcome = _run_program(opened, folder, contents, settings)
+        if isinstance(outcome, Evaluation):
+            return outcome
+        answers = outcome
+    return _score_answers(opened, folder, manifest, answers, settings)
+
+
+def _find_refusal(opened: OpenChallenge, contents: Contents) -> str:
+    """Return why nothing of it can be scored in this challenge, "" where something can."""
+    challenge, kind = opened.challenge, contents.kind
+    task = challenge.task
+    if kind is SubmissionKind.NOTHING:
+        return contents.problem
+    if kind is SubmissionKind.SCORES and not (challenge.takes_tables and task.wants_masks):
+        return (
+            "expected masks, a program or responses, got a table of scores that the team computed "
+            "itself: this challenge computes scores from masks"
+        )
+    if kind is SubmissionKind.PROGRAM and opened.images is None:
+        return "expected masks or a table, got a program: this challenge was begun without images"
+    if kind is SubmissionKind.MASKS and opened.reference is None:
+        return "expected a table, got masks: this challenge was begun without reference masks"
+    has_masks = kind in (SubmissionKind.MASKS, SubmissionKind.SCORES, SubmissionKind.PROGRAM)
+    has_responses = contents.responses is not None or kind is SubmissionKind.PROGRAM
+    if not (has_masks and task.wants_masks) and not (has_responses and task.wants_responses):
+        return f"expected an answer to the task {task.value}, got {kind.value} alone: hand that in"
+    return ""
+
+
+def _run_program(
+    opened: OpenChallenge, folder: Path, contents: Contents, settings: ProgramSettings
+) -> _Answers | Evaluation:
+    """Run a program in the closed room, its express lane first."""
+    challenge, limits = opened.challenge, opened.challenge.limits
+    if opened.images is None:
+        raise FormatError(
+            f"expected images in {opened.folder}, but it has none: begin it with them"
+        )
+    require_inputs(opened, with_images=True)
+    express = challenge.express
+    rest = [case_id for case_id in challenge.case_ids if case_id not in express]
+    run_settings = replace(
+        settings.program,
+        task=challenge.task,
+        express=len(express),
+        express_seconds=limits.express_seconds / max(1, len(express)),
+        limits=RunLimits(limits.case_seconds, limits.memory_bytes),
+        image=contents.image or settings.program.image,
+    )
+    asked = express if settings.is_express else (*express, *rest)
+    data_set = open_data_set(opened.images)
+    ran = run_submission(
+        data_set, contents.folder, folder / RUN, run_settings, asked, Existing.RESUME
+    )
+    log = _read_logs(folder / RUN / LOGS, [failure.case_id for failure in ran.failures] or asked)
+    write_letter(folder, log, ran.failures, challenge.case_ids, limits.log_lines)
+    if ran.stopped or settings.is_express:
+        reason = ran.stopped or _say_express(len(ran.failures), len(asked))
+        files = _sum_results(folder, [RUN + "/failures.csv"])
+        return Evaluation(AttemptOutcome.STOPPED, reason, ran.failures, ran.notes, files)
+    responses = folder / RUN / TABLE if challenge.task.wants_responses else None
+    masks = folder / RUN / MASKS if challenge.task.wants_masks else None
+    return _Answers(masks, responses, ran.failures, ran.notes)
+
+
+def _say_express(n_broken: int, n_cases: int) -> str:
+    return f"express lane alone: {n_cases - n_broken} of {n_cases} case(s) keep the contract"
+
+
+def _read_logs(folder: Path, case_ids: Iterable[str]) -> str:
+    """Return the end of the logs of some cases, one after the other."""
+    texts = []
+    for path in [folder / f"{case_id}.txt" for case_id in case_ids] + [folder / "all_cases.txt"]:
+        if path.is_file() and not path.is_symlink():
+            texts.append(path.read_bytes()[-(1 << 20) :].decode("utf-8", errors="replace"))
+    return "\n".join(texts)
+
+
+def _score_answers(
+    opened: OpenChallenge,
+    folder: Path,
+    manifest: Manifest,
+    answers: _Answers,
+    settings: ProgramSettings,
+) -> Evaluation:
+    task = opened.challenge.task
+    breaches = list(answers.failures)
+    notes = [*answers.notes, *manifest.left_out]
+    results: list[str] = []
+    if answers.masks is not None and task.wants_masks:
+        model, unknown = _score_masks(opened, folder, manifest.team, answers.masks, settings)
+        reasons = {failure.case_id: failure.reason for failure in breaches}
+        breaches = [
+            CaseFailure(one.case_id, reasons.get(one.case_id, one.reason), one.cause)
+            for one in model.failures
+        ]
+        if unknown:
+            notes.append(f"{len(unknown)} mask(s) of no case of the challenge were passed over")
+        notes += _find_copies(opened, manifest)
+        results += [f"{SCORES}/{SCORE_TABLE}"]
+        if settings.is_express:
+            reason = _say_express(len(breaches), len(model.rows))
+            return Evaluation(AttemptOutcome.STOPPED, reason, tuple(breaches), tuple(notes))
+    problem = ""
+    if answers.responses is not None and task.wants_responses:
+        problem, broken = _score_responses(opened, folder, answers.responses)
+        breaches += broken
+        results += [] if problem else [f"{RESPONSES}/{RESPONSE_TABLE}"]
+    if manifest.kind is SubmissionKind.PROGRAM:
+        results += [_list_program_files(folder)]
+    else:
+        write_letter(folder, "", breaches, (), 0)
+    if problem and not results:
+        return Evaluation(AttemptOutcome.REFUSED, problem, tuple(breaches), tuple(notes))
+    notes += [problem] if problem else []
+    files = _sum_results(folder, results)
+    return Evaluation(AttemptOutcome.SCORED, "", tuple(breaches), tuple(notes), files)
+
+
+def _score_masks(
+    opened: OpenChallenge, folder: Path, team: str, masks: Path, settings: ProgramSettings
+) -> tuple[ModelScores, tuple[str, ...]]:
+    """Score every frozen case, those without a mask too, and write ``scores``."""
+    challenge, place = opened.challenge, folder / SCORES
+    asked = challenge.express if settings.is_express else challenge.case_ids
+    handed = find_handed_masks(masks, challenge.case_ids)
+    pairs = pair_masks(opened, handed, asked)
+    rules = score_settings(opened)
+    if settings.is_express:
+        plain = replace(rules, clinical=None, n_resamples=0)
+        scored = score_pairs(team, pairs, plain, None)
+        return with_doubles(scored.model, handed), ()
+    cohort, store = read_table(opened.clinical, rules.columns), place / STORE_NAME
+    for _ in range(_READINGS):
+        scored = score_pairs(
+            team,
+            pairs,
+            rules,
+            cohort,
+            place=settings.place,
+            store=store,
+            existing=Existing.RESUME,
+        )
+        # Those alone are read again: a disk that refused once is no fault of the team.
+        if all(row.status is not ScoreStatus.UNREADABLE for row in scored.model.rows):
+            break
+    model = with_doubles(scored.model, handed)
+    write_scores(model, place, overwrite=True)
+    return model, handed.unknown
+
+
+def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:
+    """Return a note where masks are byte for byte the references."""
+    sums = {case.reference.sha256 for case in opened.challenge.cases if case.reference is not None}
+    n_same = sum(file.sha256 in sums for file in manifest.files)
+    return [f"{n_same} mask(s) are byte for byte reference masks"] if n_same else []
+
+
+def _score_responses(
+    opened: OpenChallenge, folder: Path, table: Path
+) -> tuple[str, tuple[CaseFailure, ...]]:
+    """Score responses that are complete; return why they are refused, and each breach."""
+    answer = read_responses(opened, table)
+    if answer.problem:
+        return answer.problem, answer.failures
+    if opened.clinical is None:
+        raise FormatError("expected a clinical table, got none: begin the challenge with one")
+    target = folder / RESPONSES
+    own_table = target / RESPONSE_TABLE
+    cells = response_cells(answer.rows)
+    heads = ("patient_id", "pcr", "score")
+    write_flat_table(heads, cells, len(cells), own_table, name="responses", overwrite=True)
+    rules = score_settings(opened)
+    score_pcr(own_table, opened.clinical, target, rules, existing=Existing.OVERWRITE)
+    return "", ()
+
+
+def _evaluate_given(opened: OpenChallenge, folder: Path, table: Path) -> Evaluation:
+    """Take scores as a team gave them; a case that has none is missing."""
+    rules = score_settings(opened)
+    try:
+        rows = read_given_scores(opened, table)
+    except MamamiaError as error:
+        if is_of_system(error):
+            raise
+        return Evaluation(AttemptOutcome.REFUSED, str(error), (CaseFailure("-", str(error)),))
+    failures = tuple(
+        CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
+    )
+    cohort = read_table(opened.clinical, rules.columns)
+    model = cohort_numbers("given", rows, failures, len(rows), rules, cohort)
+    write_scores(model, folder / SCORES, overwrite=True)
+    write_letter(folder, "", failures, (), 0)
+    note = "scores as the team gave them: nothing here proves them"
+    files = _sum_results(folder, [f"{SCORES}/{SCORE_TABLE}"])
+    return Evaluation(AttemptOutcome.SCORED, "", failures, (note,), files)
+
+
+def _list_program_files(folder: Path) -> str:
+    """Note the sums of what a program made; return the list's name."""
+    root = folder / RUN
+    paths = [path for name in (MASKS, TABLE) for path in _walk_plain(root / name)]
+    files = [FrozenFile(path.relative_to(folder).as_posix(), sha256_of(path)) for path in paths]
+    write_program_files(files, folder)
+    return PROGRAM_FILES
+
+
+def _walk_plain(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else []
+
+
+def _sum_results(folder: Path, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, sha256_of(folder / name)) for name in names if (folder / name).is_file())

@@ -1,0 +1,209 @@
+"""Proving a challenge from its inputs: hashes, the ledger's chain, and scores computed again."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from math import isclose, isnan
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.records import CaseScore
+from napari_mamamia.io.challenge.challenge_file import (
+    RESULTS,
+    FrozenFile,
+    OpenChallenge,
+    find_changes,
+    read_challenge,
+)
+from napari_mamamia.io.challenge.handed_in import digest_of, find_handed_masks, find_submissions
+from napari_mamamia.io.challenge.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
+from napari_mamamia.io.challenge.manifest import (
+    PROGRAM_FILES,
+    SEALED,
+    Contents,
+    SubmissionKind,
+    look_inside,
+    read_manifest,
+    read_program_files,
+)
+from napari_mamamia.io.data_set.score_files import read_response_table
+from napari_mamamia.io.tables.tables import read_case_scores
+from napari_mamamia.segmentation.submission.outputs import MASKS
+from napari_mamamia.segmentation.submission.table import TABLE
+from napari_mamamia.services.challenge.answers import (
+    pair_masks,
+    read_given_scores,
+    read_responses,
+    response_cells,
+)
+from napari_mamamia.services.challenge.attempt import (
+    RESPONSE_TABLE,
+    RESPONSES,
+    RUN,
+    SCORES,
+)
+from napari_mamamia.services.challenge.inputs import find_changed_inputs, score_settings
+from napari_mamamia.services.score.output import SCORE_TABLE
+from napari_mamamia.services.score.score import score_pairs
+
+_TOLERANCE: Final = 1e-9
+_MEASURED: Final = ("prediction_seconds", "peak_memory_bytes")
+"""What a run took: no other run takes the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where something is not as it was, and what."""
+
+    where: str
+    text: str
+
+
+def verify_challenge(folder: Path, *, is_quick: bool = False) -> tuple[Difference, ...]:
+    """Return what differs in the challenge in `folder`; see `verify_folder`.
+
+    Raises
+    ------
+    FormatError
+        If there is no challenge in `folder`.
+    """
+    opened = read_challenge(folder)
+    return verify_folder(opened, read_ledger(opened.attempts, opened.sha256), is_quick=is_quick)
+
+
+def verify_folder(
+    opened: OpenChallenge, ledger: Ledger, *, is_quick: bool = False
+) -> tuple[Difference, ...]:
+    """Return everything in a challenge's folder that is not as it was frozen, noted and sealed.
+
+    With `is_quick` hashes alone are held against each other; else every case that was scored is
+    scored again from the sealed copies.
+    """
+    differences = [
+        Difference("challenge", text)
+        for text in find_changed_inputs(opened, with_images=opened.images is not None)
+    ]
+    differences += [Difference("ledger", problem) for problem in ledger.problems]
+    differences += _find_unnoted(opened, ledger)
+    scored = [one for one in ledger.attempts if one.outcome is AttemptOutcome.SCORED]
+    differences += _find_moved_on(opened, ledger)
+    for number, attempt in enumerate(scored):
+        report_progress(number, len(scored), f"Proving {attempt.team}")
+        where = f"{attempt.team}, attempt {attempt.number}"
+        try:
+            texts = _verify_attempt(opened, attempt, is_quick=is_quick)
+            differences += [Difference(where, text) for text in texts]
+        except MamamiaError as error:
+            differences.append(Difference(where, str(error)))
+    report_progress(1, 1, "Finished")
+    return tuple(differences)
+
+
+def _find_unnoted(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
+    """Yield results that no attempt of the ledger tells of."""
+    noted = {(one.team, one.digest[:16]) for one in ledger.attempts}
+    root = opened.folder / RESULTS
+    for table in sorted(root.glob(f"*/*/{SCORES}/{SCORE_TABLE}")) if root.is_dir() else ():
+        folder = table.parents[1]
+        if (folder.parent.name, folder.name) not in noted:
+            text = f"{folder.relative_to(opened.folder).as_posix()} holds scores of no attempt"
+            yield Difference(folder.parent.name, text)
+
+
+def _find_moved_on(opened: OpenChallenge, ledger: Ledger) -> Iterator[Difference]:
+    """Yield teams whose submission is another one now, or gone."""
+    teams = dict.fromkeys(one.team for one in ledger.attempts)
+    there = {one.team: one.path for one in find_submissions(opened.submissions).teams}
+    for team in teams:
+        last = ledger.of_team(team)[-1]
+        if team not in there:
+            yield Difference(team, "its submission is gone from the folder")
+            continue
+        try:
+            digest = digest_of(there[team], opened.challenge.limits)
+        except MamamiaError as error:
+            yield Difference(team, str(error))
+            continue
+        if digest != last.digest:
+            yield Difference(team, f"{there[team].name} was changed since it was taken")
+    for team in sorted(set(there) - set(teams)):
+        yield Difference(team, "it handed something in that was not taken yet")
+
+
+def _verify_attempt(opened: OpenChallenge, attempt: Attempt, *, is_quick: bool) -> list[str]:
+    folder = opened.results(attempt.team, attempt.digest)
+    if not folder.is_dir():
+        return ["its results are gone"]
+    noted = {name: FrozenFile(name, digest) for name, digest in attempt.files}
+    problems = find_changes(folder, noted)
+    texts = list(problems.values())
+    manifest = read_manifest(folder)
+    if manifest.sha256 != attempt.digest:
+        texts.append("its manifest is of another submission")
+    sealed = folder / SEALED
+    files = {file.name: file for file in manifest.files}
+    texts += [f"sealed copy: {problem}" for problem in find_changes(sealed, files).values()]
+    there = {path.relative_to(sealed).as_posix() for path in _walk_files(sealed)}
+    texts += [f"sealed copy: {name} was added" for name in sorted(there - set(files))]
+    if PROGRAM_FILES in noted and PROGRAM_FILES not in problems:
+        files = {file.name: file for file in read_program_files(folder)}
+        texts += [f"made by its program: {one}" for one in find_changes(folder, files).values()]
+    return texts if is_quick else texts + _score_again(opened, folder, sealed, attempt)
+
+
+def _walk_files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
+
+
+def _score_again(opened: OpenChallenge, folder: Path, sealed: Path, attempt: Attempt) -> list[str]:
+    contents, texts = look_inside(sealed), []
+    names = {name for name, _ in attempt.files}
+    if f"{SCORES}/{SCORE_TABLE}" in names:
+        rows = _compute_rows(opened, folder, contents, attempt.team)
+        texts += list(_compare_rows(rows, read_case_scores(folder / SCORES / SCORE_TABLE)))
+    if f"{RESPONSES}/{RESPONSE_TABLE}" in names:
+        is_program = contents.kind is SubmissionKind.PROGRAM
+        table = folder / RUN / TABLE if is_program else contents.responses
+        if table is None:
+            raise FormatError(f"expected a table of responses in {folder}, found none: bring it")
+        now = response_cells(read_responses(opened, table).rows)
+        then = response_cells(read_response_table(folder / RESPONSES / RESPONSE_TABLE).rows)
+        if now != then:
+            texts.append("its responses are others than those that were scored")
+    return texts
+
+
+def _compute_rows(
+    opened: OpenChallenge, folder: Path, contents: Contents, team: str
+) -> tuple[CaseScore, ...]:
+    if contents.kind is SubmissionKind.SCORES and contents.scores is not None:
+        return read_given_scores(opened, contents.scores)
+    is_program = contents.kind is SubmissionKind.PROGRAM
+    masks = folder / RUN / MASKS if is_program else contents.folder
+    handed = find_handed_masks(masks, opened.challenge.case_ids)
+    pairs = pair_masks(opened, handed, opened.challenge.case_ids)
+    plain = replace(score_settings(opened), clinical=None, n_resamples=0)
+    return score_pairs(team, pairs, plain, None).model.rows
+
+
+def _compare_rows(rows: tuple[CaseScore, ...], then: tuple[CaseScore, ...]) -> Iterator[str]:
+    by_id = {row.case_id: row for row in then}
+    names = [
+        one.name for one in fields(CaseScore) if one.type is float and one.name not in _MEASURED
+    ]
+    for row in rows:
+        earlier = by_id.get(row.case_id)
+        if earlier is None:
+            yield f"{row.case_id} has no row among its scores"
+            continue
+        if row.status is not earlier.status:
+            yield f"{row.case_id}: {earlier.status.value} then, {row.status.value} now"
+        for name in names:
+            before, now = getattr(earlier, name), getattr(row, name)
+            if not (isnan(before) and isnan(now)) and not isclose(
+                before, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE
+            ):
+                yield f"{row.case_id}: {name} was {before:.6g}, computed again {now:.6g}"
+    for case_id in sorted(set(by_id) - {row.case_id for row in rows}):
+        yield f"{case_id} is no case of the challenge, but has a row among its scores"
