@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from napari_mamamia.cli import converting, exporting, importing, kinetics, perfusion
+from napari_mamamia.cli import converting, exporting, importing, kinetics, perfusion, ranking
 from napari_mamamia.cli.app import app
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
@@ -112,6 +112,7 @@ def test_an_empty_argument_is_no_folder(words):
         (("export",), exporting),
         (("import",), importing),
         (("models", "convert"), converting),
+        (("rank",), ranking),
     ],
 )
 def test_every_option_says_where_it_applies(words, table):
@@ -137,6 +138,13 @@ def test_every_option_says_where_it_applies(words, table):
         ("models convert M --out O --time-limit 120", "--time-limit with --isolated"),
         ("models convert M --out O --as-root", "--as-root with --isolated"),
         ("kinetics D --out O --ftv-from S --pe-at 20", "--pe-at without --ftv-from"),
+        ("rank --table T --out O --draws F --seed 42", "--seed without --draws"),
+        ("rank A --out O --minimum-site 10", "--minimum-site with --table"),
+        ("rank --table T --out O --profile paper", "--profile with --clinical"),
+        (
+            "rank A --out O --method mean-then-rank --correction holm",
+            "--correction with the method",
+        ),
         ("kinetics D --out O --ftv-from S --workers 0", "--workers without --ftv-from"),
     ],
 )

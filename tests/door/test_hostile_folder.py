@@ -94,6 +94,7 @@ def hostile(small_data_set, tmp_path):
     shutil.copytree(folder / "submission", folder / "challenge" / "submissions" / "submission")
     rows = ("A_1,0,0.2", "A_2,1,0.9", "B_1,0,0.1")
     (folder / "predictions.csv").write_text("\n".join(("patient_id,pcr,score", *rows)))
+    (folder / "values.csv").write_text("case,dsc\nA_1,0.5\nA_2,0.7\n")
     (folder / "truth.csv").write_text("patient_id,pcr\nA_1,0\nA_2,1\nB_1,1\n")
     (folder / "scores.csv").write_text("case,y,m\nA_1,0,0.2\nA_2,1,0.9\nB_1,1,0.1\n")
     set_traps(folder, sprung)
@@ -121,6 +122,7 @@ SWEEP = (
     ("export", ". --masks masks --out bundle", 0),
     ("verify", "bundle", 0),
     ("register", ". --out ../moved --case A_1", 0),
+    ("rank", "values.csv --out ../ranks --resamples 5", 0),
     ("straighten", ". --out ../straight", 1),
     ("models add", f"{MODEL} --name m --registry reg", 0),
     ("models list", "--registry reg", 0),

@@ -207,6 +207,12 @@ def challenge_verify(world: Path) -> list[str]:
     return ["challenge", "verify", str(world / "challenge")]
 
 
+def rank(world: Path) -> list[str]:
+    rows = ["case,A,B", *(f"{name},0.{8 - k},0.{5 + k}" for k, name in enumerate(CASES))]
+    (world / "values.csv").write_text("\n".join(rows) + "\n")
+    return ["rank", "--table", str(world / "values.csv"), "--resamples", "20", *out(world)]
+
+
 def clinical_columns(world: Path) -> list[str]:
     data_set(world)
     table = clinical(world)
@@ -432,6 +438,7 @@ COMMANDS = (
     Way("challenge init", challenge_init, out=("challenge",)),
     Way("challenge run", challenge_run, out=("challenge",)),
     Way("challenge verify", challenge_verify, out=()),
+    Way("rank", rank, OVER),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),

@@ -34,6 +34,12 @@ FOREIGN = (
 )
 CLASSIFIED = (("id", "y", "m"), ("A", 0, 0.2), ("B", 1, "0,9"), ("C", "no", ""))
 SCORES = (("case_id", "dsc", "norm_hd"), ("A", 0.8, 0.1), ("B", "", 0.25), ("C", 0.5, ""))
+LONG = (
+    ("algorithm", "case", "value", "site"),
+    *((name, case, 0.5 + 0.1 * at, "X") for at, name in enumerate("ab") for case in "AB"),
+)
+WIDE = (("case", "a", "b"), ("A", 0.5, 0.75), ("B", "", 0.25))
+DRAWS = (("A", "A", "B"), ("B", "B", "B"))
 RESPONSES = (("patient_id", "pcr", "score"), ("A", 0, 0.2), ("B", 1, 0.9))
 
 
@@ -68,6 +74,12 @@ def _calls(module: str, *functions: str):
         return found
 
     return read
+
+
+def _read_case_columns(path: Path) -> object:
+    from napari_mamamia.io.data_set.ranking_tables import read_case_columns
+
+    return read_case_columns(path, ())
 
 
 def _case_scores(folder: Path) -> Path:
@@ -178,6 +190,34 @@ TABLES = (
         _sheet(SCORES, "s.csv"),
         _calls("io.data_set.score_files", "read_score_table"),
         _SCORES,
+    ),
+    Format(
+        "ranking-long-csv",
+        _sheet(LONG, "l.csv"),
+        _calls("io.data_set.ranking_tables", "read_value_tables"),
+        ("io.data_set.ranking_tables.read_value_tables",),
+        share=0.5,
+    ),
+    Format(
+        "ranking-wide-xlsx",
+        _sheet(WIDE, "w.xlsx"),
+        _calls("io.data_set.ranking_tables", "read_value_tables"),
+        ("io.data_set.ranking_tables.read_value_tables",),
+        share=0.5,
+    ),
+    Format(
+        "ranking-one-csv",
+        _sheet((("case_id", "dsc"), ("A", 0.5), ("B", 0.75)), "o.csv"),
+        _read_case_columns,
+        ("io.data_set.ranking_tables.read_case_columns",),
+        share=0.5,
+    ),
+    Format(
+        "ranking-draws-csv",
+        _sheet(DRAWS, "d.csv"),
+        _calls("io.data_set.ranking_tables", "read_draws"),
+        ("io.data_set.ranking_tables.read_draws",),
+        share=0.5,
     ),
     Format(
         "responses-csv",

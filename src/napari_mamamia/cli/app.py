@@ -146,6 +146,11 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Score classifiers: AUC, operating points, models against models and a reader.",
         ),
         Entry(
+            "rank",
+            "ranking:rank",
+            "Rank algorithms by every method and say how sure: OUT/rank.json, OUT/ranks.csv.",
+        ),
+        Entry(
             "run-submission",
             "submitting:run_submission",
             "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",

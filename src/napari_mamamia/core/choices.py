@@ -165,6 +165,64 @@ class CompositeName(StrEnum):
     """The weight of fairness grows with the performance."""
 
 
+class RankMethod(StrEnum):
+    """How values of several algorithms become ranks."""
+
+    MEAN = "mean-then-rank"
+    MEDIAN = "median-then-rank"
+    Q05 = "q05-then-rank"
+    """By the value that 5 % of the cases are worse than."""
+    RANK_MEAN = "rank-then-mean"
+    RANK_MEDIAN = "rank-then-median"
+    TEST = "test-then-rank"
+    """By how many others are beaten significantly: one-sided Wilcoxon signed-rank tests."""
+    COMPOSITE = "composite"
+    """By the challenge's own score, where a profile gives one."""
+
+
+class RankTies(StrEnum):
+    """Which rank equal ones share: the better one (1, 2, 2, 4), or the mean (1, 2.5, 2.5, 4)."""
+
+    MIN = "min"
+    AVERAGE = "average"
+
+
+class Correction(StrEnum):
+    """What is done about many tests."""
+
+    NONE = "none"
+    HOLM = "holm"
+
+
+class RankResampling(StrEnum):
+    """What a case becomes that is drawn several times: as many cases, or challengeR's reading."""
+
+    CASES = "cases"
+    CHALLENGER = "challengeR-1.0.5"
+
+
+class MissingKind(StrEnum):
+    """What a case counts for an algorithm that has no value for it."""
+
+    VALUE = "value"
+    """A value that the user names, such as 0."""
+    WORST_RANK = "worst-rank"
+    """Worse than every value: the last rank in the case."""
+    WORST_RANK_CHALLENGER = "worst-rank-challenger"
+    """The same; in the case the largest rank that was given, plus 1."""
+    DROP_CASE = "drop-case"
+    """The case is left out for all."""
+
+
+class SiteRule(StrEnum):
+    """How the ranks of several sites become one; see docs/methods/ranking.md."""
+
+    FETS_2022 = "fets-2022"
+    FETS_2022_R = "fets-2022-R"
+    FETS_2021_PAGE = "fets-2021-page"
+    BRATS = "brats"
+
+
 class ExportFormat(StrEnum):
     """What a bundle may hold, each in its own folder."""
 

@@ -95,6 +95,23 @@ def bootstrap_segmentation(
     return bootstrap_sums(tuple(names), parts, numbers, n_resamples, seed)
 
 
+def ranking_scores_of_weights(
+    models: Sequence[SegmentationScores],
+    groupings: Sequence[Grouping],
+    weight_of_fairness: float,
+    weights: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Return each model's ranking score (b, m) under weights of the cases (b, n).
+
+    The models have the same cases in one order, which `groupings` follow too.
+    """
+    scores = []
+    for model in models:
+        sums = weights @ _collect_parts(model, groupings)
+        scores.append(_compute_numbers(sums, groupings, weight_of_fairness)[:, -1])
+    return np.stack(scores, axis=1)
+
+
 def _collect_parts(
     scores: SegmentationScores, groupings: Sequence[Grouping]
 ) -> NDArray[np.float64]:

@@ -1,0 +1,97 @@
+"""Resamples of a table's cases: drawn by a seed, or named so that anybody can repeat them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.scoring.ranking.table import RankSettings
+from napari_mamamia.scoring.statistics.resampling import count_in_rows, draw_cases
+
+_PLACES: Final = 1 << 21
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDraws:
+    """Resamples by the names of their cases, a row each; a case counts as often as it is named."""
+
+    rows: tuple[tuple[str, ...], ...]
+
+
+def seeded_weights(n_cases: int, n_resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+    """Yield how often each case counts in the resamples of a seed, in blocks (b, n).
+
+    Resample k is row k of `numpy.random.default_rng(seed).integers(0, n, (n_resamples, n))`.
+    """
+    held: list[NDArray[np.int64]] = []
+    rows = max(1, _PLACES // n_cases)
+    for drawn in draw_cases(n_cases, n_resamples, seed):
+        held.append(count_in_rows(drawn, n_cases))
+        if sum(map(len, held)) >= rows:
+            yield np.concatenate(held)
+            held.clear()
+    if held:
+        yield np.concatenate(held)
+
+
+def named_weights(
+    cases: Sequence[str], draws: NamedDraws, where: str = ""
+) -> Iterator[NDArray[np.int64]]:
+    """Yield how often each case counts in named resamples; names of other tables are passed over.
+
+    Raises
+    ------
+    ValueError
+        If a resample holds none of the cases.
+    """
+    places = {case: place for place, case in enumerate(cases)}
+    step = max(1, _PLACES // len(cases))
+    for first in range(0, len(draws.rows), step):
+        block = draws.rows[first : first + step]
+        weights = np.zeros((len(block), len(cases)), dtype=np.int64)
+        for row, names in enumerate(block):
+            inside = [places[name] for name in names if name in places]
+            if not inside:
+                raise ValueError(
+                    f"expected cases of {where or 'the table'} in each resample, found none in row "
+                    f"{first + row + 1}: draw within each site"
+                )
+            np.add.at(weights[row], inside, 1)
+        yield weights
+
+
+def check_draws(tables: Sequence[Sequence[str]], draws: NamedDraws) -> None:
+    """Raise ValueError unless there is a resample, and each names cases of a table."""
+    if not draws.rows:
+        raise ValueError("expected a resample in each row, found no row: write some, or use a seed")
+    all_cases = {case for cases in tables for case in cases}
+    for number, row in enumerate(draws.rows, 1):
+        if not row:
+            raise ValueError(f"expected the names of cases in row {number}, found none")
+        for name in row:
+            if name not in all_cases:
+                raise ValueError(
+                    f"expected names of cases in the resamples, got {name!r} in row {number}, "
+                    "which no table has: correct it; there is no header"
+                )
+
+
+def weights_of(
+    cases: Sequence[str],
+    kept: NDArray[np.intp],
+    settings: RankSettings,
+    draws: NamedDraws | None = None,
+    where: str = "",
+) -> Iterator[NDArray[np.int64]]:
+    """Return the resamples of a table's kept cases as weights, in blocks; none without resamples.
+
+    Errors as `named_weights`, while they are read.
+    """
+    names = [cases[place] for place in kept]
+    if draws is not None:
+        return named_weights(names, draws, where)
+    if not settings.n_resamples:
+        return iter(())
+    return seeded_weights(len(names), settings.n_resamples, settings.seed)

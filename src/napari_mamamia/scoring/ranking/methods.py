@@ -1,0 +1,204 @@
+"""From values to scores to ranks, by each method and for many resamples at once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from napari_mamamia.core.choices import (
+    Correction,
+    MissingKind,
+    RankMethod,
+    RankResampling,
+    RankTies,
+)
+from napari_mamamia.scoring.ranking.signed_rank import better_p_values, significant_wins
+from napari_mamamia.scoring.ranking.table import Merits, RankSettings, comparable
+
+Weights: TypeAlias = NDArray[np.int64]
+"""How often each of n cases counts in b resamples, (b, n)."""
+
+Composite: TypeAlias = Callable[[Weights], NDArray[np.float64]]
+"""From weights of the table's cases (b, n) to the challenge's own score of each algorithm (b, m),
+more is better, nan where it is undefined."""
+
+_Q05: Final = 0.05
+_RANK_METHODS: Final = (RankMethod.RANK_MEAN, RankMethod.RANK_MEDIAN)
+_PLACES: Final = 1 << 20
+
+
+def rank_cases(merits: Merits, settings: RankSettings) -> NDArray[np.float64]:
+    """Return the rank of each algorithm in each case, (n, m); 1 is best.
+
+    Where a value is missing and worst by rule, it is last; under ``worst-rank-challenger`` the
+    largest rank that was given, plus 1 (with average ties plus the mean of 1 to k, of k missing).
+    """
+    ranks = rank_scores(merits.compared, settings.ties, is_exact=True)
+    rule = settings.missing
+    lost = np.isneginf(merits.values)
+    if rule is None or rule.kind is not MissingKind.WORST_RANK_CHALLENGER or not lost.any():
+        return ranks
+    highest = np.where(lost, 0.0, ranks).max(axis=1)
+    n_lost = lost.sum(axis=1)
+    after = np.ones(len(ranks)) if settings.ties is RankTies.MIN else (n_lost + 1) / 2
+    return np.where(lost, (highest + after)[:, None], ranks)
+
+
+def rank_scores(
+    scores: NDArray[np.float64], ties: RankTies = RankTies.MIN, *, is_exact: bool = False
+) -> NDArray[np.float64]:
+    """Return the ranks along the last axis, 1 for the largest; nan and -inf are last.
+
+    Examples
+    --------
+    >>> rank_scores(np.array([0.5, 0.9, 0.5, 0.1])).tolist()
+    [2.0, 1.0, 2.0, 4.0]
+    """
+    plain = np.where(np.isnan(scores), -np.inf, comparable(scores, is_exact))
+    ranks: NDArray[np.float64] = rankdata(-plain, method=ties.value, axis=-1).astype(np.float64)
+    return ranks
+
+
+class Scorer:
+    """Scores a table's algorithms by any method, on its cases as they are and on resamples."""
+
+    def __init__(
+        self, merits: Merits, settings: RankSettings, composite: Composite | None = None
+    ) -> None:
+        self.merits, self.settings = merits, settings
+        self.case_ranks = rank_cases(merits, settings)
+        self._composite = composite
+        self._is_parity = settings.resampling is RankResampling.CHALLENGER
+
+    def score(self, method: RankMethod, weights: Weights) -> NDArray[np.float64]:
+        """Return what algorithms are ranked by, (b, m): more is better, -inf below all.
+
+        `weights` (b, n) are of the cases that are kept.
+        """
+        values = self.merits.values
+        if method is RankMethod.MEAN:
+            return self._average_cases(weights, values)
+        if method is RankMethod.MEDIAN:
+            return weighted_quantile(weights, values, 0.5)
+        if method is RankMethod.Q05:
+            return weighted_quantile(weights, values, _Q05)
+        if method in _RANK_METHODS:
+            return -self._score_ranks(method, weights)
+        if method is RankMethod.TEST:
+            drawn = np.minimum(weights, 1) if self._is_parity else weights
+            p_values = better_p_values(self.merits, drawn)
+            is_holm = self.settings.correction is Correction.HOLM
+            return significant_wins(p_values, self.settings.alpha, is_holm)
+        if self._composite is None:
+            raise ValueError("there is no composite score of this table")
+        return self._composite(weights)
+
+    def as_shown(self, method: RankMethod, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores as people know them: distances positive, mean ranks from 1; nan: none."""
+        sign = -1.0 if method in _RANK_METHODS else 1.0
+        if method in (RankMethod.MEAN, RankMethod.MEDIAN, RankMethod.Q05):
+            sign = self.merits.sign
+        # 0.0 takes the minus from a zero
+        return np.where(np.isinf(scores), np.nan, sign * scores + 0.0)
+
+    def rank(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ranks of scores (b, m) by the settings' rules."""
+        return rank_scores(scores, self.settings.ties, is_exact=self.settings.is_exact)
+
+    def _average_cases(self, weights: Weights, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return weighted_mean(weights, values, is_exact=self.settings.is_exact)
+
+    def _score_ranks(self, method: RankMethod, weights: Weights) -> NDArray[np.float64]:
+        ranks = self.case_ranks
+        if self._is_parity and weights.max(initial=0) > 1:
+            return _score_copied_ranks(method, ranks, weights, self.settings.ties)
+        if method is RankMethod.RANK_MEAN:
+            return self._average_cases(weights, ranks)
+        return weighted_quantile(weights, ranks, 0.5)
+
+
+def weighted_mean(
+    weights: Weights, values: NDArray[np.float64], *, is_exact: bool = False
+) -> NDArray[np.float64]:
+    """Return the means (b, m) of values (n, m) under weights (b, n); -inf where one such counts.
+
+    `is_exact` sums in a longer float and in the order of the cases, so that equal columns have
+    means that are equal to the last bit.
+    """
+    lost = np.isneginf(values)
+    plain = np.where(lost, 0.0, values)
+    totals = weights.sum(axis=1, keepdims=True)
+    if is_exact:
+        step = max(1, _PLACES // values.size)
+        sums = np.concatenate(
+            [
+                (weights[first : first + step, :, None] * plain.astype(np.longdouble)).sum(axis=1)
+                for first in range(0, len(weights), step)
+            ]
+        )
+        means = (sums / totals).astype(np.float64)
+    else:
+        means = weights.astype(np.float64) @ plain / totals
+    if lost.any():
+        counts = weights.astype(np.float64) @ lost.astype(np.float64)
+        means = np.where(counts > 0, -np.inf, means)
+    return np.asarray(means, dtype=np.float64)
+
+
+def weighted_quantile(
+    weights: Weights, values: NDArray[np.float64], share: float
+) -> NDArray[np.float64]:
+    """Return the quantile of each column of values (n, m), a value counting as often as its weight.
+
+    Linear between order statistics (type 7, as R and numpy have it), of each resample (b, m).
+    """
+    columns = np.ascontiguousarray(weights.T)
+    place = (columns.sum(axis=0) - 1) * share
+    below = np.floor(place).astype(np.int64)
+    between = place - below
+    quantiles = np.empty((len(weights), values.shape[1]))
+    for column, column_values in enumerate(values.T):
+        order = np.argsort(column_values, kind="stable")
+        in_order = column_values[order]
+        ends = np.cumsum(columns[order], axis=0)
+        low = in_order[_find_order_statistic(ends, below)]
+        high = in_order[_find_order_statistic(ends, below + (between > 0))]
+        with np.errstate(invalid="ignore"):
+            inner = low + (high - low) * between
+        quantiles[:, column] = np.where(np.isneginf(low) | (low == high), low, inner)
+    return quantiles
+
+
+def _find_order_statistic(ends: NDArray[np.int64], place: NDArray[np.int64]) -> Any:
+    """Return the row that holds the value of that place, counted from 0, in each column."""
+    return np.count_nonzero(ends <= place, axis=0)
+
+
+def _score_copied_ranks(
+    method: RankMethod, ranks: NDArray[np.float64], weights: Weights, ties: RankTies
+) -> NDArray[np.float64]:
+    """Return mean or median ranks as challengeR 1.0.5 resamples: copies are ranked together.
+
+    Of k copies, an algorithm that r - 1 others beat has rank k (r - 1) + 1 in each: ranks go beyond
+    the number of algorithms, and a case weighs k squared.
+    """
+    offset = 1.0 if ties is RankTies.MIN else 0.5
+    if method is RankMethod.RANK_MEAN:
+        square = (weights**2).astype(np.float64)
+        total = weights.sum(axis=1, keepdims=True)
+        means: NDArray[np.float64] = square @ (ranks - offset) / total + offset
+        return means
+    medians = []
+    for row in weights:
+        drawn = np.flatnonzero(row)
+        copied = row[drawn, None] * (ranks[drawn] - offset) + offset
+        medians.append(np.median(np.repeat(copied, row[drawn], axis=0), axis=0))
+    return np.array(medians)
+
+
+def methods_for(methods: Sequence[RankMethod], composite: Composite | None) -> list[RankMethod]:
+    """Return the methods that can be used: the composite only where there is one."""
+    plain: list[RankMethod] = [one for one in methods if one is not RankMethod.COMPOSITE]
+    return plain if composite is None else [*plain, RankMethod.COMPOSITE]

@@ -1,0 +1,319 @@
+"""A table, or several, ranked by every method, with how sure that is and what would change it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import RankMethod, RankResampling
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.scoring.cohort.comparison import holm
+from napari_mamamia.scoring.ranking.draws import NamedDraws, check_draws, weights_of
+from napari_mamamia.scoring.ranking.methods import (
+    Composite,
+    Scorer,
+    Weights,
+    methods_for,
+    rank_scores,
+)
+from napari_mamamia.scoring.ranking.signed_rank import better_p_values
+from napari_mamamia.scoring.ranking.stability import (
+    CoveringIntervals,
+    PairMoments,
+    Stability,
+    can_cover,
+    stability_of,
+)
+from napari_mamamia.scoring.ranking.table import (
+    Merits,
+    RankingTable,
+    RankSettings,
+    comparable,
+    fill_missing,
+)
+
+PARITY_REASON = (
+    "challengeR 1.0.5 gives copies of a drawn case one name, so that rank-then-aggregate ranks "
+    "them together (a case drawn k times weighs k squared, ranks go beyond the number of "
+    "algorithms) and test-then-rank tests each case once: to repeat its figures only"
+)
+"""Why its way of resampling is offered, and not the default."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MethodRanking:
+    """The m algorithms by one method.
+
+    `scores` (m,) as people know them, nan where an algorithm has none (then it is last); `ranks`
+    (m,), 1 is best; `stability` None without resamples; `covering` where asked for and possible.
+    """
+
+    method: RankMethod
+    scores: NDArray[np.float64]
+    ranks: NDArray[np.float64]
+    stability: Stability | None = None
+    covering: CoveringIntervals | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeadChange:
+    """The fewest cases without which another algorithm draws level with the leader of a method.
+
+    The cases are those in which the leader is furthest ahead of it.
+    """
+
+    method: RankMethod
+    leader: str
+    challenger: str
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableRanking:
+    """What came of one table.
+
+    `cases` are those that counted, `dropped` those that a rule left out, `filled` (m,) how many
+    values a rule gave; `case_ranks` (n, m). `significance` (m, m): p-value of "row better than
+    column", corrected by Holm over all ordered pairs, nan on the diagonal.
+    """
+
+    table: RankingTable
+    cases: tuple[str, ...]
+    dropped: tuple[str, ...]
+    filled: NDArray[np.int64]
+    case_ranks: NDArray[np.float64]
+    methods: tuple[MethodRanking, ...]
+    significance: NDArray[np.float64]
+    lead_changes: tuple[LeadChange, ...]
+
+    def by(self, method: RankMethod) -> MethodRanking:
+        """Return what came of one method."""
+        return next(one for one in self.methods if one.method is method)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverallRanking:
+    """All tables together, by each method: ranks of a table are averaged and ranked once more.
+
+    Tables of one site are averaged first, so that each site counts equally. The scores are those
+    mean ranks; `filled` (m,) is the sum over the tables.
+    """
+
+    algorithms: tuple[str, ...]
+    methods: tuple[MethodRanking, ...]
+    filled: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """Every table, and all together where there are several."""
+
+    tables: tuple[TableRanking, ...]
+    overall: OverallRanking | None
+    settings: RankSettings
+    n_draws: int
+
+
+def rank_tables(
+    tables: Sequence[RankingTable],
+    settings: RankSettings,
+    draws: NamedDraws | None = None,
+    composite: Composite | None = None,
+) -> Ranking:
+    """Return the ranking of tables of the same algorithms; `composite` is that of a single one.
+
+    Without `draws`, tables of the same cases share their resamples.
+
+    Raises
+    ------
+    ValueError
+        If the algorithms differ, or as `rank_table`.
+    """
+    if len({table.algorithms for table in tables}) != 1:
+        raise ValueError("expected one table or more, all of the same algorithms in one order")
+    if draws is not None:
+        check_draws([table.cases for table in tables], draws)
+    seeds: dict[tuple[str, ...], int] = {}
+    ranked = []
+    for table in tables:
+        place = seeds.setdefault(table.cases, len(seeds))
+        table_settings = replace(settings, seed=nth_seed(settings.seed, place))
+        ranked.append(
+            rank_table(table, table_settings, draws, composite if len(tables) == 1 else None)
+        )
+    n_draws = len(draws.rows) if draws else settings.n_resamples
+    overall = combine(ranked, settings) if len(ranked) > 1 else None
+    return Ranking(tuple(ranked), overall, settings, n_draws)
+
+
+def nth_seed(seed: int, place: int) -> int:
+    """Return the seed of the table at a place among those of other cases; the first has its own."""
+    return int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) if place else seed
+
+
+def rank_table(
+    table: RankingTable,
+    settings: RankSettings,
+    draws: NamedDraws | None = None,
+    composite: Composite | None = None,
+) -> TableRanking:
+    """Return the ranking of one table.
+
+    `composite` makes the challenge's own score of weights of the table's cases.
+
+    Raises
+    ------
+    ValueError
+        If values are missing without a rule, or a resample holds none of the table's cases.
+    """
+    merits = fill_missing(table, settings)
+    scorer = Scorer(merits, settings, _keep_cases(composite, merits, len(table.cases)))
+    methods = methods_for(settings.methods, composite)
+    ones = np.ones((1, len(merits.values)), dtype=np.int64)
+    scores = [scorer.score(method, ones)[0] for method in methods]
+    blocks: list[list[NDArray[np.float64]]] = [[] for _ in methods]
+    moments = _start_moments(merits, scorer, settings)
+    n_done = 0
+    for weights in weights_of(table.cases, merits.kept, settings, draws, table.name):
+        for held, method in zip(blocks, methods, strict=True):
+            report_progress(n_done, settings.n_resamples, f"Resampling, {method.value}")
+            held.append(scorer.rank(scorer.score(method, weights)))
+        for one in moments.values():
+            one.take(weights)
+        n_done += len(weights)
+    ranked = []
+    for method, merit, held in zip(methods, scores, blocks, strict=True):
+        ranks = scorer.rank(merit)
+        stable = stability_of(ranks, np.concatenate(held)) if held else None
+        covering = moments[method].intervals() if held and method in moments else None
+        ranked.append(
+            MethodRanking(method, scorer.as_shown(method, merit), ranks, stable, covering)
+        )
+    counted = set(merits.kept.tolist())
+    return TableRanking(
+        table,
+        tuple(table.cases[place] for place in merits.kept),
+        tuple(case for place, case in enumerate(table.cases) if place not in counted),
+        merits.filled,
+        scorer.case_ranks,
+        tuple(ranked),
+        _test_pairs(merits),
+        find_lead_changes(table, merits, scorer.case_ranks, ranked),
+    )
+
+
+def combine(ranked: Sequence[TableRanking], settings: RankSettings) -> OverallRanking:
+    """Return all tables together; see `OverallRanking`."""
+    shares = site_shares([one.table.site for one in ranked])
+    methods = []
+    for place, first in enumerate(ranked[0].methods):
+        parts = [one.methods[place] for one in ranked]
+        means = np.einsum("t,tm->m", shares, np.stack([one.ranks for one in parts]))
+        ranks = rank_scores(-means, settings.ties, is_exact=settings.is_exact)
+        drawn = [one.stability.ranks for one in parts if one.stability is not None]
+        stable = None
+        if len(drawn) == len(parts):
+            mean_ranks = sum(share * one for share, one in zip(shares, drawn, strict=True))
+            stable = stability_of(
+                ranks, rank_scores(-mean_ranks, settings.ties, is_exact=settings.is_exact)
+            )
+        methods.append(MethodRanking(first.method, means, ranks, stable))
+    filled = np.sum([one.filled for one in ranked], axis=0)
+    return OverallRanking(ranked[0].table.algorithms, tuple(methods), filled)
+
+
+def site_shares(sites: Sequence[str]) -> NDArray[np.float64]:
+    """Return what each table weighs, so that sites weigh equally; the sum is 1.
+
+    Examples
+    --------
+    >>> site_shares(["A", "B", "B"]).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    return np.array([1 / len(set(sites)) / list(sites).count(site) for site in sites])
+
+
+def find_lead_changes(
+    table: RankingTable,
+    merits: Merits,
+    case_ranks: NDArray[np.float64],
+    ranked: Sequence[MethodRanking],
+) -> tuple[LeadChange, ...]:
+    """Return, for the methods that rank means, the fewest cases that the lead hangs on.
+
+    Nothing where several lead, or nobody else can draw level.
+    """
+    of_method = {RankMethod.MEAN: merits.values, RankMethod.RANK_MEAN: -case_ranks}
+    changes = []
+    for one in ranked:
+        values = of_method.get(one.method)
+        leaders = np.flatnonzero(one.ranks == one.ranks.min())
+        if values is None or leaders.size > 1 or len(one.ranks) < 2:
+            continue
+        leader = int(leaders[0])
+        best: tuple[int, NDArray[np.intp]] | None = None
+        for other in range(len(one.ranks)):
+            cases = _cases_ahead(values[:, leader], values[:, other], merits.is_exact)
+            if (
+                other != leader
+                and cases is not None
+                and (best is None or cases.size < len(best[1]))
+            ):
+                best = other, cases
+        if best is not None:
+            names = tuple(table.cases[merits.kept[place]] for place in best[1])
+            pair = table.algorithms[leader], table.algorithms[best[0]]
+            changes.append(LeadChange(one.method, *pair, names))
+    return tuple(changes)
+
+
+def _cases_ahead(
+    leader: NDArray[np.float64], other: NDArray[np.float64], is_exact: bool
+) -> NDArray[np.intp] | None:
+    """Return the fewest cases without which the sums are level; None if that takes all."""
+    with np.errstate(invalid="ignore"):
+        apart = np.where(leader == other, 0.0, leader - other)
+    order = np.argsort(-apart, kind="stable")
+    # The sum of what stays, after each case that goes.
+    left = np.cumsum(apart[order][::-1])[::-1]
+    left = comparable(np.append(left[1:], 0.0), is_exact)
+    places = np.flatnonzero(left[:-1] <= 0)
+    return order[: places[0] + 1] if places.size else None
+
+
+def _keep_cases(composite: Composite | None, merits: Merits, n_cases: int) -> Composite | None:
+    """Return the composite of weights of the kept cases: those left out weigh nothing."""
+    if composite is None or merits.kept.size == n_cases:
+        return composite
+
+    def of_kept(weights: Weights) -> NDArray[np.float64]:
+        full = np.zeros((len(weights), n_cases), dtype=np.int64)
+        full[:, merits.kept] = weights
+        return composite(full)
+
+    return of_kept
+
+
+def _start_moments(
+    merits: Merits, scorer: Scorer, settings: RankSettings
+) -> dict[RankMethod, PairMoments]:
+    """Return what gathers covering intervals, of the methods that rank means."""
+    if not settings.covering or settings.resampling is RankResampling.CHALLENGER:
+        return {}
+    values = {RankMethod.RANK_MEAN: -scorer.case_ranks}
+    if can_cover(merits):
+        values[RankMethod.MEAN] = merits.values
+    return {
+        method: PairMoments(rows)
+        for method, rows in values.items()
+        if method in settings.methods and len(rows) > 1
+    }
+
+
+def _test_pairs(merits: Merits) -> NDArray[np.float64]:
+    """Return the p-values of all ordered pairs, corrected together."""
+    ones = np.ones((1, len(merits.values)), dtype=np.int64)
+    p_values = better_p_values(merits, ones)[0]
+    corrected: NDArray[np.float64] = holm(p_values.ravel()).reshape(p_values.shape)
+    return corrected

@@ -1,0 +1,251 @@
+"""What is ranked: a table of values, case by algorithm, and the rules for ties and missing ones."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import (
+    Correction,
+    MissingKind,
+    RankMethod,
+    RankResampling,
+    RankTies,
+)
+from napari_mamamia.metrics.registry import METRICS, Better
+from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
+
+ALPHA: Final = 0.05
+"""Level of a test that counts as a win. Source: challengeR's default."""
+
+VALUE_METHODS: Final = tuple(one for one in RankMethod if one is not RankMethod.COMPOSITE)
+"""Methods that need nothing but the table."""
+
+_SHOWN: Final = 3
+
+
+_LOWER: Final = frozenset(
+    ("assd", "asd", "masd", "msd", "hd", "hd95", "hausdorff", "hausdorff95", "normhd", "nhd",
+     "distance", "brier", "ece", "mae", "mse", "rmse", "error", "loss", "fnr", "fpr")
+)  # fmt: skip
+"""Words in the name of a metric of which less is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingRule:
+    """What becomes of a missing value; `value` is that of `MissingKind.VALUE`."""
+
+    kind: MissingKind
+    value: float = math.nan
+
+    @classmethod
+    def of_text(cls, text: str) -> "MissingRule":
+        """Return the rule that a text names.
+
+        Raises
+        ------
+        ValueError
+            If it names none.
+
+        Examples
+        --------
+        >>> MissingRule.of_text("value:0").value
+        0.0
+        """
+        name, has_value, number = text.strip().partition(":")
+        try:
+            if has_value and name == MissingKind.VALUE and math.isfinite(float(number)):
+                return cls(MissingKind.VALUE, float(number))
+            if not has_value and name != MissingKind.VALUE:
+                return cls(MissingKind(name))
+        except ValueError:
+            pass
+        names = ", ".join(one for one in MissingKind if one is not MissingKind.VALUE)
+        raise ValueError(f"expected value:X with a number X, {names}, got {text!r}: choose one")
+
+    @property
+    def text(self) -> str:
+        """The rule as it is typed."""
+        return f"value:{self.value:g}" if self.kind is MissingKind.VALUE else self.kind.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankingTable:
+    """Values of n cases by m algorithms: `values` (n, m) float64, nan where one is missing.
+
+    `task`, `metric` and `site` are "" where there is only one.
+
+    Raises
+    ------
+    ValueError
+        If a name comes twice, sizes do not fit, a value is infinite, or an axis is empty.
+    """
+
+    algorithms: tuple[str, ...]
+    cases: tuple[str, ...]
+    values: NDArray[np.float64]
+    is_larger_better: bool = True
+    task: str = ""
+    metric: str = ""
+    site: str = ""
+
+    def __post_init__(self) -> None:
+        values = np.array(self.values, dtype=np.float64)
+        if values.shape != (len(self.cases), len(self.algorithms)) or not values.size:
+            raise ValueError(
+                f"{len(self.cases)} case(s) of {len(self.algorithms)} algorithm(s) need as many "
+                f"values, got an array of shape {values.shape}"
+            )
+        for names, kind in ((self.algorithms, "algorithm"), (self.cases, "case")):
+            name, count = Counter(names).most_common(1)[0]
+            if count > 1:
+                raise ValueError(f"expected each {kind} once, got {name!r} {count} times")
+        if np.isinf(values).any():
+            case, algorithm = np.argwhere(np.isinf(values))[0]
+            raise ValueError(
+                f"expected finite values, got an infinite one for case {self.cases[case]} of "
+                f"{self.algorithms[algorithm]}: make it missing, or give a number"
+            )
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
+    @property
+    def n_missing(self) -> NDArray[np.int64]:
+        """How many values each algorithm lacks, (m,)."""
+        counts: NDArray[np.int64] = np.isnan(self.values).sum(axis=0)
+        return counts
+
+    @property
+    def name(self) -> str:
+        """Task, metric and site that there are, such as "dsc at DUKE"; "" for none."""
+        before = " ".join(part for part in (self.task, self.metric) if part)
+        return f"{before} at {self.site}".strip() if self.site else before
+
+
+@dataclass(frozen=True, slots=True)
+class RankSettings:
+    """Everything that ranks depend on besides the values.
+
+    `missing` None: no value may be missing. `is_exact`: values that agree to 10 decimals differ
+    where their floats differ. `covering`: rank intervals with guaranteed coverage are made too.
+    Without resamples there is no stability.
+    """
+
+    methods: tuple[RankMethod, ...] = VALUE_METHODS
+    ties: RankTies = RankTies.MIN
+    missing: MissingRule | None = None
+    is_exact: bool = False
+    correction: Correction = Correction.NONE
+    alpha: float = ALPHA
+    n_resamples: int = N_RESAMPLES
+    seed: int = SEED
+    resampling: RankResampling = RankResampling.CASES
+    covering: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merits:
+    """A table as it is ranked: nothing is missing, and more is better.
+
+    `values` (n, m) are -inf where a value is worse than all by rule. `kept` (n,) are the places of
+    its cases in the table, `filled` (m,) how many values of each algorithm a rule gave.
+    """
+
+    values: NDArray[np.float64]
+    kept: NDArray[np.intp]
+    filled: NDArray[np.int64]
+    sign: float
+    is_exact: bool
+
+    @property
+    def compared(self) -> NDArray[np.float64]:
+        """The values as they are compared with each other."""
+        return comparable(self.values, self.is_exact)
+
+
+def comparable(values: NDArray[np.float64], is_exact: bool) -> NDArray[np.float64]:
+    """Return values rounded to 10 decimals, which makes those equal that rounding parted.
+
+    Examples
+    --------
+    >>> bool(np.ptp(comparable(np.array([0.3, 0.1 + 0.2]), is_exact=False)))
+    False
+    """
+    return values if is_exact else np.round(values, 10)
+
+
+def is_larger_better(metric: str) -> bool | None:
+    """Return whether more of a metric is better, as its name tells; None where it does not.
+
+    Examples
+    --------
+    >>> is_larger_better("dsc"), is_larger_better("Hausdorff95_WT"), is_larger_better("value")
+    (True, False, None)
+    """
+    words = re.findall(r"[a-z0-9]+", metric.casefold())
+    spec = next((one for one in METRICS if one.name == "_".join(words)), None)
+    if spec is not None and spec.better is not Better.NEITHER:
+        return spec.better is Better.HIGHER
+    if _LOWER.intersection(words):
+        return False
+    return True if {"dsc", "dice", "iou", "nsd", "auc"}.intersection(words) else None
+
+
+def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
+    """Return a table without missing values, by the rule of the settings.
+
+    Raises
+    ------
+    ValueError
+        If values are missing and there is no rule, or the rule leaves no case.
+    """
+    sign = 1.0 if table.is_larger_better else -1.0
+    missing = np.isnan(table.values)
+    places = np.arange(len(table.cases))
+    filled = missing.sum(axis=0)
+    if not missing.any():
+        return Merits(sign * table.values, places, filled, sign, settings.is_exact)
+    rule = settings.missing
+    if rule is None:
+        raise ValueError(refuse_missing(table))
+    if rule.kind is MissingKind.DROP_CASE:
+        places = np.flatnonzero(~missing.any(axis=1))
+        if not places.size:
+            raise ValueError(
+                "expected a case that every algorithm has a value for, found none: choose another "
+                f"rule for missing values than {rule.text}"
+            )
+        none = np.zeros_like(filled)
+        return Merits(sign * table.values[places], places, none, sign, settings.is_exact)
+    filler = sign * rule.value if rule.kind is MissingKind.VALUE else -np.inf
+    return Merits(
+        np.where(missing, filler, sign * table.values), places, filled, sign, settings.is_exact
+    )
+
+
+def refuse_missing(table: RankingTable) -> str:
+    """Return what to say of missing values without a rule."""
+    lacking = [
+        f"{name} {count}"
+        for name, count in zip(table.algorithms, table.n_missing.tolist(), strict=True)
+        if count
+    ]
+    where = f" ({table.name})" if table.name else ""
+    rows = np.flatnonzero(np.isnan(table.values).any(axis=1))
+    return (
+        f"expected a value of each algorithm for each of the {len(table.cases)} cases{where}, but "
+        f"some are missing: {listed(lacking)}; cases such as "
+        f"{listed([table.cases[row] for row in rows])}: complete the table, or say what a missing "
+        "value counts with --missing"
+    )
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,258 @@
+"""What is ranked, from files: one table for each algorithm, or one of all; and resamples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.data_set.ranking_tables import (
+    CaseColumns,
+    read_case_columns,
+    read_draws,
+    read_value_tables,
+)
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import group_cases_job
+from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
+from napari_mamamia.scoring.ranking.draws import NamedDraws
+from napari_mamamia.scoring.ranking.methods import Composite
+from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+from napari_mamamia.services.score.clinical_table import matched, read_table
+
+_SCORED = ("dsc", "norm_hd")
+"""The two columns that the challenge's composite is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlgorithmTable:
+    """An algorithm's name and the table of its case scores."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class RankInputs:
+    """What is given: either `algorithms`, a table for each, or `table`, one of all.
+
+    `metrics` are the columns of the algorithms' tables to rank by (default: dsc, value, score or
+    the only one). `larger_is_better` None: as the metric's name tells, else more is better; with
+    several metrics it counts for those whose name does not tell. A `clinical` table beside
+    algorithms' tables with dsc and norm_hd gives the challenge's composite under `profile`.
+    """
+
+    algorithms: tuple[AlgorithmTable, ...] = ()
+    table: Path | None = None
+    metrics: tuple[str, ...] = ()
+    larger_is_better: bool | None = None
+    draws: Path | None = None
+    clinical: Path | None = None
+    columns: ColumnChoice = BY_NAME
+    profile: Profile = CLINICAL
+
+    def __post_init__(self) -> None:
+        if bool(self.algorithms) == (self.table is not None):
+            raise ValueError(
+                "expected tables of algorithms, or one table of all with --table, got "
+                f"{'both' if self.algorithms else 'neither'}: give one of them"
+            )
+        if self.table is not None and (self.metrics or self.clinical):
+            raise ValueError(
+                "expected --metric and --clinical with a table for each algorithm, got them with "
+                "--table: write a column metric into it, or give the tables one by one"
+            )
+
+    @property
+    def parameters(self) -> tuple[tuple[str, Setting], ...]:
+        """Name and value of each, as ``run.json`` notes them."""
+        names = ", ".join(f"{one.name}={one.path.name}" for one in self.algorithms)
+        plain = (("algorithms", names), ("table", self.table), ("draws", self.draws))
+        texts = [(name, getattr(value, "name", value) or None) for name, value in plain]
+        return (
+            *((name, str(value)) for name, value in texts if value),
+            ("metrics", ", ".join(self.metrics) or None),
+            ("larger_is_better", self.larger_is_better),
+            ("clinical", self.clinical.name if self.clinical else None),
+            ("profile", self.profile.name if self.clinical else None),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadInputs:
+    """What was read: `keys` are the columns that part tables, `notes` what must be said of it."""
+
+    tables: tuple[RankingTable, ...]
+    keys: tuple[str, ...]
+    draws: NamedDraws | None
+    composite: Composite | None
+    notes: tuple[str, ...]
+
+
+def algorithm_table(text: str) -> AlgorithmTable:
+    """Return the table that ``NAME=FILE`` or ``FILE`` names.
+
+    A file gives its own name, or its folder's where it is the ``case_scores`` of a scoring run.
+
+    Examples
+    --------
+    >>> algorithm_table("nnU-Net=a.csv").name, algorithm_table("out/A/case_scores.csv").name
+    ('nnU-Net', 'A')
+    """
+    name, is_named, path = text.partition("=")
+    if is_named and not Path(text).exists():
+        return AlgorithmTable(name.strip(), Path(path).expanduser())
+    file = Path(text)
+    return AlgorithmTable(
+        file.absolute().parent.name if file.stem == "case_scores" else file.stem, file
+    )
+
+
+def read_inputs(inputs: RankInputs) -> ReadInputs:
+    """Read everything that was given.
+
+    Raises
+    ------
+    CaseError
+        If two algorithms have one name.
+    FormatError
+        If a file cannot be read or is not what it should be.
+    """
+    keys: tuple[str, ...]
+    composite, notes = None, []
+    if inputs.table is not None:
+        read = read_value_tables(inputs.table)
+        keys, tables = (
+            read.keys,
+            [
+                RankingTable(
+                    one.algorithms, one.cases, one.values, True, one.task, one.metric, one.site
+                )
+                for one in read.tables
+            ],
+        )
+    else:
+        tables = _read_algorithms(inputs)
+        keys = ("metric",) if len(tables) > 1 else ()
+        if inputs.clinical is not None:
+            composite, note = _make_composite(inputs, tables[0].cases)
+            notes += [note] if note else []
+    tables, directions = _direct_tables(tables, inputs.larger_is_better)
+    draws = None
+    if inputs.draws is not None:
+        draws = _spell_draws(read_draws(inputs.draws), tables)
+    return ReadInputs(tuple(tables), keys, draws, composite, (*directions, *notes))
+
+
+def _read_algorithms(inputs: RankInputs) -> list[RankingTable]:
+    """Return a table of all algorithms for each metric; cases are the union, letter case apart."""
+    names = [one.name for one in inputs.algorithms]
+    for name in names:
+        if not name or names.count(name) > 1:
+            raise CaseError(
+                f"expected a name of its own for each algorithm, got {', '.join(names)}: give them "
+                "as NAME=FILE"
+            )
+    read = [read_case_columns(one.path, inputs.metrics) for one in inputs.algorithms]
+    if len({one.columns for one in read}) > 1:
+        seen = "; ".join(
+            f"{one.path.name}: {', '.join(columns.columns)}"
+            for one, columns in zip(inputs.algorithms, read, strict=True)
+        )
+        raise FormatError(
+            f"expected one metric in all tables, found {seen}: name the column with --metric"
+        )
+    for one, columns in zip(inputs.algorithms, read, strict=True):
+        if np.isnan(columns.values).all():
+            raise FormatError(
+                f"expected a value of {one.name} in {one.path} for one case or more, found none: "
+                "give its values, or leave the algorithm out"
+            )
+    spelled = _spell_cases(read)
+    values = np.full((len(read[0].columns), len(spelled), len(read)), np.nan)
+    places = {case: at for at, case in enumerate(spelled)}
+    for at, columns in enumerate(read):
+        rows = [places[case_key(case)] for case in columns.cases]
+        values[:, rows, at] = columns.values.T
+    return [
+        RankingTable(tuple(names), tuple(spelled.values()), values[at], metric=metric)
+        for at, metric in enumerate(read[0].columns)
+    ]
+
+
+def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
+    """Return each case as it is first spelled, by its key."""
+    spelled: dict[str, str] = {}
+    for columns in read:
+        for case in columns.cases:
+            spelled.setdefault(case_key(case), case)
+    return spelled
+
+
+def _direct_tables(
+    tables: Sequence[RankingTable], larger_is_better: bool | None
+) -> tuple[list[RankingTable], list[str]]:
+    """Return the tables with the direction of each, and what is to be said of it."""
+    metrics = dict.fromkeys(table.metric for table in tables)
+    directions: dict[str, bool] = {}
+    notes = []
+    for metric in metrics:
+        by_name = is_larger_better(metric)
+        is_asked = larger_is_better is not None and (len(metrics) == 1 or by_name is None)
+        chosen = larger_is_better if is_asked else by_name
+        directions[metric] = True if chosen is None else chosen
+        if is_asked and by_name is not None and by_name is not chosen:
+            notes.append(
+                f"{metric} is ranked with {'more' if chosen else 'less'} as better, as asked; its "
+                "name tells the contrary"
+            )
+    directed = [
+        RankingTable(
+            one.algorithms, one.cases, one.values, directions[one.metric],
+            one.task, one.metric, one.site,
+        )
+        for one in tables
+    ]  # fmt: skip
+    return directed, notes
+
+
+def _spell_draws(rows: Sequence[Sequence[str]], tables: Sequence[RankingTable]) -> NamedDraws:
+    """Return resamples with the cases spelled as the tables'; unknown ones as they are."""
+    spelled: Mapping[str, str] = {case_key(case): case for one in tables for case in one.cases}
+    return NamedDraws(
+        tuple(tuple(spelled.get(case_key(name), name) for name in row) for row in rows)
+    )
+
+
+def _make_composite(inputs: RankInputs, cases: Sequence[str]) -> tuple[Composite | None, str]:
+    """Return the challenge's ranking score of resamples, or None and why not."""
+    try:
+        read = [read_case_columns(one.path, _SCORED) for one in inputs.algorithms]
+    except FormatError as error:
+        return None, f"no composite: {error}"
+    places = {case_key(case): at for at, case in enumerate(cases)}
+    models = []
+    for one, columns in zip(inputs.algorithms, read, strict=True):
+        if len(columns.cases) < len(places):
+            lacks = len(places) - len(columns.cases)
+            return None, (
+                f"no composite: {one.name} has no row for {lacks} case(s), and a gap between "
+                "groups can shrink by what is missing; score it with `mamamia score`, which has a "
+                "rule for that"
+            )
+        order = np.argsort([places[case_key(case)] for case in columns.cases])
+        rows = columns.values[order]
+        models.append(SegmentationScores(tuple(cases), rows[:, 0], rows[:, 1]))
+    cohort = read_table(inputs.clinical, inputs.columns)
+    if cohort is None:
+        return None, ""
+    rules = rules_of(inputs.profile.name)
+    groupings = group_cases_job(cases, matched(list(cases), cohort), rules)
+    return partial(ranking_scores_of_weights, models, groupings, rules.weight_of_fairness), ""

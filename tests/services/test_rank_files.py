@@ -1,0 +1,250 @@
+"""`mamamia rank` from files: what is read, refused and written."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from tests.cli.warm_program import mamamia
+
+from napari_mamamia.core.choices import RankMethod
+from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.io.data_set.ranking_tables import read_draws, read_value_tables
+from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings, is_larger_better
+from napari_mamamia.services.rank.inputs import AlgorithmTable, RankInputs, algorithm_table
+from napari_mamamia.services.rank.rank import rank_files
+
+WIDE = "case,A,B,C\nc1,.9,.8,.8\nc2,.5,.7,\nc3,.6,.6,.2\nc4,.95,.7,.9\n"
+METHODS = [one.value for one in RankMethod if one is not RankMethod.COMPOSITE]
+FEW = RankSettings(n_resamples=20)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(text, name="t.csv"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(text) if isinstance(text, bytes) else path.write_text(text)
+        return path
+
+    return written
+
+
+def ranked(path, tmp_path, settings=FEW, **named):
+    rank_files(RankInputs(table=path, **named), tmp_path / "out", settings)
+    return json.loads((tmp_path / "out" / "rank.json").read_text())
+
+
+def test_the_command_writes_the_shape_that_programs_read(write, tmp_path):
+    table = write(WIDE)
+    draws = write("c1,c1,c2,c3\nc4,c4,c4,c1\n", "draws.csv")
+    words = ["--table", table, "--missing", "value:0", "--draws", draws]
+    done = mamamia("rank", *words, "--out", tmp_path / "o")
+    assert done.returncode == 0, done.stderr
+    got = json.loads((tmp_path / "o" / "rank.json").read_text())
+    assert list(got) == ["methods", "scores", "stability", "draws", "significance", "filled"]
+    assert list(got["methods"]) == list(got["scores"]) == list(got["draws"]) == METHODS
+    assert got["methods"]["mean-then-rank"] == {"A": 1, "B": 2, "C": 3}
+    assert got["scores"]["rank-then-mean"] == {"A": 1.25, "B": 1.75, "C": 2.5}
+    assert got["filled"] == {"A": 0, "B": 0, "C": 1}
+    assert set(got["significance"]["A"]) == {"B", "C"}
+    stable = got["stability"]["mean-then-rank"]
+    assert set(stable["kendall_tau_b"]) == {"median", "q25", "q75", "undefined"}
+    # c1 c1 c2 c3: 2.9/4, 2.9/4, 1.8/4; c4 c4 c4 c1: 3.75, 2.9, 3.5
+    assert got["draws"]["mean-then-rank"] == [{"A": 1, "B": 1, "C": 3}, {"A": 1, "B": 3, "C": 2}]
+    assert stable["first"] == {"A": 1, "B": 0.5, "C": 0}
+    assert stable["wins"]["A"] == {"B": 0.5, "C": 1}
+    assert stable["rank_interval"]["B"] == [pytest.approx(1.05), pytest.approx(2.95)]
+    assert "A leads: first in 100 % of 2 resamples" in done.stdout
+    assert "q05-then-rank puts B first: the methods do not agree" in done.stdout
+    assert "without 1 of 4 cases (c4) B draws level with A" in done.stdout
+    rows = list(csv.DictReader((tmp_path / "o" / "ranks.csv").open()))
+    assert [row["n_filled"] for row in rows] == ["0", "0", "1"]
+    assert [row["q05-then-rank rank"] for row in rows] == ["2", "1", "3"]
+    cases = list(csv.DictReader((tmp_path / "o" / "case_ranks.csv").open()))
+    assert [cases[1][name] for name in "ABC"] == ["2", "1", "3"]
+
+
+def test_a_missing_value_without_a_rule_is_refused_before_anything_is_written(write, tmp_path):
+    done = mamamia("rank", "--table", write(WIDE), "--out", tmp_path / "o")
+    assert done.returncode == 1
+    assert "some are missing: C 1; cases such as c2" in done.stderr
+    assert not (tmp_path / "o").exists()
+
+
+def test_tables_of_scoring_runs_are_named_by_their_folders_and_know_their_direction(
+    write, tmp_path
+):
+    head = "case_id,dsc,norm_hd\n"
+    a = write(f"{head}A_1,.9,.2\nA_2,.8,.3\n", "one/case_scores.csv")
+    b = write(f"{head}a_2,.7,.1\nA_1,.8,.1\n", "two/case_scores.csv")
+    done = mamamia("rank", a, f"second={b}", "--metric", "dsc", "--metric", "norm_hd",
+                   "--out", tmp_path / "o", "--resamples", "5")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    got = json.loads((tmp_path / "o" / "rank.json").read_text())
+    assert [one["metric"] for one in got["tables"]] == ["dsc", "norm_hd"]
+    first, second = (one["methods"]["mean-then-rank"] for one in got["tables"])
+    assert first == {"one": 1, "second": 2}
+    assert second == {"one": 2, "second": 1}
+    assert got["overall"]["methods"]["mean-then-rank"] == {"one": 1, "second": 1}
+    assert "less is better" in done.stdout
+
+
+def test_a_long_table_with_sites_has_a_table_for_each_and_all_rules_over_them(write, tmp_path):
+    rows = ["algorithm,case,value,site"]
+    for site, values in (("X", "12"), ("Y", "21"), ("Z", "12")):
+        rows += [f"a,{site}{k},0.{values[0]}{k},{site}" for k in range(3)]
+        rows += [f"b,{site}{k},0.{values[1]}{k},{site}" for k in range(3)]
+    got = ranked(write("\n".join(rows)), tmp_path)
+    assert [one["site"] for one in got["tables"]] == ["X", "Y", "Z"]
+    overall = got["overall"]
+    assert overall["methods"]["rank-then-mean"] == {"a": 2, "b": 1}
+    assert overall["site_rules"]["fets-2022"] == {"a": 2, "b": 1}
+    assert set(overall["site_rules"]) == {"fets-2022", "fets-2022-R", "fets-2021-page", "brats"}
+    assert overall["leave_one_site_out"]["Z"] == {"a": 1, "b": 1}
+    assert overall["worst_site"] == [
+        {"site": {"a": "X", "b": "Y"}, "spread": {"a": pytest.approx(0.1), "b": pytest.approx(0.1)}}
+    ]
+    assert overall["small_sites"] == ["X", "Y", "Z"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffcase;A;B\nc1;0,5;0,25\nc2;1;0,75\n".encode(),
+        b"case\tA\tB\nc1\t.5\t.25\nc2\t1\t7.5e-1\n",
+        b"Case_ID,A,B,\n\nc1,.5,.25,\n,,,\nc2,1,.75,\n",
+        "algorithm;case;value\nA;c1;0,5\nA;c2;1\nB;c2;0,75\nB;c1;0,25\n".encode("utf-16"),
+    ],
+)
+def test_tables_of_spreadsheet_programs_are_read(text, write):
+    if text.startswith(b"\xff"):
+        with pytest.raises(FormatError, match="save it again as CSV UTF-8"):
+            read_value_tables(write(text))
+        return
+    (one,) = read_value_tables(write(text)).tables
+    assert (one.algorithms, one.cases) == (("A", "B"), ("c1", "c2"))
+    assert one.values.tolist() == [[0.5, 0.25], [1, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("case,A,A\nc1,1,2\n", "one column A .* found 2"),
+        ("case,A\nc1,1\nC1,2\n", "one value of A for case c1 .* rows 2 and 3"),
+        ("algorithm,case,value\nA,c1,1\nA,c1,2\n", "one value of A for case c1 .* rows 2 and 3"),
+        ("case,A,B\nc1,1,\nc2,2,\n", "a value of B .* found none"),
+        ("case,A\nc1,inf\n", "column A, row 2 .* got 'inf'"),
+        ("case,A\nc1,good\n", "column A, row 2 .* got 'good'"),
+        ("case,A\nc1,1_000\n", "got '1_000'"),
+        ('case,A\nc1,"1,000"\n', "got '1,000'"),
+        ("case,A\n,1\n", "name of a case in row 2"),
+        ("algorithm,case,value,site\nA,c1,1,\n", "name of a site in row 2"),
+        ("algorithm,case,value\n,c1,1\n", "name of a algorithm in row 2"),
+        ("case,A,B\nc1,1\n", "2 cells where the header has 3"),
+        ("case\nc1\n", "a column for each algorithm"),
+        ("case,A\n", "none below its header"),
+        ("", "a column for each algorithm"),
+    ],
+)
+def test_a_table_that_would_rank_wrongly_is_refused_with_its_row(text, said, write):
+    with pytest.raises(FormatError, match=said):
+        read_value_tables(write(text))
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("case,dsc\nc1,1\n", "case,dsc\nc1,\n"), "a value of b .* found none"),
+        (("case,dsc\nc1,1\n", "case,iou\nc1,1\n"), "one metric in all tables, found a.csv: dsc"),
+        (("case,x,y\nc1,1,1\n",), "column dsc, value or score .* found x, y"),
+        (("case,dsc\nc1,1\nC1,2\n",), "c1|C1 is in rows 2 and 3"),
+        (("name,dsc\nc1,1\n",), "a column case, case_id or patient_id"),
+        (("case,dsc\n",), "found none"),
+    ],
+)
+def test_tables_of_algorithms_that_do_not_fit_are_refused(texts, said, write, tmp_path):
+    tables = [AlgorithmTable(n, write(t, f"{n}.csv")) for n, t in zip("ab", texts, strict=False)]
+    with pytest.raises(MamamiaError, match=said):
+        rank_files(RankInputs(tuple(tables)), tmp_path / "out", FEW)
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_name_for_two_algorithms_is_refused(write, tmp_path):
+    one = write("case,dsc\nc1,1\n", "x.csv")
+    tables = (algorithm_table(str(one)), algorithm_table(f"x={one}"))
+    with pytest.raises(MamamiaError, match="a name of its own for each algorithm, got x, x"):
+        rank_files(RankInputs(tables), tmp_path / "out", FEW)
+
+
+@pytest.mark.parametrize("text", ["c1,c9\n", "", "case\nc1\n"])
+def test_draws_out_of_range_are_refused_before_anything_is_written(text, write, tmp_path):
+    draws, table = write(text, "d.csv"), write(WIDE)
+    settings = RankSettings(missing=MissingRule.of_text("value:0"))
+    with pytest.raises(FormatError, match="resample"):
+        rank_files(RankInputs(table=table, draws=draws), tmp_path / "out", settings)
+    assert not (tmp_path / "out").exists()
+
+
+def test_draws_of_a_spreadsheet_have_rows_of_any_length(write):
+    assert read_draws(write("c1;c1;\n\nc2;;\n", "d.csv")) == (("c1", "c1"), ("c2",))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "ranks"),
+    [
+        ("case,A\nc1,.5\n", None, {"A": 1}),
+        ("case,A,B\nc1,.5,.5\nc2,.5,.5\n", None, {"A": 1, "B": 1}),
+        ("case,A,B\nc1,.5,.6\n", None, {"A": 2, "B": 1}),
+        ("case,A,B\nc1,,.6\nc2,.9,.5\n", "worst-rank", {"A": 2, "B": 1}),
+    ],
+)
+def test_the_least_that_can_be_ranked_is_ranked(text, rule, ranks, write, tmp_path):
+    rules = RankSettings(n_resamples=10, missing=MissingRule.of_text(rule) if rule else None)
+    got = ranked(write(text), tmp_path, rules)
+    assert got["methods"]["mean-then-rank"] == ranks
+    text = (tmp_path / "out" / "rank.json").read_text()
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+def test_the_challenges_own_score_stands_beside_the_methods(write, tmp_path):
+    rng = np.random.default_rng(1)
+    rows = [f"P{k},{30 + k},{'pre' if k % 2 else 'post'},{'abcd'[k % 4]}" for k in range(24)]
+    clinical = write("\n".join(["patient_id,age,menopause,breast_density", *rows]), "c.csv")
+    tables = []
+    for name in "ab":
+        lines = [f"P{k},{rng.random():.3f},{rng.random():.3f}" for k in range(24)]
+        path = write("\n".join(["case_id,dsc,norm_hd", *lines]), f"{name}.csv")
+        tables.append(AlgorithmTable(name, path))
+    rank_files(RankInputs(tuple(tables), clinical=clinical), tmp_path / "out", FEW)
+    got = json.loads((tmp_path / "out" / "rank.json").read_text())
+    for one in tables:
+        words = ["--clinical", clinical, "--bootstrap", 0, "--out", tmp_path / one.name]
+        done = mamamia("score-table", one.path, *words, has_figures=False)
+        assert done.returncode == 0, done.stderr
+        summary = json.loads((tmp_path / one.name / "summary.json").read_text())
+        expected = summary["task1"]["ranking_score"]
+        assert got["scores"]["composite"][one.name] == pytest.approx(expected)
+
+
+def test_a_metrics_name_tells_which_way_is_good():
+    names = ("dsc", "Dice_ET", "HD95", "Hausdorff95_TC", "norm_hd", "assd_mm", "value", "hardness")
+    told = [is_larger_better(name) for name in names]
+    assert told == [True, True, False, False, False, False, None, None]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "or one table of all with --table, got neither"),
+        (["a.csv", "--table", "b.csv"], "got both"),
+        (["a.csv", "--missing", "best"], "expected value:X with a number X"),
+        (["a.csv", "--method", "composite"], "method of the table beside the composite"),
+        (["a.csv", "--method", "composite", "--method", "mean-then-rank"], "expected --clinical"),
+    ],
+)
+def test_words_that_do_not_fit_are_errors_of_the_command_line(words, said, tmp_path):
+    done = mamamia("rank", *words, "--out", tmp_path / "o")
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.replace("│", " ").split())
