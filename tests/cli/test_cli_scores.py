@@ -112,8 +112,11 @@ def test_a_bad_row_of_a_score_table_is_named_and_exits_with_3(clinical, tmp_path
     assert done.returncode == 3
     assert "failed: A_2: row 3 of scores.csv" in done.stderr
     found = json.loads((out / "summary.json").read_text())
-    assert found["task1"]["performance"] == 0.625
-    assert found["task1"]["ranking_score"] == (0.625 + 1) / 2  # one group in each variable
+    # A_2 has no usable row: Dice 0 and NormHD 1 in the mean
+    assert found["task1"]["as_measured"]["performance"] == 0.625
+    assert found["task1"]["performance"] == pytest.approx((1 / 3 + 1 - 0.5) / 2)
+    assert found["task1"]["as_measured"]["ranking_score"] == (0.625 + 1) / 2
+    assert found["policy"]["n_unusable_by_reason"]["unreadable"] == 1
     table.write_text("patient_id,dsc,norm_hd\na_1,0.5,0.25\n")
     done = quick("score-table", table, "--clinical", clinical, "--out", tmp_path / "good")
     assert done.returncode == 0

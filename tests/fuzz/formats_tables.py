@@ -247,6 +247,13 @@ TABLES = (
         ("io.challenge.case_list.read_case_ids",),
     ),
     Format(
+        "case-list-csv",
+        _sheet([["case_id", "sha256"], ["A", "0" * 64], ["B", ""]], "cases.csv"),
+        _calls("io.data_set.case_list", "read_case_list"),
+        ("io.data_set.case_list.read_case_list", "io.data_set.case_list.read_case_list"),
+        share=0.5,
+    ),
+    Format(
         "case-scores",
         _case_scores,
         _calls("io.tables.tables", "read_case_scores"),

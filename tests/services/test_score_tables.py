@@ -67,6 +67,7 @@ def test_bad_rows_become_failures_with_their_row_number(tmp_path, clinical):
     summary, found = table_numbers(tmp_path, text, settings)
     reasons = {item["case_id"]: item["reason"] for item in found["failures"]}
     assert list(reasons) == ["row 3", "B", "C", "D", "a", "E", "G", "H"]
+    assert found["policy"]["n_unusable_by_reason"]["unreadable"] == 7  # A comes twice
     expected = {
         "row 3": "row 3 of scores.csv: the case id is empty",
         "B": "row 4 of scores.csv: dsc must be from 0 to 1, got '1.2'",
@@ -77,14 +78,15 @@ def test_bad_rows_become_failures_with_their_row_number(tmp_path, clinical):
     assert {name: reasons[name] for name in expected} == expected
     assert "both empty" in reasons["E"]
     assert reasons["G"].startswith("row 11")
-    assert (found["n_cases"], found["n_scored"]) == (10, 2)
-    assert found["undefined"] == ["F"]
-    assert (found["task1"]["n_dsc"], found["task1"]["n_norm_hd"]) == (2, 1)
-    assert found["task1"]["mean_dsc"] == pytest.approx(0.7)
+    assert (found["n_cases"], found["n_scored"]) == (9, 1)
+    # F alone has a Dice and no row has a NormHD; seven cases count with Dice 0
+    assert (found["policy"]["n"], found["policy"]["n_unusable"]) == (8, 7)
+    assert found["task1"]["mean_dsc"] == pytest.approx(0.5 / 8)
+    assert found["task1"]["as_measured"]["mean_dsc"] == pytest.approx(0.5)
     assert not summary.all_ok
 
 
-@pytest.mark.parametrize("text", ["", "case_id,dsc\nA,1\n", "name,dsc,norm_hd\nA,1,0\n"])
+@pytest.mark.parametrize("text", ["", "case_id,norm_hd\nA,1\n", "name,dsc,norm_hd\nA,1,0\n"])
 def test_a_table_without_the_columns_is_refused_by_name(tmp_path, clinical, text):
     with pytest.raises(FormatError, match=r"scores\.csv"):
         table_numbers(tmp_path, text, ScoreSettings(clinical=clinical))
@@ -96,7 +98,8 @@ def test_an_excel_table_is_read_too(tmp_path):
     frame.to_excel(tmp_path / "s.xlsx", index=False)
     job = score_table(tmp_path / "s.xlsx", tmp_path / "out", ScoreSettings(n_resamples=0))
     found = json.loads(job.summary.read_text())
-    assert (found["n_cases"], found["task1"]["performance"]) == (2, 0.5)
+    # the empty Dice counts as 0
+    assert (found["n_cases"], found["task1"]["performance"]) == (2, 0.375)
 
 
 # --- Task 2 ------------------------------------------------------------------------------------

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from napari_mamamia.cli.quantities import LABEL, SECONDS, Quantity
-from napari_mamamia.core.choices import CompositeName, ProfileName
+from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
 
 if TYPE_CHECKING:
     from napari_mamamia.io.clinical.columns import ColumnChoice
+    from napari_mamamia.io.data_set.case_list import CaseList
     from napari_mamamia.services.batch.output_folder import Existing
     from napari_mamamia.services.batch.work import Place
 
@@ -136,6 +137,30 @@ ProfileOption = Annotated[
 ]
 
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name it was added by, or path.")]
+
+
+UnusableOption = Annotated[
+    UnusableRule | None,
+    typer.Option(
+        "--unusable",
+        help="What a case without a usable prediction is worth (default: the profile's rule).",
+    ),
+]
+CasesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--cases",
+        metavar="FILE",
+        help="The cases that count: an id on each line, or a table with case_id (and sha256).",
+    ),
+]
+
+
+def case_list(path: Path | None) -> "CaseList | None":
+    """Return the cases that a file lists, None without a file."""
+    from napari_mamamia.io.data_set.case_list import read_case_list
+
+    return None if path is None else read_case_list(path)
 
 
 def column_choice(path: Path | None) -> "ColumnChoice":

@@ -12,6 +12,7 @@ import typer
 from napari_mamamia.cli.options import (
     BaselineOption,
     BootstrapOption,
+    CasesOption,
     ClinicalOption,
     ColumnsOption,
     CompositeOption,
@@ -25,14 +26,16 @@ from napari_mamamia.cli.options import (
     SchedulerOption,
     SeedOption,
     TimeLimitOption,
+    UnusableOption,
     WorkersOption,
     WorkspaceOption,
+    case_list,
     column_choice,
     existing_policy,
     place_of,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
-from napari_mamamia.core.choices import CompositeName, ProfileName
+from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
 
 if TYPE_CHECKING:
     from napari_mamamia.scoring.cohort.composites import CompositeChoice
@@ -65,6 +68,8 @@ def score(
     baseline: BaselineOption = "",
     gate: GateOption = None,
     composite: CompositeOption = None,
+    unusable: UnusableOption = None,
+    cases: CasesOption = None,
     resume: ResumeOption = False,
     overwrite: OverwriteOption = False,
 ) -> None:
@@ -75,7 +80,7 @@ def score(
 
     existing, place = existing_policy(resume, overwrite), place_of(workers, scheduler, time_limit)
     choice = _choose_composites(composite, gate, baseline)
-    plain = _score_settings(profile, clinical, columns, label, bootstrap, seed)
+    plain = _score_settings(profile, clinical, columns, label, bootstrap, seed, unusable, cases)
     settings = replace(plain, composites=choice, images=images, workspace=workspace)
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1:
@@ -117,14 +122,29 @@ def score_table(
     workspace: WorkspaceOption = None,
     gate: GateOption = None,
     composite: CompositeOption = None,
+    unusable: UnusableOption = None,
+    cases: CasesOption = None,
+    metric_definition: Annotated[
+        str,
+        typer.Option(
+            "--metric-definition",
+            metavar="TEXT",
+            help="How the numbers were made (default: as the table says, else 'as given').",
+        ),
+    ] = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Compute a cohort's numbers from case scores that somebody else computed."""
     from napari_mamamia.services.score import table as service
 
     existing = existing_policy(False, overwrite)
-    plain = _score_settings(profile, clinical, columns, None, bootstrap, seed)
-    settings = replace(plain, composites=_choose_composites(composite, gate), workspace=workspace)
+    plain = _score_settings(profile, clinical, columns, None, bootstrap, seed, unusable, cases)
+    settings = replace(
+        plain,
+        composites=_choose_composites(composite, gate),
+        workspace=workspace,
+        metric_definition=metric_definition,
+    )
     job = partial(service.score_table, table, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
 
@@ -161,15 +181,19 @@ def _score_settings(
     label: float | None,
     bootstrap: int,
     seed: int,
+    unusable: UnusableRule | None = None,
+    cases: Path | None = None,
 ) -> "ScoreSettings":
     from napari_mamamia.scoring.case.profiles import profile_named
     from napari_mamamia.services.score.settings import ScoreSettings
 
     try:
-        plain = ScoreSettings(profile_named(profile), clinical, label, bootstrap, seed)
+        plain = ScoreSettings(
+            profile_named(profile), clinical, label, bootstrap, seed, unusable=unusable
+        )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    return replace(plain, columns=column_choice(columns))
+    return replace(plain, columns=column_choice(columns), cases=case_list(cases))
 
 
 def _choose_composites(

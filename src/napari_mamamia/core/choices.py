@@ -154,6 +154,19 @@ class ProfileName(StrEnum):
     CLINICAL = "clinical"
 
 
+class UnusableRule(StrEnum):
+    """What a case is worth that has no usable prediction."""
+
+    REJECT = "reject"
+    """The whole submission has no ranked number."""
+    LEAST_FAVOURABLE = "least-favourable"
+    """The cases take those values between worst and best that make each ranked number lowest."""
+    WORST_SCORE = "worst-score"
+    """Dice 0 and the worst NormHD."""
+    LEAVE_OUT = "leave-out"
+    """The case does not count; only where nothing is ranked."""
+
+
 class CompositeName(StrEnum):
     """The variants that a user can ask for."""
 

@@ -35,6 +35,10 @@ class FormatError(MamamiaError, ValueError):
     """A file or folder is not what its name promises, or is damaged."""
 
 
+class NotFiniteError(FormatError):
+    """A file that holds NaN or infinity where it must hold numbers."""
+
+
 class ModelError(MamamiaError, RuntimeError):
     """A model cannot be used, or could not segment this case."""
 

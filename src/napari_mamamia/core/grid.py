@@ -24,6 +24,9 @@ a 350 mm field of view), far below what an eye or a metric could notice."""
 _SHEAR_COSINE: Final = 1e-3
 _OBLIQUE_COSINE: Final = 1e-3
 _THICKER: Final = 1.05
+_SAME_SPACING: Final = 1e-4
+_SAME_ANGLE: Final = 0.05
+"""Relative spacing and degrees below which a difference is not worth a word."""
 
 _POSITIVE: Final = "RAS"
 _NEGATIVE: Final = "LPI"
@@ -277,6 +280,35 @@ class Grid:
             return False
         return self.farthest_corner_mm(other) <= SAME_PLACE_VOXELS * min(self.spacing_mm)
 
+    def differences(self, other: "Grid") -> str:
+        """Return what parts two grids: shape, spacing, origin and direction, and by how much.
+
+        "" where they are one place but for rounding.
+
+        Examples
+        --------
+        >>> a = Grid.of_spacing((2, 3, 4), (2.0, 1.0, 1.0))
+        >>> a.differences(Grid.of_spacing((2, 3, 4), (2.5, 1.0, 1.0)))
+        'spacing 2 x 1 x 1 and 2.5 x 1 x 1 mm (z, y, x; up to 0.5 mm)'
+        """
+        parts = []
+        if self.shape != other.shape:
+            parts.append(f"shape {self.shape} and {other.shape} (z, y, x)")
+        mine, theirs = np.array(self.spacing_mm), np.array(other.spacing_mm)
+        apart = float(np.abs(mine - theirs).max())
+        if apart > _SAME_SPACING * float(mine.min()):
+            texts = (" x ".join(f"{step:.5g}" for step in steps) for steps in (mine, theirs))
+            parts.append(f"spacing {' and '.join(texts)} mm (z, y, x; up to {apart:.3g} mm)")
+        away = float(np.linalg.norm(self.affine[:3, 3] - other.affine[:3, 3]))
+        if away > SAME_PLACE_VOXELS * float(mine.min()):
+            parts.append(f"origin {away:.2f} mm apart")
+        cosines = ((self.matrix_mm / mine) * (other.matrix_mm / theirs)).sum(axis=0)
+        angle = float(np.degrees(np.arccos(np.clip(cosines, -1, 1))).max())
+        if angle > _SAME_ANGLE:
+            codes = f"{self.orientation} and {other.orientation}"
+            parts.append(f"direction {codes}, up to {angle:.3g} degrees")
+        return "; ".join(parts)
+
     def _slice_axis(self) -> int:
         spacing = self.spacing_mm
         thickest = int(np.argmax(spacing))
@@ -317,12 +349,14 @@ def require_same_grid(a: Grid, b: Grid, name_a: str = "a", name_b: str = "b") ->
     """Raise `GridMismatchError` unless `a` and `b` are one place; nothing resamples silently."""
     if a.shape != b.shape:
         raise GridMismatchError(
-            f"{name_a} has shape {a.shape} (z, y, x), {name_b} has shape {b.shape}: "
-            "they must share one grid; export one of them again on the other's grid"
+            f"{name_a} has shape {a.shape} (z, y, x), {name_b} has shape {b.shape} (they differ in "
+            f"{a.differences(b)}): they must share one grid; export one of them again on the "
+            "other's grid"
         )
     if not a.is_same_place(b):
         raise GridMismatchError(
             f"{name_a} and {name_b} have equal shape {a.shape} but lie up to "
-            f"{a.farthest_corner_mm(b):.2f} mm apart ({a.orientation} and {b.orientation}): "
-            "one of them has another affine; export it again from the image's own header"
+            f"{a.farthest_corner_mm(b):.2f} mm apart ({a.orientation} and {b.orientation}; they "
+            f"differ in {a.differences(b) or 'their affine'}): one of them has another affine; "
+            "export it again from the image's own header"
         )

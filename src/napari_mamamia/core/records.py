@@ -45,6 +45,10 @@ class ScoreStatus(StrEnum):
     BOTH_EMPTY = "both_empty"
     GRID_MISMATCH = "grid_mismatch"
     UNREADABLE = "unreadable"
+    NOT_FINITE = "not_finite"
+    TOO_MANY_LABELS = "too_many_labels"
+    SEVERAL_FILES = "several_files"
+    REFERENCE_UNREADABLE = "reference_unreadable"
     TIME_LIMIT = "time_limit"
     WORKER_LOST = "worker_lost"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations, product
 from typing import Any, Final
 
 import numpy as np
@@ -113,6 +114,23 @@ def reorientation_to(grid: Grid, orientation: str) -> Reorientation:
     turned = (order[0], order[1], order[2])
     flipped = (flips[0], flips[1], flips[2])
     return Reorientation(grid, _turn_grid(grid, turned, flipped), turned, flipped)
+
+
+def reorientation_onto(grid: Grid, target: Grid) -> Reorientation | None:
+    """Return the turn after which `grid` is at `target`'s place, None where no turn does it.
+
+    That is the same physical grid, stored with its axes in another order or direction.
+    """
+    for order in permutations((0, 1, 2)):
+        if tuple(grid.shape[axis] for axis in order) != target.shape:
+            continue
+        for flips in product((False, True), repeat=3):
+            turned_order = (order[0], order[1], order[2])
+            turned_flips = (flips[0], flips[1], flips[2])
+            turned = _turn_grid(grid, turned_order, turned_flips)
+            if turned.is_same_place(target):
+                return Reorientation(grid, turned, turned_order, turned_flips)
+    return None
 
 
 def _turn_grid(grid: Grid, order: tuple[int, int, int], flips: tuple[bool, bool, bool]) -> Grid:

@@ -28,8 +28,9 @@ from napari_mamamia.library.scores import Scores, ScoreSource
 from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.masks import MaskPairs, score_masks_of_cases
+from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases
 from napari_mamamia.services.score.report import Scored
-from napari_mamamia.services.score.score import Pairs, find_pairs, score_pairs
+from napari_mamamia.services.score.score import score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.services.score.table import score_rows, table_parameters
 
@@ -128,9 +129,9 @@ def score(
         settings = _make_settings(table, columns, profile, label, bootstrap, seed, images)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
     if _are_files(reference, prediction):
-        pairs, folders = _file_pairs(reference, prediction)
+        files, folders = _file_pairs(reference, prediction)
         own_name = name or folders[1].resolve().name
-        job = partial(score_pairs, own_name, pairs, settings, cohort, place=place_of(workers))
+        job = partial(score_pairs, own_name, files, settings, cohort, place=place_of(workers))
         names = (("reference", folders[0].name), ("prediction", folders[1].name))
         read = (*_folders_of(reference), *folders)
         source = ScoreSource("score", (*names, *settings.parameters), read)
@@ -248,11 +249,12 @@ def _is_path(given: object) -> bool:
     return isinstance(given, str) or hasattr(given, "__fspath__")
 
 
-def _file_pairs(reference: Any, prediction: Any) -> tuple[Pairs, tuple[Path, Path]]:
+def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path, Path]]:
     """Return the files of each case by id, and both places."""
     there = _require_place(prediction, "the prediction")
     if isinstance(reference, DataSet):
-        return _pairs_of_data_set(reference, there), (reference.root, there)
+        pairs = _pairs_of_data_set(reference, there)
+        return FoundPairs(pairs), (reference.root, there)
     here = _require_place(reference, "the reference")
     if here.resolve() == there.resolve():
         raise ArgumentError(
@@ -264,8 +266,8 @@ def _file_pairs(reference: Any, prediction: Any) -> tuple[Pairs, tuple[Path, Pat
             f"expected two folders or two files, got {here} and {there}: pass both of one kind"
         )
     if here.is_file():
-        return {volume_stem(there): (here, there)}, (here, there)
-    return find_pairs(here, there), (here, there)
+        return FoundPairs({volume_stem(there): (here, there)}), (here, there)
+    return find_cases(here, there), (here, there)
 
 
 def _folders_of(reference: object) -> frozenset[Path]:

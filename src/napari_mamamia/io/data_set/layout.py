@@ -15,7 +15,7 @@ Everywhere ``.nii`` and ``.nrrd`` do as well as ``.nii.gz``, and ``times.json`` 
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -115,27 +115,57 @@ def find_masks(folder: Path) -> Mapping[str, Path]:
     FormatError
         If `folder` is missing, holds two files for one case, or one whose name is no UTF-8.
     """
+    listing = list_masks(folder)
+    for problem in listing.problems.values():
+        raise FormatError(problem)
+    return listing.masks
+
+
+@dataclass(frozen=True, slots=True)
+class MaskListing:
+    """The mask files of a folder by case id, and what is wrong with the ids that have none.
+
+    A case has no mask where several files fit, or where its name is no UTF-8.
+    """
+
+    masks: Mapping[str, Path]
+    problems: Mapping[str, str]
+
+
+def list_masks(folder: Path) -> MaskListing:
+    """Return what `find_masks` finds, with a problem for each case that it would refuse.
+
+    Raises
+    ------
+    FormatError
+        If `folder` is missing.
+    """
     masks: dict[str, Path] = {}
     stems: dict[str, str] = {}
+    problems: dict[str, str] = {}
     for stem, files in sorted(by_stem(folder).items(), key=lambda item: natural_key(item[0])):
         if stem != readable_name(stem):
-            raise FormatError(
+            problems[readable_name(stem)] = (
                 f"expected names of masks in UTF-8 in {folder}, got {readable_name(stem)} with "
                 "bytes that are none: rename it"
             )
-        if len(files) > 1:
-            raise FormatError(
+        elif len(files) > 1:
+            first = stems.setdefault(case_key(stem), stem)
+            masks.pop(first, None)
+            problems[first] = (
                 f"expected one mask of case {stem} in {folder}, found "
                 f"{' and '.join(sorted(file.name for file in files))}: keep one of them"
             )
-        if files[0].is_file():
-            if (other := stems.setdefault(case_key(stem), stem)) != stem:
-                raise FormatError(
-                    f"expected one mask of each case in {folder}, got {masks[other].name} and "
-                    f"{files[0].name} (letter case does not count): rename one of them"
-                )
-            masks[stem] = files[0]
-    return MappingProxyType(masks)
+        elif files[0].is_file():
+            if (other := stems.setdefault(case_key(stem), stem)) == stem:
+                masks[stem] = files[0]
+                continue
+            first_name = masks.pop(other).name if other in masks else other
+            problems[other] = (
+                f"expected one mask of each case in {folder}, got {first_name} and "
+                f"{files[0].name} (letter case does not count): rename one of them"
+            )
+    return MaskListing(MappingProxyType(masks), MappingProxyType(problems))
 
 
 def _recognise_layout(path: Path) -> LayoutKind | None:

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeVar
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import paced
-from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.core.records import CaseFailure, ScoreStatus
 from napari_mamamia.io.clinical.rules import is_missing, parse_id, parse_pcr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
@@ -17,6 +17,9 @@ from napari_mamamia.io.tables.sheet_gaps import cell_name
 from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, wrong_length
 
 _ID_NAMES: Final = ("case_id", "patient_id")
+_DEFINITION: Final = "metric_definition"
+_DEFINITIONS: Final = 3
+"""How many different ones are told: more are no definition but notes."""
 
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -24,6 +27,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "norm_hd": ("norm_hd", "normhd"),
         "pcr": ("pcr",),
         "score": ("score",),
+        "status": ("status",),
     }
 )
 """Spellings of each column, in lower case with ``_`` for blanks."""
@@ -31,11 +35,15 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """Dice (0 to 1) and normalised Hausdorff distance (0 upwards) of a case; nan: undefined."""
+    """Dice (0 to 1) and normalised Hausdorff distance (0 upwards) of a case; nan: undefined.
+
+    `status` is what our own tables say of a case; one that is no such word is ok.
+    """
 
     case_id: str
     dsc: float
     norm_hd: float
+    status: ScoreStatus = ScoreStatus.OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +60,29 @@ T = TypeVar("T", ScoreRow, ResponseRow)
 
 @dataclass(frozen=True, slots=True)
 class ReadRows(Generic[T]):
-    """The rows of a table in its order, and a failure with the row number for each bad one."""
+    """The rows of a table in its order, and a failure with the row number for each bad one.
+
+    A case that comes twice has no row: nobody knows which of them counts. `unnamed` of the failures
+    have no case id. `definition` is what the table says of how its numbers were made, "" if it does
+    not.
+    """
 
     rows: tuple[T, ...]
     failures: tuple[CaseFailure, ...]
+    unnamed: frozenset[str] = frozenset()
+    definition: str = ""
 
 
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
 def read_score_table(path: Path) -> ReadRows[ScoreRow]:
     """Return the columns case_id (or patient_id), dsc and norm_hd of a table.
 
-    The table is .csv or .xlsx.
+    The table is .csv or .xlsx. It may have dsc alone.
 
     An empty cell is an undefined number; a row without either is a bad row, and so is one with a
-    number outside its range, without id, or of a case that was there already. Row 1 is the header;
-    letter case does not part case ids. Further columns are passed over.
+    number outside its range, without id, or of a case that is there twice. Row 1 is the header;
+    letter case does not part case ids. A row ``metric_definition`` says in its next cell how the
+    numbers were made, and so does a column of that name. Further columns are passed over.
 
     Raises
     ------
@@ -79,9 +95,11 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
         norm_hd = _parse_number("norm_hd", cells["norm_hd"], math.inf)
         if math.isnan(dsc) and math.isnan(norm_hd):
             raise ValueError("dsc and norm_hd are both empty, so there is nothing to count")
-        return ScoreRow(case_id, dsc, norm_hd)
+        status = str(cells["status"] or "")
+        is_status = status in set(ScoreStatus)
+        return ScoreRow(case_id, dsc, norm_hd, ScoreStatus(status) if is_status else ScoreStatus.OK)
 
-    return _read_rows(path, ("dsc", "norm_hd"), (), row)
+    return _read_rows(path, ("dsc",), ("norm_hd", "status"), row)
 
 
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
@@ -116,24 +134,37 @@ def _read_rows(
 ) -> ReadRows[T]:
     text = f"Reading {path.name}"
     sheet = _first_sheet(path, text)
-    places = _find_columns(sheet.rows[0] if sheet.rows else (), required, optional, path)
-    rows: list[T] = []
+    header = sheet.rows[0] if sheet.rows else ()
+    places = _find_columns(header, required, optional, path)
+    plain = [_plain_name(name) for name in header]
+    definition_at = plain.index(_DEFINITION) if _DEFINITION in plain else None
+    rows: dict[str, T] = {}
     failures: list[CaseFailure] = []
+    unnamed: set[str] = set()
+    definitions: list[str] = []
     first_row: dict[str, int] = {}
     number = 1
     for line in paced(sheet.rows[1:], text, len(sheet.rows)):
         number += 1
         if all(cell is None or cell == "" for cell in line) and number - 1 not in sheet.gaps:
             continue
+        if definition := _read_definition(line):
+            definitions.append(definition)
+            continue
         cells = {name: line[at] if at < len(line) else None for name, at in places.items()}
         name = f"row {number}"
+        unnamed.add(name)
         try:
             name = parse_id(cells["case_id"])
+            unnamed.discard(f"row {number}")
             key = case_key(name)
             if key in first_row:
+                rows.pop(key, None)
                 raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
             _check_whole(sheet, number - 1, line, places)
-            rows.append(parse(name, {**dict.fromkeys(optional), **cells}))
+            if definition_at is not None and definition_at < len(line):
+                definitions.append(str(line[definition_at] or ""))
+            rows[key] = parse(name, {**dict.fromkeys(optional), **cells})
             first_row[key] = number
         except ValueError as reason:
             failures.append(CaseFailure(name, f"row {number} of {path.name}: {reason}"))
@@ -142,7 +173,17 @@ def _read_rows(
             f"expected a row for each case in {path}, but there is none below its header: look "
             "whether the program that wrote it came to its end"
         )
-    return ReadRows(tuple(rows), tuple(failures))
+    words = [text.strip() for text in dict.fromkeys(definitions) if text.strip()]
+    return ReadRows(
+        tuple(rows.values()), tuple(failures), frozenset(unnamed), "; ".join(words[:_DEFINITIONS])
+    )
+
+
+def _read_definition(line: Sequence[object]) -> str:
+    """Return what a row says of how the numbers were made, "" where it is a case's."""
+    texts = [str(cell).strip() for cell in line if not is_missing(cell)]
+    is_one = bool(texts) and texts[0].lstrip("# ").casefold().rstrip(":") == _DEFINITION
+    return texts[1] if is_one and len(texts) > 1 else ""
 
 
 def _check_whole(
@@ -176,8 +217,7 @@ def _find_columns(
     """Return where the columns are; two with one name that is read are refused."""
     places: dict[str, list[int]] = {}
     for at, name in enumerate(header):
-        plain = "_".join(str(name or "").casefold().replace("_", " ").split())
-        places.setdefault(plain, []).append(at)
+        places.setdefault(_plain_name(name), []).append(at)
     names = {"case_id": _ID_NAMES, **{name: _NAMES[name] for name in (*required, *optional)}}
     found_at = {
         column: places[next(name for name in spellings if name in places)]
@@ -198,6 +238,10 @@ def _find_columns(
                 f"{', '.join(str(at + 1) for at in ats)}): keep the one that counts"
             )
     return {column: ats[0] for column, ats in found_at.items()}
+
+
+def _plain_name(name: object) -> str:
+    return "_".join(str(name or "").casefold().replace("_", " ").split())
 
 
 def _parse_number(name: str, cell: object, highest: float) -> float:

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.errors import NotFiniteError
 from napari_mamamia.io.files.headers import VolumeHeader
-from napari_mamamia.io.volumes.streams import VoxelStream, refusal
+from napari_mamamia.io.volumes.streams import VoxelStream
 
 _STEP_BYTES: Final = 1 << 20
 """Read at a time: 1 MiB keeps a step near 2 ms and the scratch in the cache (measured)."""
@@ -98,11 +99,9 @@ class _FoundPlanes:
         x0, x1 = int(columns[0]), int(columns[-1]) + 1
         piece = plane[y0:y1, x0:x1].copy()
         if self._is_float and not np.isfinite(piece).all():
-            raise refusal(
-                self._header.path,
-                "a number in every voxel of a mask",
-                f"slice {z} holds NaN or infinity",
-                "write the mask again, with 0 where there is no tumour",
+            raise NotFiniteError(
+                f"{self._header.path}: expected a number in every voxel of a mask, but slice {z} "
+                "holds NaN or infinity: write the mask again, with 0 where there is no tumour"
             )
         self._places.append((z, y0, x0, z + 1, y1, x1))
         self._pieces.append(piece)

@@ -10,6 +10,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap, foreground
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.reorientation import reorientation_onto
 from napari_mamamia.metrics.compared import ComparedMasks
 from napari_mamamia.metrics.lesions import Parts, parts_of
 from napari_mamamia.metrics.surface import (
@@ -73,6 +74,21 @@ def grid_problem(reference: Grid, prediction: Grid, profile: Profile) -> str:
     except GridMismatchError as error:
         return str(error)
     return ""
+
+
+def laid_on(reference: LabelMap, prediction: LabelMap, profile: Profile) -> LabelMap:
+    """Return the prediction with its axes as the reference's, where it is the same physical grid.
+
+    Nothing is resampled: axes are exchanged and turned. A prediction on another grid, and any under
+    a profile that looks at shapes alone, comes back as it is.
+    """
+    if profile.grid_rule is GridRule.SAME_SHAPE or prediction.grid.is_same_place(reference.grid):
+        return prediction
+    turn = reorientation_onto(prediction.grid, reference.grid)
+    if turn is None:
+        return prediction
+    crop = turn.array(prediction.crop) if prediction.crop.size else prediction.crop
+    return LabelMap(turn.target, turn.box(prediction.box), crop, prediction.source)
 
 
 def nothing_on(grid: Grid) -> LabelMap:

@@ -5,6 +5,8 @@ from enum import StrEnum
 from math import isnan
 from typing import Final
 
+from napari_mamamia.core.choices import UnusableRule
+
 
 class Foreground(StrEnum):
     """Which values of a mask file are foreground."""
@@ -58,6 +60,34 @@ class MissingPrediction(StrEnum):
     NOT_SCORED = "not_scored"
 
 
+class UnusableReason(StrEnum):
+    """Why a prediction cannot be scored, or has nothing to score."""
+
+    MISSING = "missing"
+    UNREADABLE = "unreadable"
+    """Damaged, of another format, two files for one case, or a bad row of a table."""
+    OTHER_GRID = "other_grid"
+    NOT_FINITE = "not_finite"
+    """NaN or infinity in a mask, or no number in a table."""
+    EMPTY = "empty"
+    """Nothing is marked where the reference has a tumour."""
+    TOO_MANY_LABELS = "too_many_labels"
+    NOT_SCORED = "not_scored"
+    """Its time limit ended, or the worker that scored it was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableRules:
+    """What each kind of unusable case is worth: `empty` for one, `otherwise` for all the rest."""
+
+    otherwise: UnusableRule = UnusableRule.LEAST_FAVOURABLE
+    empty: UnusableRule = UnusableRule.LEAST_FAVOURABLE
+
+    def of(self, reason: UnusableReason) -> UnusableRule:
+        """Return the rule for one reason."""
+        return self.empty if reason is UnusableReason.EMPTY else self.otherwise
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Everything that a per-case score depends on besides the two masks.
@@ -66,7 +96,10 @@ class Profile:
     NormHD is the column `distance` over `divisor` (in that column's unit), cut to `norm_hd_limit`
     (None: not cut). `overlap_both_empty` is Dice and IoU of two empty masks (of one, both are 0 by
     their formulas). None means undefined: left out of means and counted. `version` rises with each
-    change of a number. `source` names where the definitions come from.
+    change of a number. `source` names where the definitions come from. `unusable` says what a case
+    is worth whose prediction cannot be used; a prediction with more than `most_labels` different
+    values (None: any number) is one, unless it is a soft mask, all values of which lie in 0 to 1.
+    `departures` says where the numbers leave the source, for the head of a report.
     """
 
     name: str
@@ -83,6 +116,14 @@ class Profile:
     norm_hd_both_empty: float | None
     norm_hd_one_empty: float
     missing_prediction: MissingPrediction
+    unusable: UnusableRules = UnusableRules()
+    most_labels: int | None = 255
+    departures: str = ""
+
+    @property
+    def worst_norm_hd(self) -> float:
+        """NormHD of a case without a usable prediction at its worst, as of an empty one."""
+        return self.norm_hd_one_empty if self.norm_hd_limit is None else self.norm_hd_limit
 
     def norm_hd(self, distance: float, emptiness: Emptiness) -> float:
         """Return the normalised distance of a case, 0 (best) upwards; nan where undefined.
@@ -104,7 +145,7 @@ class Profile:
 
 OFFICIAL_CODE: Final = Profile(
     name="official-code",
-    version=1,
+    version=2,
     source="what the published scripts compute: LidiaGarrucho/MAMA-MIA, commit bfc321a4",
     grid_rule=GridRule.SAME_SHAPE,
     overlap_foreground=Foreground.ONE,
@@ -117,11 +158,21 @@ OFFICIAL_CODE: Final = Profile(
     norm_hd_both_empty=0.0,
     norm_hd_one_empty=1.0,
     missing_prediction=MissingPrediction.NOT_SCORED,
+    # The scripts stop at such a case, and NormHD has no worst value; they do score an empty one.
+    unusable=UnusableRules(UnusableRule.REJECT, UnusableRule.LEAST_FAVOURABLE),
+    most_labels=None,
+    departures=(
+        "their fairness and ranking of Task 1 come out NaN (rows of metrics are appended and not "
+        "joined), ours follow the formula that they state; they stop at a case without a usable "
+        "prediction, here such a submission has no ranked number; an empty prediction is scored as "
+        "there (Dice 0, NormHD 1), in fairness and ranking score as least favourable; a case that "
+        "the clinical table lacks is in no group"
+    ),
 )
 
 PAPER: Final = Profile(
     name="paper",
-    version=1,
+    version=2,
     source="what the challenge's paper says: arXiv 2603.01250v2",
     grid_rule=GridRule.SAME_PLACE,
     overlap_foreground=Foreground.ONE,
@@ -138,7 +189,7 @@ PAPER: Final = Profile(
 
 CLINICAL: Final = Profile(
     name="clinical",
-    version=1,
+    version=2,
     source="our default: HD95 in mm, undefined stays undefined; divisor and limit as in the paper",
     grid_rule=GridRule.SAME_PLACE,
     overlap_foreground=Foreground.CHOSEN_LABEL,

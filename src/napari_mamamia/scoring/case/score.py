@@ -21,6 +21,7 @@ from napari_mamamia.metrics.registry import (
 from napari_mamamia.scoring.case.pair import (
     MeasuredPair,
     grid_problem,
+    laid_on,
     listed_values,
     measure_pair,
     measured_foreground,
@@ -198,18 +199,52 @@ def score_and_measure(
         return score, None
     if prediction is None:
         return _without_prediction(case_id, reference, profile, label)
-    problem = grid_problem(reference.grid, prediction.grid, profile)
+    problem = _find_problem(reference, prediction, profile)
     if problem:
+        status, reason = problem
         score = CaseScore(
             case_id,
-            ScoreStatus.GRID_MISMATCH,
+            status,
             **_measure_sizes(reference, prediction, profile, label),
             profile=profile.name,
-            reason=problem,
+            reason=reason,
         )
         return score, None
-    measured = measure_pair(reference, prediction, profile, label)
-    return _score_case(case_id, (reference, prediction), measured, profile, label), measured
+    aligned = laid_on(reference, prediction, profile)
+    measured = measure_pair(reference, aligned, profile, label)
+    score = _score_case(case_id, (reference, aligned), measured, profile, label)
+    if aligned is not prediction:
+        score = replace(score, warning="; ".join(filter(None, (_REORDERED, score.warning))))
+    return score, measured
+
+
+_REORDERED: Final = (
+    "the prediction lies on the reference's grid with its axes stored in another order: it was "
+    "reordered, not resampled"
+)
+
+
+def _find_problem(
+    reference: LabelMap, prediction: LabelMap, profile: Profile
+) -> tuple[ScoreStatus, str] | None:
+    """Return why two masks cannot be compared under a profile, None if they can."""
+    aligned = laid_on(reference, prediction, profile)
+    if problem := grid_problem(reference.grid, aligned.grid, profile):
+        return ScoreStatus.GRID_MISMATCH, problem
+    most = profile.most_labels
+    if most is None or _is_plain(prediction.crop):
+        return None
+    values = prediction.values
+    is_soft = np.issubdtype(prediction.crop.dtype, np.floating) and (
+        not values or (values[0] >= 0 and values[-1] <= 1)
+    )
+    if is_soft or len(values) <= most:
+        return None
+    reason = (
+        f"the prediction holds {len(values)} different values, expected at most {most} labels: it "
+        "looks like an image and no mask; save the mask itself"
+    )
+    return ScoreStatus.TOO_MANY_LABELS, reason
 
 
 def norm_hd(
@@ -227,6 +262,7 @@ def norm_hd(
         If `label` is 0 or given to a profile with its own foreground.
     """
     _check_label(profile, label)
+    prediction = laid_on(reference, prediction, profile)
     problem = grid_problem(reference.grid, prediction.grid, profile)
     if problem:
         raise GridMismatchError(problem)
@@ -246,6 +282,13 @@ def _check_label(profile: Profile, label: float | None) -> None:
         )
     if label == 0:
         raise ValueError("label 0 is background: choose a label other than 0")
+
+
+def sizes_of_reference(
+    reference: LabelMap, profile: Profile, label: float | None = None
+) -> dict[str, float]:
+    """Return the columns of a score that the reference alone gives, by name."""
+    return _measure_sizes(reference, None, profile, label)
 
 
 def _measure_sizes(

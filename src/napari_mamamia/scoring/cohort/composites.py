@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from napari_mamamia.core.choices import CompositeName
+from napari_mamamia.scoring.cohort.lowest import LowestScore
 from napari_mamamia.scoring.cohort.ranking import (
     Adaptive,
     Composite,
@@ -65,6 +66,7 @@ class ScoredModel:
     fairness: float
     low: float = float("nan")
     high: float = float("nan")
+    lowest: LowestScore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def _rank_models(
     reason: str,
     weight: float,
 ) -> CompositeResult:
-    inputs = [ModelScore(m.name, m.performance, m.fairness, m.low) for m in models]
+    inputs = [ModelScore(m.name, m.performance, m.fairness, m.low, m.lowest) for m in models]
     values = np.array([np.nan if reason else composite.score(model, weight) for model in inputs])
     places = ranks(values)
     scores = tuple(

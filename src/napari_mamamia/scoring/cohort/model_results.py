@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from napari_mamamia.scoring.cohort.comparison import (
 from napari_mamamia.scoring.cohort.composites import (
     NO_COMPOSITES,
     CompositeChoice,
+    CompositeResult,
     ScoredModel,
     composite_results,
 )
@@ -29,6 +31,11 @@ from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.cohort.permutation import (
     permute_odds_groups,
     permute_segmentation_groups,
+)
+from napari_mamamia.scoring.cohort.policy import (
+    WITHOUT_REFERENCE,
+    CountedCases,
+    every_case,
 )
 from napari_mamamia.scoring.cohort.ranking import ModelScore, ranks, sweep_weights
 from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response, score_response
@@ -43,7 +50,10 @@ from napari_mamamia.scoring.cohort.results import (
     Stratum,
 )
 from napari_mamamia.scoring.cohort.segmentation_cohort import (
+    CountedNumbers,
+    SegmentationCohort,
     bootstrap_segmentation,
+    rank_counted,
     score_groups,
 )
 from napari_mamamia.scoring.cohort.strata import (
@@ -83,6 +93,7 @@ def segmentation_result(
     rules: GroupRules,
     resampling: Resampling,
     sizes: CaseSizes | None = None,
+    counted: CountedCases | None = None,
 ) -> SegmentationResult:
     """Return the numbers of a segmentation model, its intervals, tests and strata.
 
@@ -97,17 +108,21 @@ def segmentation_result(
         The profile's rules; the number of resamples and the seed.
     sizes
         What is known of each case besides its scores, for the strata by size and by tag.
+    counted
+        The cases that count, with those that have no usable prediction; None counts those of
+        `scores`. Performance, fairness, ranking score and their intervals are of these.
     """
     ids = scores.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
     report_progress(0, 1, "Scoring the groups")
-    numbers = score_groups(scores, groupings, rules)
-    weight = numbers.weight_of_fairness
+    measured = score_groups(scores, groupings, rules)
+    report_progress(0, 1, "Scoring the groups")
+    counted = counted or every_case(scores)
+    ranked = _rank_cases(scores, measured, groupings, counted, cohort, rules)
     report_progress(0, 1, "Scoring the groups")
     intervals: tuple[Interval, ...] = ()
-    if ids and resampling.n_resamples:
-        n, seed = resampling.n_resamples, resampling.seed
-        job = bootstrap_segmentation(scores, groupings, weight, n, seed)
+    if ranked.bootstrap is not None and resampling.n_resamples:
+        job = ranked.bootstrap(resampling.n_resamples, resampling.seed)
         intervals = _all_intervals(job)
     tests = permute_segmentation_groups(scores, groupings, seed=resampling.seed)
     strata = _build_strata(ids, cohort, sizes)
@@ -117,7 +132,43 @@ def segmentation_result(
         table = group_table(scores, grouping, rules.min_group_size)
         reported.append(Stratum(grouping, table))
     report_progress(1, 1, "Cohort's numbers are ready")
-    return SegmentationResult(scores, numbers, groupings, intervals, tests, tuple(reported))
+    return SegmentationResult(
+        scores,
+        ranked.cohort,
+        groupings,
+        intervals,
+        tests,
+        tuple(reported),
+        counted,
+        measured,
+        ranked.lowest,
+    )
+
+
+def _rank_cases(
+    scores: SegmentationScores,
+    measured: SegmentationCohort,
+    groupings: Sequence[Grouping],
+    counted: CountedCases,
+    cohort: Cohort | None,
+    rules: GroupRules,
+) -> CountedNumbers:
+    """Return the numbers that a model is ranked by: the measured ones where nothing is unusable."""
+    ids, weight = scores.case_ids, measured.weight_of_fairness
+    if not counted.unusable and counted.case_ids == ids:
+        job = partial(bootstrap_segmentation, scores, groupings, weight)
+        return CountedNumbers(measured, None, job if ids else None)
+    own_groupings = groupings
+    if counted.case_ids != ids:
+        own_groupings = ()
+        if cohort is not None and counted.n:
+            own_groupings = group_cases_job(counted.case_ids, cohort, rules)
+    if counted.n and cohort is not None and not groupings:
+        # No case was scored, so the variables have no measured groups to put the values in.
+        empty = SegmentationScores((), np.zeros(0), np.zeros(0))
+        nobody = group_cases_job((), cohort, rules)
+        measured = score_groups(empty, nobody, rules)
+    return rank_counted(measured, counted, own_groupings, rules)
 
 
 def response_result(
@@ -193,18 +244,23 @@ def compare_results(
         raise ValueError(f"one or more models scored under one profile were expected, got {names}")
     named = [NamedScores(m.name, r.scores) for m, r in zip(models, results, strict=True)]
     parts = [
-        ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value)
+        ModelScore(m.name, r.cohort.performance.value, r.cohort.fairness.value, lowest=r.lowest)
         for m, r in zip(models, results, strict=True)
     ]
+    barred = _bar_ranks(models)
     weight = results[0].cohort.weight_of_fairness
     composites = composite_results([_scored_model(model) for model in models], choice, weight)
+    sweep = sweep_weights(parts)
+    if barred:
+        sweep = replace(sweep, ranks=np.full(sweep.ranks.shape, np.nan))
+        composites = tuple(_without_ranks(one) for one in composites)
     return ModelComparison(
         models[0].profile,
         weight,
-        _rank_models(models, results),
+        _rank_models(models, results, barred),
         compare_models(named),
-        sweep_weights(parts),
-        _unequal_cases(named),
+        sweep,
+        (*((barred,) if barred else ()), *_unequal_cases(named)),
         choice.baseline,
         _test_against_baseline(named, choice.baseline),
         composites,
@@ -241,15 +297,46 @@ def _scored_model(model: ModelScores) -> ScoredModel:
     else:
         return ScoredModel(model.name, np.nan, np.nan)
     low, high = (interval.low, interval.high) if interval else (np.nan, np.nan)
-    return ScoredModel(model.name, performance, fairness, low, high)
+    lowest = model.segmentation.lowest if model.segmentation else None
+    return ScoredModel(model.name, performance, fairness, low, high, lowest)
+
+
+def _bar_ranks(models: Sequence[ModelScores]) -> str:
+    """Return why nobody has a rank, "" where all have a value or a rule for the same cases."""
+    parts = [
+        {row.case_id for row in model.rows if row.status not in WITHOUT_REFERENCE}
+        for model in models
+    ]
+    everybody = set.union(*parts)
+    lacking = [
+        f"{model.name} lacks {len(everybody - part)}"
+        for model, part in zip(models, parts, strict=True)
+        if part != everybody
+    ]
+    if lacking:
+        return (
+            f"no ranks: the models do not have a value or a rule for the same {len(everybody)} "
+            f"cases ({', '.join(lacking)}): score them with one list of cases (--cases)"
+        )
+    left_out = [m.name for m in models if m.segmentation and m.segmentation.counted.left_out]
+    if left_out:
+        return f"no ranks: cases are left out ({', '.join(left_out)})"
+    return ""
+
+
+def _without_ranks(composite: CompositeResult) -> CompositeResult:
+    scores = tuple(replace(score, rank=float("nan")) for score in composite.scores)
+    return replace(composite, scores=scores)
 
 
 def _rank_models(
-    models: Sequence[ModelScores], found: Sequence[SegmentationResult]
+    models: Sequence[ModelScores], found: Sequence[SegmentationResult], barred: str
 ) -> tuple[RankedModel, ...]:
     cohorts = [result.cohort for result in found]
     by_score = ranks(np.array([cohort.ranking_score for cohort in cohorts]))
     by_performance = ranks(np.array([cohort.performance.value for cohort in cohorts]))
+    if barred:
+        by_score, by_performance = np.full((2, len(cohorts)), np.nan)
     return tuple(
         RankedModel(
             model.name,
@@ -259,9 +346,11 @@ def _rank_models(
             cohort.ranking_score,
             float(by_score[place]),
             float(by_performance[place]),
-            cohort.reason,
+            cohort.reason or barred,
+            result.counted.n,
+            len(result.counted.unusable),
         )
-        for place, (model, cohort) in enumerate(zip(models, cohorts, strict=True))
+        for place, (model, cohort, result) in enumerate(zip(models, cohorts, found, strict=True))
     )
 
 

@@ -1,13 +1,15 @@
 """Ranking models: the ranking score, its variants, and the ranks as fairness weighs more."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+
+from napari_mamamia.scoring.cohort.lowest import LowestScore
 
 DEFAULT_WEIGHT: Final = 0.5
 """Weight of fairness. Source: arXiv 2603.01250v2, Eq. 1."""
@@ -21,12 +23,21 @@ class ModelScore:
     """What a model is ranked by.
 
     `performance_low` is the lower end of the performance's interval, nan where none was made.
+    `lowest` stands for both numbers where they are the lowest that cases without a usable
+    prediction leave possible: the lowest ranking score is above that of both lowest parts.
     """
 
     name: str
     performance: float
     fairness: float
     performance_low: float = float("nan")
+    lowest: LowestScore | None = None
+
+    def ranking_score(self, weight: float) -> float:
+        """Return the ranking score at a weight of fairness."""
+        if self.lowest is not None:
+            return self.lowest.at_weight(weight)
+        return float(ranking_score(self.performance, self.fairness, weight))
 
 
 class Composite(Protocol):
@@ -64,7 +75,7 @@ class WeightedMean:
 
     def score(self, model: ModelScore, weight: float) -> float:
         """Return `ranking_score`."""
-        return float(ranking_score(model.performance, model.fairness, weight))
+        return model.ranking_score(weight)
 
 
 class Evidence(StrEnum):
@@ -93,9 +104,15 @@ class Gated:
         return (model.performance_low if by_interval else model.performance) > self.threshold
 
     def score(self, model: ModelScore, weight: float) -> float:
-        """Return `ranking_score`, with fairness 0 where the gate is closed."""
-        fairness = model.fairness if self.is_open(model) else 0.0
-        return float(ranking_score(model.performance, fairness, weight))
+        """Return `ranking_score`, with fairness 0 where the gate is closed.
+
+        A fairness below 0 counts behind a closed gate too: to close it is never worth more.
+        """
+        if self.is_open(model):
+            return model.ranking_score(weight)
+        closed = float(ranking_score(model.performance, 0.0, weight))
+        below = model.fairness < 0
+        return min(closed, model.ranking_score(weight)) if below else closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +140,26 @@ class Adaptive:
         return weight * float(np.clip(share, 0, 1))
 
     def score(self, model: ModelScore, weight: float) -> float:
-        """Return `ranking_score` at the model's own weight."""
+        """Return `ranking_score` at the model's own weight.
+
+        A better performance can make a poor fairness count for more. So a model with cases without
+        a usable prediction has the lowest score of all performances that they leave possible. The
+        score is linear up to `start` and from `full` on and concave between: it is lowest at an
+        end or at one of the two.
+        """
         _check_weight(weight)
-        model_weight = self.weight(model, weight)
-        if np.isnan(model_weight):
-            return model_weight
-        return float(ranking_score(model.performance, model.fairness, model_weight))
+        if np.isnan(model.performance):
+            return model.performance
+        performances = [model.performance]
+        if model.lowest is not None:
+            best = model.lowest.highest_performance
+            inner = (at for at in (self.start, self.full) if model.performance < at < best)
+            performances += [best, *inner]
+        scores = []
+        for performance in performances:
+            model_weight = self.weight(replace(model, performance=performance), weight)
+            scores.append(ranking_score(performance, model.fairness, model_weight))
+        return float(np.min(scores))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

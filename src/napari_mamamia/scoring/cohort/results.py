@@ -10,7 +10,9 @@ from napari_mamamia.scoring.cohort.comparison import PairedComparison
 from napari_mamamia.scoring.cohort.composites import CompositeResult
 from napari_mamamia.scoring.cohort.fairness import GroupScore
 from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
+from napari_mamamia.scoring.cohort.lowest import LowestScore
 from napari_mamamia.scoring.cohort.permutation import PermutationTest
+from napari_mamamia.scoring.cohort.policy import CountedCases, every_case
 from napari_mamamia.scoring.cohort.ranking import Sweep
 from napari_mamamia.scoring.cohort.response_cohort import ResponseCohort
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
@@ -85,6 +87,10 @@ class SegmentationResult:
     `scores` are the cases with a defined Dice or NormHD; `groupings` (age, menopausal status,
     breast density; none without a clinical table) have codes in the same order. `intervals` holds
     the percentile, basic and BCa interval of each number of `bootstrap_segmentation`, in turn.
+
+    `cohort` holds the numbers that models are ranked by, of the cases that count (`counted`); where
+    some of those have no usable prediction, `measured` holds those of the others, and `lowest` is
+    the ranking score at any weight of fairness where the numbers are bounds, else None.
     """
 
     scores: SegmentationScores
@@ -93,6 +99,19 @@ class SegmentationResult:
     intervals: tuple[Interval, ...]
     permutation_tests: tuple[PermutationTest, ...]
     strata: tuple[Stratum, ...]
+    counting: CountedCases | None = None
+    as_measured: SegmentationCohort | None = None
+    lowest: LowestScore | None = None
+
+    @property
+    def counted(self) -> CountedCases:
+        """The cases that count: those of `scores` where nothing else was said."""
+        return self.counting or every_case(self.scores)
+
+    @property
+    def measured(self) -> SegmentationCohort:
+        """The numbers of the scored cases alone."""
+        return self.as_measured or self.cohort
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +140,9 @@ class ModelScores:
     that the profile scores as empty is one of them. `segmentation` or `response` is None where the
     run had no such task, `clinical` where no table was given. `notes` are plain sentences. `cohort`
     holds the clinical rows of the cases, with ids spelled as theirs. `composites` are the variants
-    of the ranking score that were asked for.
+    of the ranking score that were asked for. `outside` are ids of files or rows that are in no list
+    of cases: they do not count. `metric_definition` is None where the profile computed the values
+    of the cases, else what somebody says of them ("" where nobody does).
     """
 
     name: str
@@ -137,11 +158,24 @@ class ModelScores:
     notes: tuple[str, ...] = ()
     cohort: Cohort | None = None
     composites: tuple[CompositeResult, ...] = ()
+    outside: tuple[str, ...] = ()
+    metric_definition: str | None = None
+
+    @property
+    def defined_by(self) -> str:
+        """What defines the numbers of the cases and of the cohort, in words for a heading."""
+        if self.metric_definition is None:
+            return f"profile {self.profile}"
+        values = self.metric_definition or "as given"
+        return f"values: {values}; groups and weight of profile {self.profile}"
 
 
 @dataclass(frozen=True, slots=True)
 class RankedModel:
-    """One model's place: rank 1 is the highest ranking score, nan where that is undefined."""
+    """One model's place: rank 1 is the highest ranking score, nan where that is undefined.
+
+    `n` cases count, of which `n_unusable` have no usable prediction.
+    """
 
     name: str
     n_scored: int
@@ -151,6 +185,19 @@ class RankedModel:
     rank: float
     rank_by_performance: float
     reason: str = ""
+    n: int = 0
+    n_unusable: int = 0
+
+
+def n_text(model: RankedModel) -> str:
+    """Return how many cases a rank is over, and how many of them have no usable prediction.
+
+    Examples
+    --------
+    >>> n_text(RankedModel("m", 22, 0.8, 0.9, 0.85, 1, 1, n=60, n_unusable=38))
+    '60, 38 unusable'
+    """
+    return f"{model.n}, {model.n_unusable} unusable" if model.n_unusable else f"{model.n}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class ReportContent:
     """
 
     models: tuple[ModelReport, ...]
-    title: str = "Scores of tumour segmentations"
+    title: str = ""
     comparison: ModelComparison | None = None
     baseline: str = ""
     thresholds: FailureThresholds = THRESHOLDS
@@ -94,6 +94,8 @@ class ReportContent:
     versions: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.title:
+            object.__setattr__(self, "title", _title_of(self.models))
         profiles = {model.scores.profile for model in self.models}
         if len(profiles) != 1:
             names = ", ".join(sorted(profiles)) or "no model"
@@ -103,9 +105,30 @@ class ReportContent:
             )
 
     @property
+    def defined_by(self) -> str:
+        """What defines the numbers of the report, in words for its head."""
+        words = dict.fromkeys(model.scores.defined_by for model in self.models)
+        return "; ".join(words)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the values of the cases were computed elsewhere."""
+        return all(model.scores.metric_definition is not None for model in self.models)
+
+    @property
     def profile(self) -> str:
         """The profile of every number of the report."""
         return self.models[0].scores.profile
+
+
+def _title_of(models: Sequence[ModelReport]) -> str:
+    """Return what a report is on."""
+    has_masks = any(model.scores.segmentation for model in models)
+    has_responses = any(model.scores.response for model in models)
+    if has_responses:
+        both = "tumour segmentations and predicted responses (pCR)"
+        return f"Scores of {both if has_masks else 'predicted responses (pCR)'}"
+    return "Scores of tumour segmentations"
 
 
 def is_featured(variable: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from napari_mamamia.scoring.cohort.comparison import PairedComparison
 from napari_mamamia.scoring.cohort.composites import CompositeResult, CompositeScore
-from napari_mamamia.scoring.cohort.results import ModelComparison
+from napari_mamamia.scoring.cohort.results import ModelComparison, n_text
 from napari_mamamia.scoring.report.text import (
     Column,
     ReportTable,
@@ -54,7 +54,7 @@ def comparison_tables(comparison: ModelComparison) -> tuple[ReportTable, ...]:
             (
                 number(m.rank, 0),
                 m.name,
-                f"{m.n_scored}",
+                n_text(m),
                 number(m.ranking_score),
                 number(m.performance),
                 number(m.fairness),
@@ -76,7 +76,7 @@ def comparison_tables(comparison: ModelComparison) -> tuple[ReportTable, ...]:
         f"{comparison.weight_of_fairness:g})",
         head,
         ranking,
-        comparison.notes,
+        (*comparison.notes, *(f"{m.name}: {m.reason}" for m in ordered if m.reason)),
     )
     tables = [first, *composite_tables(comparison.composites)]
     if comparison.against_baseline:

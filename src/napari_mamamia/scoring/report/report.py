@@ -19,6 +19,7 @@ from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.case.profiles import Profile, profile_named
 from napari_mamamia.scoring.cohort.group_rules import GroupRules, rules_of
+from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import Stratum
 from napari_mamamia.scoring.report.cases import case_table_job, script_json
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
@@ -111,10 +112,14 @@ _WORDS = {
 }
 
 
-def profile_points(name: str) -> tuple[tuple[str, str], ...]:
-    """Return the definitions of a profile, each as a point and what holds."""
+def profile_points(name: str, *, is_given: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the definitions of a profile, each as a point and what holds.
+
+    Where the values of the cases are given, only those of the cohort.
+    """
     profile, rules = profile_named(name), rules_of(name)
-    return (*_of_cases(profile), *_of_groups(rules))
+    of_cases = () if is_given else _of_cases(profile)
+    return (*of_cases, *_of_counting(profile), *_of_groups(rules))
 
 
 def _of_cases(profile: Profile) -> tuple[tuple[str, str], ...]:
@@ -133,6 +138,15 @@ def _of_cases(profile: Profile) -> tuple[tuple[str, str], ...]:
         ),
         ("One mask empty", f"Dice 0, NormHD {profile.norm_hd_one_empty:g}"),
         ("Prediction missing", _WORDS[profile.missing_prediction]),
+        *((("Leaves the published scripts", profile.departures),) if profile.departures else ()),
+    )
+
+
+def _of_counting(profile: Profile) -> tuple[tuple[str, str], ...]:
+    kinds = "Prediction missing, unreadable, on another grid, not finite, with too many labels"
+    return (
+        (kinds, f"in what is ranked: {profile.unusable.otherwise}"),
+        ("Prediction empty", f"in what is ranked: {profile.unusable.empty}"),
     )
 
 
@@ -224,7 +238,7 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
     report_progress(total - 1, total, "Writing the report")
     page = environment.get_template("report.html.j2").render(
         content=content,
-        points=profile_points(content.profile),
+        points=profile_points(content.profile, is_given=content.is_given),
         sections=sections,
         comparison=comparison_tables(content.comparison) if content.comparison else (),
         drawings=drawings,
@@ -263,7 +277,7 @@ def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
     strata: list[Stratum] = []
     further: list[Stratum] = []
     if task1 is not None:
-        numbers.append(numbers_table(task1))
+        numbers.append(numbers_table(task1, scores.defined_by))
         numbers += composite_tables(scores.composites)
         numbers.append(cost_table(scores.rows))
         groups += group_tables(task1)
@@ -293,9 +307,14 @@ def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
 
 def _describe_model(model: ModelReport) -> str:
     scores = model.scores
-    text = f"{scores.n_cases:,} cases, {scores.n_scored:,} scored"
+    counted = scores.segmentation.counted if scores.segmentation else None
+    first = f"{not_for_ranking(counted)}. " if counted and counted.left_out else ""
+    text = f"{first}{scores.defined_by}; {scores.n_cases:,} cases, {scores.n_scored:,} scored"
     excluded = scores.n_cases - scores.n_scored
     text += f", {excluded:,} excluded from the means"
+    text = "; ".join([text, *(counted_lines(counted) if counted else ())])
+    if scores.outside:
+        text += f"; {len(scores.outside):,} outside the list of cases do not count"
     if scores.clinical is None:
         return f"{text}; no clinical table"
     table = scores.clinical

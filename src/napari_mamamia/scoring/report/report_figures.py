@@ -184,7 +184,15 @@ def _make_sweep(content: ReportContent, points: list[ModelPoint]) -> Sweep | Non
     defined = [p for p in points if not np.isnan([p.performance, p.fairness]).any()]
     if not defined:
         return None
-    return sweep_weights([ModelScore(p.name, p.performance, p.fairness) for p in defined])
+    lowest = {
+        model.scores.name: model.scores.segmentation.lowest
+        for model in content.models
+        if model.scores.segmentation is not None
+    }
+    parts = [
+        ModelScore(p.name, p.performance, p.fairness, lowest=lowest.get(p.name)) for p in defined
+    ]
+    return sweep_weights(parts)
 
 
 def _file_stem(variable: str) -> str:

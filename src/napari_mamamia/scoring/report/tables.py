@@ -6,6 +6,7 @@ from typing import Final
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.scoring.case.failure_kinds import FailureKind
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
+from napari_mamamia.scoring.cohort.policy import counted_lines
 from napari_mamamia.scoring.cohort.results import SegmentationResult
 from napari_mamamia.scoring.report.content import ModelReport
 from napari_mamamia.scoring.report.text import (
@@ -33,8 +34,11 @@ Named = tuple[str, str, float, str]
 """Label, name of the interval, value, definition or the reason why there is no value."""
 
 
-def numbers_table(result: SegmentationResult) -> ReportTable:
-    """Return the cohort's numbers of Task 1 with all three intervals."""
+def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
+    """Return the cohort's numbers of Task 1 with all three intervals.
+
+    `defined_by` says what defines them; without it the profile does.
+    """
     cohort, means = result.cohort, result.cohort.performance
     weight = cohort.weight_of_fairness
     shown: list[Named] = [
@@ -76,12 +80,27 @@ def numbers_table(result: SegmentationResult) -> ReportTable:
         for v in cohort.fairness.variables
     ]
     return ReportTable(
-        f"Cohort numbers (profile {cohort.profile}; shares of 1, no unit)",
+        f"Cohort numbers ({defined_by or f'profile {cohort.profile}'}; shares of 1, no unit)",
         INTERVAL_COLUMNS,
         interval_rows(shown, result.intervals),
-        interval_notes(result.intervals),
+        (*interval_notes(result.intervals), *measured_notes(result)),
         interval_warnings(result.intervals),
     )
+
+
+def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
+    """Return the numbers of the scored cases alone, where those above count others too."""
+    counted, means = result.counted, result.measured.performance
+    if not counted.unusable:
+        return ()
+    measured = result.measured
+    text = (
+        f"Over the {means.n_cases} scored cases alone: Dice {number(means.mean_dsc)}, NormHD "
+        f"{number(means.mean_norm_hd)}, performance {number(means.value)}, fairness "
+        f"{number(measured.fairness.value)}, ranking score {number(measured.ranking_score)}; "
+        "groups, disparities and tests are of these. Not for ranking."
+    )
+    return (*counted_lines(counted), text)
 
 
 def interval_rows(shown: Iterable[Named], intervals: Sequence[Interval]) -> tuple[Row, ...]:

@@ -24,6 +24,10 @@ STATUS_TEXTS: Final = {
     ScoreStatus.BOTH_EMPTY: "both empty",
     ScoreStatus.GRID_MISMATCH: "other grid",
     ScoreStatus.UNREADABLE: "unreadable",
+    ScoreStatus.NOT_FINITE: "not finite",
+    ScoreStatus.TOO_MANY_LABELS: "too many labels",
+    ScoreStatus.SEVERAL_FILES: "several files",
+    ScoreStatus.REFERENCE_UNREADABLE: "reference unreadable",
     ScoreStatus.TIME_LIMIT: "over the time limit",
     ScoreStatus.WORKER_LOST: "worker lost",
 }

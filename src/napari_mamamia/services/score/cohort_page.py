@@ -8,7 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores, RankedModel
+from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
+from napari_mamamia.scoring.cohort.results import (
+    ModelComparison,
+    ModelScores,
+    RankedModel,
+    n_text,
+)
 from napari_mamamia.scoring.report.groups import group_tables, stratum_table
 from napari_mamamia.scoring.report.tables import numbers_table
 from napari_mamamia.scoring.report.text import (
@@ -41,9 +47,14 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     excluded = model.n_cases - model.n_scored
     resampling = model.resampling
     lines = [
-        f"{model.name}: profile {model.profile} · n {model.n_cases} · {model.n_scored} scored · "
-        f"{excluded} excluded"
+        *_describe_left_out(model),
+        f"{model.name}: {model.defined_by} · n {model.n_cases} · {model.n_scored} scored · "
+        f"{excluded} excluded",
     ]
+    if model.segmentation:
+        lines += counted_lines(model.segmentation.counted)
+    if model.outside:
+        lines.append(f"{len(model.outside)} cases outside the list of cases do not count")
     if resampling.n_resamples:
         lines.append(f"bootstrap {resampling.n_resamples}, seed {resampling.seed}")
     else:
@@ -58,11 +69,16 @@ def cohort_heads(model: ModelScores) -> tuple[str, ...]:
     return (*lines, *model.notes)
 
 
+def _describe_left_out(model: ModelScores) -> list[str]:
+    text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
+    return [text] if text else []
+
+
 def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
     """Return a model's numbers, its groups, what is reported beside them, and who is excluded."""
     tables: list[ReportTable] = []
     if model.segmentation:
-        tables.append(_narrow_table(numbers_table(model.segmentation)))
+        tables.append(_narrow_table(numbers_table(model.segmentation, model.defined_by)))
         tables += group_tables(model.segmentation)
         tables += [stratum_table(stratum) for stratum in model.segmentation.strata]
     if model.failures:
@@ -93,7 +109,7 @@ def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[st
     intervals = model.segmentation.intervals if model and model.segmentation else ()
     yield number(one.rank, 0)
     yield one.name
-    yield f"{one.n_scored}"
+    yield n_text(one)
     for name, value in (
         ("ranking_score", one.ranking_score),
         ("performance", one.performance),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.file_names import case_key
@@ -15,8 +16,9 @@ from napari_mamamia.services.batch.store import STORE_NAME
 from napari_mamamia.services.batch.work import Place
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.output import COMPARISON, write_comparison, write_scores
+from napari_mamamia.services.score.pairs import find_cases
 from napari_mamamia.services.score.report import write_score_report
-from napari_mamamia.services.score.score import ScoreSummary, find_pairs, score_pairs
+from napari_mamamia.services.score.score import ScoreSummary, score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
 
 
@@ -87,7 +89,12 @@ def score_models(
     names = [model.name for model in predictions]
     require_names(names)
     require_baseline(names, settings.composites.baseline)
-    pairs = [find_pairs(reference, model.folder) for model in predictions]
+    if settings.unusable is UnusableRule.LEAVE_OUT:
+        raise CaseError(
+            "expected a rule under which models can be ranked, got leave-out: score each model by "
+            "itself, or take another rule"
+        )
+    pairs = [find_cases(reference, model.folder, settings.cases) for model in predictions]
     cohort = read_table(settings.clinical, settings.columns)
     models = ", ".join(f"{model.name}={model.folder.name}" for model in predictions)
     folders = (("reference", reference.name), ("predictions", models))

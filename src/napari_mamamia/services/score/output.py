@@ -14,7 +14,7 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.io.tables.tables import write_case_scores, write_json
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
-from napari_mamamia.scoring.case.profiles import profile_named
+from napari_mamamia.scoring.case.profiles import UnusableReason, profile_named
 from napari_mamamia.scoring.cohort.classification import VariableOdds
 from napari_mamamia.scoring.cohort.composites import CompositeResult
 from napari_mamamia.scoring.cohort.fairness import VariableFairness
@@ -68,6 +68,36 @@ def task1_content(result: SegmentationResult) -> Content:
         "variables": cohort.fairness.variables,
         "permutation_tests": result.permutation_tests,
         "strata": [_describe_stratum(stratum) for stratum in result.strata],
+        "as_measured": _describe_measured(result),
+    }
+
+
+def policy_content(result: SegmentationResult) -> Content:
+    """Return which cases count, which have no usable prediction, and what those are worth."""
+    counted = result.counted
+    return {
+        "n": counted.n,
+        "n_unusable": len(counted.unusable),
+        "n_unusable_by_reason": {
+            reason.value: counted.n_by_reason.get(reason, 0) for reason in UnusableReason
+        },
+        "unusable": counted.unusable,
+        "left_out": counted.left_out,
+        "rejected": counted.rejected or None,
+        "is_bound": counted.has_free and not counted.rejected,
+    }
+
+
+def _describe_measured(result: SegmentationResult) -> Content:
+    """Return the numbers of the scored cases alone, which are never ranked."""
+    measured, performance = result.measured, result.measured.performance
+    return {
+        "n": performance.n_cases,
+        "mean_dsc": performance.mean_dsc,
+        "mean_norm_hd": performance.mean_norm_hd,
+        "performance": performance.value,
+        "fairness": measured.fairness.value,
+        "ranking_score": measured.ranking_score,
     }
 
 
@@ -208,11 +238,14 @@ def summary_content(model: ModelScores) -> Content:
         "n_cases": model.n_cases,
         "n_scored": model.n_scored,
         "failures": [{"case_id": f.case_id, "reason": f.reason} for f in model.failures],
+        "metric_definition": model.metric_definition,
+        "outside": model.outside,
     }
     composites = composites_content(model.composites)
     if model.segmentation:
         content |= _describe_cases(model)
         content["prediction_cost"] = prediction_costs(model.rows)
+        content["policy"] = policy_content(model.segmentation)
         content["task1"] = task1_content(model.segmentation) | composites
     if model.response:
         content["task2"] = task2_content(model.response) | composites

@@ -6,27 +6,33 @@ from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.cohort import Cohort
-from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError, NotFiniteError
 from napari_mamamia.core.progress import gc_frozen, report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, FailureCause, ScoreStatus
-from napari_mamamia.io.data_set.layout import find_data_set, find_masks
+from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.scoring.case.pair import laid_on
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
-from napari_mamamia.scoring.case.score import score_and_measure, score_label_maps
+from napari_mamamia.scoring.case.score import (
+    score_and_measure,
+    score_label_maps,
+    sizes_of_reference,
+)
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.model_results import (
     CaseSizes,
     segmentation_result,
     with_composites,
 )
+from napari_mamamia.scoring.cohort.policy import count_cases
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 from napari_mamamia.services.batch.batch import BatchResult, run_batch
@@ -38,6 +44,7 @@ from napari_mamamia.services.score.clinical_table import described, matched, rea
 from napari_mamamia.services.score.facts import tags_for, with_facts
 from napari_mamamia.services.score.looks import LOOKED_AT, CaseLook, look_at_case, looks_of
 from napari_mamamia.services.score.output import SCORE_TABLE, SUMMARY, write_scores
+from napari_mamamia.services.score.pairs import FoundPairs, find_cases
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -101,6 +108,8 @@ def score_and_look_at(
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
     report_progress(1, 2, "Looking for the kind of failure")
+    if prediction is not None:
+        prediction = laid_on(reference, prediction, profile)
     try:
         look = look_at_case(case_id, (reference, prediction), images, profile, label, measured)
     except FormatError:
@@ -153,9 +162,6 @@ def _collect_inputs(
     absolute = tuple(path and path.absolute() for path in masks)
     return CaseInputs(case_id, (*absolute, *dict.fromkeys(further)), images)
 
-
-Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
-"""By case id, in order: the reference and the prediction, None where there is no file."""
 
 _TAKING: Final = "Taking the scores of the cases"
 
@@ -233,7 +239,7 @@ def score_folders(
         If `out` holds other results.
     """
     settings = settings or ScoreSettings()
-    pairs = find_pairs(reference, prediction)
+    pairs = find_cases(reference, prediction, settings.cases)
     cohort = read_table(settings.clinical, settings.columns)
     folders = (("reference", reference.name), ("prediction", prediction.name))
     claim_folder(out, "score", (*folders, *settings.parameters), existing, (reference, prediction))
@@ -248,25 +254,9 @@ def score_folders(
     return ScoreSummary(scored.model, out, scored.looks.cases, warnings)
 
 
-def find_pairs(reference: Path, prediction: Path) -> Pairs:
-    """Return both files of every case of either folder; letter case does not part them.
-
-    Raises
-    ------
-    FormatError
-        If a folder is missing or holds no mask, or two files for one case.
-    """
-    folders = [_list_masks(reference), _list_masks(prediction)]
-    # The reference comes last, so that ids are spelled as its files.
-    ids = {case_key(case_id): case_id for masks in reversed(folders) for case_id in masks}
-    by_key = [{case_key(case_id): path for case_id, path in masks.items()} for masks in folders]
-    keys = sorted(ids, key=lambda key: ids[key])
-    return {ids[key]: (by_key[0].get(key), by_key[1].get(key)) for key in keys}
-
-
 def score_pairs(
     name: str,
-    pairs: Pairs,
+    found: FoundPairs,
     settings: ScoreSettings,
     cohort: Cohort | None,
     *,
@@ -283,12 +273,13 @@ def score_pairs(
     FormatError
         If there is no data set where the settings say.
     """
-    rows, looks = _score_cases(pairs, settings, place, store, existing)
+    rows, looks = _score_cases(found, settings, place, store, existing)
     failures = tuple(
         CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
     )
     model = cohort_numbers(name, rows, failures, len(rows), settings, cohort)
-    return Scored(model, pairs, looks_of(looks, settings))
+    model = replace(model, outside=found.outside)
+    return Scored(model, found.pairs, looks_of(looks, settings))
 
 
 @gc_frozen()
@@ -319,7 +310,8 @@ def cohort_numbers(
     report_progress(0, 1, _TAKING)
     own_cohort = (matched([row.case_id for row in rows], cohort)) if cohort else None
     rules = rules_of(settings.profile.name)
-    result = segmentation_result(scores, own_cohort, rules, settings.resampling, sizes)
+    counted = count_cases(rows, settings.profile, settings.unusable)
+    result = segmentation_result(scores, own_cohort, rules, settings.resampling, sizes, counted)
     return ModelScores(
         name=name,
         profile=settings.profile.name,
@@ -336,13 +328,14 @@ def cohort_numbers(
 
 
 def _score_cases(
-    pairs: Pairs,
+    found: FoundPairs,
     settings: ScoreSettings,
     place: Place | None,
     store: Path | None,
     existing: Existing,
 ) -> tuple[tuple[CaseScore, ...], list[CaseLook]]:
     """Return one row for each pair, in order, whatever happens to it; and the looks."""
+    pairs = {name: files for name, files in found.pairs.items() if name not in found.problems}
     images: dict[str, CaseFiles] = {}
     if settings.images is not None:
         report_progress(0, 1, f"Listing the images of {settings.images.name}")
@@ -359,10 +352,14 @@ def _score_cases(
     )
     rows = {one.score.case_id: one.score for one in batch.results}
     for failure in batch.failures:
-        rows[failure.case_id] = _make_failed_score(failure, settings)
-    in_order = [rows[case_id] for case_id in pairs]
-    predictions = {case_id: files[1] for case_id, files in pairs.items()}
-    full = with_facts(in_order, predictions, tags_for(list(pairs), settings))
+        row = _make_failed_score(failure, settings)
+        rows[failure.case_id] = _find_blame(row, pairs[failure.case_id], settings)
+    for case_id, (status, reason) in found.problems.items():
+        score = CaseScore(case_id, status, profile=settings.profile.name, reason=reason)
+        rows[case_id] = _with_reference(score, found.pairs[case_id][0], settings)
+    in_order = [rows[case_id] for case_id in found.pairs]
+    predictions = {case_id: files[1] for case_id, files in found.pairs.items()}
+    full = with_facts(in_order, predictions, tags_for(list(found.pairs), settings))
     return full, [one.look for one in batch.results if one.look is not None]
 
 
@@ -372,10 +369,39 @@ def _make_failed_score(failure: CaseFailure, settings: ScoreSettings) -> CaseSco
     return CaseScore(failure.case_id, status, profile=name, reason=failure.reason)
 
 
-def _list_masks(folder: Path) -> dict[str, Path]:
-    masks = dict(find_masks(folder))
-    if not masks:
-        raise FormatError(
-            f"{folder} holds no mask: expected files such as ID.nii.gz, ID.nii or ID.nrrd"
-        )
-    return masks
+def _find_blame(
+    score: CaseScore, files: tuple[Path | None, Path | None], settings: ScoreSettings
+) -> CaseScore:
+    """Return the row of a case that could not be scored, with whose file is to blame for it."""
+    if score.status is ScoreStatus.UNREADABLE and files[1] is not None:
+        score = replace(score, status=_read_again(files[1]))
+    return _with_reference(score, files[0], settings)
+
+
+def _read_again(prediction: Path) -> ScoreStatus:
+    """Return why a prediction could not be read."""
+    try:
+        read_labels(prediction)
+    except NotFiniteError:
+        return ScoreStatus.NOT_FINITE
+    except MamamiaError:
+        pass
+    return ScoreStatus.UNREADABLE
+
+
+def _with_reference(score: CaseScore, reference: Path | None, settings: ScoreSettings) -> CaseScore:
+    """Return the row of an unusable prediction with the sizes of its reference.
+
+    Without a reference that can be read the case counts for nobody, whatever the prediction is.
+    """
+    if reference is None:
+        if score.status is ScoreStatus.REFERENCE_UNREADABLE:
+            return score
+        return replace(score, status=ScoreStatus.REFERENCE_MISSING)
+    try:
+        labels = read_labels(reference)
+    except MamamiaError as error:
+        unreadable = ScoreStatus.REFERENCE_UNREADABLE
+        return replace(score, status=unreadable, reason=str(error))
+    sizes: dict[str, Any] = dict(sizes_of_reference(labels, settings.profile, settings.label))
+    return replace(score, **sizes)

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
+from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.scoring.case.profiles import CLINICAL, Foreground, Profile
 from napari_mamamia.scoring.cohort.composites import NO_COMPOSITES, CompositeChoice
+from napari_mamamia.scoring.cohort.policy import require_rule
 from napari_mamamia.scoring.cohort.results import Resampling
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 
@@ -37,11 +40,18 @@ class ScoreSettings:
         The folder of a person's own tags of the cases.
     columns
         Which columns of the clinical table the user fixed, and which fields it does not have.
+    unusable
+        What every case without a usable prediction is worth; None takes the profile's rules.
+    cases
+        The cases that count; None takes those that have a reference (of a table: a row).
+    metric_definition
+        How the numbers of a table were made, in words; "" leaves it to the table, or unsaid.
 
     Raises
     ------
     ValueError
-        If `label` is 0 or the profile has its own foreground, or a number is negative.
+        If `label` is 0 or the profile has its own foreground, a number is negative, or the profile
+        has no worst value for the rule of unusable cases.
     """
 
     profile: Profile = CLINICAL
@@ -53,9 +63,13 @@ class ScoreSettings:
     images: Path | None = None
     workspace: Path | None = None
     columns: ColumnChoice = BY_NAME
+    unusable: UnusableRule | None = None
+    cases: CaseList | None = None
+    metric_definition: str = ""
 
     def __post_init__(self) -> None:
         Resampling(self.n_resamples, self.seed)
+        require_rule(self.profile, self.unusable)
         if self.label == 0:
             raise ValueError("label 0 is background: choose a label other than 0")
         chooses = self.profile.distance_foreground is Foreground.CHOSEN_LABEL
@@ -79,6 +93,10 @@ class ScoreSettings:
             ("baseline", self.composites.baseline or None),
             ("images", self.images.name if self.images else None),
             ("columns", str(self.columns) or None),
+            ("unusable", self.unusable),
+            ("cases", self.cases.name if self.cases else None),
+            ("cases_digest", self.cases.digest if self.cases else None),
+            ("metric_definition", self.metric_definition or None),
         )
         return (
             ("profile", self.profile.name),

@@ -1,12 +1,15 @@
 """Cohort numbers from a table of Dice and NormHD that somebody else computed."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.data_set.score_files import ReadRows, ScoreRow, read_score_table
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.cohort.model_results import with_composites
+from napari_mamamia.scoring.cohort.policy import unusable_reason
 from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.clinical_table import read_table
@@ -41,9 +44,9 @@ def score_table(
     cohort = read_table(settings.clinical, settings.columns)
     claim_folder(out, "score-table", table_parameters(table, settings), existing)
     model = score_rows(table.stem, read, settings, cohort)
-    replace = existing is not Existing.REFUSE
-    write_scores(model, out, overwrite=replace)
-    write_score_report([Scored(model)], out, settings, overwrite=replace)
+    overwrite = existing is not Existing.REFUSE
+    write_scores(model, out, overwrite=overwrite)
+    write_score_report([Scored(model)], out, settings, overwrite=overwrite)
     return ScoreSummary(model, out)
 
 
@@ -52,16 +55,50 @@ def table_parameters(table: Path, settings: ScoreSettings) -> tuple[tuple[str, S
     return (("table", table.name), *settings.parameters)
 
 
+def _take_status(row: ScoreRow) -> ScoreStatus:
+    """Return the status of a row: a table may say that a case is unusable, never that it is not."""
+    is_unusable = unusable_reason(CaseScore(row.case_id, row.status)) is not None
+    return row.status if is_unusable else ScoreStatus.OK
+
+
 def score_rows(
     name: str, read: ReadRows[ScoreRow], settings: ScoreSettings, cohort: Cohort | None
 ) -> ModelScores:
-    """Return the cohort's numbers of rows that were read; nothing is written."""
+    """Return the cohort's numbers of rows that were read; nothing is written.
+
+    Without a list of cases those of the table count, bad rows with an id too.
+    """
     profile = settings.profile.name
-    rows = tuple(
-        CaseScore(row.case_id, ScoreStatus.OK, dsc=row.dsc, norm_hd=row.norm_hd, profile=profile)
-        for row in sorted(read.rows, key=lambda row: row.case_id)
-    )
+    scores = {
+        case_key(row.case_id): CaseScore(
+            row.case_id, _take_status(row), dsc=row.dsc, norm_hd=row.norm_hd, profile=profile
+        )
+        for row in read.rows
+    }
+    failures = list(read.failures)
+    for failure in read.failures:
+        if failure.case_id not in read.unnamed:
+            bad = CaseScore(
+                failure.case_id, ScoreStatus.UNREADABLE, profile=profile, reason=failure.reason
+            )
+            scores.setdefault(case_key(failure.case_id), bad)
+    outside: tuple[str, ...] = ()
+    if settings.cases is not None:
+        keys = settings.cases.keys
+        outside = tuple(sorted(row.case_id for key, row in scores.items() if key not in keys))
+        scores = {key: row for key, row in scores.items() if key in keys}
+        for case_id in settings.cases.case_ids:
+            if case_key(case_id) not in scores:
+                reason = f"it has no row, and {settings.cases.name} lists it"
+                missing = ScoreStatus.PREDICTION_MISSING
+                scores[case_key(case_id)] = CaseScore(
+                    case_id, missing, profile=profile, reason=reason
+                )
+                failures.append(CaseFailure(case_id, reason))
+    rows = tuple(sorted(scores.values(), key=lambda row: row.case_id))
     rows = with_facts(rows, {}, tags_for([row.case_id for row in rows], settings))
-    n_cases = len(rows) + len(read.failures)
-    scored = cohort_numbers(name, rows, read.failures, n_cases, settings, cohort)
+    n_cases = len(rows) + len(read.unnamed)
+    scored = cohort_numbers(name, rows, tuple(failures), n_cases, settings, cohort)
+    definition = settings.metric_definition or read.definition
+    scored = replace(scored, outside=outside, metric_definition=definition)
     return with_composites(scored, settings.composites)

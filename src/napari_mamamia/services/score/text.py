@@ -7,12 +7,14 @@ from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.cohort.composites import CompositeResult
 from napari_mamamia.scoring.cohort.fairness import GroupScore
+from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
     ModelScores,
     ResponseResult,
     SegmentationResult,
     Stratum,
+    n_text,
 )
 from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 
@@ -29,10 +31,11 @@ def cohort_lines(model: ModelScores) -> tuple[str, ...]:
     """Return the cohort's numbers with profile, n, excluded cases and 95 % intervals."""
     excluded = model.n_cases - model.n_scored
     head = (
-        f"{model.name}: profile {model.profile}, {model.n_cases} case(s), "
+        f"{model.name}: {model.defined_by}, {model.n_cases} case(s), "
         f"{model.n_scored} scored, {excluded} excluded"
     )
-    lines = [head, *_describe_clinical(model), *_describe_missing(model)]
+    lines = [*_describe_left_out(model), head, *_describe_counted(model)]
+    lines += [*_describe_clinical(model), *_describe_missing(model)]
     if model.segmentation:
         lines += _describe_task1(model.segmentation)
     if model.response:
@@ -54,12 +57,12 @@ def comparison_lines(comparison: ModelComparison) -> tuple[str, ...]:
     for model in ordered:
         rank = "–" if isnan(model.rank) else f"{model.rank:.0f}"
         lines.append(
-            f"  {rank:>3}  {model.name}: ranking score {_to_text(model.ranking_score)}, "
-            "performance "
-            f"{_to_text(model.performance)} (rank {_to_text(model.rank_by_performance, 0)}), "
-            "fairness "
-            f"{_to_text(model.fairness)}"
+            f"  {rank:>3}  {model.name} (n {n_text(model)}): ranking score "
+            f"{_to_text(model.ranking_score)}, performance {_to_text(model.performance)} (rank "
+            f"{_to_text(model.rank_by_performance, 0)}), fairness {_to_text(model.fairness)}"
         )
+        if isnan(model.rank) and model.reason:
+            lines.append(f"       {model.reason}")
     lines += _describe_composites(comparison.composites)
     if comparison.baseline:
         lines.append(f"  against the baseline {comparison.baseline}:")
@@ -82,6 +85,23 @@ def _describe_clinical(model: ModelScores) -> list[str]:
     if table.refused:
         rows = ", ".join(f"row {r.row} ({r.reason})" for r in table.refused[:_SHOWN])
         lines.append(f"  {len(table.refused)} row(s) of {table.name} not read: {rows}")
+    return lines
+
+
+def _describe_left_out(model: ModelScores) -> list[str]:
+    """Return what must stand first: that cases are left out, so that nothing may be ranked."""
+    text = not_for_ranking(model.segmentation.counted) if model.segmentation else ""
+    return [text] if text else []
+
+
+def _describe_counted(model: ModelScores) -> list[str]:
+    """Return which cases have no usable prediction, what they are worth, and who counts."""
+    lines = []
+    if model.segmentation:
+        lines += [f"  {text}" for text in counted_lines(model.segmentation.counted)]
+    if model.outside:
+        shown = ", ".join(model.outside[:_SHOWN]) + ", ..." * (len(model.outside) > _SHOWN)
+        lines.append(f"  {len(model.outside)} case(s) outside the list of cases: {shown}")
     return lines
 
 

@@ -106,8 +106,9 @@ from napari_mamamia.services.score.clinical_look import look_at_clinical
 from napari_mamamia.services.score.cohort_page import saved_figures
 from napari_mamamia.services.score.looks import look_for_contrast
 from napari_mamamia.services.score.models import score_models
+from napari_mamamia.services.score.pairs import find_pairs
 from napari_mamamia.services.score.review import compare_masks, review_masks
-from napari_mamamia.services.score.score import find_pairs, score_folders
+from napari_mamamia.services.score.score import score_folders
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
 from napari_mamamia.smartpaint.evidence.regrow import grow_again

@@ -9,6 +9,8 @@ from qtpy.QtCore import Signal
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
+from napari_mamamia.scoring.cohort.results import n_text
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
 from napari_mamamia.services.score.clinical_look import ClinicalLook
@@ -142,14 +144,19 @@ def _describe_answer(answer: BatchAnswer) -> str:
     first = answer.models[0]
     if answer.comparison is None:
         lines = [line.strip() for line in first.lines[1:] if line.strip().startswith(_SHOWN)]
-        return "\n".join([first.title, *(" ".join(line.split()) for line in lines)])
+        result = first.summary.model.segmentation
+        shown: list[str] = []
+        if result is not None:
+            shown += [text for text in (not_for_ranking(result.counted),) if text]
+            shown += counted_lines(result.counted)
+        return "\n".join([*shown, first.title, *(" ".join(line.split()) for line in lines)])
     # Only nan is unlike itself: models without a rank come last.
     ordered = sorted(answer.comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     lines = [f"{len(answer.models)} models · profile {answer.comparison.profile}"]
     for model in ordered:
         rank = "–" if model.rank != model.rank else f"{model.rank:.0f}"
         score = "–" if model.ranking_score != model.ranking_score else f"{model.ranking_score:.3f}"
-        lines.append(f"{rank}. {model.name}: ranking score {score}, {model.n_scored} scored")
+        lines.append(f"{rank}. {model.name}: ranking score {score}, n {n_text(model)}")
     return "\n".join([*lines, "Intervals and ranks at each weight: tab Cohort below the image."])
 
 

@@ -1,0 +1,293 @@
+"""The lowest values that ranked numbers can take, whatever unusable predictions might have been.
+
+`lowest_numbers` says how, and why the bound is exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, permutations
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.scoring.cohort.group_rules import EmptyGroups
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.policy import CountedCases
+from napari_mamamia.scoring.statistics.performance import performance_of, ratio
+
+_ROWS_TIMES_CHOICES: Final = 1 << 19
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """Where the sums lie that the numbers of one column of values follow from.
+
+    `groups` are the columns of each variable, `cells` (c, v) the group of each variable, -1 for
+    none, of cases that are free and in the same groups. `as_scripts` (v,) says of a variable that
+    an empty first group leaves it undefined.
+    """
+
+    groups: tuple[range, ...]
+    cells: NDArray[np.intp]
+    as_scripts: tuple[bool, ...]
+
+    @property
+    def n_groups(self) -> int:
+        return self.groups[-1].stop if self.groups else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """Sums over the cases of b rows (a resample is a row), of one column of values.
+
+    `total` (b,) and `group` (b, g) are sums of values with all free ones at 0, `n` and `group_n`
+    how many cases they hold, `group_optional` how many of those might be left out; `free` (b, c) is
+    what the free cases of each cell could add, all together.
+    """
+
+    total: NDArray[np.float64]
+    n: NDArray[np.float64]
+    group: NDArray[np.float64]
+    group_n: NDArray[np.float64]
+    group_optional: NDArray[np.float64]
+    free: NDArray[np.float64]
+
+    def __getitem__(self, rows: slice) -> "_Sums":
+        return _Sums(
+            self.total[rows],
+            self.n[rows],
+            self.group[rows],
+            self.group_n[rows],
+            self.group_optional[rows],
+            self.free[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LowestNumbers:
+    """How the lowest values of a model's numbers follow from sums over its counted cases.
+
+    `parts` (n, k) is what each case adds to the sums, in the order of the cases; `names` are those
+    of `bootstrap_segmentation`.
+    """
+
+    names: tuple[str, ...]
+    parts: NDArray[np.float64]
+    worst_norm_hd: float
+    layouts: tuple[_Layout, _Layout]
+
+    def numbers(self, sums: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+        """Return the lowest values (b, m) of the numbers, from sums (b, k).
+
+        mean_norm_hd alone is its highest value, which is its worst.
+        """
+        dsc, goodness = self._split_sums(sums)
+        mean_dsc = ratio(dsc.total, dsc.n)
+        mean_norm_hd = self.worst_norm_hd - ratio(goodness.total, goodness.n)
+        numbers = [mean_dsc, mean_norm_hd, performance_of(mean_dsc, mean_norm_hd)]
+        n_variables = len(self.layouts[0].groups)
+        if not n_variables:
+            return np.stack(numbers, axis=1)
+        for place in range(n_variables):
+            only = np.eye(n_variables)[place]
+            numbers.append(1 - self._widen_gaps(dsc, goodness, 0.0, only) / 2)
+        numbers.append(self.at_weight(sums, 1.0))
+        numbers.append(self.at_weight(sums, weight))
+        return np.stack(numbers, axis=1)
+
+    def at_weight(self, sums: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
+        """Return the lowest ranking score (b,) at a weight of fairness, from sums (b, k)."""
+        dsc, goodness = self._split_sums(sums)
+        n_variables = len(self.layouts[0].groups)
+        if weight == 0:
+            worst = self.worst_norm_hd - ratio(goodness.total, goodness.n)
+            lowest: NDArray[np.float64] = performance_of(ratio(dsc.total, dsc.n), worst)
+            return lowest
+        if not n_variables:
+            return np.full(len(sums), np.nan)
+        variables = np.full(n_variables, weight / n_variables)
+        apart = self._widen_gaps(dsc, goodness, 1 - weight, variables)
+        return (1 - weight) * (1 - self.worst_norm_hd) / 2 + weight - apart / 2
+
+    def _widen_gaps(
+        self, dsc: _Sums, goodness: _Sums, mean: float, variables: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        return -(
+            _lowest_difference(dsc, self.layouts[0], mean, variables)
+            + _lowest_difference(goodness, self.layouts[1], mean, variables)
+        )
+
+    def _split_sums(self, sums: NDArray[np.float64]) -> tuple[_Sums, _Sums]:
+        first, parts = 0, []
+        for layout in self.layouts:
+            g, c = layout.n_groups, len(layout.cells)
+            total, n = sums[:, first], sums[:, first + 1]
+            first += 2
+            thirds = [sums[:, first + k * g : first + (k + 1) * g] for k in range(3)]
+            first += 3 * g
+            free = sums[:, first : first + c]
+            parts.append(_Sums(total, n, thirds[0], thirds[1], thirds[2], free))
+            first += c
+        return parts[0], parts[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LowestScore:
+    """The lowest ranking score of a model at any weight of fairness, and its best performance.
+
+    `sums` (1, k) are those of its counted cases.
+    """
+
+    lowest: LowestNumbers
+    sums: NDArray[np.float64]
+    highest_performance: float
+
+    def at_weight(self, weight: float) -> float:
+        """Return the lowest ranking score at a weight of fairness, 0 to 1."""
+        return float(self.lowest.at_weight(self.sums, weight)[0])
+
+
+def lowest_score(cases: CountedCases, lowest: LowestNumbers) -> LowestScore:
+    """Return the ranking score of counted cases as a function of the weight of fairness."""
+    dsc = np.where(cases.free_dsc, 1.0, cases.dsc)
+    norm_hd = np.where(cases.free_norm_hd, 0.0, cases.norm_hd)
+    # The numbers' own sums, without the hundreds of thousands of rows that they came from.
+    sums = lowest.parts.sum(axis=0, keepdims=True)
+    best = performance_of(*(_mean_defined(column) for column in (dsc, norm_hd)))
+    return LowestScore(replace(lowest, parts=sums), sums, best)
+
+
+def _mean_defined(values: NDArray[np.float64]) -> float:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else float("nan")
+
+
+def lowest_numbers(cases: CountedCases, groupings: Sequence[Grouping]) -> LowestNumbers:
+    """Return how the lowest numbers of a model follow, with groups of the counted cases.
+
+    Every number is a w mean(x) - sum of b_v times the gap of x over variable v, for x = Dice and
+    again for x = worst - NormHD, which are chosen apart. A gap is the largest difference of two
+    group means, so minus a gap is the smallest of the differences m_q - m_p over ordered pairs of
+    groups. For one pair of each variable the number is linear in the free values, and lowest where
+    each free case has 0 or its highest value by the sign of its own factor. The lowest over all
+    choices of pairs is therefore exactly the lowest over all completions. Cases in the same groups
+    have one factor, so that they are counted together. Where a case might also be left out, each
+    mean takes the choice that lowers the number by itself: a lower bound, no longer the lowest.
+    """
+    free = cases.free_dsc, cases.free_norm_hd
+    values = np.nan_to_num(cases.dsc), cases.worst_norm_hd - np.nan_to_num(cases.norm_hd)
+    defined = ~np.isnan(cases.dsc) | free[0], ~np.isnan(cases.norm_hd) | free[1]
+    members = [grouping.indicator for grouping in groupings]
+    indicator = np.hstack([np.zeros((cases.n, 0)), *members])
+    codes = np.stack([np.zeros(cases.n, np.intp), *(g.codes for g in groupings)], axis=1)[:, 1:]
+    starts = np.cumsum([0, *(len(grouping.labels) for grouping in groupings)]).tolist()
+    groups = tuple(range(a, b) for a, b in pairwise(starts))
+    as_scripts = tuple(g.empty_groups is EmptyGroups.AS_SCRIPTS for g in groupings)
+    parts: list[NDArray[np.float64]] = []
+    layouts: list[_Layout] = []
+    for value, is_free, counts, high in zip(
+        values, free, defined, (1.0, cases.worst_norm_hd), strict=True
+    ):
+        may_go = (is_free & cases.optional).astype(np.float64)
+        stays = is_free & ~cases.optional
+        cells, which = np.unique(codes[stays], axis=0, return_inverse=True)
+        # The group's column, so that one number tells variable and group.
+        columns = np.where(cells >= 0, cells + np.array(starts[:-1], dtype=np.intp), -1)
+        layouts.append(_Layout(groups, columns, as_scripts))
+        fixed = np.where(is_free | ~counts, 0.0, value)
+        in_cell = np.zeros((cases.n, len(cells)))
+        in_cell[np.flatnonzero(stays), which.ravel()] = high
+        count = counts.astype(np.float64)
+        parts += [fixed[:, None], count[:, None], indicator * fixed[:, None]]
+        parts += [indicator * count[:, None], indicator * may_go[:, None], in_cell]
+    variables = [f"fairness_{grouping.variable}" for grouping in groupings]
+    names = ["mean_dsc", "mean_norm_hd", "performance", *variables]
+    names += ["fairness", "ranking_score"] if groupings else []
+    return LowestNumbers(
+        tuple(names), np.hstack(parts), cases.worst_norm_hd, (layouts[0], layouts[1])
+    )
+
+
+def _lowest_difference(
+    sums: _Sums, layout: _Layout, mean: float, variables: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the lowest of ``mean`` x mean - sum of ``variables`` x gap, (b,)."""
+    pairs = [_ordered_pairs(groups) for groups in layout.groups]
+    n_choices = int(np.prod([len(pair) for pair in pairs]))
+    step = max(1, _ROWS_TIMES_CHOICES // n_choices)
+    blocks = [
+        _lowest_of_rows(sums[first : first + step], layout, pairs, mean, variables)
+        for first in range(0, len(sums.total), step)
+    ]
+    return np.concatenate(blocks) if blocks else np.zeros(0)
+
+
+def _ordered_pairs(groups: range) -> NDArray[np.intp]:
+    """Return the ordered pairs of groups (k, 2), and one of none, for a gap that is 0."""
+    return np.array([(-1, -1), *permutations(groups, 2)], dtype=np.intp)
+
+
+def _lowest_of_rows(
+    sums: _Sums,
+    layout: _Layout,
+    pairs: Sequence[NDArray[np.intp]],
+    mean: float,
+    variables: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    n_rows = len(sums.total)
+    alone = (n_rows, *(1,) * len(pairs))
+    sure = sums.group_n - sums.group_optional
+    # A group of which every case might be left out has a mean all the same: 0.
+    n_high = np.where(sure > 0, sure, sums.group_n)
+    high, low = ratio(sums.group, n_high), ratio(sums.group, sums.group_n)
+    shares = ratio(np.ones(1), n_high), ratio(np.ones(1), sums.group_n)
+    choices = (mean * ratio(sums.total, sums.n)).reshape(alone)
+    for place, pair in enumerate(pairs):
+        apart = np.zeros((n_rows, len(pair)))
+        apart[:, 1:] = variables[place] * (low[:, pair[1:, 1]] - high[:, pair[1:, 0]])
+        apart = np.where(np.isnan(apart), np.inf, apart)
+        choices = choices + _lay_along(apart, place, len(pairs))
+    in_mean = (mean * ratio(np.ones(1), sums.n)).reshape(alone)
+    factors: dict[int, NDArray[np.float64]] = {}
+    for column in np.flatnonzero(sums.free.any(axis=0)):
+        factor = in_mean
+        for place, group in enumerate(layout.cells[column].tolist()):
+            if group < 0:
+                continue
+            if group not in factors:
+                factors[group] = variables[place] * _find_factor(pairs[place], group, shares)
+            factor = factor + _lay_along(factors[group], place, len(pairs))
+        choices = choices + sums.free[:, column].reshape(alone) * np.minimum(factor, 0)
+    lowest: NDArray[np.float64] = choices.reshape(n_rows, -1).min(axis=1)
+    return np.where(_find_undefined(sums, layout, variables), np.nan, lowest)
+
+
+def _find_undefined(
+    sums: _Sums, layout: _Layout, variables: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return which rows have a variable without a gap, (b,)."""
+    undefined = np.zeros(len(sums.total), dtype=np.bool_)
+    for place in np.flatnonzero(variables):
+        groups = layout.groups[place]
+        sizes = sums.group_n[:, groups.start : groups.stop]
+        undefined |= sizes.sum(axis=1) == 0
+        if layout.as_scripts[place] and len(groups):
+            undefined |= sizes[:, 0] == 0
+    return undefined
+
+
+def _find_factor(
+    pair: NDArray[np.intp], group: int, shares: tuple[NDArray[np.float64], NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return what a group's free case changes by, (b, k), as each pair is the one far apart."""
+    up, down = (np.nan_to_num(share[:, group])[:, None] for share in shares)
+    factor: NDArray[np.float64] = down * (pair[:, 1] == group) - up * (pair[:, 0] == group)
+    return factor
+
+
+def _lay_along(values: NDArray[np.float64], place: int, n_variables: int) -> NDArray[np.float64]:
+    """Return values (b, k) with k along the axis of a variable."""
+    shape = [len(values), *(1,) * n_variables]
+    shape[place + 1] = values.shape[1]
+    return values.reshape(shape)

@@ -1,0 +1,247 @@
+"""What a submission is worth: cases without a usable prediction, and the lowest ranked numbers.
+
+The numbers that models are ranked by are lower bounds: every case that is *free* takes those values
+between worst and best that make the number lowest. So nobody gains by damaging, dropping or moving
+cases, composites with fairness included (`scoring.cohort.lowest`).
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import UnusableRule
+from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.scoring.case.profiles import Profile, UnusableReason
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+
+_REASONS: Final = MappingProxyType(
+    {
+        ScoreStatus.PREDICTION_MISSING: UnusableReason.MISSING,
+        ScoreStatus.UNREADABLE: UnusableReason.UNREADABLE,
+        ScoreStatus.SEVERAL_FILES: UnusableReason.UNREADABLE,
+        ScoreStatus.GRID_MISMATCH: UnusableReason.OTHER_GRID,
+        ScoreStatus.NOT_FINITE: UnusableReason.NOT_FINITE,
+        ScoreStatus.PREDICTION_EMPTY: UnusableReason.EMPTY,
+        ScoreStatus.TOO_MANY_LABELS: UnusableReason.TOO_MANY_LABELS,
+        ScoreStatus.TIME_LIMIT: UnusableReason.NOT_SCORED,
+        ScoreStatus.WORKER_LOST: UnusableReason.NOT_SCORED,
+    }
+)
+
+WITHOUT_REFERENCE: Final = (ScoreStatus.REFERENCE_MISSING, ScoreStatus.REFERENCE_UNREADABLE)
+"""Cases that count for nobody: no model can be scored on them."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableCase:
+    """A case that has no usable prediction, why, and what it is worth."""
+
+    case_id: str
+    reason: UnusableReason
+    rule: UnusableRule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedCases:
+    """Every case that counts, in the order of ids, with a usable prediction or without.
+
+    `dsc` and `norm_hd` (n,) are the values as they stand, nan where a case has none; a case that is
+    free in one of them, (n,) bool, may have any value from 0 to 1, or from 0 to `worst_norm_hd`.
+    `optional` ones among them might also be left out of the means: their reference is empty, and
+    the profile leaves two empty masks undefined. `unusable` lists who has no usable prediction;
+    `left_out` are those of them that do not count. `rejected` says why the submission has no ranked
+    number, "" if it has.
+    """
+
+    case_ids: tuple[str, ...]
+    dsc: NDArray[np.float64]
+    norm_hd: NDArray[np.float64]
+    free_dsc: NDArray[np.bool_]
+    free_norm_hd: NDArray[np.bool_]
+    optional: NDArray[np.bool_]
+    worst_norm_hd: float = 1.0
+    unusable: tuple[UnusableCase, ...] = ()
+    left_out: tuple[str, ...] = ()
+    rejected: str = ""
+
+    @property
+    def n(self) -> int:
+        """How many cases count."""
+        return len(self.case_ids)
+
+    @property
+    def has_free(self) -> bool:
+        """Whether a ranked number is a bound and not a value."""
+        return bool(self.free_dsc.any() or self.free_norm_hd.any())
+
+    @property
+    def n_by_reason(self) -> dict[UnusableReason, int]:
+        """How many cases are unusable for each reason that there is."""
+        return dict(Counter(case.reason for case in self.unusable))
+
+
+def unusable_reason(row: CaseScore) -> UnusableReason | None:
+    """Return why a case has no usable prediction, None where it has one."""
+    return _REASONS.get(row.status)
+
+
+def count_cases(
+    rows: Sequence[CaseScore], profile: Profile, rule: UnusableRule | None = None
+) -> CountedCases:
+    """Return the cases that count, of scored rows; `rule` takes the place of all the profile's.
+
+    Cases without a reference are passed over, and those that are undefined by the profile (both
+    masks empty). A row that is ok and lacks a number is one without a finite number.
+
+    Raises
+    ------
+    ValueError
+        If `rule` asks for a worst value, which `profile` does not have.
+    """
+    require_rule(profile, rule)
+    cases: list[tuple[CaseScore, float, float, bool]] = []
+    unusable: list[UnusableCase] = []
+    has_distances = _has_distances(rows)
+    for row in rows:
+        reason = _find_reason(row, has_distances)
+        case_rule = rule or profile.unusable.of(reason) if reason else None
+        if reason and case_rule:
+            unusable.append(UnusableCase(row.case_id, reason, case_rule))
+        if case_rule is UnusableRule.WORST_SCORE:
+            cases.append((row, 0.0, profile.worst_norm_hd, False))
+        elif case_rule is UnusableRule.LEAST_FAVOURABLE:
+            cases.append((row, row.dsc, row.norm_hd, True))
+        elif case_rule is None and _is_counted(row):
+            cases.append((row, row.dsc, row.norm_hd, False))
+    return _collect_cases(cases, profile, has_distances, unusable)
+
+
+def _find_reason(row: CaseScore, has_distances: bool) -> UnusableReason | None:
+    """Return why a row is unusable; one that is ok and lacks a number has none that is finite."""
+    lacks = np.isnan(row.dsc) or (has_distances and np.isnan(row.norm_hd))
+    if row.status is ScoreStatus.OK and lacks:
+        return UnusableReason.NOT_FINITE
+    return unusable_reason(row)
+
+
+def _is_counted(row: CaseScore) -> bool:
+    """Whether a row counts: it has a reference, and a number that the profile defines."""
+    has_number = not (np.isnan(row.dsc) and np.isnan(row.norm_hd))
+    return has_number and row.status not in WITHOUT_REFERENCE
+
+
+def every_case(scores: SegmentationScores) -> CountedCases:
+    """Return scored cases as those that count, none of which is unusable."""
+    nobody = np.zeros(len(scores.case_ids), dtype=np.bool_)
+    columns = scores.dsc, scores.norm_hd
+    return CountedCases(scores.case_ids, *columns, nobody, nobody, nobody)
+
+
+def _has_distances(rows: Sequence[CaseScore]) -> bool:
+    """Whether rows have NormHD at all: Dice alone is enough for what Dice needs."""
+    scored = [row.norm_hd for row in rows if not np.isnan(row.dsc)]
+    return not scored or not all(np.isnan(value) for value in scored)
+
+
+def _collect_cases(
+    cases: Sequence[tuple[CaseScore, float, float, bool]],
+    profile: Profile,
+    has_distances: bool,
+    unusable: Sequence[UnusableCase],
+) -> CountedCases:
+    free = np.array([is_free for *_, is_free in cases], dtype=np.bool_)
+    dsc = np.array([value for _, value, _, _ in cases], dtype=np.float64)
+    norm_hd = np.array([value for _, _, value, _ in cases], dtype=np.float64)
+    no_tumour = np.array([row.volume_reference_mm3 == 0 for row, *_ in cases], dtype=np.bool_)
+    # A row with one number is free in the other one alone.
+    is_row = np.array([row.status is ScoreStatus.OK for row, *_ in cases], dtype=np.bool_)
+    return CountedCases(
+        tuple(row.case_id for row, *_ in cases),
+        dsc,
+        norm_hd,
+        free & (~is_row | np.isnan(dsc)),
+        free & (~is_row | np.isnan(norm_hd)) & has_distances,
+        free & no_tumour & (profile.overlap_both_empty is None),
+        profile.worst_norm_hd,
+        tuple(unusable),
+        tuple(case.case_id for case in unusable if case.rule is UnusableRule.LEAVE_OUT),
+        _explain_rejection(unusable, profile, norm_hd),
+    )
+
+
+_SAID: Final = MappingProxyType(
+    {
+        UnusableReason.MISSING: "missing",
+        UnusableReason.UNREADABLE: "unreadable",
+        UnusableReason.OTHER_GRID: "on another grid",
+        UnusableReason.NOT_FINITE: "not finite",
+        UnusableReason.EMPTY: "empty",
+        UnusableReason.TOO_MANY_LABELS: "with too many labels",
+        UnusableReason.NOT_SCORED: "not scored in time",
+    }
+)
+
+_WORTH: Final = MappingProxyType(
+    {
+        UnusableRule.LEAST_FAVOURABLE: "count as least favourable: performance, fairness and "
+        "ranking score are the lowest that they leave possible",
+        UnusableRule.WORST_SCORE: "count with the worst score",
+        UnusableRule.LEAVE_OUT: "are left out",
+        UnusableRule.REJECT: "reject the submission",
+    }
+)
+
+
+def not_for_ranking(cases: CountedCases) -> str:
+    """Return the sentence that stands first where cases are left out, "" where none is."""
+    n = len(cases.left_out)
+    return f"NOT FOR RANKING: {n} of {cases.n + n} cases are left out" if n else ""
+
+
+def counted_lines(cases: CountedCases) -> tuple[str, ...]:
+    """Return plain sentences on the cases without a usable prediction and what they are worth."""
+    lines = []
+    for rule in UnusableRule:
+        reasons = Counter(case.reason for case in cases.unusable if case.rule is rule)
+        if reasons:
+            listed = ", ".join(f"{n} {_SAID[reason]}" for reason, n in reasons.items())
+            n_of_rule = sum(reasons.values())
+            lines.append(
+                f"{n_of_rule} case(s) without a usable prediction ({listed}) {_WORTH[rule]}"
+            )
+    return (*lines, *((cases.rejected,) if cases.rejected else ()))
+
+
+def require_rule(profile: Profile, rule: UnusableRule | None) -> None:
+    """Raise ValueError where a rule for unusable cases cannot hold under a profile."""
+    asks_for_worst = rule in (UnusableRule.LEAST_FAVOURABLE, UnusableRule.WORST_SCORE)
+    if asks_for_worst and profile.norm_hd_limit is None:
+        raise ValueError(
+            f"the profile {profile.name} does not cut NormHD, so that a case without a prediction "
+            f"has no worst value, got the rule {rule}: take reject or leave-out, or another profile"
+        )
+
+
+def _explain_rejection(
+    unusable: Sequence[UnusableCase], profile: Profile, norm_hd: NDArray[np.float64]
+) -> str:
+    """Return why there is no ranked number, "" if there may be one."""
+    if rejected := [case for case in unusable if case.rule is UnusableRule.REJECT]:
+        first = ", ".join(case.case_id for case in rejected[:3]) + ", ..." * (len(rejected) > 3)
+        return (
+            f"rejected by the rule of the profile {profile.name}: {len(rejected)} case(s) without "
+            f"a usable prediction ({first})"
+        )
+    counted = [case for case in unusable if case.rule is not UnusableRule.LEAVE_OUT]
+    above = bool((norm_hd > profile.worst_norm_hd).any())
+    if counted and above and profile.norm_hd_limit is not None:
+        return (
+            f"rejected: a NormHD lies above {profile.worst_norm_hd:g}, the worst of the profile "
+            f"{profile.name}, so that {len(counted)} case(s) without a value have no worst value"
+        )
+    return ""
