@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar
@@ -62,15 +62,16 @@ T = TypeVar("T", ScoreRow, ResponseRow)
 class ReadRows(Generic[T]):
     """The rows of a table in its order, and a failure with the row number for each bad one.
 
-    A case that comes twice has no row: nobody knows which of them counts. `unnamed` of the failures
-    have no case id. `definition` is what the table says of how its numbers were made, "" if it does
-    not.
+    `unnamed` of the failures have no case id. `definition` is what the table says of how its
+    numbers were made, "" if it does not. `twice` are the `case_key` of cases with further rows, of
+    which the first is among `rows`.
     """
 
     rows: tuple[T, ...]
     failures: tuple[CaseFailure, ...]
     unnamed: frozenset[str] = frozenset()
     definition: str = ""
+    twice: frozenset[str] = frozenset()
 
 
 @reads("a readable score table", "save it again as .xlsx or CSV UTF-8")
@@ -99,7 +100,10 @@ def read_score_table(path: Path) -> ReadRows[ScoreRow]:
         is_status = status in set(ScoreStatus)
         return ScoreRow(case_id, dsc, norm_hd, ScoreStatus(status) if is_status else ScoreStatus.OK)
 
-    return _read_rows(path, ("dsc",), ("norm_hd", "status"), row)
+    read = _read_rows(path, ("dsc",), ("norm_hd", "status"), row)
+    # Nobody knows which of two rows counts.
+    rows = tuple(one for one in read.rows if case_key(one.case_id) not in read.twice)
+    return replace(read, rows=rows)
 
 
 @reads("a readable table of responses", "save it again as .xlsx or CSV UTF-8")
@@ -141,6 +145,7 @@ def _read_rows(
     rows: dict[str, T] = {}
     failures: list[CaseFailure] = []
     unnamed: set[str] = set()
+    twice: set[str] = set()
     definitions: list[str] = []
     first_row: dict[str, int] = {}
     number = 1
@@ -159,7 +164,7 @@ def _read_rows(
             unnamed.discard(f"row {number}")
             key = case_key(name)
             if key in first_row:
-                rows.pop(key, None)
+                twice.add(key)
                 raise ValueError(f"the case is in row {first_row[key]} already")  # noqa: TRY301
             _check_whole(sheet, number - 1, line, places)
             if definition_at is not None and definition_at < len(line):
@@ -175,7 +180,11 @@ def _read_rows(
         )
     words = [text.strip() for text in dict.fromkeys(definitions) if text.strip()]
     return ReadRows(
-        tuple(rows.values()), tuple(failures), frozenset(unnamed), "; ".join(words[:_DEFINITIONS])
+        tuple(rows.values()),
+        tuple(failures),
+        frozenset(unnamed),
+        "; ".join(words[:_DEFINITIONS]),
+        frozenset(twice),
     )
 
 
