@@ -241,12 +241,6 @@ TABLES = (
         share=0.3,
     ),
     Format(
-        "case-list",
-        _sheet((("case_id", "site"), ("A", "x"), ("B", "y")), "cases.csv"),
-        _calls("io.challenge.case_list", "read_case_ids"),
-        ("io.challenge.case_list.read_case_ids",),
-    ),
-    Format(
         "case-list-csv",
         _sheet([["case_id", "sha256"], ["A", "0" * 64], ["B", ""]], "cases.csv"),
         _calls("io.data_set.case_list", "read_case_list"),

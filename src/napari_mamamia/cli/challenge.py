@@ -98,8 +98,8 @@ def init(
     ] = False,
 ) -> None:
     """Begin a challenge: freezes cases, hashes, definitions and limits in challenge.json."""
-    from napari_mamamia.io.challenge.case_list import read_case_ids
     from napari_mamamia.io.challenge.challenge_file import ChallengeLimits
+    from napari_mamamia.io.data_set.case_list import read_case_list
     from napari_mamamia.scoring.case.profiles import profile_named
     from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
 
@@ -117,7 +117,7 @@ def init(
         images=images,
         clinical=clinical,
         columns=column_choice(columns),
-        case_ids=read_case_ids(cases) if cases else (),
+        case_ids=read_case_list(cases).case_ids if cases else (),
         profile=profile_named(profile),
         seed=seed,
         n_resamples=bootstrap,

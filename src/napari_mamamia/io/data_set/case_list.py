@@ -17,7 +17,6 @@ _IDS: Final = ("case_id", "patient_id", "case", "id")
 _DIGESTS: Final = ("sha256", "hash")
 _DIGITS: Final = 64
 _TABLES: Final = (".csv", ".xlsx", ".ods")
-_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -93,26 +92,6 @@ def read_case_list(path: Path) -> CaseList:
         raise
     except ValueError as error:
         raise FormatError(f"expected a list of cases at {path}, but {error}") from error
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal.
-
-    Raises
-    ------
-    FormatError
-        If it cannot be read.
-    """
-    digest = hashlib.sha256()
-    try:
-        with open_plain(path) as stream:
-            while block := stream.read(_CHUNK):
-                digest.update(block)
-    except OSError as error:
-        raise FormatError(
-            f"expected a readable file at {path}, but {error.strerror or error}: check it"
-        ) from error
-    return digest.hexdigest()
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -15,7 +15,7 @@ from napari_mamamia.io.data_set.score_files import (
 )
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.cohort.results import ModelScores
-from napari_mamamia.services.score.score import Pairs
+from napari_mamamia.services.score.pairs import Pairs
 
 
 @dataclass(frozen=True, slots=True)

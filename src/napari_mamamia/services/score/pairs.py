@@ -8,8 +8,9 @@ from typing import TypeAlias
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import ScoreStatus
-from napari_mamamia.io.data_set.case_list import CaseList, file_digest
+from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.io.data_set.layout import list_masks
+from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
 
 Pairs: TypeAlias = dict[str, tuple[Path | None, Path | None]]
@@ -87,7 +88,7 @@ def _require_references(cases: CaseList, references: Mapping[str, Path], folder:
     for number, (case_id, digest) in enumerate(zip(cases.case_ids, cases.digests, strict=True)):
         report_progress(number, len(cases.case_ids), "Comparing the references with the list")
         path = references[case_key(case_id)]
-        if digest and file_digest(path) != digest:
+        if digest and sha256_of(path) != digest:
             raise FormatError(
                 f"expected the reference {path} that {cases.name} was made of, but its SHA-256 is "
                 "another: give the folder that the list is of"

@@ -44,7 +44,7 @@ from napari_mamamia.services.score.clinical_table import described, matched, rea
 from napari_mamamia.services.score.facts import tags_for, with_facts
 from napari_mamamia.services.score.looks import LOOKED_AT, CaseLook, look_at_case, looks_of
 from napari_mamamia.services.score.output import SCORE_TABLE, SUMMARY, write_scores
-from napari_mamamia.services.score.pairs import FoundPairs, find_cases
+from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases
 from napari_mamamia.services.score.report import REPORT, Scored, write_score_report
 from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -256,7 +256,7 @@ def score_folders(
 
 def score_pairs(
     name: str,
-    found: FoundPairs,
+    pairs: Pairs | FoundPairs,
     settings: ScoreSettings,
     cohort: Cohort | None,
     *,
@@ -273,13 +273,14 @@ def score_pairs(
     FormatError
         If there is no data set where the settings say.
     """
-    rows, looks = _score_cases(found, settings, place, store, existing)
+    files = pairs if isinstance(pairs, FoundPairs) else FoundPairs(pairs)
+    rows, looks = _score_cases(files, settings, place, store, existing)
     failures = tuple(
         CaseFailure(row.case_id, row.reason) for row in rows if row.status is not ScoreStatus.OK
     )
     model = cohort_numbers(name, rows, failures, len(rows), settings, cohort)
-    model = replace(model, outside=found.outside)
-    return Scored(model, found.pairs, looks_of(looks, settings))
+    model = replace(model, outside=files.outside)
+    return Scored(model, files.pairs, looks_of(looks, settings))
 
 
 @gc_frozen()
