@@ -116,6 +116,7 @@ def quick_figures(monkeypatch):
     """
     from napari_mamamia.scoring.report.drawing import Drawn
     from napari_mamamia.services.batch import beside
+    from napari_mamamia.services.detection import score_detection
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
@@ -123,6 +124,7 @@ def quick_figures(monkeypatch):
         return Drawn(DOT, "<svg/>" if drawing.has_svg else "")
 
     monkeypatch.setattr(score_report, "drawing_place", lambda: nullcontext(draw))
+    monkeypatch.setattr(score_detection, "drawing_place", lambda: nullcontext(draw))
     monkeypatch.setattr(beside, "current_thread", threading.main_thread)
 
 

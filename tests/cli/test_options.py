@@ -6,7 +6,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from napari_mamamia.cli import converting, exporting, importing, kinetics, perfusion, ranking
+from napari_mamamia.cli import (
+    converting,
+    detection,
+    exporting,
+    importing,
+    kinetics,
+    perfusion,
+    ranking,
+)
 from napari_mamamia.cli.app import app
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
@@ -113,6 +121,7 @@ def test_an_empty_argument_is_no_folder(words):
         (("import",), importing),
         (("models", "convert"), converting),
         (("rank",), ranking),
+        (("score-detection",), detection),
     ],
 )
 def test_every_option_says_where_it_applies(words, table):
@@ -145,6 +154,9 @@ def test_every_option_says_where_it_applies(words, table):
             "rank A --out O --method mean-then-rank --correction holm",
             "--correction with the method",
         ),
+        ("score-detection --out O --label 1", "--label with folders of masks"),
+        ("score-detection --out O --reference R --lesions L", "--lesions with tables of boxes"),
+        ("score-detection --out O --matching any-overlap --iou 0.2", "--iou with a matching"),
         ("kinetics D --out O --ftv-from S --workers 0", "--workers without --ftv-from"),
     ],
 )

@@ -139,6 +139,7 @@ AT_NIGHT = (
     ("predict", f". --model {MODEL} --case A_1 --out masks2", 0),
     ("score", f"{PAIR} --out scores --workers 1 --time-limit 60 {QUICK}", 0),
     ("score-table", f"scores/case_scores.csv --out scores2 {QUICK}", 0),
+    ("score-detection", f"{PAIR} --out scores4 {QUICK}", 0),
     ("score-pcr", f"predictions.csv --clinical truth.csv --out scores3 {QUICK}", 0),
     ("kinetics", ". --out curves --time-limit 60 --case A_1", 0),
     ("perfusion", f". --out ktrans --case A_1 {TOFTS}", 3),

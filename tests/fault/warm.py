@@ -121,6 +121,7 @@ def draw_dots() -> None:
     from contextlib import nullcontext
 
     from napari_mamamia.scoring.report.drawing import Drawn
+    from napari_mamamia.services.detection import score_detection
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
@@ -128,6 +129,7 @@ def draw_dots() -> None:
         return Drawn(b"\x89PNG", "<svg/>" if drawing.has_svg else "")
 
     score_report.drawing_place = lambda: nullcontext(draw)
+    score_detection.drawing_place = lambda: nullcontext(draw)
 
 
 def watched(pid: int, trial: dict) -> dict:

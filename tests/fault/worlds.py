@@ -213,6 +213,13 @@ def rank(world: Path) -> list[str]:
     return ["rank", "--table", str(world / "values.csv"), "--resamples", "20", *out(world)]
 
 
+def score_detection(world: Path) -> list[str]:
+    root = Path(data_set(world))
+    reference = str(root / "segmentations" / "expert")
+    words = ["score-detection", "--reference", reference, "--prediction", masks(world)]
+    return [*words, "--bootstrap", "20", *out(world)]
+
+
 def clinical_columns(world: Path) -> list[str]:
     data_set(world)
     table = clinical(world)
@@ -439,6 +446,7 @@ COMMANDS = (
     Way("challenge run", challenge_run, out=("challenge",)),
     Way("challenge verify", challenge_verify, out=()),
     Way("rank", rank, OVER),
+    Way("score-detection", score_detection, OVER),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),

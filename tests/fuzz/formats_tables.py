@@ -5,6 +5,7 @@ import os
 import zipfile
 from contextlib import suppress
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,11 @@ LONG = (
 )
 WIDE = (("case", "a", "b"), ("A", 0.5, 0.75), ("B", "", 0.25))
 DRAWS = (("A", "A", "B"), ("B", "B", "B"))
+BOXES = (
+    ("case_id", "x1", "x2", "y1", "y2", "z1", "z2", "score", "risk", "centre"),
+    ("A", 0, 10.5, 0, 10, 0, 10, 0.9, 0.5, "x"),
+    ("B", 5, 6, 5, 6, 5, 6, 0.3, 0.25, "y"),
+)
 RESPONSES = (("patient_id", "pcr", "score"), ("A", 0, 0.2), ("B", 1, 0.9))
 
 
@@ -143,6 +149,24 @@ def _read_named(path: Path) -> object:
 
 
 _NAMED = ("io.data_set.named_columns.read_named_columns",)
+
+
+def _read_detection(path: Path) -> object:
+    from napari_mamamia.core.errors import MamamiaError
+    from napari_mamamia.io.data_set.detection_files import (
+        CaseList,
+        read_case_list,
+        read_lesions,
+        read_predicted_boxes,
+    )
+
+    cases = CaseList(("A", "B"))
+    for reader in (read_case_list, partial(read_lesions, cases=cases)):
+        with suppress(MamamiaError):
+            reader(path)
+    return read_predicted_boxes(path, cases)
+
+
 _CLINICAL = (
     "io.clinical.clinical.read_clinical",
     "io.clinical.clinical.read_clinical",
@@ -150,6 +174,10 @@ _CLINICAL = (
     "io.tables.spreadsheets.read_sheets",
 )
 _SCORES = ("io.data_set.score_files.read_score_table", "io.data_set.score_files.read_score_table")
+_BOXES = tuple(
+    f"io.data_set.detection_files.{name}"
+    for name in ("read_case_list", "read_lesions", "read_predicted_boxes")
+)
 _RESPONSES = (
     "io.data_set.score_files.read_response_table",
     "io.data_set.score_files.read_response_table",
@@ -191,6 +219,8 @@ TABLES = (
         _calls("io.data_set.score_files", "read_score_table"),
         _SCORES,
     ),
+    Format("boxes-csv", _sheet(BOXES, "b.csv"), _read_detection, _BOXES),
+    Format("boxes-xlsx", _sheet(BOXES, "b.xlsx"), _read_detection, _BOXES, share=0.5),
     Format(
         "ranking-long-csv",
         _sheet(LONG, "l.csv"),

@@ -151,6 +151,11 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Rank algorithms by every method and say how sure: OUT/rank.json, OUT/ranks.csv.",
         ),
         Entry(
+            "score-detection",
+            "detection:score_detection",
+            "Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.",
+        ),
+        Entry(
             "run-submission",
             "submitting:run_submission",
             "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",

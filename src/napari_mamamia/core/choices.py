@@ -297,3 +297,59 @@ class MissingScore(StrEnum):
     the model can be lower by any score that it might have given."""
     LEAVE_OUT = "leave-out"
     """Nothing, for no model: a model that leaves out what is hard gains by it."""
+
+
+class LesionMatching(StrEnum):
+    """Which predicted box finds which lesion.
+
+    `GREEDY_SCORE`: boxes by falling score, each takes the free lesion that it overlaps most.
+    `HUNGARIAN`: as many pairs as can be, then the largest sum of overlaps; scores do not count.
+    `ANY_OVERLAP`: whatever shares volume, many to many.
+    """
+
+    GREEDY_SCORE = "greedy-score"
+    HUNGARIAN = "hungarian"
+    ANY_OVERLAP = "any-overlap"
+
+
+class DuplicateRule(StrEnum):
+    """What a second box on a lesion that is found already counts as."""
+
+    FALSE_POSITIVE = "false-positive"
+    IGNORED = "ignored"
+
+
+class LesionOverlap(StrEnum):
+    """What the overlap of a lesion and a predicted one is measured by."""
+
+    BOX_IOU = "box-iou"
+    MASK_IOU = "mask-iou"
+    MASK_DICE = "mask-dice"
+
+
+class BoxRule(StrEnum):
+    """The box of a part of a mask: its voxels' outer faces, or nnDetection's half a voxel more."""
+
+    TIGHT = "tight"
+    NNDETECTION = "nndetection"
+
+
+class CurveReading(StrEnum):
+    """Sensitivity between two points of a FROC curve: on their line, or that of the lower one."""
+
+    LINEAR = "linear"
+    STEP = "step"
+
+
+class CaseScoreRule(StrEnum):
+    """The score of a case from its boxes': the highest, or 1 - product of (1 - score)."""
+
+    MAX = "max"
+    NOISY_OR = "noisy-or"
+
+
+class RiskModel(StrEnum):
+    """The risk of a lesion by its size: Sopik 2018 (a share of 0.641) or Verschraegen 2005."""
+
+    SOPIK_2018 = "sopik-2018"
+    VERSCHRAEGEN_2005 = "verschraegen-2005"

@@ -32,6 +32,7 @@ _MODEL_MARKERS: Final = "osD^vPX"
 _WIDE: Final = (5.0, 3.1)
 _INK: Final = "#333333"
 _DOTS_PER_INCH: Final = 200
+_FP_SHOWN: Final = (1 / 16, 8.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,6 +224,49 @@ def volume_histogram(volumes_mm3: NDArray[np.float64]) -> Figure:
         axes.set_xscale("log")
     axes.set_xlabel("volume of the reference (mm³)")
     axes.set_ylabel("cases")
+    return figure
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrocLine:
+    """A curve of a FROC figure: false positives per case and sensitivity; one point is a mark."""
+
+    label: str
+    fp_per_case: NDArray[np.float64]
+    sensitivity: NDArray[np.float64]
+
+
+def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.nan) -> Figure:
+    """Return sensitivity against false positives per case, from 1/16 to 8 on a log axis.
+
+    A dotted line stands at `ceiling`, where there is one.
+    """
+    figure, axes = _make_figure((5.0, 3.7))
+    for place, line in enumerate(lines):
+        colour = _MODEL_COLOURS[place % len(_MODEL_COLOURS)]
+        if line.fp_per_case.size == 1:
+            x = np.clip(line.fp_per_case, _FP_SHOWN[0], _FP_SHOWN[1])
+            axes.plot(x, line.sensitivity, "o", color=colour, label=line.label)
+        else:
+            style = "-" if place % 2 == 0 else "--"
+            axes.plot(line.fp_per_case, line.sensitivity, style, color=colour, label=line.label)
+    if not np.isnan(ceiling):
+        axes.axhline(ceiling, color=_INK, linestyle=":", linewidth=1)
+        axes.annotate(
+            f"ceiling of paper-eq3: {ceiling:.3f}",
+            (_FP_SHOWN[0], ceiling),
+            xytext=(2, 3),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(*_FP_SHOWN)
+    ticks = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
+    axes.set_xticks(ticks, ["1/8", "1/4", "1/2", "1", "2", "4", "8"])
+    axes.set_ylim(-0.03, 1.03)
+    axes.set_xlabel(fp_label)
+    axes.set_ylabel("sensitivity")
+    _add_legend(axes)
     return figure
 
 

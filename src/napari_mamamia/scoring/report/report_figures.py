@@ -92,12 +92,13 @@ def write_figures(
         for figure in figures:
             report_progress(index, total, f"Writing {figure.name}")
             drawn = draw(figure.drawing)
-            paths += _write_figure(figure.name, drawn, place, overwrite=overwrite)
+            paths += write_figure(figure.name, drawn, place, overwrite=overwrite)
     report_progress(total, total, "Figures written")
     return tuple(paths)
 
 
-def _write_figure(name: str, drawn: Drawn, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
+def write_figure(name: str, drawn: Drawn, folder: Path, *, overwrite: bool) -> tuple[Path, Path]:
+    """Write a figure that was drawn as PNG and SVG: the paths."""
     png, svg = folder / f"{name}.png", folder / f"{name}.svg"
     with saving(png, overwrite=overwrite) as temporary:
         temporary.write_bytes(drawn.png)

@@ -14,7 +14,16 @@ from napari_mamamia.io.tables.tables import write_json
 
 RUN_FILE = "run.json"
 _WITHOUT_RESUME: Final = frozenset(
-    {"export", "ftv-from", "rank", "score-classifier", "score-pcr", "score-table", "straighten"}
+    {
+        "export",
+        "ftv-from",
+        "rank",
+        "score-classifier",
+        "score-detection",
+        "score-pcr",
+        "score-table",
+        "straighten",
+    }
 )
 """Commands that start anew or not at all."""
 _RESUMING: Final = ", continue the run that made it with --resume,"
