@@ -9,6 +9,8 @@ for 40 ms to tell it.
 
 import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 _IS_SET_ASIDE = threading.Event()
@@ -57,3 +59,18 @@ def take_back() -> None:
 def is_set_aside() -> bool:
     """Whether something is left out by `set_aside`."""
     return _IS_SET_ASIDE.is_set()
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Leave out collections in a block that makes very many objects, none of which is garbage.
+
+    Each would look at all of them again: a sixth of the time of reading 300,000 records.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

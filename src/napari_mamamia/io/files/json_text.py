@@ -1,6 +1,7 @@
 """JSON that somebody else may have written: sizes, depth and digits have limits."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,3 +84,6 @@ def _parse_integer(text: str) -> int:
 
 
 _DECODER: Final = json.JSONDecoder(parse_int=_parse_integer)
+scan_json: Final[Callable[[str, int], tuple[Any, int]]] = _DECODER.scan_once  # type: ignore[attr-defined]
+"""Reads one value from a place on, and tells where it ends; StopIteration or ValueError where there
+is none. Depth and half characters are for the caller to look at, see `parsed_json`."""

@@ -20,29 +20,43 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
+from napari_mamamia.core.garbage import uncollected
 from napari_mamamia.io.files.chained_lines import (
     NO_ORIGIN,
     ChainedLine,
     ChainedLines,
     canonical,
+    line_at,
     scan_chained_lines,
 )
-from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import scan_json
 from napari_mamamia.io.workspace.workspace import file_name
 
 SCHEMA: Final = 1
 _SUFFIX: Final = ".jsonl"
+_REST: Final = len(b'{"hash":"",') + 64
+"""Where in a line all begins that its hash is of."""
+_CLOCK: Final = len("2026-11-22T12:00:00.000000+00:00")
+_BODY: Final = b'","body":'
+_SEEN: Final = re.compile(rb'"[0-9a-f]{64}"(?:,"[0-9a-f]{64}")*')
+_HALVES: Final = (b"\\ud", b"\\uD")
+"""What half characters are written with, which `json_text` refuses."""
+_DEEP: Final = 64
 _RUN: Final = secrets.token_hex(4)
 """Tells this run of a program from an earlier one with the same process number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One note: who wrote it when and where, and what it says.
+
+    A tuple, not a dataclass: there are hundreds of thousands, and one is made in a third of the
+    time.
 
     Parameters
     ----------
@@ -88,14 +102,23 @@ class _FileRead:
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """All events of a folder in one order, and what is wrong with its files.
+    """All events of a folder, and what is wrong with its files.
 
     Every line that is as it was written counts, behind a gap too; each gap is a problem.
     """
 
-    events: tuple[Event, ...] = ()
     problems: tuple[EventProblem, ...] = ()
     files: Mapping[str, _FileRead] = field(default_factory=dict, repr=False)
+
+    @property
+    def chains(self) -> Mapping[str, tuple[Event, ...]]:
+        """The events of each file in their order, by its path within the folder."""
+        return {name: file.events for name, file in self.files.items()}
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events in one order, see `merge_events`; it is found anew at each call."""
+        return merge_events(file.events for file in self.files.values())
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -225,15 +248,17 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
         for path in sorted(folder.rglob(f"*{_SUFFIX}"))
         if path.is_file() and not path.is_symlink()
     }
-    read = {name: _read_file(path, name, origin, before.get(name)) for name, path in files.items()}
+    with uncollected():
+        read = {
+            name: _read_file(path, name, origin, before.get(name)) for name, path in files.items()
+        }
     gone = [
         EventProblem(name, "the file was there before and is gone")
         for name in before
         if name not in read
     ]
     problems = [problem for file in read.values() for problem in file.problems]
-    events = _merge_events([file.events for file in read.values()])
-    return EventLog(events, (*gone, *problems, *_find_forks(events)), read)
+    return EventLog((*gone, *problems, *_find_forks(read.values())), read)
 
 
 def _read_file(path: Path, name: str, origin: str, known: _FileRead | None) -> _FileRead:
@@ -258,6 +283,9 @@ def _read_file(path: Path, name: str, origin: str, known: _FileRead | None) -> _
 
 def _scan_file(path: Path, name: str, known: _FileRead) -> _FileRead:
     """Return what was known of a file and all that stands behind it."""
+    at_once = _scan_whole_lines(path, known)
+    if at_once is not None:
+        return at_once
     events, problems = list(known.events), list(known.problems)
     hashes = {event.hash for event in events}
     size, head, count = known.size, known.head, known.count
@@ -278,6 +306,84 @@ def _scan_file(path: Path, name: str, known: _FileRead) -> _FileRead:
     return _FileRead(tuple(events), tuple(problems), size, head, count)
 
 
+def _scan_whole_lines(path: Path, known: _FileRead) -> _FileRead | None:
+    """Return the same for a file in which all is as its one writer left it, in a fifth of the time.
+
+    None where any line is not: `scan_chained_lines` then looks at it, nothing is decided here.
+    """
+    with open_plain(path) as stream:
+        stream.seek(known.size)
+        data = stream.read()
+    stop = data.rfind(b"\n") + 1
+    if stop == 0:
+        return known
+    first = _parse_event(line_at(path, known.size))
+    if first is None or any(half in data for half in _HALVES):
+        return None
+    try:
+        fresh = _parse_lines(data[:stop], first, known)
+    except (ValueError, StopIteration):
+        return None
+    clocks = "".join([event.at for event in fresh])
+    if '"' in clocks or "\\" in clocks:
+        return None
+    last = fresh[-1]
+    size = known.size + stop
+    return _FileRead((*known.events, *fresh), known.problems, size, last.hash, last.seq + 1)
+
+
+def _parse_lines(data: bytes, first: Event, known: _FileRead) -> list[Event]:
+    """Return the events of whole lines that `first` begins, all by its writer.
+
+    Raises
+    ------
+    ValueError, StopIteration
+        If there is anything else. It is one loop without calls: each costs 0.1 s in a large study.
+    """
+    host, reader, session = (canonical(text) for text in (first.host, first.reader, first.session))
+    before = b',"host":%s,"reader":%s,"schema":%d,"seen":[' % (host, reader, SCHEMA)
+    end = b'],"session":%s}}' % session
+    plain = before + end
+    make = Event._make
+    fresh: list[Event] = []
+    head = known.head
+    for count, line in enumerate(data.split(b"\n")[:-1], start=known.count):
+        digest = sha256(line[_REST:]).hexdigest()
+        begin = b'{"hash":"%s","prev":"%s","seq":%d,"entry":{"at":"' % (
+            digest.encode(),
+            head.encode(),
+            count,
+        )
+        clock_stop = len(begin) + _CLOCK
+        start = clock_stop + len(_BODY)
+        if not line.startswith(begin) or line[clock_stop:start] != _BODY:
+            raise ValueError
+        seen: tuple[str, ...] = ()
+        stop = len(line) - len(plain)
+        if not line.endswith(plain):
+            stop = line.rfind(before, start)
+            seen = _parse_seen(line[stop + len(before) : -len(end)], line.endswith(end))
+        text = line[start:stop].decode()
+        body, at = scan_json(text, 0)
+        if at != len(text) or type(body) is not dict or (at > _DEEP and _may_be_deep(text)):
+            raise ValueError
+        who = (first.reader, first.host, first.session, count)
+        clock = line[len(begin) : clock_stop].decode()
+        fresh.append(make((*who, clock, body, seen, digest, head)))
+        head = digest
+    return fresh
+
+
+def _parse_seen(text: bytes, is_whole: bool) -> tuple[str, ...]:
+    if not is_whole or not _SEEN.fullmatch(text):
+        raise ValueError
+    return tuple(text.decode()[1:-1].split('","'))
+
+
+def _may_be_deep(text: str) -> bool:
+    return text.count("{") + text.count("[") > _DEEP
+
+
 def _parse_event(line: ChainedLine) -> Event | None:
     """Return the event of a line, None where it holds none, such as one of a later schema."""
     entry = line.entry
@@ -293,9 +399,30 @@ def _parse_event(line: ChainedLine) -> Event | None:
     return Event(reader, host, session, line.seq, at, body, tuple(seen), line.hash, line.prev)
 
 
-def _merge_events(files: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
-    """Return all events once, each after those before it in its file and those it had seen."""
-    by_hash = {event.hash: event for events in files for event in events}
+def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
+    """Return all events once, each after those before it in its chain and those it had seen.
+
+    What that leaves open the clocks decide, then reader, computer, session, place and hash: every
+    computer finds the same order.
+    """
+    by_hash = {event.hash: event for events in chains for event in events}
+    order = sorted(by_hash.values(), key=_rank_event)
+    return tuple(order) if _keeps_order(order, by_hash) else _order_by_needs(by_hash)
+
+
+def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
+    """Whether each event stands behind all that it needs: then clocks agree with what was seen."""
+    gone: set[str] = set()
+    for event in order:
+        if event.prev not in gone and event.prev in by_hash:
+            return False
+        if any(other not in gone and other in by_hash for other in event.seen):
+            return False
+        gone.add(event.hash)
+    return True
+
+
+def _order_by_needs(by_hash: Mapping[str, Event]) -> tuple[Event, ...]:
     needs = {digest: _list_needs(event, by_hash) for digest, event in by_hash.items()}
     then: dict[str, list[str]] = {}
     for digest, others in needs.items():
@@ -323,14 +450,18 @@ def _rank_event(event: Event) -> tuple[str, str, str, str, int, str]:
     return (event.at, event.reader, event.host, event.session, event.seq, event.hash)
 
 
-def _find_forks(events: Iterable[Event]) -> Iterator[EventProblem]:
+def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:
     """Yield where one session goes on in two ways, such as in a copy of the folder."""
-    first: dict[tuple[str, str, str, int], str] = {}
-    for event in events:
-        place = (event.reader, event.host, event.session, event.seq)
-        if first.setdefault(place, event.hash) != event.hash:
-            where = f"{event.reader}/{event.host}-{event.session}{_SUFFIX}"
-            yield EventProblem(where, f"event {event.seq} is there in two forms: both count")
+    sessions: dict[tuple[str, str, str], list[Sequence[Event]]] = {}
+    for file in files:
+        for session in {event[:3] for event in file.events}:
+            sessions.setdefault(session, []).append(file.events)
+    for (reader, host, name), chains in sessions.items():
+        first: dict[int, str] = {}
+        for event in (event for chain in chains for event in chain if len(chains) > 1):
+            if first.setdefault(event.seq, event.hash) != event.hash:
+                where = f"{reader}/{host}-{name}{_SUFFIX}"
+                yield EventProblem(where, f"event {event.seq} is there in two forms: both count")
 
 
 def _require_exact(value: object) -> None:
