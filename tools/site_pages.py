@@ -28,6 +28,7 @@ METRICS_HERE = "<!-- the metrics -->"
 MAPS_HERE = "<!-- the maps -->"
 FORMATS_HERE = "<!-- the export formats -->"
 KINDS_HERE = "<!-- the kinds of models -->"
+STEPS_HERE = "<!-- the steps of a review -->"
 _NAMES = {"column", "name", "name (column)", "number", "quantity", "shown"}
 _MEANS = {"formula", "definition", "is"}
 
@@ -223,6 +224,7 @@ def with_tables(markdown: str) -> str:
         MAPS_HERE: maps_table,
         FORMATS_HERE: export_formats,
         KINDS_HERE: model_kinds,
+        STEPS_HERE: review_steps,
     }
     for place, table in tables.items():
         if place in markdown:
@@ -254,6 +256,13 @@ def maps_table() -> str:
         texts = (str(kind), f"`{kind.name.lower()}`", spec.formula, spec.unit or "–", colours)
         rows.append(f"| {' | '.join(map(_cell, (*texts, spec.source)))} |")
     return "\n".join(rows)
+
+
+def review_steps() -> str:
+    """Return every step of a case in a review study: the table that its state is found by."""
+    from napari_mamamia.reviewing.states import lines_of_table
+
+    return "\n".join(lines_of_table())
 
 
 def model_kinds() -> str:

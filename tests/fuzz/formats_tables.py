@@ -686,7 +686,50 @@ def _take(folder: Path) -> object:
     return None
 
 
+def _review_study(folder: Path) -> Path:
+    from napari_mamamia.io.review.keys import make_key
+    from napari_mamamia.io.review.store import FolderStore
+
+    double = from_tests("review_study")
+    study = double.made(folder)
+    store = FolderStore(study, folder / "home", host="H", session="1")
+    store.put_mask(double.MASK)
+    store.claim("c0001.1.ana", "ana")
+    store.append("ana", {"act": "claim", "case": "c0001", "round": 1})
+    make_key(study / "key.json", "correct horse")
+    return study
+
+
+def _open_review(study: Path) -> object:
+    from napari_mamamia.core.errors import FormatError
+    from napari_mamamia.io.review import keys
+    from napari_mamamia.io.review.store import FolderStore
+    from napari_mamamia.reviewing.fold import fold_events
+
+    with suppress(FormatError):
+        keys.sign_with(study / "key.json", "correct horse", b"x")
+    with suppress(FormatError):
+        keys.read_public_key(study / "key.json")
+    store = FolderStore(study, study.parent / "other", host="G", session="2")
+    for mask in store.list_masks():
+        with suppress(FormatError):
+            store.get_mask(mask)
+    chains = store.read().chains.values()
+    fold_events(store.study, store.origin, chains, lambda _: True, keys.signature_fits)
+    return store.list_claims()
+
+
+_REVIEW = (
+    "io.review.study_file.read_study",
+    "io.review.keys.read_public_key",
+    "io.review.keys.sign_with",
+    "io.review.store._read_mask",
+    "io.review.claims._read_claim",
+    "io.workspace.event_store.read_events",
+)
+
 RECORDS = (
+    Format("review-study", _review_study, _open_review, _REVIEW, share=0.5),
     Format(
         "challenge",
         _challenge,

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "io.dicom.facts._make_secret": "made anew or refused (O_EXCL)",
     "io.dicom.writer.write_study": "in its own folder, which gets its name when whole",
     "io.dicom.zip._create_file": "made anew or refused (x), in its own folder",
+    "io.review.claims._read_clock_of": "made anew or refused (x), and removed",
     "io.files.save._claim_and_replace": "made anew or refused",
     "io.files.save._force_to_disk": "nothing is written",
     "io.files.save._rename_to_free_name": "made anew or refused",

@@ -16,7 +16,8 @@ from napari_mamamia.core.records import CaseTag
 from napari_mamamia.io.files.checked_lines import read_checked_lines
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.workspace.event_store import Event, EventWriter, read_events
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventWriter, read_events
 
 TAGS_FOLDER: Final = "case_tags"
 OLD_TAGS_NAME: Final = "case_tags.jsonl"

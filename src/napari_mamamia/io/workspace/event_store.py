@@ -12,7 +12,6 @@ no floats. Order is exact inside a file; across files an event comes after those
 had `seen`, and otherwise by the clock.
 """
 
-import heapq
 import os
 import platform
 import re
@@ -23,7 +22,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from napari_mamamia.core.garbage import uncollected
 from napari_mamamia.io.files.chained_lines import (
@@ -36,6 +35,7 @@ from napari_mamamia.io.files.chained_lines import (
 )
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import scan_json
+from napari_mamamia.io.workspace.event_order import Event, merge_events
 from napari_mamamia.io.workspace.workspace import file_name
 
 SCHEMA: Final = 1
@@ -50,37 +50,6 @@ _HALVES: Final = (b"\\ud", b"\\uD")
 _DEEP: Final = 64
 _RUN: Final = secrets.token_hex(4)
 """Tells this run of a program from an earlier one with the same process number."""
-
-
-class Event(NamedTuple):
-    """One note: who wrote it when and where, and what it says.
-
-    A tuple, not a dataclass: there are hundreds of thousands, and one is made in a third of the
-    time.
-
-    Parameters
-    ----------
-    reader, host, session, seq
-        Who, on which computer, in which run of a program, and the how manieth of it, from 0.
-    at
-        Clock of that computer, ISO 8601 in UTC.
-    body
-        What it says: JSON without floats.
-    seen
-        Hashes of the last event of each other file that its writer knew of.
-    hash, prev
-        Of its line, and of the line before it.
-    """
-
-    reader: str
-    host: str
-    session: str
-    seq: int
-    at: str
-    body: Mapping[str, Any]
-    seen: tuple[str, ...] = ()
-    hash: str = ""
-    prev: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,57 +366,6 @@ def _parse_event(line: ChainedLine) -> Event | None:
         return None
     reader, host, session, at = map(str, texts)
     return Event(reader, host, session, line.seq, at, body, tuple(seen), line.hash, line.prev)
-
-
-def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
-    """Return all events once, each after those before it in its chain and those it had seen.
-
-    What that leaves open the clocks decide, then reader, computer, session, place and hash: every
-    computer finds the same order.
-    """
-    by_hash = {event.hash: event for events in chains for event in events}
-    order = sorted(by_hash.values(), key=_rank_event)
-    return tuple(order) if _keeps_order(order, by_hash) else _order_by_needs(by_hash)
-
-
-def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
-    """Whether each event stands behind all that it needs: then clocks agree with what was seen."""
-    gone: set[str] = set()
-    for event in order:
-        if event.prev not in gone and event.prev in by_hash:
-            return False
-        if any(other not in gone and other in by_hash for other in event.seen):
-            return False
-        gone.add(event.hash)
-    return True
-
-
-def _order_by_needs(by_hash: Mapping[str, Event]) -> tuple[Event, ...]:
-    needs = {digest: _list_needs(event, by_hash) for digest, event in by_hash.items()}
-    then: dict[str, list[str]] = {}
-    for digest, others in needs.items():
-        for other in others:
-            then.setdefault(other, []).append(digest)
-    ready = [_rank_event(by_hash[digest]) for digest, others in needs.items() if not others]
-    heapq.heapify(ready)
-    order: list[Event] = []
-    while ready:
-        digest = heapq.heappop(ready)[-1]
-        order.append(by_hash[digest])
-        for other in then.get(digest, ()):
-            needs[other].discard(digest)
-            if not needs[other]:
-                heapq.heappush(ready, _rank_event(by_hash[other]))
-    return tuple(order)
-
-
-def _list_needs(event: Event, by_hash: Mapping[str, Event]) -> set[str]:
-    return {other for other in (event.prev, *event.seen) if other in by_hash}
-
-
-def _rank_event(event: Event) -> tuple[str, str, str, str, int, str]:
-    # Down to the hash, so that every computer finds the same order.
-    return (event.at, event.reader, event.host, event.session, event.seq, event.hash)
 
 
 def _find_forks(files: Iterable[_FileRead]) -> Iterator[EventProblem]:

@@ -1,0 +1,161 @@
+"""Keys of readers: Ed25519, the private one on the reader's own computer behind a passphrase.
+
+A key file is JSON: the public key, and the private one encrypted by ChaCha20-Poly1305 under a key
+that scrypt makes of the passphrase. Nobody can open it without: a forgotten passphrase is a lost
+key, and the way on is a new one that a lead vouches for.
+"""
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.workspace.workspace import file_name
+
+_VERSION: Final = 1
+_SALT: Final = 16
+_NONCE: Final = 12
+_COST: Final = 1 << 15
+"""scrypt's n, with r = 8 and p = 3: 32 MB, some 0.3 s. Source: OWASP, Password Storage Cheat Sheet,
+which names these among its equals."""
+_LANES: Final = 3
+_BLOCK: Final = 8
+_MEMORY: Final = 64 << 20
+_MOST_BYTES: Final = 1 << 16
+_SHORTEST: Final = 8
+_BOUND: Final = b"napari-mamamia review key 1"
+
+
+class WrongPassphraseError(CaseError):
+    """The passphrase does not open the key."""
+
+
+def key_path(home: Path, study_id: str, reader: str) -> Path:
+    """Return where the key of a reader for a study lies on this computer."""
+    return home / file_name(study_id, "a study's id") / f"{file_name(reader, 'a reader')}.key.json"
+
+
+def make_key(path: Path, passphrase: str) -> str:
+    """Make a key and write it; return the public one, 64 hexadecimal digits.
+
+    Raises
+    ------
+    CaseError
+        If the passphrase has fewer than 8 characters.
+    SaveConflictError
+        If there is a key already: it is never replaced.
+    SaveError
+        If the system refuses.
+    """
+    if len(passphrase) < _SHORTEST:
+        raise CaseError(
+            f"expected a passphrase of {_SHORTEST} characters or more, got {len(passphrase)}: "
+            "choose some words that you will remember; nobody can find it again for you"
+        )
+    ciphers, curve = _load_ciphers()
+    private = curve.Ed25519PrivateKey.generate()
+    public: str = private.public_key().public_bytes_raw().hex()
+    salt, nonce = os.urandom(_SALT), os.urandom(_NONCE)
+    secret = ciphers.ChaCha20Poly1305(_stretch_passphrase(passphrase, salt)).encrypt(
+        nonce, private.private_bytes_raw(), _BOUND + bytes.fromhex(public)
+    )
+    content = {
+        "mamamia_review_key": _VERSION,
+        "public": public,
+        "kdf": {"name": "scrypt", "n": _COST, "r": _BLOCK, "p": _LANES, "salt": salt.hex()},
+        "cipher": {"name": "chacha20-poly1305", "nonce": nonce.hex(), "secret": secret.hex()},
+    }
+    write_text_atomically(path, json.dumps(content, indent=1) + "\n")
+    path.chmod(0o600)
+    return public
+
+
+@reads("a key of the review room", "ask the study's lead for a new one")
+def read_public_key(path: Path) -> str:
+    """Return the public key of a key file; needs no passphrase."""
+    return str(_read_key_file(path)["public"])
+
+
+@reads("a key of the review room", "ask the study's lead for a new one")
+def sign_with(path: Path, passphrase: str, message: bytes) -> str:
+    """Return the signature of a message, 128 hexadecimal digits.
+
+    Raises
+    ------
+    WrongPassphraseError
+        If the passphrase does not open the key.
+    FormatError
+        If the key file is damaged.
+    """
+    content = _read_key_file(path)
+    ciphers, curve = _load_ciphers()
+    from cryptography.exceptions import InvalidTag
+
+    kdf, cipher, public = content["kdf"], content["cipher"], str(content["public"])
+    if (kdf["n"], kdf["r"], kdf["p"]) != (_COST, _BLOCK, _LANES):
+        raise FormatError(
+            f"expected a key made by this version at {path}, got other settings of scrypt: update "
+            "this software"
+        )
+    opened = ciphers.ChaCha20Poly1305(_stretch_passphrase(passphrase, bytes.fromhex(kdf["salt"])))
+    try:
+        secret = opened.decrypt(
+            bytes.fromhex(cipher["nonce"]),
+            bytes.fromhex(cipher["secret"]),
+            _BOUND + bytes.fromhex(public),
+        )
+    except InvalidTag as error:
+        raise WrongPassphraseError(
+            f"expected the passphrase of the key {path.name}, got another one: try again; nobody "
+            "can find it for you, if it is lost make a new key (`mamamia review key --new`) and "
+            "ask the lead to vouch for it; what you signed before goes on counting"
+        ) from error
+    return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
+
+
+def signature_fits(key: str, signature: str, message: bytes) -> bool:
+    """Whether a signature is by the holder of a public key, of this message."""
+    _, curve = _load_ciphers()
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        public = curve.Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        public.verify(bytes.fromhex(signature), message)
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def _read_key_file(path: Path) -> dict[str, Any]:
+    try:
+        content = read_json(path, _MOST_BYTES)
+    except FileNotFoundError as error:
+        raise FormatError(
+            f"expected your key at {path}, but there is none on this computer: make one with "
+            "`mamamia review key`, or sign where you made it"
+        ) from error
+    if not isinstance(content, dict) or content.get("mamamia_review_key") != _VERSION:
+        raise FormatError(
+            f"expected a key of the review room at {path}, got something else: make a new one "
+            "with `mamamia review key --new`"
+        )
+    return content
+
+
+def _stretch_passphrase(passphrase: str, salt: bytes) -> bytes:
+    return hashlib.scrypt(
+        passphrase.encode(), salt=salt, n=_COST, r=_BLOCK, p=_LANES, maxmem=_MEMORY, dklen=32
+    )
+
+
+def _load_ciphers() -> tuple[Any, Any]:
+    """Return the modules; here, since they take 40 ms that only who signs or checks needs."""
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+    from cryptography.hazmat.primitives.ciphers import aead
+
+    return aead, ed25519

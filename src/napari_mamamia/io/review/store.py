@@ -1,0 +1,442 @@
+"""Where a study's events, masks and claims are kept: the interface, and a folder that several use.
+
+The folder lies on a share, and the share goes away now and then. So an event is written on this
+computer first and sent at once or later: `FolderStore.unsent` counts what waits. What a program
+left unsent, killed or not, the next one on the computer sends.
+"""
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.review import Study
+from napari_mamamia.io.files.append_file import AppendFile
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.review.claims import (
+    CLAIMS,
+    Claim,
+    newest_claims,
+    renew_claim,
+    take_claim,
+)
+from napari_mamamia.io.review.study_file import STUDY_NAME, read_study
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import (
+    EventLog,
+    EventProblem,
+    EventWriter,
+    read_events,
+)
+from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
+
+EVENTS: Final = "events"
+MASKS: Final = "masks"
+_KNOWN: Final = "known.json"
+_WAITS: Final = "on this computer"
+_KNOWN_EVERY_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReading:
+    """All events by chain, in the order of each, and what is wrong with them."""
+
+    chains: Mapping[str, Sequence[Event]]
+    problems: tuple[EventProblem, ...] = ()
+
+
+class EventStore(Protocol):
+    """What a study is kept in; a folder, or a data base (`schema.sql`)."""
+
+    study: Study
+    origin: str
+
+    def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
+        """Add an event that lasts, with the heads that its writer had seen."""
+
+    def read(self) -> StoreReading:
+        """Return all events that can be seen, one's own unsent ones too."""
+
+    def put_mask(self, content: bytes) -> str:
+        """Keep a mask's file; return its SHA-256. Kept already is no error."""
+
+    def get_mask(self, sha256: str) -> bytes:
+        """Return a mask's file; FormatError where it is missing or changed."""
+
+    def list_masks(self) -> frozenset[str]:
+        """Return the SHA-256 of every mask."""
+
+    def claim(self, place: str, reader: str) -> Claim:
+        """Take a piece of work, or return who has it: compare `reader`, `host`, `session`."""
+
+    def renew(self, claim: Claim) -> bool:
+        """Say that one is still at it; False where somebody else has taken it meanwhile."""
+
+    def release(self, claim: Claim) -> None:
+        """Let go of a claim."""
+
+    def list_claims(self) -> tuple[Claim, ...]:
+        """Return the newest claim of each place that has one."""
+
+
+class FolderStore:
+    """A study's folder, opened by one program; see the package for what lies where.
+
+    Parameters
+    ----------
+    folder
+        Of the study.
+    home
+        This computer's own folder for what waits to be sent.
+    host, session
+        Of this program, for tests; None for its own.
+
+    Raises
+    ------
+    FormatError
+        If the folder holds no study.
+    """
+
+    def __init__(
+        self, folder: Path, home: Path, *, host: str | None = None, session: str | None = None
+    ) -> None:
+        self.folder = folder
+        self.study, self.origin = read_study(folder)
+        self._home = home / file_name(self.study.study_id, "a study's id")
+        self._host, self._session = host, session
+        self._writers: dict[str, EventWriter] = {}
+        self._sent: dict[str, int] = {}
+        self._turn = threading.RLock()
+        self._log, self._local = EventLog(), EventLog()
+        self._noted_at = -_KNOWN_EVERY_S
+        self.trouble = ""
+
+    # ------------------------------------------------------------------ events
+
+    def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
+        """Add an event: on this computer's disk at once, in the study's folder if it is there.
+
+        Raises
+        ------
+        SaveError
+            If this computer's own disk refuses; nothing is noted then.
+        TypeError, ValueError
+            If `body` is not JSON without floats.
+        """
+        with self._turn:
+            writer = self._writer_of(reader)
+            event = writer.append(body, seen)
+            self.send()
+            return event
+
+    def read(self) -> StoreReading:
+        """Return all events that can be seen; while the share is away, those of before."""
+        with self._turn:
+            is_away = False
+            try:
+                self._require_share()
+                self._log = self._read_share()
+            except (FormatError, OSError) as error:
+                is_away = True
+                self.trouble = str(error)
+            self._local = read_events(self._home / EVENTS, self.origin, self._local)
+            # What waits here is no other history of what is there.
+            chains = {f"{_WAITS}/{name}": one for name, one in self._local.chains.items()}
+            problems = (*self._log.problems, *self._missing_since_before())
+            if not is_away:
+                self._note_known()
+            return StoreReading({**self._log.chains, **chains}, problems)
+
+    def send(self) -> int:
+        """Send what waits on this computer, masks first; return how many events still wait.
+
+        Nothing fails by it: a share that is away, full or read-only is tried again next time, and
+        `trouble` says what it was, "" where all was sent.
+        """
+        with self._turn:
+            self.trouble = ""
+            try:
+                self._require_share()
+                for mask in sorted((self._home / MASKS).glob(f"*{MASK_SUFFIX}")):
+                    self._place_mask(mask.read_bytes(), mask.name.removesuffix(MASK_SUFFIX))
+                    mask.unlink()
+            except OSError as error:
+                self.trouble = str(error)
+            for path in sorted((self._home / EVENTS).rglob("*.jsonl")) if not self.trouble else ():
+                try:
+                    self._send_file(path)
+                except OSError as error:
+                    self.trouble = str(error)
+            return self.unsent
+
+    @property
+    def unsent(self) -> int:
+        """How many events wait on this computer."""
+        waiting = 0
+        for path in (self._home / EVENTS).rglob("*.jsonl"):
+            name = path.relative_to(self._home / EVENTS).as_posix()
+            with suppress(OSError), path.open("rb") as stream:
+                stream.seek(self._sent.get(name, 0))
+                waiting += stream.read().count(b"\n")
+        return waiting
+
+    def close(self) -> None:
+        """Send what can be sent, and let go of this computer's files; those sent are removed."""
+        with self._turn:
+            for writer in self._writers.values():
+                writer.close()
+            self._writers.clear()
+            self.send()
+            self._noted_at = -_KNOWN_EVERY_S
+            self.read()
+            self.send_left()
+
+    def send_left(self) -> None:
+        """Send and remove what programs that have ended left on this computer."""
+        with self._turn:
+            self.send()
+            in_use = {writer.path for writer in self._writers.values()}
+            for path in sorted((self._home / EVENTS).rglob("*.jsonl")):
+                name = path.relative_to(self._home / EVENTS).as_posix()
+                if path in in_use or self._sent.get(name) != path.stat().st_size:
+                    continue
+                with suppress(OSError):
+                    AppendFile(path, keep=True).close()  # nobody else is at it
+                    path.unlink()
+                    self._sent.pop(name, None)
+
+    def _writer_of(self, reader: str) -> EventWriter:
+        if reader not in self._writers:
+            self._writers[reader] = EventWriter(
+                self._home / EVENTS,
+                reader,
+                origin=self.origin,
+                host=self._host,
+                session=self._session,
+            )
+        return self._writers[reader]
+
+    def _send_file(self, path: Path) -> None:
+        """Bring the study's copy of one file of this computer up to it.
+
+        Raises
+        ------
+        OSError
+            If the share refuses, or its copy is not the beginning of ours: then it is left alone.
+        """
+        name = path.relative_to(self._home / EVENTS).as_posix()
+        whole = path.read_bytes()
+        whole = whole[: whole.rfind(b"\n") + 1]
+        if self._sent.get(name) == len(whole) and (self.folder / EVENTS / name).exists():
+            return
+        with AppendFile(self.folder / EVENTS / name, keep=True) as there:
+            with open_plain(there.path) as stream:
+                before = stream.read()
+            if not whole.startswith(before):
+                raise SaveError(
+                    f"expected {there.path} to be what this computer sent, but it goes on "
+                    "otherwise: somebody copied the study or changed the file; keep both"
+                )
+            if len(whole) > len(before):
+                there.append(whole[len(before) :])
+                there.sync(every_s=0.0)
+        self._sent[name] = len(whole)
+
+    def _require_share(self) -> None:
+        """Raise OSError where the study's folder cannot be reached.
+
+        A share that is away may leave an empty folder in its place, in which nothing may be made.
+        """
+        (self.folder / STUDY_NAME).stat()
+
+    def _read_share(self) -> EventLog:
+        origin = read_study(self.folder)[1]
+        if origin == self.origin:
+            return read_events(self.folder / EVENTS, self.origin, self._log)
+        log = read_events(self.folder / EVENTS, self.origin, self._log)
+        text = "it is not the file that this program opened: somebody changed it"
+        return replace(log, problems=(EventProblem(STUDY_NAME, text), *log.problems))
+
+    # ----------------------------------------------------------- what was known
+
+    def _note_known(self) -> None:
+        """Note on this computer what was there, so that a copy that lacks it is told from it."""
+        if time.monotonic() - self._noted_at < _KNOWN_EVERY_S:
+            return
+        heads = {
+            name: [events[-1].seq, events[-1].hash]
+            for name, events in self._log.chains.items()
+            if events
+        }
+        before = self._read_known()
+        lost = {name for name, _ in _find_lost(before.get("heads", {}), self._log.chains)}
+        missed = {name: head for name, head in before.get("heads", {}).items() if name in lost}
+        content = {"folder": str(self.folder), "origin": self.origin, "heads": {**heads, **missed}}
+        with suppress(SaveError):
+            write_text_atomically(self._home / _KNOWN, json.dumps(content), overwrite=True)
+        self._noted_at = time.monotonic()
+
+    def _missing_since_before(self) -> tuple[EventProblem, ...]:
+        before = self._read_known()
+        problems = []
+        if before.get("origin", self.origin) != self.origin:
+            text = "it is another one than this computer knew under this study's id"
+            problems.append(EventProblem(STUDY_NAME, text))
+        here = Path(str(before.get("folder", self.folder)))
+        where = "" if here == self.folder else f" (this computer knew the study at {here})"
+        for name, seq in _find_lost(before.get("heads", {}), self._log.chains):
+            text = f"event {seq}, which this computer had read, is not there{where}"
+            problems.append(EventProblem(name, text))
+        return tuple(problems)
+
+    def _read_known(self) -> dict[str, Any]:
+        try:
+            content = read_json(self._home / _KNOWN)
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    # ------------------------------------------------------------------- masks
+
+    def put_mask(self, content: bytes) -> str:
+        """Keep a mask's file in the study, on this computer while the share is away.
+
+        Raises
+        ------
+        SaveError
+            If neither takes it.
+        """
+        name = hashlib.sha256(content).hexdigest()
+        try:
+            self._require_share()
+            self._place_mask(content, name)
+        except OSError as error:
+            self.trouble = str(error)
+            _write_once(self._home / MASKS / f"{name}{MASK_SUFFIX}", content)
+        return name
+
+    def get_mask(self, sha256: str) -> bytes:
+        """Return a mask's file as it was put.
+
+        Raises
+        ------
+        FormatError
+            If it is missing, or its bytes were changed.
+        """
+        for folder in (self.folder / MASKS, self._home / MASKS):
+            path = folder / f"{file_name(sha256)}{MASK_SUFFIX}"
+            if path.exists():
+                return _read_mask(path, sha256)
+        raise FormatError(
+            f"expected the mask {sha256[:12]} in {self.folder / MASKS}, but it is not there: it "
+            "may still be on the computer of its reader, or was removed"
+        )
+
+    def list_masks(self) -> frozenset[str]:
+        """Return the SHA-256 of every mask that is there, going by the names."""
+        return frozenset(
+            path.name.removesuffix(MASK_SUFFIX)
+            for folder in (self.folder / MASKS, self._home / MASKS)
+            for path in folder.glob(f"*{MASK_SUFFIX}")
+        )
+
+    def changed_masks(self) -> tuple[EventProblem, ...]:
+        """Return the masks whose bytes are not those of their name; reads them all."""
+        problems = []
+        for path in sorted((self.folder / MASKS).glob("*")):
+            name = path.name.removesuffix(MASK_SUFFIX)
+            if path.name.startswith("."):
+                continue
+            if not path.is_file() or sha256_of(path) != name:
+                text = "its bytes are not those that it was named after: it was changed"
+                problems.append(EventProblem(f"{MASKS}/{path.name}", text))
+        return tuple(problems)
+
+    def _place_mask(self, content: bytes, name: str) -> None:
+        _write_once(self.folder / MASKS / f"{name}{MASK_SUFFIX}", content)
+
+    # ------------------------------------------------------------------ claims
+
+    def claim(self, place: str, reader: str) -> Claim:
+        """Take a piece of work; what is returned is another's where somebody has it.
+
+        A claim whose holder gave no sign for the study's lease is taken. While the share is away
+        it is taken without anybody knowing: a claim saves work, and nothing depends on it.
+        """
+        with self._turn:
+            writer = self._writer_of(reader)
+        asked = Claim(place, 1, reader, writer.host, writer.session)
+        try:
+            self._require_share()
+            return take_claim(self.folder / CLAIMS, asked, self.study.plan.lease_s)
+        except (FormatError, OSError) as error:
+            self.trouble = str(error)
+        return asked
+
+    def renew(self, claim: Claim) -> bool:
+        """Say that one is still at it; False where somebody else has taken it meanwhile."""
+        try:
+            self._require_share()
+            return renew_claim(self.folder / CLAIMS, claim)
+        except (FormatError, OSError) as error:
+            self.trouble = str(error)
+        return True
+
+    def release(self, claim: Claim) -> None:
+        """Let go of a claim; while the share is away it runs out by itself."""
+        with suppress(FormatError, OSError):
+            self._require_share()
+            renew_claim(self.folder / CLAIMS, replace(claim, is_released=True))
+
+    def list_claims(self) -> tuple[Claim, ...]:
+        """Return the newest claim of each place, those that were let go of left out."""
+        return newest_claims(self.folder / CLAIMS)
+
+
+def _find_lost(
+    heads: Mapping[str, Any], chains: Mapping[str, Sequence[Event]]
+) -> list[tuple[str, int]]:
+    """Return the files that lack an event which was there: (name, its place)."""
+    lost = []
+    for name, head in heads.items():
+        if not isinstance(head, list) or len(head) != 2:
+            continue
+        events = chains.get(name, ())
+        seq, digest = head
+        at = seq if isinstance(seq, int) and 0 <= seq < len(events) else -1
+        is_there = at >= 0 and events[at].hash == digest
+        if not is_there and not any(event.hash == digest for event in events):
+            lost.append((name, seq))
+    return lost
+
+
+def _write_once(path: Path, content: bytes) -> None:
+    """Write a file named after its content, unless it is there whole."""
+    if path.exists() and path.stat().st_size == len(content):
+        with suppress(FormatError):
+            _read_mask(path, path.name.removesuffix(MASK_SUFFIX))
+            return
+    # One that is there and is damaged keeps its place: `verify` tells of it.
+    with suppress(SaveConflictError), saving(path) as temporary:
+        temporary.write_bytes(content)
+
+
+@reads("a mask of the review room", "bring the file back from a backup, or read the case again")
+def _read_mask(path: Path, sha256: str) -> bytes:
+    with open_plain(path) as stream:
+        content = stream.read()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise FormatError(
+            f"expected the bytes that {path} was named after, got others: the mask was changed; "
+            "bring it back from a backup, or read the case again"
+        )
+    return content

@@ -1,0 +1,452 @@
+"""One case through its events: readings, comparison, decision, signatures, conflicts."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+from napari_mamamia.core.review import Meaning, ReadingMode, Role, Study, StudyCase
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.reviewing.signatures import Check, SignedThing
+from napari_mamamia.reviewing.states import (
+    DECISIONS,
+    STEPS,
+    Act,
+    CaseState,
+    Scope,
+    Step,
+)
+from napari_mamamia.reviewing.views import (
+    CaseView,
+    Comparison,
+    Decision,
+    ReadingView,
+    Remark,
+    Signature,
+    read_list,
+    read_pairs,
+    read_text,
+    read_whole,
+)
+
+_MOVES: Final[Mapping[tuple[str, CaseState], Step]] = {
+    (step.act.value, source): step
+    for step in STEPS
+    if step.scope is Scope.READING
+    for source in step.sources
+}
+_CASE_STEPS: Final[Mapping[str, Step]] = {
+    step.act.value: step for step in STEPS if step.scope is Scope.CASE
+}
+_READING_ACTS: Final = frozenset({"claim", "start", "release", "read", "read-again"})
+_S = CaseState
+
+
+class KeyLike(Protocol):
+    """A key as `fold` knows it."""
+
+    @property
+    def reader(self) -> str:
+        """Whose."""
+
+    @property
+    def key(self) -> str:
+        """Its digits."""
+
+    @property
+    def ended(self) -> str:
+        """When and why it was revoked."""
+
+    def covers(self, event: Event) -> bool:
+        """Whether a signature in this event counts."""
+
+
+class CaseFold:
+    """A case while its events are taken in, in their order.
+
+    Parameters
+    ----------
+    looks
+        Who reads what, in order, by (case, occasion).
+    roles
+        By reader.
+    """
+
+    WAITS: Final = "its mask is not in the store yet"
+
+    def __init__(
+        self,
+        study: Study,
+        origin: str,
+        case: StudyCase,
+        looks: Mapping[tuple[str, int], Sequence[str]],
+        roles: Mapping[str, frozenset[Role]],
+        keys: Sequence[KeyLike],
+        has_mask: Callable[[str], bool],
+        check: Check,
+    ) -> None:
+        self._study, self._origin, self._case = study, origin, case
+        self._roles, self._keys = roles, keys
+        self._has_mask, self._check = has_mask, check
+        self._slots = {
+            (reader, occasion): ReadingView(reader, occasion)
+            for occasion in (0, 1)
+            for reader in looks.get((case.key, occasion), ())
+        }
+        self._round = 1
+        self._decided: CaseState | None = None
+        self._comparison: Comparison | None = None
+        self._decision: Decision | None = None
+        self._adjudicator = ""
+        self._signatures: list[Signature] = []
+        self._conflicts: list[tuple[str, frozenset[str]]] = []
+        self._remarks: list[Remark] = []
+        self._earlier: list[ReadingView] = []
+        self._history: list[Decision] = []
+        self._events: list[Event] = []
+
+    # ---------------------------------------------------------------- taking in
+
+    def apply(self, event: Event) -> str:
+        """Take an event in; return why it does not count, "" where it does."""
+        why = self._take_in(event)
+        self._events.append(event)
+        return why
+
+    def _take_in(self, event: Event) -> str:
+        roles = self._roles.get(event.reader)
+        if roles is None:
+            return f"the study has no reader {event.reader!r}"
+        act = read_text(event, "act")
+        if act in _READING_ACTS:
+            return self._on_reading(event, act, roles)
+        if act == Act.SIGN:
+            return self._on_signature(event)
+        if act in (Act.NOTE, Act.UNBLIND):
+            text = read_text(event, "text")
+            self._remarks.append(Remark(Act(act), event.reader, event.at, text))
+            return ""
+        if act == Act.REASSIGN:
+            return self._on_reassign(event, roles)
+        if act not in _CASE_STEPS:
+            return f"it does {act!r}, which is not known"
+        return self._on_case(event, act, roles)
+
+    def _on_reading(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        place = (event.reader, read_whole(event, "occasion"))
+        slot = self._slots.get(place)
+        if slot is None:
+            return "the case was not given to this reader"
+        if read_whole(event, "round", 1) != self._round:
+            return self._why_other_round(event)
+        if self._decided is not None and self._decided is not _S.REOPENED:
+            return f"the case is {self._decided} already"
+        why = self._why_not_now(event, act, slot, place)
+        if why:
+            return "" if why == _SAME else why
+        step = _MOVES.get((act, slot.state))
+        if step is None or not step.roles & roles:
+            return f"the reading is {slot.state}: {act} is not possible"
+        if slot.hash:
+            self._earlier.append(slot)
+            self._comparison = None
+        self._slots[place] = _move_reading(slot, step.target, event)
+        return ""
+
+    def _why_other_round(self, event: Event) -> str:
+        return f"it is of round {read_whole(event, 'round', 1)}, the case is in round {self._round}"
+
+    def _why_not_now(
+        self, event: Event, act: str, slot: ReadingView, place: tuple[str, int]
+    ) -> str:
+        """Return what the table of steps does not say; `_SAME` where nothing is to be done."""
+        if act == "read":
+            return self._why_no_reading(event, slot)
+        if act == "claim":
+            return self._why_no_claim(place)
+        if act == "read-again":
+            if not read_text(event, "reason").strip():
+                return "it gives no reason"
+            self._clear_conflicts(event)
+        return ""
+
+    def _why_no_reading(self, event: Event, slot: ReadingView) -> str:
+        mask = read_text(event, "mask")
+        if mask and not self._has_mask(mask):
+            return self.WAITS
+        if slot.state is not _S.READ:
+            return ""
+        if (slot.mask, slot.answers) == (mask, read_text(event, "answers", "{}")):
+            return _SAME
+        if not self._has_seen(event, slot.hash):
+            text = f"{event.reader} read it twice, on computers that did not know of each other"
+            self._conflicts.append((text, frozenset({slot.hash, event.hash})))
+            return _SAME
+        return ""
+
+    def _why_no_claim(self, place: tuple[str, int]) -> str:
+        """Of a second look the first must be done."""
+        if self._study.plan.mode is not ReadingMode.SECOND_LOOK:
+            return ""
+        for other, slot in self._slots.items():
+            if other == place:
+                return ""
+            if other[1] == place[1] and slot.state is not _S.READ:
+                return f"{other[0]} has the first look and has not read it yet"
+        return ""
+
+    def _on_reassign(self, event: Event, roles: frozenset[Role]) -> str:
+        old, new = read_text(event, "of"), read_text(event, "to")
+        place = (old, read_whole(event, "occasion"))
+        if Role.LEAD not in roles:
+            return "only a lead may do that"
+        if place not in self._slots or self._slots[place].state is _S.READ:
+            return f"{old} has no open reading of this case"
+        if Role.READER not in self._roles.get(new, ()) or (new, place[1]) in self._slots:
+            return f"{new!r} is no reader of the study, or reads this case already"
+        # In place, so that a second look stays second.
+        self._slots = {
+            (new, at) if (who, at) == place else (who, at): (
+                ReadingView(new, at, self._round) if (who, at) == place else slot
+            )
+            for (who, at), slot in self._slots.items()
+        }
+        return ""
+
+    def _on_case(self, event: Event, act: str, roles: frozenset[Role]) -> str:
+        if read_whole(event, "round", 1) != self._round:
+            if act in DECISIONS and self._is_unknown_decision(event):
+                return self._note_conflict(event)
+            return self._why_other_round(event)
+        if not _CASE_STEPS[act].roles & roles:
+            return f"a {' and '.join(sorted(roles))} may not do that"
+        if act in DECISIONS and self._is_unknown_decision(event):
+            return self._note_conflict(event)
+        if act == Act.COMPARE:
+            return self._on_compare(event)
+        if self._current_state not in _CASE_STEPS[act].sources:
+            return f"the case is {self._current_state}: {act} is not possible"
+        if act in (Act.ADJUDICATE, Act.SET_DOWN):
+            is_up = act == Act.ADJUDICATE
+            self._decided = _S.IN_ADJUDICATION if is_up else _S.DISAGREES
+            self._adjudicator = event.reader if is_up else ""
+            return ""
+        return self._on_decision(event, Act(act), roles)
+
+    def _on_compare(self, event: Event) -> str:
+        body = event.body
+        fresh = Comparison(
+            tuple(sorted(read_list(event, "of"))),
+            body.get("agrees") is True,
+            read_list(event, "because"),
+            read_pairs(event, "values"),
+            event.reader,
+            event.at,
+        )
+        before = self._comparison
+        if before is not None and (before.of, before.agrees) == (fresh.of, fresh.agrees):
+            return ""
+        standing = tuple(sorted(one.hash for one in self._first_readings if one.hash))
+        if self._current_state is not _S.READ or fresh.of != standing:
+            return "it is not of the readings that stand"
+        self._comparison = fresh
+        if not fresh.agrees or self._study.plan.mode is ReadingMode.PANEL:
+            self._decided = _S.DISAGREES
+        return ""
+
+    def _on_decision(self, event: Event, act: Act, roles: frozenset[Role]) -> str:
+        mask, reason = read_text(event, "mask"), read_text(event, "reason")
+        if act is Act.ACCEPT and not self._may_accept(event.reader, roles):
+            return "only a judge may accept, or the second reader of a second look"
+        if act is not Act.ACCEPT and not reason.strip():
+            return "it gives no reason"
+        if mask and not self._has_mask(mask):
+            return self.WAITS
+        answers, choice = read_text(event, "answers", "{}"), read_text(event, "choice")
+        decision = Decision(act, event.reader, event.at, event.hash, mask, answers, choice, reason)
+        self._clear_conflicts(event)
+        self._history.append(decision)
+        self._decision, self._adjudicator = decision, ""
+        self._decided = _CASE_STEPS[act.value].target
+        if act is Act.REOPEN:
+            self._begin_round()
+        return ""
+
+    def _may_accept(self, reader: str, roles: frozenset[Role]) -> bool:
+        if roles & {Role.LEAD, Role.ADJUDICATOR}:
+            return True
+        is_look = self._study.plan.mode is ReadingMode.SECOND_LOOK
+        return is_look and bool(self._first_readings) and reader == self._first_readings[-1].reader
+
+    def _begin_round(self) -> None:
+        self._earlier += [slot for slot in self._slots.values() if slot.hash]
+        self._round += 1
+        self._slots = {
+            place: ReadingView(*place, self._round) for place in self._slots if place[1] == 0
+        }
+        self._comparison = None
+        self._signatures = []
+
+    # ------------------------------------------------------------------ conflicts
+
+    def _is_unknown_decision(self, event: Event) -> bool:
+        return self._decision is not None and not self._has_seen(event, self._decision.hash)
+
+    def _note_conflict(self, event: Event) -> str:
+        """Two decided without knowing of each other: neither stands, unless they agree."""
+        before = self._decision
+        if before is None:
+            return ""
+        same = (before.act, before.mask) == (event.body.get("act"), read_text(event, "mask"))
+        if not same:
+            act = event.body.get("act")
+            text = (
+                f"{before.reader} ({before.act}) and {event.reader} ({act}) decided without "
+                "knowing of each other"
+            )
+            self._conflicts.append((text, frozenset({before.hash, event.hash})))
+            self._decided = _S.DISAGREES
+        return ""
+
+    def _clear_conflicts(self, event: Event) -> None:
+        self._conflicts = [
+            (text, of)
+            for text, of in self._conflicts
+            if not all(self._has_seen(event, one) for one in of)
+        ]
+
+    def _has_seen(self, event: Event, digest: str) -> bool:
+        """Whether the writer of an event had seen another one of this case."""
+        by_hash = {one.hash: one for one in self._events}
+        chain = event[:3]
+        left = list(event.seen)
+        left += [one.hash for one in self._events if one[:3] == chain and one.seq < event.seq]
+        visited: set[str] = set()
+        while left:
+            one = by_hash.get(left.pop())
+            if one is None or one.hash in visited:
+                continue
+            if one.hash == digest:
+                return True
+            visited.add(one.hash)
+            left += one.seen
+            left += [
+                other.hash
+                for other in self._events
+                if other[:3] == one[:3] and other.seq < one.seq and other.hash not in visited
+            ]
+        return False
+
+    # ----------------------------------------------------------------- signatures
+
+    def _on_signature(self, event: Event) -> str:
+        meaning = read_text(event, "meaning")
+        if meaning not in tuple(Meaning):
+            return f"its meaning {meaning!r} is not known"
+        subject: ReadingView | Decision | None
+        if meaning == Meaning.AUTHOR:
+            subject = self._slots.get((event.reader, read_whole(event, "occasion")))
+        else:
+            subject = self._decision
+            if self._decided not in _CASE_STEPS["sign"].sources:
+                return f"the case is {self._current_state}: there is nothing to sign"
+            if not self._may_accept(event.reader, self._roles[event.reader]):
+                return "only a judge may sign a case, or the second reader of a second look"
+        thing = self._describe_signed(event, Meaning(meaning), subject)
+        if thing is None:
+            return "it is of something else than what stands now"
+        key = read_text(event, "key")
+        if not self._check(key, read_text(event, "signature"), thing.message):
+            return "the signature does not fit"
+        return self._add_signature(event, thing, key)
+
+    def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
+        owner = next((one for one in self._keys if one.key == key), None)
+        if owner is None or owner.reader != event.reader:
+            return "the key is not this reader's"
+        why_not = ""
+        if not owner.covers(event):
+            why_not = "the key was revoked" if owner.ended else "no lead vouched for the key yet"
+        who = (event.reader, thing.name, thing.meaning, thing.at, event.hash)
+        self._signatures.append(Signature(*who, thing.mask, key, thing.software, why_not))
+        if thing.meaning is not Meaning.AUTHOR and not why_not:
+            self._decided = _S.SIGNED
+        return ""
+
+    def _describe_signed(
+        self, event: Event, meaning: Meaning, subject: ReadingView | Decision | None
+    ) -> SignedThing | None:
+        """Return what the signature must be of; None where nothing of that stands."""
+        if subject is None or not subject.hash or read_text(event, "subject") != subject.hash:
+            return None
+        answers = hashlib.sha256(subject.answers.encode()).hexdigest()
+        return SignedThing(
+            study=self._origin,
+            reader=event.reader,
+            name=read_text(event, "name"),
+            case=self._case.key,
+            case_id=self._case.case_id,
+            round=self._round,
+            meaning=meaning,
+            mask=subject.mask,
+            answers=answers,
+            subject=subject.hash,
+            software=read_text(event, "software"),
+            at=read_text(event, "signed_at"),
+        )
+
+    # --------------------------------------------------------------------- result
+
+    @property
+    def _first_readings(self) -> list[ReadingView]:
+        """The readings that count for the case: hidden repeats do not."""
+        return [slot for (_, occasion), slot in self._slots.items() if occasion == 0]
+
+    @property
+    def _current_state(self) -> CaseState:
+        if self._decided is not None and self._decided is not _S.REOPENED:
+            return self._decided
+        states = {slot.state for slot in self._first_readings}
+        if states == {_S.READ}:
+            return _S.READ
+        if _S.READ in states:
+            return _S.SECOND_READING
+        for state in (_S.IN_WORK, _S.CLAIMED):
+            if state in states:
+                return state
+        return _S.REOPENED if self._round > 1 or _S.REOPENED in states else _S.NEW
+
+    def view(self) -> CaseView:
+        """Return where the case stands now."""
+        return CaseView(
+            self._case.key,
+            self._current_state,
+            self._round,
+            tuple(self._slots.values()),
+            self._comparison,
+            self._decision,
+            self._adjudicator,
+            tuple(self._signatures),
+            tuple(text for text, _ in self._conflicts),
+            tuple(self._remarks),
+            tuple(self._earlier),
+            tuple(self._history),
+            _find_tips(self._events),
+        )
+
+
+_SAME: Final = "same"
+
+
+def _move_reading(slot: ReadingView, target: CaseState, event: Event) -> ReadingView:
+    place = (slot.reader, slot.occasion, slot.round, target, event.at, event.host, event.session)
+    if target is not _S.READ:
+        return ReadingView(*place)
+    mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
+    return ReadingView(*place, event.hash, mask, answers, read_whole(event, "active_s"))
+
+
+def _find_tips(events: Sequence[Event]) -> tuple[str, ...]:
+    """Return the events that no other one comes after: what the next one has seen."""
+    last = {event[:3]: event.hash for event in events}
+    covered = {one for event in events for one in event.seen}
+    return tuple(sorted(set(last.values()) - covered))

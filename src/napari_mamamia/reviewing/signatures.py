@@ -1,0 +1,101 @@
+"""What is signed: canonical texts of a signature, of a key and of a lead's word for it.
+
+The signing itself is Ed25519 and belongs to `io.review.keys`; here stands what the bytes say, so
+that another program can check them.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from napari_mamamia.core.review import Meaning
+from napari_mamamia.io.files.chained_lines import canonical
+
+Check: TypeAlias = Callable[[str, str, bytes], bool]
+"""Tells whether (public key, signature, message) fit; key and signature in hexadecimal digits."""
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SignedThing:
+    """What a signature is bound to.
+
+    Parameters
+    ----------
+    study
+        SHA-256 of the study file.
+    reader, name
+        Who signs: the id, and the name as it is printed.
+    case, case_id, round
+        Of the study.
+    meaning
+        What the signature means.
+    mask, answers
+        SHA-256 of the mask's file and of the canonical answers; "" without a mask.
+    subject
+        Hash of the event that made them.
+    software
+        Name and version.
+    at
+        When, by the signer's clock: ISO 8601, UTC.
+    """
+
+    study: str
+    reader: str
+    name: str
+    case: str
+    case_id: str
+    round: int
+    meaning: Meaning
+    mask: str
+    answers: str
+    subject: str
+    software: str
+    at: str
+
+    @property
+    def message(self) -> bytes:
+        """The bytes that are signed: canonical JSON of all fields and what it is."""
+        content = {name: getattr(self, name) for name in self.__slots__}
+        return _make_message("signature", {**content, "meaning": self.meaning.value})
+
+
+def key_message(study: str, reader: str, key: str) -> bytes:
+    """Return what a new key signs itself: that its owner has it."""
+    return _make_message("key", {"study": study, "reader": reader, "key": key})
+
+
+def countersign_message(study: str, reader: str, key: str, lead: str) -> bytes:
+    """Return what a lead signs: that this public key is that reader's."""
+    return _make_message(
+        "countersign", {"study": study, "reader": reader, "key": key, "lead": lead}
+    )
+
+
+def revoke_message(study: str, reader: str, key: str, lead: str, stand: tuple[str, ...]) -> bytes:
+    """Return what a lead signs to end a key; signatures by the events of `stand` go on counting."""
+    content = {"study": study, "reader": reader, "key": key, "lead": lead, "stand": list(stand)}
+    return _make_message("revoke", content)
+
+
+def answers_hash(answers: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of answers in their canonical form."""
+    return hashlib.sha256(canonical(answers)).hexdigest()
+
+
+def short_key(key: str) -> str:
+    """Return the first 16 digits of the SHA-256 of a public key in fours, to be read out.
+
+    Examples
+    --------
+    >>> short_key("00" * 32)
+    '6668 7aad f862 bd77'
+    """
+    digest = hashlib.sha256(bytes.fromhex(key)).hexdigest()[:16]
+    return " ".join(digest[at : at + 4] for at in range(0, 16, 4))
+
+
+def _make_message(what: str, content: Mapping[str, Any]) -> bytes:
+    return canonical({"what": f"napari-mamamia review {what} {_VERSION}", **content})
