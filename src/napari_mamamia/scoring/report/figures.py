@@ -26,7 +26,7 @@ VERMILION: Final = "#D55E00"
 PURPLE: Final = "#CC79A7"
 BLACK: Final = "#000000"
 GREY: Final = "#8A8A8A"
-_MODEL_COLOURS: Final = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+MODEL_COLOURS: Final = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 _MODEL_MARKERS: Final = "osD^vPX"
 
 _WIDE: Final = (5.0, 3.1)
@@ -104,7 +104,7 @@ def fairness_performance(
     """
     figure, axes = _make_figure((5.0, 3.7))
     for place, point in enumerate(points):
-        colour = _MODEL_COLOURS[place % len(_MODEL_COLOURS)]
+        colour = MODEL_COLOURS[place % len(MODEL_COLOURS)]
         axes.errorbar(
             point.performance,
             point.fairness,
@@ -137,7 +137,7 @@ def weight_sweep(sweep: Sweep) -> Figure:
         axes.plot(
             sweep.weights,
             rows[place],
-            color=_MODEL_COLOURS[place % len(_MODEL_COLOURS)],
+            color=MODEL_COLOURS[place % len(MODEL_COLOURS)],
             marker=_MODEL_MARKERS[place % len(_MODEL_MARKERS)],
             markevery=max(1, len(sweep.weights) // 10),
             markersize=4,
@@ -182,7 +182,7 @@ def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float
     figure, axes = _make_figure((4.4, 4.0))
     axes.axhspan(above, 1.0, color="#F0F0F0", zorder=0)
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1)
-    for curve, colour in zip(curves, _MODEL_COLOURS, strict=False):
+    for curve, colour in zip(curves, MODEL_COLOURS, strict=False):
         label = _format_label(curve.name)
         axes.plot(curve.false_share, curve.sensitivity, color=colour, linewidth=1.4, label=label)
     if reader is not None:

@@ -38,10 +38,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of a row as they are read; `is_small` greys it."""
+    """The cells of a row as they are read; `is_small` greys it, `link` leads on from its name."""
 
     cells: tuple[str, ...]
     is_small: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,228 @@
+"""Figures of a leaderboard: ranks and how far they hold, methods, pairs, cases, sites.
+
+Algorithms stand in rows, whose names stay readable on a phone and with fifty of them.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from napari_mamamia.scoring.report.figures import MODEL_COLOURS, SKY
+
+_INK: Final = "#333333"
+_PALE: Final = "#E4E4E4"
+_ROW: Final = 0.27
+"""Inches of a row with a name in it."""
+_LARGEST_BLOB: Final = 170.0
+_MOST_LETTERS: Final = 28
+_MOST_NUMBERS: Final = 12
+"""Columns up to which a heat map writes its numbers into its cells."""
+
+
+def rank_blobs(
+    names: Sequence[str],
+    shares: NDArray[np.float64],
+    median: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> Figure:
+    """Return how often each algorithm had which rank: the area of a blob is a share of resamples.
+
+    `shares` (m, m): row the algorithm, column the rank from 1. The cross is the median, the bar
+    holds 95 %; all (m,).
+    """
+    figure, axes = _make_rows_figure(names)
+    at, rank = np.nonzero(shares)
+    axes.scatter(rank + 1, at, s=_LARGEST_BLOB * shares[at, rank], color=SKY, linewidths=0)
+    places = np.arange(len(names))
+    axes.hlines(places, low, high, color=_INK, linewidth=1)
+    axes.plot(median, places, "x", color=_INK, markersize=5)
+    _set_ranks(axes, len(names))
+    return figure
+
+
+def rank_lines(names: Sequence[str], methods: Sequence[str], ranks: NDArray[np.float64]) -> Figure:
+    """Return the rank of each algorithm (row) by each method (column), joined by lines."""
+    n = len(names)
+    figure = Figure(figsize=(5.6, max(2.2, _ROW * n + 1.3)), layout="constrained", facecolor="w")
+    axes = figure.add_subplot()
+    for place, (name, row) in enumerate(zip(names, ranks, strict=True)):
+        colour = MODEL_COLOURS[place] if place < len(MODEL_COLOURS) else "#BDBDBD"
+        axes.plot(
+            range(len(methods)), row, color=colour, marker="o", markersize=4, zorder=n - place
+        )
+        _write(axes, len(methods) - 0.8, row[-1], _shorten(name), "left")
+    labels = [method.replace("-then-", "\nthen ") for method in methods]
+    axes.set_xticks(range(len(methods)), labels, fontsize=7)
+    axes.set_xlim(-0.2, len(methods) - 0.85)
+    axes.set_ylim(n + 0.6, 0.4)
+    axes.set_yticks(_pick_ranks(n))
+    axes.set_ylabel("rank (1 is best)", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.tick_params(axis="x", labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha: float) -> Figure:
+    """Return which row is significantly better than which column: dark where p <= `alpha`.
+
+    `p_values` (m, m), nan on the diagonal.
+    """
+    shown = np.where(np.isnan(p_values), 0.5, p_values <= alpha)
+    figure, axes = _make_map_figure(names, len(names))
+    axes.imshow(shown, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
+    _name_columns(axes, names)
+    axes.set_ylabel("better ...", fontsize=9)
+    axes.set_xlabel("... than", fontsize=9)
+    return figure
+
+
+def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> Figure:
+    """Return in how many cases each algorithm (row) had which rank (column, from 1)."""
+    n_ranks = counts.shape[1]
+    figure, axes = _make_map_figure(names, n_ranks)
+    axes.imshow(counts, cmap="Blues", vmin=0, vmax=1.2 * max(1, counts.max()), aspect="auto")
+    if n_ranks <= _MOST_NUMBERS:
+        _write_cells(axes, [[f"{n}" if n else "" for n in row] for row in counts.tolist()])
+    axes.set_xticks(
+        [rank - 1 for rank in _pick_ranks(n_ranks)], [f"{r}" for r in _pick_ranks(n_ranks)]
+    )
+    axes.set_xlabel("rank in a case (1 is best)", fontsize=9)
+    return figure
+
+
+def podium(
+    names: Sequence[str], ranks: NDArray[np.float64], values: NDArray[np.float64], seed: int
+) -> Figure:
+    """Return every case as a line over the algorithms, in the order that they have in it.
+
+    `ranks` and `values` (n, m). Within a rank each algorithm has its own column; ties are broken
+    at random by `seed`.
+    """
+    n, m = ranks.shape
+    figure = Figure(figsize=(5.6, 3.6), layout="constrained", facecolor="w")
+    axes = figure.add_subplot()
+    order = np.lexsort((np.random.default_rng(seed).random((n, m)), ranks), axis=1)
+    x = np.arange(m)[None, :] + 0.8 * (order / max(1, m - 1) - 0.5)
+    y = np.take_along_axis(values, order, axis=1)
+    axes.plot(x.T, y.T, color="#D0D0D0", linewidth=0.4, zorder=1, rasterized=True)
+    for at, name in enumerate(names):
+        is_own = order == at
+        axes.plot(
+            x[is_own],
+            y[is_own],
+            ".",
+            color=MODEL_COLOURS[at % len(MODEL_COLOURS)],
+            markersize=3,
+            rasterized=True,
+            label=f" {_shorten(name)}",
+        )
+    axes.set_xticks(range(m), [f"{place + 1}" for place in range(m)])
+    axes.set_xlabel("place in a case (1 is best)", fontsize=9)
+    axes.set_ylabel("value", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    legend = figure.legend(fontsize=7, markerscale=2, loc="outside lower center", ncols=3)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+    return figure
+
+
+def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> Figure:
+    """Return how Kendall's tau-b of the resampled with the full ranks spreads, by method."""
+    figure, axes = _make_rows_figure(methods)
+    for place, tau in enumerate(taus):
+        known = tau[~np.isnan(tau)]
+        if not known.size:
+            continue
+        if np.ptp(known) > 0:
+            (body,) = axes.violinplot(
+                known, [place], orientation="horizontal", widths=0.8, showextrema=False
+            )["bodies"]
+            body.set_facecolor(SKY)
+            body.set_alpha(0.9)
+        axes.plot(np.median(known), place, "x", color=_INK, markersize=5)
+    axes.set_xlabel("Kendall's tau-b (1: the same order)", fontsize=9)
+    axes.set_xlim(right=1.03)
+    return figure
+
+
+def site_heat_map(
+    sites: Sequence[str], names: Sequence[str], means: NDArray[np.float64], is_larger_better: bool
+) -> Figure:
+    """Return the mean of each algorithm (row) at each site (column); a cross where it was not run.
+
+    `means` (sites, algorithms); dark is good.
+    """
+    shown = means.T if is_larger_better else -means.T
+    figure, axes = _make_map_figure(names, len(sites))
+    known = shown[~np.isnan(shown)]
+    low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    axes.set_facecolor(_PALE)
+    axes.imshow(shown, cmap="Blues", vmin=low, vmax=high + 0.25 * (high - low or 1), aspect="auto")
+    if len(sites) <= _MOST_NUMBERS:
+        cells = [["×" if np.isnan(v) else f"{v:.3g}" for v in row] for row in means.T]
+        _write_cells(axes, cells)
+    _name_columns(axes, sites)
+    return figure
+
+
+def _make_rows_figure(names: Sequence[str]) -> tuple[Figure, Axes]:
+    height = max(1.6, _ROW * len(names) + 0.8)
+    figure = Figure(figsize=(5.0, height), layout="constrained", facecolor="w")
+    axes = figure.add_subplot()
+    axes.set_yticks(range(len(names)), [_shorten(name) for name in names], parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="x", color="#E8E8E8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _make_map_figure(names: Sequence[str], n_columns: int) -> tuple[Figure, Axes]:
+    size = (max(3.6, min(9.0, 0.3 * n_columns + 2.2)), max(1.8, _ROW * len(names) + 1.2))
+    figure = Figure(figsize=size, layout="constrained", facecolor="w")
+    axes = figure.add_subplot()
+    axes.set_yticks(range(len(names)), [_shorten(name) for name in names], parse_math=False)
+    axes.tick_params(labelsize=8, length=0)
+    axes.spines[:].set_visible(False)
+    return figure, axes
+
+
+def _name_columns(axes: Axes, names: Sequence[str]) -> None:
+    labels = [_shorten(name) for name in names]
+    axes.set_xticks(range(len(names)), labels, rotation=90, fontsize=8, parse_math=False)
+
+
+def _set_ranks(axes: Axes, n: int) -> None:
+    axes.set_xlim(0.5, n + 0.5)
+    axes.set_xticks(_pick_ranks(n))
+    axes.set_xlabel("rank (1 is best)", fontsize=9)
+
+
+def _pick_ranks(n: int) -> list[int]:
+    """Return the ranks that are written on an axis, with 1 among them."""
+    step = -(-n // 15)
+    return list(range(1, n + 1, step))
+
+
+def _write_cells(axes: Axes, texts: Sequence[Sequence[str]]) -> None:
+    for row, cells in enumerate(texts):
+        for column, text in enumerate(cells):
+            _write(axes, column, row, text, "center")
+
+
+def _write(axes: Axes, x: float, y: float, text: str, side: str) -> None:
+    written = axes.text(x, y, text, ha=side, va="center", fontsize=7, color=_INK, clip_on=False)
+    written.set_parse_math(False)
+
+
+def _shorten(name: str) -> str:
+    """Return a name that fits beside a figure; its table has it whole."""
+    return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
