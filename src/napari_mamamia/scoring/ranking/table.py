@@ -126,6 +126,12 @@ class RankingTable:
         before = " ".join(part for part in (self.task, self.metric) if part)
         return f"{before} at {self.site}".strip() if self.site else before
 
+    @property
+    def phrase(self) -> str:
+        """The name as it goes on in a sentence, such as " by dsc at DUKE" or " at DUKE"."""
+        is_place = bool(self.site) and not self.task and not self.metric
+        return f" {'' if is_place else 'by '}{self.name}" if self.name else ""
+
 
 @dataclass(frozen=True, slots=True)
 class RankSettings:

@@ -31,8 +31,8 @@ _MOST_TABLES: Final = 12
 _MOST_ON_PODIUM: Final = 7
 """Algorithms on a podium: as many as have a colour of their own."""
 
-_MOST_IN_MATRIX: Final = 30
-"""Algorithms in a table of pairs; of more its figure and the files tell."""
+_MOST_SPREAD: Final = 10
+"""Algorithms up to which tables of pairs lie open; of more they are folded below the figure."""
 
 _FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
@@ -74,7 +74,7 @@ def leaderboard_page(content: LeaderboardContent) -> Page:
             f"All {len(ranking.tables)} tables together: mean rank, ranked again",
         )  # fmt: skip
         figures = tuple(_draw_stability("all", names, content.overall, ranking.n_draws))
-        sections.append(PageSection("All together", (table,), figures, tuple(said.pop(0))))
+        sections.append(PageSection("All together", (table,), figures, says=tuple(said.pop(0))))
     elif content.overall:
         said.pop(0)
     for one, sentences in list(zip(ranking.tables, said, strict=False))[:_MOST_TABLES]:
@@ -96,14 +96,13 @@ def _describe_table(
     names = table.algorithms
     board = _make_board(
         names, one.methods, len(one.cases), one.filled, content.links,
-        f"{len(names)} on {len(one.cases):,} cases"
-        + (f" by {table.name}" if table.name else "")
-        + f": {'more' if table.is_larger_better else 'less'} is better",
+        f"{len(names)} algorithms on {len(one.cases):,} cases"
+        f"{table.phrase}: {'more' if table.is_larger_better else 'less'} is better",
     )  # fmt: skip
     stem = "-".join(part for part in (table.task, table.metric, table.site) if part) or "table"
     figures = tuple(_draw_stability(stem, names, one.methods, n_draws))
-    title = table.name if several else "Leaderboard"
-    yield PageSection(title or "Leaderboard", (board,), figures, tuple(sentences))
+    title = table.phrase.strip().removeprefix("by ") if several else "Leaderboard"
+    yield PageSection(f"{title[:1].upper()}{title[1:]}", (board,), figures, says=tuple(sentences))
     if several or len(names) < 2:
         return
     yield _describe_pairs(one)
@@ -208,33 +207,33 @@ def _describe_pairs(one: TableRanking) -> PageSection:
     order = np.argsort(lead.ranks, kind="stable")
     shown = [names[at] for at in order.tolist()]
     p_values = one.significance[np.ix_(order, order)]
-    tables = []
-    if len(names) <= _MOST_IN_MATRIX:
+    tables = [
+        _make_matrix(
+            "p-values: row better than column",
+            shown,
+            [["" if np.isnan(p) else p_text(p) for p in row] for row in p_values.tolist()],
+            "One-sided Wilcoxon signed-rank tests, corrected by Holm over all ordered pairs.",
+        )
+    ]
+    if lead.stability is not None:
+        wins = lead.stability.wins[np.ix_(order, order)]
         tables.append(
             _make_matrix(
-                "p-values: row better than column",
+                f"Share of resamples in which the row has a better rank by {lead.method}, %",
                 shown,
-                [[p_text(p) if p == p else "" for p in row] for row in p_values.tolist()],
-                "One-sided Wilcoxon signed-rank tests, corrected by Holm over all ordered pairs.",
+                [["" if np.isnan(w) else f"{100 * w:.0f}" for w in row] for row in wins.tolist()],
+                "Ties are no win for either.",
             )
         )
-        if lead.stability is not None:
-            wins = lead.stability.wins[np.ix_(order, order)]
-            tables.append(
-                _make_matrix(
-                    f"Share of resamples in which the row has a better rank by {lead.method}, %",
-                    shown,
-                    [[f"{100 * w:.0f}" if w == w else "" for w in row] for row in wins.tolist()],
-                    "Ties are no win for either.",
-                )
-            )
     figure = ReportFigure(
         "significance",
         f"Dark: the row is better than the column, p at most {ALPHA:g} after Holm. Pale: these "
         "cases do not tell them apart.",
         Drawing(significance_map, (shown, p_values, ALPHA)),
     )
-    return PageSection("Who beats whom", tuple(tables), (figure,))
+    if len(names) <= _MOST_SPREAD:
+        return PageSection("Who beats whom", tuple(tables), (figure,))
+    return PageSection("Who beats whom", (), (figure,), folded=tuple(tables))
 
 
 def _make_matrix(
@@ -271,8 +270,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
         )
     ]
     if m <= _MOST_ON_PODIUM:
-        kept = [at for at, case in enumerate(one.table.cases) if case in set(one.cases)]
-        values = one.table.values[np.ix_(kept, order)]
+        values = one.table.values[np.isin(one.table.cases, one.cases)][:, order]
         figures.append(
             ReportFigure(
                 "podium",

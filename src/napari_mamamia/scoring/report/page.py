@@ -17,12 +17,14 @@ from napari_mamamia.scoring.report.text import ReportTable
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageSection:
-    """A part of a page: what is said first, then tables, then figures."""
+    """A part of a page: what it `says` first, then notes, tables, figures, tables in a fold."""
 
     title: str
     tables: tuple[ReportTable, ...] = ()
     figures: tuple[ReportFigure, ...] = ()
     notes: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    folded: tuple[ReportTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,9 +48,7 @@ class _Drawn:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    title: str
-    notes: tuple[str, ...]
-    tables: tuple[ReportTable, ...]
+    part: PageSection
     drawings: tuple[_Drawn, ...]
 
 
@@ -83,9 +83,7 @@ def write_page(page: Page, path: Path, *, overwrite: bool = False, draw: Draw = 
 
 
 def _draw_section(section: PageSection, draw: Draw) -> _Section:
-    return _Section(
-        section.title, section.notes, section.tables, _draw_figures(section.figures, draw)
-    )
+    return _Section(section, _draw_figures(section.figures, draw))
 
 
 def _draw_figures(figures: Sequence[ReportFigure], draw: Draw) -> tuple[_Drawn, ...]:

@@ -4,7 +4,7 @@ Algorithms stand in rows, whose names stay readable on a phone and with fifty of
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -50,15 +50,19 @@ def rank_lines(names: Sequence[str], methods: Sequence[str], ranks: NDArray[np.f
     n = len(names)
     figure = Figure(figsize=(5.6, max(2.2, _ROW * n + 1.3)), layout="constrained", facecolor="w")
     axes = figure.add_subplot()
-    for place, (name, row) in enumerate(zip(names, ranks, strict=True)):
+    for place, row in enumerate(ranks):
         colour = MODEL_COLOURS[place] if place < len(MODEL_COLOURS) else "#BDBDBD"
         axes.plot(
             range(len(methods)), row, color=colour, marker="o", markersize=4, zorder=n - place
         )
-        _write(axes, len(methods) - 0.8, row[-1], _shorten(name), "left")
+    last = len(methods) - 1
+    # names of algorithms that share a rank stand below each other
+    for place, at in enumerate(np.argsort(ranks[:, -1], kind="stable").tolist()):
+        axes.plot((last, last + 0.15), (ranks[at, -1], place + 1), color="#BDBDBD", linewidth=0.6)
+        _write(axes, last + 0.2, place + 1, _shorten(names[at]), "left")
     labels = [method.replace("-then-", "\nthen ") for method in methods]
     axes.set_xticks(range(len(methods)), labels, fontsize=7)
-    axes.set_xlim(-0.2, len(methods) - 0.85)
+    axes.set_xlim(-0.2, last + 0.15)
     axes.set_ylim(n + 0.6, 0.4)
     axes.set_yticks(_pick_ranks(n))
     axes.set_ylabel("rank (1 is best)", fontsize=9)
@@ -86,7 +90,7 @@ def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> Figure:
     """Return in how many cases each algorithm (row) had which rank (column, from 1)."""
     n_ranks = counts.shape[1]
     figure, axes = _make_map_figure(names, n_ranks)
-    axes.imshow(counts, cmap="Blues", vmin=0, vmax=1.2 * max(1, counts.max()), aspect="auto")
+    axes.imshow(counts, cmap="Blues", vmin=0, vmax=1.7 * max(1, counts.max()), aspect="auto")
     if n_ranks <= _MOST_NUMBERS:
         _write_cells(axes, [[f"{n}" if n else "" for n in row] for row in counts.tolist()])
     axes.set_xticks(
@@ -141,11 +145,12 @@ def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> 
         if not known.size:
             continue
         if np.ptp(known) > 0:
-            (body,) = axes.violinplot(
+            made: Any = axes.violinplot(
                 known, [place], orientation="horizontal", widths=0.8, showextrema=False
-            )["bodies"]
-            body.set_facecolor(SKY)
-            body.set_alpha(0.9)
+            )
+            for body in made["bodies"]:
+                body.set_facecolor(SKY)
+                body.set_alpha(0.9)
         axes.plot(np.median(known), place, "x", color=_INK, markersize=5)
     axes.set_xlabel("Kendall's tau-b (1: the same order)", fontsize=9)
     axes.set_xlim(right=1.03)
@@ -164,7 +169,7 @@ def site_heat_map(
     known = shown[~np.isnan(shown)]
     low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
     axes.set_facecolor(_PALE)
-    axes.imshow(shown, cmap="Blues", vmin=low, vmax=high + 0.25 * (high - low or 1), aspect="auto")
+    axes.imshow(shown, cmap="Blues", vmin=low, vmax=high + 0.7 * (high - low or 1), aspect="auto")
     if len(sites) <= _MOST_NUMBERS:
         cells = [["×" if np.isnan(v) else f"{v:.3g}" for v in row] for row in means.T]
         _write_cells(axes, cells)

@@ -1,6 +1,8 @@
 """What the files of a ranking hold: rank.json, its details, and tables for people."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +27,18 @@ RANK_FILE: Final = "rank.json"
 DETAILS_FILE: Final = "rank_details.json"
 RANKS_FILE: Final = "ranks.csv"
 CASES_FILE: Final = "case_ranks.csv"
+LEADERBOARD_FILE: Final = "leaderboard.html"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankSummary:
+    """What came of it: every table, all together, the sites, and what a reader must know."""
+
+    ranking: Ranking
+    overall: OverallRanking | None
+    sites: SitesResult | None
+    notes: tuple[str, ...]
+    folder: Path
 
 
 def rank_content(

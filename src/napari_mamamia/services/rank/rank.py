@@ -1,6 +1,5 @@
 """Ranking the algorithms of tables: read, ranked by every method, written."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from napari_mamamia.core.choices import RankResampling
@@ -12,36 +11,29 @@ from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.scoring.ranking.draws import check_draws, weights_of
 from napari_mamamia.scoring.ranking.ranking import (
     PARITY_REASON,
-    OverallRanking,
     Ranking,
     combine,
     rank_tables,
 )
 from napari_mamamia.scoring.ranking.sites import SitesResult, describe_sites
 from napari_mamamia.scoring.ranking.table import RankSettings, fill_missing
+from napari_mamamia.scoring.report.leaderboard import leaderboard_page
+from napari_mamamia.scoring.report.page import write_page
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.rank.inputs import RankInputs, ReadInputs, read_inputs
 from napari_mamamia.services.rank.output import (
     CASES_FILE,
     DETAILS_FILE,
+    LEADERBOARD_FILE,
     RANK_FILE,
     RANKS_FILE,
+    RankSummary,
     case_rows,
     details_content,
     rank_content,
     rank_rows,
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RankSummary:
-    """What came of it: every table, all together, the sites, and what a reader must know."""
-
-    ranking: Ranking
-    overall: OverallRanking | None
-    sites: SitesResult | None
-    notes: tuple[str, ...]
-    folder: Path
+from napari_mamamia.services.rank.text import leaderboard_content
 
 
 def rank_files(
@@ -52,7 +44,7 @@ def rank_files(
     smallest_site: int = 0,
     existing: Existing = Existing.REFUSE,
 ) -> RankSummary:
-    """Rank the algorithms of tables; write ``rank.json``, its details, two tables for people.
+    """Rank the algorithms of tables; write ``rank.json``, its details, two tables and a page.
 
     `smallest_site`: sites with fewer cases are left out of the ranks over sites.
 
@@ -99,7 +91,7 @@ def setting_parameters(
 
 
 def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = False) -> None:
-    """Write the four files of a ranking.
+    """Write the five files of a ranking.
 
     Raises
     ------
@@ -119,6 +111,8 @@ def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = F
     n_cases = sum(len(one.cases) for one in ranking.tables)
     lines = case_rows(ranking.tables)
     write_flat_table(columns, lines, n_cases, out / CASES_FILE, overwrite=overwrite)
+    page = leaderboard_page(leaderboard_content(summary))
+    write_page(page, out / LEADERBOARD_FILE, overwrite=overwrite)
 
 
 def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:

@@ -1,6 +1,6 @@
-"""A ranking in words: who leads, how sure that is, where methods disagree, what would change it."""
+"""A ranking in words and as a page: who leads, how sure that is, what would change it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
 from napari_mamamia.scoring.ranking.table import ALPHA, listed
-from napari_mamamia.services.rank.rank import RankSummary
+from napari_mamamia.scoring.report.leaderboard import LeaderboardContent
+from napari_mamamia.services.rank.output import RankSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +41,41 @@ def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
     return RankBlock(title, _make_heads(overall.methods), cells, tuple(lines)), *blocks
 
 
+def leaderboard_content(
+    summary: RankSummary, title: str = "", links: Mapping[str, str] | None = None
+) -> LeaderboardContent:
+    """Return what the page of a ranking shows; `links` lead from an algorithm to its own page."""
+    ranking, overall = summary.ranking, summary.overall
+    tables = [one.table for one in ranking.tables]
+    metrics = ", ".join(dict.fromkeys(table.metric for table in tables if table.metric))
+    methods = ranking.tables[0].methods if overall is None else overall.methods
+    names = ", ".join(one.method.value for one in methods)
+    settings = ranking.settings
+    missing = settings.missing.text if settings.missing else "none may be missing"
+    n_draws = f"{ranking.n_draws:,} resamples of the cases" if ranking.n_draws else "no resamples"
+    facts = (
+        f"{len(tables[0].algorithms)} algorithms; methods: {names}. Ties: {settings.ties.value}; "
+        f"missing values: {missing}; {n_draws}, seed {settings.seed}.",
+    )
+    return LeaderboardContent(
+        title or f"Leaderboard{f': {metrics}' if metrics else ''}",
+        ranking,
+        overall.methods if overall is not None else (),
+        overall.filled if overall is not None else None,
+        summary.sites,
+        [block.lines for block in rank_blocks(summary)],
+        facts,
+        summary.notes,
+        links or {},
+    )
+
+
 def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
     table = one.table
     better = "more" if table.is_larger_better else "less"
-    name = f" by {table.name}" if table.name else ""
+    n_algorithms = len(table.algorithms)
     title = (
-        f"{len(table.algorithms)} algorithm(s) on {len(one.cases)} cases{name}: {better} is better"
+        f"{n_algorithms} algorithm(s) on {len(one.cases)} cases{table.phrase}: {better} is better"
     )
     lines = _say_lead(table.algorithms, one.methods, summary.ranking.n_draws)
     lines += _say_changes(one)
