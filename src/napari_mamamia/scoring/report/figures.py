@@ -243,7 +243,7 @@ def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.na
     """
     figure, axes = _make_figure((5.0, 3.7))
     for place, line in enumerate(lines):
-        colour = _MODEL_COLOURS[place % len(_MODEL_COLOURS)]
+        colour = MODEL_COLOURS[place % len(MODEL_COLOURS)]
         if line.fp_per_case.size == 1:
             x = np.clip(line.fp_per_case, _FP_SHOWN[0], _FP_SHOWN[1])
             axes.plot(x, line.sensitivity, "o", color=colour, label=line.label)
