@@ -175,18 +175,18 @@ class OpenChallenge:
     @property
     def reference(self) -> Path | None:
         """Folder of the reference masks."""
-        return self._path(self.places.reference)
+        return self._find_path(self.places.reference)
 
     @property
     def images(self) -> Path | None:
         """The data set that programs run on."""
-        return self._path(self.places.images)
+        return self._find_path(self.places.images)
 
     @property
     def clinical(self) -> Path | None:
         """The clinical table."""
         clinical = self.challenge.clinical
-        return self._path(clinical.name if clinical else "")
+        return self._find_path(clinical.name if clinical else "")
 
     @property
     def submissions(self) -> Path:
@@ -202,7 +202,7 @@ class OpenChallenge:
         """Folder of what a team's submission with this digest gave."""
         return self.folder / RESULTS / team / digest[:16]
 
-    def _path(self, place: str) -> Path | None:
+    def _find_path(self, place: str) -> Path | None:
         return self.folder / place if place else None
 
 

@@ -104,7 +104,9 @@ class LedgerWriter:
 
     def begin(self, team: str, digest: str, kind: str) -> str:
         """Note that an attempt begins, and return its line's hash; errors as `EventWriter`."""
-        return self._append({"kind": _BEGUN, "team": team, "digest": digest, "submission": kind})
+        return self._append_line(
+            {"kind": _BEGUN, "team": team, "digest": digest, "submission": kind}
+        )
 
     def end(
         self,
@@ -115,7 +117,7 @@ class LedgerWriter:
     ) -> None:
         """Note what became of the attempt whose first line has the hash `event`."""
         body = {"kind": _ENDED, "begun": event, "outcome": outcome.value, "reason": reason}
-        self._append({**body, "files": dict(files)})
+        self._append_line({**body, "files": dict(files)})
 
     def close(self) -> None:
         """Let go of the file."""
@@ -133,7 +135,7 @@ class LedgerWriter:
     ) -> None:
         self.close()
 
-    def _append(self, body: Mapping[str, Any]) -> str:
+    def _append_line(self, body: Mapping[str, Any]) -> str:
         seen = read_events(self._folder, self._origin).heads
         if self._writer is None:
             self._writer = EventWriter(self._folder, _WRITER, origin=self._origin)

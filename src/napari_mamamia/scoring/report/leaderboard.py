@@ -64,7 +64,7 @@ def leaderboard_page(content: LeaderboardContent) -> Page:
     """Return the page: the summary first, then pairs, cases and sites."""
     ranking, sites = content.ranking, content.sites
     sections: list[PageSection] = []
-    said = list(content.sentences)
+    texts = list(content.sentences)
     several = bool(content.overall) and len(ranking.tables) > 1
     if several and content.overall_filled is not None:
         names = ranking.tables[0].table.algorithms
@@ -74,10 +74,10 @@ def leaderboard_page(content: LeaderboardContent) -> Page:
             f"All {len(ranking.tables)} tables together: mean rank, ranked again",
         )  # fmt: skip
         figures = tuple(_draw_stability("all", names, content.overall, ranking.n_draws))
-        sections.append(PageSection("All together", (table,), figures, says=tuple(said.pop(0))))
+        sections.append(PageSection("All together", (table,), figures, says=tuple(texts.pop(0))))
     elif content.overall:
-        said.pop(0)
-    for one, sentences in list(zip(ranking.tables, said, strict=False))[:_MOST_TABLES]:
+        texts.pop(0)
+    for one, sentences in list(zip(ranking.tables, texts, strict=False))[:_MOST_TABLES]:
         sections += _describe_table(one, sentences, content, several)
     left_out = len(ranking.tables) - _MOST_TABLES
     warnings = content.warnings

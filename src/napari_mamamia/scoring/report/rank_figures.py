@@ -59,7 +59,7 @@ def rank_lines(names: Sequence[str], methods: Sequence[str], ranks: NDArray[np.f
     # names of algorithms that share a rank stand below each other
     for place, at in enumerate(np.argsort(ranks[:, -1], kind="stable").tolist()):
         axes.plot((last, last + 0.15), (ranks[at, -1], place + 1), color="#BDBDBD", linewidth=0.6)
-        _write(axes, last + 0.2, place + 1, _shorten(names[at]), "left")
+        _write_text(axes, last + 0.2, place + 1, _shorten_name(names[at]), "left")
     labels = [method.replace("-then-", "\nthen ") for method in methods]
     axes.set_xticks(range(len(methods)), labels, fontsize=7)
     axes.set_xlim(-0.2, last + 0.15)
@@ -124,7 +124,7 @@ def podium(
             color=MODEL_COLOURS[at % len(MODEL_COLOURS)],
             markersize=3,
             rasterized=True,
-            label=f" {_shorten(name)}",
+            label=f" {_shorten_name(name)}",
         )
     axes.set_xticks(range(m), [f"{place + 1}" for place in range(m)])
     axes.set_xlabel("place in a case (1 is best)", fontsize=9)
@@ -141,17 +141,17 @@ def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> 
     """Return how Kendall's tau-b of the resampled with the full ranks spreads, by method."""
     figure, axes = _make_rows_figure(methods)
     for place, tau in enumerate(taus):
-        known = tau[~np.isnan(tau)]
-        if not known.size:
+        values = tau[~np.isnan(tau)]
+        if not values.size:
             continue
-        if np.ptp(known) > 0:
-            made: Any = axes.violinplot(
-                known, [place], orientation="horizontal", widths=0.8, showextrema=False
+        if np.ptp(values) > 0:
+            violins: Any = axes.violinplot(
+                values, [place], orientation="horizontal", widths=0.8, showextrema=False
             )
-            for body in made["bodies"]:
+            for body in violins["bodies"]:
                 body.set_facecolor(SKY)
                 body.set_alpha(0.9)
-        axes.plot(np.median(known), place, "x", color=_INK, markersize=5)
+        axes.plot(np.median(values), place, "x", color=_INK, markersize=5)
     axes.set_xlabel("Kendall's tau-b (1: the same order)", fontsize=9)
     axes.set_xlim(right=1.03)
     return figure
@@ -166,8 +166,8 @@ def site_heat_map(
     """
     shown = means.T if is_larger_better else -means.T
     figure, axes = _make_map_figure(names, len(sites))
-    known = shown[~np.isnan(shown)]
-    low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    values = shown[~np.isnan(shown)]
+    low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
     axes.set_facecolor(_PALE)
     axes.imshow(shown, cmap="Blues", vmin=low, vmax=high + 0.7 * (high - low or 1), aspect="auto")
     if len(sites) <= _MOST_NUMBERS:
@@ -181,7 +181,7 @@ def _make_rows_figure(names: Sequence[str]) -> tuple[Figure, Axes]:
     height = max(1.6, _ROW * len(names) + 0.8)
     figure = Figure(figsize=(5.0, height), layout="constrained", facecolor="w")
     axes = figure.add_subplot()
-    axes.set_yticks(range(len(names)), [_shorten(name) for name in names], parse_math=False)
+    axes.set_yticks(range(len(names)), [_shorten_name(name) for name in names], parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="x", color="#E8E8E8", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -194,14 +194,14 @@ def _make_map_figure(names: Sequence[str], n_columns: int) -> tuple[Figure, Axes
     size = (max(3.6, min(9.0, 0.3 * n_columns + 2.2)), max(1.8, _ROW * len(names) + 1.2))
     figure = Figure(figsize=size, layout="constrained", facecolor="w")
     axes = figure.add_subplot()
-    axes.set_yticks(range(len(names)), [_shorten(name) for name in names], parse_math=False)
+    axes.set_yticks(range(len(names)), [_shorten_name(name) for name in names], parse_math=False)
     axes.tick_params(labelsize=8, length=0)
     axes.spines[:].set_visible(False)
     return figure, axes
 
 
 def _name_columns(axes: Axes, names: Sequence[str]) -> None:
-    labels = [_shorten(name) for name in names]
+    labels = [_shorten_name(name) for name in names]
     axes.set_xticks(range(len(names)), labels, rotation=90, fontsize=8, parse_math=False)
 
 
@@ -220,14 +220,14 @@ def _pick_ranks(n: int) -> list[int]:
 def _write_cells(axes: Axes, texts: Sequence[Sequence[str]]) -> None:
     for row, cells in enumerate(texts):
         for column, text in enumerate(cells):
-            _write(axes, column, row, text, "center")
+            _write_text(axes, column, row, text, "center")
 
 
-def _write(axes: Axes, x: float, y: float, text: str, side: str) -> None:
+def _write_text(axes: Axes, x: float, y: float, text: str, side: str) -> None:
     written = axes.text(x, y, text, ha=side, va="center", fontsize=7, color=_INK, clip_on=False)
     written.set_parse_math(False)
 
 
-def _shorten(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """Return a name that fits beside a figure; its table has it whole."""
     return name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"

@@ -350,16 +350,16 @@ class EditingSession(RecordedMask):
     def restore_marks(self, name: str, marks: Sequence[LabelMarks]) -> tuple[Step, ...]:
         """Make what strokes said of all labels what it was, as steps of one label each."""
         self.record_pending()
-        wanted = {one.label: one for one in marks}
+        by_label = {one.label: one for one in marks}
         present = {one.label: one.box for one in self.state.all_marks()}
         steps = []
-        for label in sorted({*wanted, *present}):
+        for label in sorted({*by_label, *present}):
             words = self.state.words(label)
             box = present.get(label, Box.empty())
             words[box.slices] = 0
-            if label in wanted:
-                box = box.union(wanted[label].box)
-                words[wanted[label].box.slices] = wanted[label].words
+            if label in by_label:
+                box = box.union(by_label[label].box)
+                words[by_label[label].box.slices] = by_label[label].words
             edit = Edit(name, parameters=(("label", label),))
             step = self._record_step(edit, self.state.record(label, (box,), marks=True))
             steps += [step] if step is not None else []
