@@ -175,3 +175,23 @@ def test_the_published_aucs_of_a_real_response_model(real_data, centre, publishe
     own = table if centre == "all" else table[table.dataset == centre]
     found = auc(own.pCR.to_numpy(float), own.pred_pcr_vnew.to_numpy(float))
     assert found == pytest.approx(published, abs=ROUNDED)
+
+
+def test_the_disparities_of_a_real_model_are_no_surer_than_the_groups_are_large(
+    cohort, table_of_scores
+):
+    # 306 cases, age 77 120 78 24 6 : numbers worked out by another program
+    from napari_mamamia.scoring.cohort.disparities import segmentation_uncertainty
+
+    scores, rules = scores_of(table_of_scores, "conv"), rules_of("clinical")
+    groupings = group_cases(scores.case_ids, cohort, rules)
+    fairness = score_segmentation(scores, cohort, rules).fairness
+    found = segmentation_uncertainty(scores, groupings, fairness, 5, 1.0)
+    dsc, norm_hd = found.of("age", "dsc"), found.of("age", "norm_hd")
+    assert (dsc.value, norm_hd.value) == pytest.approx((0.119, 0.139), abs=5e-4)
+    assert (dsc.interval.low, dsc.interval.high) == pytest.approx((0, 0.360), abs=5e-4)
+    assert (norm_hd.interval.low, norm_hd.interval.high) == pytest.approx((0, 0.900), abs=5e-4)
+    assert (dsc.by_chance, norm_hd.by_chance) == pytest.approx((0.116, 0.377), abs=0.01)
+    density = found.of("breast_density", "dsc").interval
+    assert "one group of breast density" in density.reason
+    assert [one.n for one in density.left_out] == [1, 3, 4]

@@ -16,6 +16,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import listening
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
+from napari_mamamia.scoring.cohort.disparities import segmentation_uncertainty
 from napari_mamamia.scoring.cohort.fairness import group_table
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import group_cases
@@ -102,11 +103,13 @@ def a_model(name="nnU-Net <1>", seed=1):
     groupings = group_cases(scores.case_ids, cohort, RULES)
     resampled = bootstrap_segmentation(scores, groupings, 0.5, n_resamples=50)
     centre = group_by_column(scores.case_ids, cohort, "dataset")
+    numbers = score_segmentation(scores, cohort, RULES)
     result = SegmentationResult(
         scores,
-        score_segmentation(scores, cohort, RULES),
+        numbers,
         groupings,
         tuple(resampled.interval(n, m) for n in resampled.names for m in IntervalMethod),
+        segmentation_uncertainty(scores, groupings, numbers.fairness),
         permute_segmentation_groups(scores, groupings, 20),
         (Stratum(centre, group_table(scores, centre, 10)),),
     )

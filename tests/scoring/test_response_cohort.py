@@ -151,6 +151,8 @@ def test_the_bootstrap_equals_a_plain_loop_over_the_same_resamples(random_cohort
             odds.raw,
             odds.fairness,
             0.7 * balanced + 0.3 * odds.fairness,
+            *(v.tpr.disparity for v in odds.variables),
+            *(v.fpr.disparity for v in odds.variables),
         ]
         assert row == pytest.approx(expected, abs=1e-12, nan_ok=True)
 

@@ -26,6 +26,9 @@ _PROCESSES: Final = Quantity(
 _RESAMPLES: Final = Quantity(
     "a number of resamples", 0, 100_000, "", "give 1000, or 0 for no intervals", is_whole=True
 )
+_MINIMUM_GROUP: Final = Quantity(
+    "a number of cases", 2, 10_000, "", "give 5, or 10 for shorter intervals", is_whole=True
+)
 _SEED: Final = Quantity("a seed", 0, 2**53 - 1, "", "give any such number, or leave it out", True)
 _GATE: Final = Quantity("a performance", 0, 0.999, "", "give a share below 1, such as 0.7")
 
@@ -97,6 +100,16 @@ AsRootOption = Annotated[
 SeedOption = Annotated[int, typer.Option("--seed", parser=_SEED, help="Seed of everything random.")]
 
 
+MinimumGroupOption = Annotated[
+    int,
+    typer.Option(
+        "--minimum-group",
+        parser=_MINIMUM_GROUP,
+        metavar="N",
+        help="Groups with fewer cases are left out of intervals, tests and sentences, and named; "
+        "the score stays.",
+    ),
+]
 ImagesOption = Annotated[
     Path | None,
     typer.Option(

@@ -19,6 +19,7 @@ from napari_mamamia.cli.options import (
     GateOption,
     ImagesOption,
     LabelOption,
+    MinimumGroupOption,
     OutOption,
     OverwriteOption,
     ProfileOption,
@@ -59,6 +60,7 @@ def score(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
+    minimum_group: MinimumGroupOption = 5,
     label: LabelOption = None,
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
@@ -80,7 +82,9 @@ def score(
 
     existing, place = existing_policy(resume, overwrite), place_of(workers, scheduler, time_limit)
     choice = _choose_composites(composite, gate, baseline)
-    plain = _score_settings(profile, clinical, columns, label, bootstrap, seed, unusable, cases)
+    plain = _score_settings(
+        profile, clinical, columns, label, bootstrap, seed, minimum_group, unusable, cases
+    )
     settings = replace(plain, composites=choice, images=images, workspace=workspace)
     folders = [prediction_folder(text) for text in prediction]
     if len(folders) == 1:
@@ -119,6 +123,7 @@ def score_table(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
+    minimum_group: MinimumGroupOption = 5,
     workspace: WorkspaceOption = None,
     gate: GateOption = None,
     composite: CompositeOption = None,
@@ -138,7 +143,9 @@ def score_table(
     from napari_mamamia.services.score import table as service
 
     existing = existing_policy(False, overwrite)
-    plain = _score_settings(profile, clinical, columns, None, bootstrap, seed, unusable, cases)
+    plain = _score_settings(
+        profile, clinical, columns, None, bootstrap, seed, minimum_group, unusable, cases
+    )
     settings = replace(
         plain,
         composites=_choose_composites(composite, gate),
@@ -160,6 +167,7 @@ def score_pcr(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
+    minimum_group: MinimumGroupOption = 5,
     gate: GateOption = None,
     composite: CompositeOption = None,
     overwrite: OverwriteOption = False,
@@ -168,7 +176,7 @@ def score_pcr(
     from napari_mamamia.services.score import pcr as service
 
     existing = existing_policy(False, overwrite)
-    plain = _score_settings(profile, None, columns, None, bootstrap, seed)
+    plain = _score_settings(profile, None, columns, None, bootstrap, seed, minimum_group)
     settings = replace(plain, composites=_choose_composites(composite, gate))
     job = partial(service.score_pcr, predictions, clinical, out, settings, existing=existing)
     _finish_scores([run(job)], out, cases=False)
@@ -181,6 +189,7 @@ def _score_settings(
     label: float | None,
     bootstrap: int,
     seed: int,
+    minimum_group: int,
     unusable: UnusableRule | None = None,
     cases: Path | None = None,
 ) -> "ScoreSettings":
@@ -189,7 +198,13 @@ def _score_settings(
 
     try:
         plain = ScoreSettings(
-            profile_named(profile), clinical, label, bootstrap, seed, unusable=unusable
+            profile_named(profile),
+            clinical,
+            label,
+            bootstrap,
+            seed,
+            unusable=unusable,
+            minimum_group=minimum_group,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error

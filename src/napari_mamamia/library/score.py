@@ -1,6 +1,7 @@
 """`score`: masks in memory, files, folders or a data set against references."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -56,6 +57,7 @@ def score(
     label: float | None = None,
     bootstrap: int = 1000,
     seed: int = 42,
+    minimum_group: int = 5,
     images: "PathLike | DataSet | None" = None,
     name: str = "",
     case_id: str = "case",
@@ -86,6 +88,9 @@ def score(
         The value that is tumour; without it any above 0. Only for the profile "clinical".
     bootstrap, seed
         Resamples for the 95 % intervals (0: none) and the seed of everything random.
+    minimum_group
+        Groups with fewer cases (2 or more) are left out of the intervals of disparities and
+        fairness, of tests and of sentences, and named; the score stays.
     images
         The data set of the masks, to look for low contrast; only where files are scored.
     name
@@ -127,6 +132,7 @@ def score(
     """
     with table_file(clinical, "clinical") as table:
         settings = _make_settings(table, columns, profile, label, bootstrap, seed, images)
+        settings = _with_least(settings, minimum_group)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
     if _are_files(reference, prediction):
         files, folders = _file_pairs(reference, prediction)
@@ -153,6 +159,7 @@ def score_table(
     profile: ProfileName = "clinical",
     bootstrap: int = 1000,
     seed: int = 42,
+    minimum_group: int = 5,
     name: str = "",
     progress: bool = True,
 ) -> Scores:
@@ -163,7 +170,7 @@ def score_table(
     table
         ``.csv``, ``.xlsx`` or a DataFrame with the columns case_id (or patient_id), dsc and
         norm_hd. A bad row is a failure with its number; the rest goes on.
-    clinical, columns, profile, bootstrap, seed, progress
+    clinical, columns, profile, bootstrap, seed, minimum_group, progress
         As in `score`.
     name
         The model's name; without it the file's.
@@ -181,6 +188,7 @@ def score_table(
     """
     with table_file(clinical, "clinical") as clinical_file, table_file(table, "scores") as given:
         settings = _make_settings(clinical_file, columns, profile, None, bootstrap, seed, None)
+        settings = _with_least(settings, minimum_group)
         path = path_of(given, "a table of scores")
         read = drive(partial(read_score_table, path), progress)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
@@ -225,6 +233,16 @@ def _make_settings(
         if isinstance(error, FormatError | ArgumentError):
             raise
         raise ArgumentError(f"expected definitions that fit together: {error}") from error
+
+
+def _with_least(settings: ScoreSettings, minimum_group: int) -> ScoreSettings:
+    is_number = isinstance(minimum_group, int) and not isinstance(minimum_group, bool)
+    if not is_number or minimum_group < 2:
+        raise ArgumentError(
+            f"expected a whole number from 2 on for minimum_group, got {minimum_group!r}: give one "
+            "such as 5"
+        )
+    return replace(settings, minimum_group=minimum_group)
 
 
 def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:

@@ -19,6 +19,7 @@ from napari_mamamia.scoring.cohort.composites import CompositeChoice
 from napari_mamamia.scoring.cohort.fairness import GroupScore
 from napari_mamamia.scoring.cohort.model_results import compare_results
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
+from napari_mamamia.scoring.report.gaps import find_test
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.score.models import beside, require_baseline, require_names
 from napari_mamamia.services.score.output import (
@@ -144,14 +145,31 @@ class Scores:
         """One row for each number of the cohort: ``value``, ``low``, ``high`` (95 %), ``reason``.
 
         Numbers: mean_dsc, mean_norm_hd, performance, fairness of each variable, fairness,
-        ranking_score. Intervals are the percentiles of the bootstrap over cases, nan without one;
-        ``reason`` says why a value is undefined.
+        ranking_score. Intervals of the first three are percentiles of the bootstrap over cases,
+        those of fairness and ranking score come from the contrasts of groups; nan without a
+        bootstrap. ``reason`` says why a value is undefined.
         """
         import pandas as pd
 
         rows = list(_cohort_rows(self.model))
         table = pd.DataFrame(rows, columns=["number", "value", "low", "high", "reason"])
         return table.set_index("number")
+
+    @cached_property
+    def disparities(self) -> "pd.DataFrame":
+        """One row for each disparity, by ``variable`` and ``measure`` ("dsc", "norm_hd").
+
+        ``value`` is the scored one. All else is of groups of ``minimum_group`` cases or more:
+        ``counted``, the mean that chance gives (``by_chance``), what is left without it
+        (``beyond_chance``), the 95 % interval (``low``, ``high``), p of the permutation test
+        corrected by Holm, and ``left_out``, which names the smaller groups.
+        """
+        import pandas as pd
+
+        names = ["variable", "measure", "value", "counted", "by_chance", "beyond_chance"]
+        names += ["low", "high", "p_holm", "left_out"]
+        table = pd.DataFrame(list(_disparity_rows(self.model)), columns=names)
+        return table.set_index(["variable", "measure"])
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -384,6 +402,21 @@ def _group_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
             values = asdict(group)
             labels = {"variable": variable, "group": values.pop("label")}
             yield {**labels, **values, "in_fairness": counts}
+
+
+def _disparity_rows(model: ModelScores) -> Iterator[dict[str, Any]]:
+    result = model.segmentation
+    for one in result.uncertainty.disparities if result else ():
+        test = find_test(result.permutation_tests, one.variable, one.measure) if result else None
+        yield {
+            **{name: getattr(one, name) for name in ("variable", "measure", "value", "counted")},
+            "by_chance": one.by_chance,
+            "beyond_chance": one.beyond_chance,
+            "low": one.interval.low,
+            "high": one.interval.high,
+            "p_holm": test.p_holm if test else float("nan"),
+            "left_out": ", ".join(f"{g.group} ({g.said})" for g in one.interval.left_out),
+        }
 
 
 def _cohort_rows(model: ModelScores) -> Iterator[tuple[str, float, float, float, str]]:

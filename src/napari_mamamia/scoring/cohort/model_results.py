@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.scoring.cohort.chance import auc_against_chance
 from napari_mamamia.scoring.cohort.comparison import (
     NamedScores,
@@ -25,7 +26,15 @@ from napari_mamamia.scoring.cohort.composites import (
     composite_results,
 )
 from napari_mamamia.scoring.cohort.discrimination import bootstrap_discrimination
+from napari_mamamia.scoring.cohort.disparities import (
+    counted_groups,
+    odds_uncertainty,
+    of_scored_alone,
+    segmentation_uncertainty,
+    with_ranking_score,
+)
 from napari_mamamia.scoring.cohort.fairness import group_table
+from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP, is_of_groups
 from napari_mamamia.scoring.cohort.group_rules import GroupRules
 from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
 from napari_mamamia.scoring.cohort.permutation import (
@@ -71,6 +80,17 @@ from napari_mamamia.scoring.statistics.bootstrap import (
 )
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
+_SHARE: Final = (0.0, 1.0)
+_BOUNDS: Final = {
+    "mean_dsc": _SHARE,
+    "balanced_accuracy": _SHARE,
+    "auc": _SHARE,
+    "average_precision": _SHARE,
+    "mean_norm_hd": (0.0, np.inf),
+    "performance": (-np.inf, 1.0),
+}
+"""What a resampled number can be; those of groups have percentiles alone, which lie inside."""
+
 _FIRST_STRATA: Final = ("dataset", "tumour_subtype", "pcr")
 
 
@@ -94,6 +114,7 @@ def segmentation_result(
     resampling: Resampling,
     sizes: CaseSizes | None = None,
     counted: CountedCases | None = None,
+    minimum_group: int = MINIMUM_GROUP,
 ) -> SegmentationResult:
     """Return the numbers of a segmentation model, its intervals, tests and strata.
 
@@ -111,6 +132,8 @@ def segmentation_result(
     counted
         The cases that count, with those that have no usable prediction; None counts those of
         `scores`. Performance, fairness, ranking score and their intervals are of these.
+    minimum_group
+        Groups with fewer cases are left out of intervals of gaps and of tests; the score stays.
     """
     ids = scores.case_ids
     groupings = (group_cases_job(ids, cohort, rules)) if cohort and ids else ()
@@ -124,7 +147,20 @@ def segmentation_result(
     if ranked.bootstrap is not None and resampling.n_resamples:
         job = ranked.bootstrap(resampling.n_resamples, resampling.seed)
         intervals = _all_intervals(job)
-    tests = permute_segmentation_groups(scores, groupings, seed=resampling.seed)
+    limit = profile_named(rules.profile).norm_hd_limit
+    uncertainty = segmentation_uncertainty(
+        scores, groupings, measured.fairness, minimum_group, limit
+    )
+    if ranked.cohort is measured:
+        performance = interval_named(intervals, "performance")
+        uncertainty = with_ranking_score(uncertainty, performance, measured.weight_of_fairness)
+    else:
+        uncertainty = of_scored_alone(uncertainty, len(counted.unusable))
+    tests = permute_segmentation_groups(
+        scores,
+        [counted_groups(grouping, minimum_group) for grouping in groupings],
+        seed=resampling.seed,
+    )
     strata = _build_strata(ids, cohort, sizes)
     reported = []
     for grouping in strata:
@@ -137,6 +173,7 @@ def segmentation_result(
         ranked.cohort,
         groupings,
         intervals,
+        uncertainty,
         tests,
         tuple(reported),
         counted,
@@ -176,6 +213,7 @@ def response_result(
     cohort: Cohort | None,
     rules: GroupRules,
     resampling: Resampling,
+    minimum_group: int = MINIMUM_GROUP,
 ) -> ResponseResult:
     """Return the numbers of a response model, its intervals and tests.
 
@@ -188,24 +226,35 @@ def response_result(
     label, score = predictions.label[scored], predictions.score[scored]
     n, seed = resampling.n_resamples, resampling.seed
     intervals: tuple[Interval, ...] = ()
+    weight = numbers.weight_of_fairness
     if n and ids and not numbers.refused:
-        weight = numbers.weight_of_fairness
         job = bootstrap_response(predictions, groupings, rules, weight, n, seed)
         intervals += _all_intervals(job)
     if n and len(label):
         intervals += _all_intervals(bootstrap_discrimination(predictions, n, seed))
-    tests = permute_odds_groups(predictions, groupings, rules, seed=seed)
+    limit = rules.disparity_limit
+    uncertainty = with_ranking_score(
+        odds_uncertainty(predictions, groupings, numbers.odds, limit, minimum_group),
+        interval_named(intervals, "balanced_accuracy"),
+        weight,
+    )
+    counted = [counted_groups(grouping, minimum_group) for grouping in groupings]
+    tests = permute_odds_groups(predictions, counted, rules, seed=seed)
     by_chance = auc_against_chance(label, score)
     delong = auc_interval(label, score)
-    return ResponseResult(predictions, numbers, groupings, intervals, tests, delong, by_chance)
+    return ResponseResult(
+        predictions, numbers, groupings, intervals, uncertainty, tests, delong, by_chance
+    )
 
 
 def _all_intervals(resampling: Bootstrap) -> tuple[Interval, ...]:
-    """Return the percentile, basic and BCa interval of each number, in turn."""
+    """Return the intervals of each number, in turn: of a gap between groups percentiles alone."""
     intervals = []
     for name in resampling.names:
         report_progress(0, 1, f"Interval of {name.replace('_', ' ')}")
-        intervals += [resampling.interval(name, method) for method in IntervalMethod]
+        methods = (IntervalMethod.PERCENTILE,) if is_of_groups(name) else tuple(IntervalMethod)
+        bounds = _BOUNDS.get(name, (-np.inf, np.inf))
+        intervals += [resampling.interval(name, method, bounds=bounds) for method in methods]
     return tuple(intervals)
 
 

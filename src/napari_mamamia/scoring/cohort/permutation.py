@@ -1,7 +1,7 @@
 """Permutation tests of disparities: whether random groups of cases lie as far apart."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.cohort.classification import outcomes, rate_gaps
+from napari_mamamia.scoring.cohort.comparison import holm
 from napari_mamamia.scoring.cohort.fairness import disparity
 from napari_mamamia.scoring.cohort.group_rules import EmptyGroups, GroupRules
 from napari_mamamia.scoring.cohort.groups import Grouping
@@ -31,7 +32,9 @@ class PermutationTest:
     """One disparity, its p-value, and what random groups of the same sizes give.
 
     `p_value` is (1 + how many permutations reach the disparity)/(1 + `n_permutations`), never 0.
-    It is nan with the `reason` where the disparity is, or there is one group only.
+    It is nan with the `reason` where the disparity is, or there is one group only. `p_holm` is
+    corrected by Holm for the `n_corrected` tests of its kind over all variables: those of single
+    metrics or rates together, those of their mean or sum together.
     """
 
     variable: str
@@ -41,6 +44,8 @@ class PermutationTest:
     expected: float
     n_permutations: int
     reason: str = ""
+    p_holm: float = float("nan")
+    n_corrected: int = 0
 
 
 def permute_segmentation_groups(
@@ -125,7 +130,19 @@ def _test_groupings(
             _test_disparity(grouping.variable, measure, float(observed[place]), drawn[:, place])
             for place, measure in enumerate(measures)
         ]
-    return tuple(tests)
+    return _correct_tests(tests, measures[-1])
+
+
+def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[PermutationTest, ...]:
+    """Return the tests with Holm's correction, those of the `joint` measure by themselves."""
+    corrected = list(tests)
+    for is_joint in (False, True):
+        places = [at for at, test in enumerate(tests) if (test.measure == joint) == is_joint]
+        p_values = np.array([tests[at].p_value for at in places], dtype=np.float64)
+        n_corrected = int((~np.isnan(p_values)).sum())
+        for at, p_holm in zip(places, holm(p_values), strict=True):
+            corrected[at] = replace(tests[at], p_holm=float(p_holm), n_corrected=n_corrected)
+    return tuple(corrected)
 
 
 def _permute_rows(

@@ -103,13 +103,16 @@ def bootstrap_response(
     """Return resampled values of the scored numbers of a model.
 
     The names are balanced_accuracy, disparity_VARIABLE for each grouping, disparity (their mean),
-    fairness and ranking_score; only the first where there are no groupings. A resample may hold
-    constant predictions; it is scored all the same.
+    fairness, ranking_score, and disparity_tpr_VARIABLE, disparity_fpr_VARIABLE; only the first
+    where there are no groupings. A resample may hold constant predictions; it is scored all the
+    same.
     """
     names = ["balanced_accuracy"]
     if groupings:
         names += [f"disparity_{grouping.variable}" for grouping in groupings]
         names += ["disparity", "fairness", "ranking_score"]
+        for rate in ("tpr", "fpr"):
+            names += [f"disparity_{rate}_{grouping.variable}" for grouping in groupings]
     parts = _collect_parts(predictions, groupings, rules)
 
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -137,18 +140,19 @@ def _compute_numbers(
     """Return the numbers (b, m) from outcome counts (b, 4 (1 + G))."""
     cells = sums.reshape(len(sums), -1, 4)
     balanced = balanced_accuracy(cells[:, 0], rules)
-    first, gaps = 1, []
+    first, both = 1, []
     for grouping in groupings:
         columns = slice(first, first + len(grouping.labels))
-        tpr, fpr = rate_gaps(cells[:, columns], rules, grouping.empty_groups)
-        gaps.append(tpr + fpr)
+        both.append(rate_gaps(cells[:, columns], rules, grouping.empty_groups))
         first = columns.stop
-    if not gaps:
+    if not both:
         return balanced[:, None]
+    gaps = [tpr + fpr for tpr, fpr in both]
     mean = np.stack(gaps).mean(axis=0)
     fairness = fairness_of(mean, rules)
     score = ranking_score(balanced, fairness, weight)
-    return np.stack([balanced, *gaps, mean, fairness, score], axis=1)
+    rates = [pair[rate] for rate in (0, 1) for pair in both]
+    return np.stack([balanced, *gaps, mean, fairness, score, *rates], axis=1)
 
 
 def _without_label(predictions: ResponsePredictions) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from napari_mamamia.scoring.cohort.chance import ChanceTest
 from napari_mamamia.scoring.cohort.comparison import PairedComparison
 from napari_mamamia.scoring.cohort.composites import CompositeResult
 from napari_mamamia.scoring.cohort.fairness import GroupScore
+from napari_mamamia.scoring.cohort.gap_records import GroupUncertainty
 from napari_mamamia.scoring.cohort.groups import Grouping, Unassigned
 from napari_mamamia.scoring.cohort.lowest import LowestScore
 from napari_mamamia.scoring.cohort.permutation import PermutationTest
@@ -86,7 +87,9 @@ class SegmentationResult:
 
     `scores` are the cases with a defined Dice or NormHD; `groupings` (age, menopausal status,
     breast density; none without a clinical table) have codes in the same order. `intervals` holds
-    the percentile, basic and BCa interval of each number of `bootstrap_segmentation`, in turn.
+    the percentile, basic and BCa interval of each number of `bootstrap_segmentation`, in turn; of
+    those that gaps between groups enter the percentiles alone, which are a resampling range and no
+    confidence interval. Those have their intervals in `uncertainty`.
 
     `cohort` holds the numbers that models are ranked by, of the cases that count (`counted`); where
     some of those have no usable prediction, `measured` holds those of the others, and `lowest` is
@@ -97,6 +100,7 @@ class SegmentationResult:
     cohort: SegmentationCohort
     groupings: tuple[Grouping, ...]
     intervals: tuple[Interval, ...]
+    uncertainty: GroupUncertainty
     permutation_tests: tuple[PermutationTest, ...]
     strata: tuple[Stratum, ...]
     counting: CountedCases | None = None
@@ -119,13 +123,15 @@ class ResponseResult:
     """Task 2 of one model.
 
     `intervals` holds the percentile, basic and BCa interval of each number of `bootstrap_response`
-    and of auc and average_precision, in turn. `delong` is the AUC's interval without resampling.
+    and of auc and average_precision, in turn, and `uncertainty` those of gaps between groups; see
+    `SegmentationResult`. `delong` is the AUC's interval without resampling.
     """
 
     predictions: ResponsePredictions
     cohort: ResponseCohort
     groupings: tuple[Grouping, ...]
     intervals: tuple[Interval, ...]
+    uncertainty: GroupUncertainty
     permutation_tests: tuple[PermutationTest, ...]
     delong: AucInterval
     auc_against_chance: ChanceTest

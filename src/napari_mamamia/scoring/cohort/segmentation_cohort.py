@@ -205,8 +205,8 @@ def bootstrap_segmentation(
 ) -> Bootstrap:
     """Return resampled values of all numbers of a model.
 
-    The names are mean_dsc, mean_norm_hd, performance, fairness_VARIABLE for each grouping,
-    fairness and ranking_score; the last two and the variables only where there are groupings.
+    The names are mean_dsc, mean_norm_hd, performance and, where there are groupings,
+    fairness_VARIABLE for each, fairness, ranking_score, and disparity_METRIC_VARIABLE.
     Resampling is over cases, and everything is computed anew in each resample: each number comes
     from sums over the cases, and the sums of all resamples are one matrix product.
     """
@@ -214,6 +214,8 @@ def bootstrap_segmentation(
     if groupings:
         names += [f"fairness_{grouping.variable}" for grouping in groupings]
         names += ["fairness", "ranking_score"]
+        for metric in ("dsc", "norm_hd"):
+            names += [f"disparity_{metric}_{grouping.variable}" for grouping in groupings]
     parts = _collect_parts(scores, groupings)
 
     def numbers(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -261,13 +263,16 @@ def _compute_numbers(
     dsc, norm_hd = ratio(cells[..., 0], cells[..., 1]), ratio(cells[..., 2], cells[..., 3])
     performance = performance_of(dsc[:, 0], norm_hd[:, 0])
     numbers = [dsc[:, 0], norm_hd[:, 0], performance]
+    every: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
     first = 1
     for grouping in groupings:
         columns = slice(first, first + len(grouping.labels))
         gaps = [disparity(means[:, columns], grouping.empty_groups) for means in (dsc, norm_hd)]
         numbers.append(1 - (gaps[0] + gaps[1]) / 2)
+        for metric, gap in zip(every, gaps, strict=True):
+            metric.append(gap)
         first = columns.stop
     if groupings:
         fairness = sum(numbers[3:]) / len(groupings)
-        numbers += [fairness, ranking_score(performance, fairness, weight)]
+        numbers += [fairness, ranking_score(performance, fairness, weight), *every[0], *every[1]]
     return np.stack(numbers, axis=1)

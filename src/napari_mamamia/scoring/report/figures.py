@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from napari_mamamia.scoring.cohort.gap_records import GapInterval
 from napari_mamamia.scoring.cohort.ranking import Sweep
 from napari_mamamia.scoring.statistics.bootstrap import Interval
 from napari_mamamia.scoring.statistics.calibration import Calibration
@@ -52,7 +53,7 @@ class ModelPoint:
     performance: float
     fairness: float
     performance_interval: Interval | None = None
-    fairness_interval: Interval | None = None
+    fairness_interval: GapInterval | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -315,7 +316,9 @@ def _add_legend(axes: Axes) -> None:
         text.set_parse_math(False)
 
 
-def _measure_arms(value: float, interval: Interval | None) -> NDArray[np.float64] | None:
+def _measure_arms(
+    value: float, interval: Interval | GapInterval | None
+) -> NDArray[np.float64] | None:
     """Return the lengths of an error bar below and above, never negative; None without ends."""
     if interval is None or np.isnan([value, interval.low, interval.high]).any():
         return None

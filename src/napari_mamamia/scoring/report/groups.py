@@ -6,16 +6,15 @@ from typing import Final
 from napari_mamamia.metrics.registry import metric
 from napari_mamamia.scoring.cohort.fairness import GroupScore, VariableFairness
 from napari_mamamia.scoring.cohort.groups import Unassigned
-from napari_mamamia.scoring.cohort.permutation import PermutationTest
 from napari_mamamia.scoring.cohort.results import SegmentationResult, Stratum
 from napari_mamamia.scoring.cohort.slices import SliceSearch
 from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.report.gaps import say_disparity
 from napari_mamamia.scoring.report.text import (
     Column,
     ReportTable,
     Row,
     number,
-    p_said,
     p_text,
     variable_label,
 )
@@ -29,16 +28,17 @@ def group_tables(result: SegmentationResult) -> tuple[ReportTable, ...]:
 
 
 def _variable_table(variable: VariableFairness, result: SegmentationResult) -> ReportTable:
-    label = variable_label(variable.variable)
+    label, least = variable_label(variable.variable), result.uncertainty.minimum_group
     notes = [
-        _describe_gap("Dice", variable.dsc.disparity, _find_test(result, variable.variable, "dsc")),
-        _describe_gap(
-            "NormHD", variable.norm_hd.disparity, _find_test(result, variable.variable, "norm_hd")
-        ),
+        " ".join(say_disparity(result.uncertainty.of(variable.variable, measure), least))
+        for measure in ("dsc", "norm_hd")
     ]
-    if variable.dsc.worst_group:
+    # No sentence is built on one patient.
+    counted = [g for g in variable.groups if g.n >= least and g.mean_dsc == g.mean_dsc]
+    if len(counted) > 1:
+        worst = min(counted, key=lambda group: group.mean_dsc)
         notes.append(
-            f"Worst group by Dice: {variable.dsc.worst_group} ({number(variable.dsc.worst)}); "
+            f"Worst group by Dice: {worst.label} ({number(worst.mean_dsc)}, n = {worst.n}); "
             f"variance over groups {number(variable.dsc.variance, 4)}."
         )
     if variable.reason:
@@ -87,21 +87,6 @@ def unassigned_lists(unassigned: Sequence[Unassigned]) -> tuple[tuple[str, tuple
         heading = f"{len(ids)} unassigned: {reason}"
         lists.append((heading, (*ids[:IDS_LISTED], *more)))
     return tuple(lists)
-
-
-def _find_test(result: SegmentationResult, variable: str, measure: str) -> PermutationTest | None:
-    tests = result.permutation_tests
-    return next((t for t in tests if (t.variable, t.measure) == (variable, measure)), None)
-
-
-def _describe_gap(name: str, disparity: float, test: PermutationTest | None) -> str:
-    sentence = f"{name} disparity (largest − smallest group mean) {number(disparity)}"
-    if test is None or test.p_value != test.p_value:
-        return f"{sentence}."
-    return (
-        f"{sentence}; {p_said(test.p_value)} ({test.n_permutations} permutations, "
-        f"{number(test.expected)} expected by chance)."
-    )
 
 
 def slice_table(search: SliceSearch) -> ReportTable:

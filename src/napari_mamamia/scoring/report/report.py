@@ -25,6 +25,7 @@ from napari_mamamia.scoring.report.cases import case_table_job, script_json
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, draw_here
 from napari_mamamia.scoring.report.gallery import MOST_PICTURES, CasePicture
+from napari_mamamia.scoring.report.gaps import disparity_table, range_table
 from napari_mamamia.scoring.report.groups import (
     group_tables,
     slice_table,
@@ -276,6 +277,8 @@ def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
     groups: list[ReportTable] = []
     strata: list[Stratum] = []
     further: list[Stratum] = []
+    result = task1 or task2
+    gaps = () if result is None else (disparity_table(result), range_table(result))
     if task1 is not None:
         numbers.append(numbers_table(task1, scores.defined_by))
         numbers += composite_tables(scores.composites)
@@ -287,6 +290,7 @@ def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:
         numbers.append(response_table(task2))
         numbers += composite_tables(scores.composites)
         groups += odds_tables(task2)
+    numbers += [table for table in gaps if table is not None]
     drawings = _draw_figures(figures_of_model(model), now, draw)
     gallery = _make_thumbnails(model, now, draw)
     return _Section(

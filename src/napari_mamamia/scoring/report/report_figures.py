@@ -46,8 +46,7 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
         yield ReportFigure(
             "fairness_performance",
             f"Fairness against performance (profile {content.profile}), crosses: 95 % "
-            "percentile intervals, dotted: equal ranking scores at weight of fairness 0.5."
-            + shaded,
+            "intervals, dotted: equal ranking scores at weight of fairness 0.5." + shaded,
             Drawing(fairness_performance, (points, label, content.baseline)),
         )
     sweep = _make_sweep(content, points)
@@ -165,7 +164,7 @@ def _make_point(model: ModelReport) -> ModelPoint | None:
             task1.cohort.performance.value,
             task1.cohort.fairness.value,
             interval_named(task1.intervals, "performance"),
-            interval_named(task1.intervals, "fairness"),
+            task1.uncertainty.fairness,
         )
     if scores.response is not None:
         task2 = scores.response
@@ -174,7 +173,7 @@ def _make_point(model: ModelReport) -> ModelPoint | None:
             task2.cohort.balanced_accuracy,
             task2.cohort.fairness,
             interval_named(task2.intervals, "balanced_accuracy"),
-            interval_named(task2.intervals, "fairness"),
+            task2.uncertainty.fairness,
         )
     return None
 

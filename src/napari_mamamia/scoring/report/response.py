@@ -1,7 +1,9 @@
 """The tables of a response (pCR) report."""
 
 from napari_mamamia.scoring.cohort.classification import VariableOdds
+from napari_mamamia.scoring.cohort.gap_records import GroupUncertainty
 from napari_mamamia.scoring.cohort.results import ResponseResult
+from napari_mamamia.scoring.report.gaps import say_disparity, say_without
 from napari_mamamia.scoring.report.groups import unassigned_lists
 from napari_mamamia.scoring.report.tables import (
     INTERVAL_COLUMNS,
@@ -22,7 +24,7 @@ from napari_mamamia.scoring.report.text import (
 
 
 def response_table(result: ResponseResult) -> ReportTable:
-    """Return the cohort's numbers of Task 2 with all three intervals."""
+    """Return the cohort's numbers of Task 2 with their intervals."""
     cohort, measures = result.cohort, result.cohort.discrimination
     weight = cohort.weight_of_fairness
     why = cohort.refused
@@ -60,12 +62,18 @@ def response_table(result: ResponseResult) -> ReportTable:
         ("Brier score", "", measures.calibration.brier, "0 is best"),
         ("ECE", "", measures.calibration.ece, "expected calibration error over quantile bins"),
     ]
-    rows = interval_rows(shown, result.intervals)
+    uncertainty = result.uncertainty
+    rows = interval_rows(shown, result.intervals, uncertainty.by_name("disparity_"))
     return ReportTable(
         f"Response numbers (profile {cohort.profile}; shares of 1, no unit)",
         INTERVAL_COLUMNS,
         rows,
-        (*_describe_tests(result), *interval_notes(result.intervals), *cohort.notes),
+        (
+            *_describe_tests(result),
+            *interval_notes(result.intervals, uncertainty),
+            *say_without(uncertainty),
+            *cohort.notes,
+        ),
         interval_warnings(result.intervals),
     )
 
@@ -83,10 +91,12 @@ def _describe_tests(result: ResponseResult) -> tuple[str, ...]:
 
 def odds_tables(result: ResponseResult) -> tuple[ReportTable, ...]:
     """Return the rates of each group, one table for each variable."""
-    return tuple(_make_rates_table(variable) for variable in result.cohort.odds.variables)
+    return tuple(
+        _make_rates_table(variable, result.uncertainty) for variable in result.cohort.odds.variables
+    )
 
 
-def _make_rates_table(variable: VariableOdds) -> ReportTable:
+def _make_rates_table(variable: VariableOdds, uncertainty: GroupUncertainty) -> ReportTable:
     headings = ("n", "Responders", "TPR", "FPR")
     rows = tuple(
         Row(
@@ -101,9 +111,10 @@ def _make_rates_table(variable: VariableOdds) -> ReportTable:
         )
         for group in variable.groups
     )
+    estimate = uncertainty.of(variable.variable, "equalised_odds")
     notes = [
-        f"TPR gap {number(variable.tpr.disparity)}, FPR gap {number(variable.fpr.disparity)}, "
-        f"equalised-odds disparity {number(variable.disparity)} (0 to 2)."
+        f"TPR gap {number(variable.tpr.disparity)}, FPR gap {number(variable.fpr.disparity)}.",
+        " ".join(say_disparity(estimate, uncertainty.minimum_group)),
     ]
     if any(group.is_small for group in variable.groups):
         notes.append("Grey: fewer cases than the profile asks for; kept in the numbers.")

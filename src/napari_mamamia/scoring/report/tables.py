@@ -1,14 +1,16 @@
 """The tables of a model in a report: numbers with intervals, cost, failures, what is left out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.scoring.case.failure_kinds import FailureKind
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
+from napari_mamamia.scoring.cohort.gap_records import GapInterval, GroupUncertainty, is_of_groups
 from napari_mamamia.scoring.cohort.policy import counted_lines
 from napari_mamamia.scoring.cohort.results import SegmentationResult
 from napari_mamamia.scoring.report.content import ModelReport
+from napari_mamamia.scoring.report.gaps import BY_CONTRASTS, interval_cell, say_without
 from napari_mamamia.scoring.report.text import (
     UNKNOWN,
     Column,
@@ -23,7 +25,7 @@ from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
 INTERVAL_COLUMNS: Final = (
     Column("Number", is_number=False),
     Column("Value"),
-    Column("95 % interval, percentile"),
+    Column("95 % interval"),
     Column("basic"),
     Column("BCa"),
     Column("Definition", is_number=False),
@@ -35,7 +37,7 @@ Named = tuple[str, str, float, str]
 
 
 def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTable:
-    """Return the cohort's numbers of Task 1 with all three intervals.
+    """Return the cohort's numbers of Task 1 with their intervals.
 
     `defined_by` says what defines them; without it the profile does.
     """
@@ -82,8 +84,12 @@ def numbers_table(result: SegmentationResult, defined_by: str = "") -> ReportTab
     return ReportTable(
         f"Cohort numbers ({defined_by or f'profile {cohort.profile}'}; shares of 1, no unit)",
         INTERVAL_COLUMNS,
-        interval_rows(shown, result.intervals),
-        (*interval_notes(result.intervals), *measured_notes(result)),
+        interval_rows(shown, result.intervals, result.uncertainty.by_name("fairness_")),
+        (
+            *interval_notes(result.intervals, result.uncertainty),
+            *say_without(result.uncertainty),
+            *measured_notes(result),
+        ),
         interval_warnings(result.intervals),
     )
 
@@ -103,12 +109,22 @@ def measured_notes(result: SegmentationResult) -> tuple[str, ...]:
     return (*counted_lines(counted), text)
 
 
-def interval_rows(shown: Iterable[Named], intervals: Sequence[Interval]) -> tuple[Row, ...]:
-    """Return one row for each number, with the interval of each method."""
+def interval_rows(
+    shown: Iterable[Named],
+    intervals: Sequence[Interval],
+    contrasts: Mapping[str, GapInterval],
+) -> tuple[Row, ...]:
+    """Return one row for each number, with its interval and those of further methods.
+
+    A number that gaps between groups enter has the one of `contrasts` by its name, and no other.
+    """
     rows = []
     for label, name, value, definition in shown:
-        by_method = [interval_named(intervals, name, method) for method in IntervalMethod]
-        ranges = [_mark_interval(i) if i else UNKNOWN for i in by_method]
+        if name in contrasts:
+            ranges = [interval_cell(contrasts[name]), UNKNOWN, UNKNOWN]
+        else:
+            by_method = [interval_named(intervals, name, method) for method in IntervalMethod]
+            ranges = [_mark_interval(i) if i else UNKNOWN for i in by_method]
         rows.append(Row((label, number(value), *ranges, definition)))
     return tuple(rows)
 
@@ -118,21 +134,24 @@ def _mark_interval(interval: Interval) -> str:
     return range_text(interval.low, interval.high) + ("*" if interval.warning else "")
 
 
-def interval_notes(intervals: Sequence[Interval]) -> tuple[str, ...]:
+def interval_notes(intervals: Sequence[Interval], uncertainty: GroupUncertainty) -> tuple[str, ...]:
     """Return how intervals were made."""
+    contrasts = BY_CONTRASTS.format(least=uncertainty.minimum_group)
+    of_groups = (contrasts,) if uncertainty.disparities else ()
     if not intervals:
-        return ("No intervals: the bootstrap was switched off, or nothing could be resampled.",)
+        off = "No resampling: the bootstrap was switched off, or nothing could be resampled."
+        return (off, *of_groups)
     most = max(interval.n_resamples + interval.n_undefined for interval in intervals)
-    note = (
-        f"95 % intervals from {most} resamples of the cases; percentile is the challenge paper's."
-    )
-    return (note,)
+    note = f"Intervals of means and rates: percentiles of {most} resamples of the cases."
+    return (note, *of_groups)
 
 
 def interval_warnings(intervals: Sequence[Interval]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return a heading and what is odd about some intervals; () if nothing is."""
     odd = tuple(
-        f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning}" for i in intervals if i.warning
+        f"{i.name.replace('_', ' ')}, {i.method.value}: {i.warning}"
+        for i in intervals
+        if i.warning and not is_of_groups(i.name)
     )
     if not odd:
         return ()

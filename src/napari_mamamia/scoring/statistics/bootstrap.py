@@ -92,8 +92,12 @@ class Bootstrap:
         name: str,
         method: IntervalMethod = IntervalMethod.PERCENTILE,
         level: float = LEVEL,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
     ) -> Interval:
-        """Return the interval of one number, at `level` between 0 and 1."""
+        """Return the interval of one number, at `level` between 0 and 1.
+
+        `bounds` are what the number can be: the basic interval's ends are cut to them.
+        """
         if not 0 < level < 1:
             raise ValueError(f"the level of an interval lies between 0 and 1, got {level:g}")
         method, place = IntervalMethod(method), self.names.index(name)
@@ -105,7 +109,7 @@ class Bootstrap:
             ends, reason = _find_ends(
                 estimate, defined, self.leave_one_out[:, place], method, level
             )
-        low, high = ends
+        low, high = np.clip(ends, *bounds).tolist()
         n_undefined = column.size - defined.size
         warning = _warn_of_interval(estimate, low, high, method, n_undefined)
         return Interval(

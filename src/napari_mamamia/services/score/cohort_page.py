@@ -13,8 +13,10 @@ from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
     ModelScores,
     RankedModel,
+    SegmentationResult,
     n_text,
 )
+from napari_mamamia.scoring.report.gaps import disparity_table, range_table
 from napari_mamamia.scoring.report.groups import group_tables, stratum_table
 from napari_mamamia.scoring.report.tables import numbers_table
 from napari_mamamia.scoring.report.text import (
@@ -25,7 +27,7 @@ from napari_mamamia.scoring.report.text import (
     range_text,
     variable_label,
 )
-from napari_mamamia.scoring.statistics.bootstrap import Interval, interval_named
+from napari_mamamia.scoring.statistics.bootstrap import interval_named
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +81,8 @@ def cohort_tables(model: ModelScores) -> tuple[ReportTable, ...]:
     tables: list[ReportTable] = []
     if model.segmentation:
         tables.append(_narrow_table(numbers_table(model.segmentation, model.defined_by)))
+        gaps = (disparity_table(model.segmentation), range_table(model.segmentation))
+        tables += [table for table in gaps if table is not None]
         tables += group_tables(model.segmentation)
         tables += [stratum_table(stratum) for stratum in model.segmentation.strata]
     if model.failures:
@@ -100,13 +104,13 @@ def comparison_page(
         *(Column(text) for text in ("n", "Ranking score", "Performance", "Fairness")),
     )
     weight = f"weight of fairness {comparison.weight_of_fairness:g}"
-    title = f"Models (profile {comparison.profile}, {weight}; 95 % intervals, percentile)"
+    title = f"Models (profile {comparison.profile}, {weight}; 95 % intervals)"
     first = ReportTable(title, columns, rows, comparison.notes)
     return (first, _make_rank_table(comparison), *_make_test_tables(comparison))
 
 
 def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[str]:
-    intervals = model.segmentation.intervals if model and model.segmentation else ()
+    result = model.segmentation if model else None
     yield number(one.rank, 0)
     yield one.name
     yield n_text(one)
@@ -115,16 +119,17 @@ def _list_rank_cells(one: RankedModel, model: ModelScores | None) -> Iterator[st
         ("performance", one.performance),
         ("fairness", one.fairness),
     ):
-        yield _with_interval(value, name, intervals)
+        yield _with_interval(value, name, result)
 
 
-def _with_interval(value: float, name: str, intervals: Sequence[Interval]) -> str:
-    interval = interval_named(intervals, name)
-    return (
-        f"{number(value)} ({range_text(interval.low, interval.high)})"
-        if interval
-        else number(value)
-    )
+def _with_interval(value: float, name: str, result: SegmentationResult | None) -> str:
+    if result is None:
+        return number(value)
+    contrasts = result.uncertainty.by_name("fairness_")
+    interval = contrasts.get(name) or interval_named(result.intervals, name)
+    if interval is None or interval.low != interval.low:
+        return number(value)
+    return f"{number(value)} ({range_text(interval.low, interval.high)})"
 
 
 def _make_rank_table(comparison: ModelComparison) -> ReportTable:
@@ -165,7 +170,7 @@ def _make_test_tables(comparison: ModelComparison) -> Iterator[ReportTable]:
 
 
 def _narrow_table(table: ReportTable) -> ReportTable:
-    """Return the numbers with the percentile interval alone: a window is narrower than a page."""
+    """Return the numbers with one interval each: a window is narrower than a page."""
     indices = [0, 1, 2, len(table.columns) - 1]
     rows = tuple(Row(tuple(row.cells[k] for k in indices), row.is_small) for row in table.rows)
     notes = (*table.notes, "Basic and BCa intervals stand in the report.")

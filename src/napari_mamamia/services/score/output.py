@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from math import isnan
 from pathlib import Path
@@ -17,7 +17,8 @@ from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.case.profiles import UnusableReason, profile_named
 from napari_mamamia.scoring.cohort.classification import VariableOdds
 from napari_mamamia.scoring.cohort.composites import CompositeResult
-from napari_mamamia.scoring.cohort.fairness import VariableFairness
+from napari_mamamia.scoring.cohort.fairness import Spread, VariableFairness
+from napari_mamamia.scoring.cohort.gap_records import GapInterval, GroupUncertainty, is_of_groups
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import FAIRNESS_VARIABLES
 from napari_mamamia.scoring.cohort.results import (
@@ -27,7 +28,11 @@ from napari_mamamia.scoring.cohort.results import (
     SegmentationResult,
     Stratum,
 )
-from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
+from napari_mamamia.scoring.statistics.bootstrap import (
+    Interval,
+    IntervalMethod,
+    interval_named,
+)
 from napari_mamamia.services.batch.beside import write_parquet
 
 # The parts ``task1`` and ``task2`` of a summary: numbers, each undefined one with its reason.
@@ -64,8 +69,12 @@ def task1_content(result: SegmentationResult) -> Content:
         "fairness_by_variable": _list_values(by_variable),
         "weight_of_fairness": cohort.weight_of_fairness,
         "reasons": _list_reasons(numbers, "fairness_by_variable", by_variable),
-        "intervals": _describe_intervals(result.intervals),
-        "variables": cohort.fairness.variables,
+        "intervals": _describe_intervals(result.intervals, result.uncertainty, "fairness_"),
+        "minimum_group": result.uncertainty.minimum_group,
+        "variables": [
+            _describe_variable(variable, ("dsc", "norm_hd"), result)
+            for variable in cohort.fairness.variables
+        ],
         "permutation_tests": result.permutation_tests,
         "strata": [_describe_stratum(stratum) for stratum in result.strata],
         "as_measured": _describe_measured(result),
@@ -97,6 +106,7 @@ def _describe_measured(result: SegmentationResult) -> Content:
         "mean_norm_hd": performance.mean_norm_hd,
         "performance": performance.value,
         "fairness": measured.fairness.value,
+        "fairness_interval": result.uncertainty.fairness_of_scored or result.uncertainty.fairness,
         "ranking_score": measured.ranking_score,
     }
 
@@ -111,7 +121,7 @@ def task2_content(result: ResponseResult) -> Content:
     by_variable = _each_variable(own_numbers, odds.reason)
     return {
         **_list_values(numbers),
-        "equalised_odds_disparity": _list_values(by_variable),
+        "equalised_odds_disparity": _describe_odds(by_variable, result),
         "weight_of_fairness": cohort.weight_of_fairness,
         "recall": cohort.recall,
         "n_auc": cohort.discrimination.n,
@@ -122,8 +132,13 @@ def task2_content(result: ResponseResult) -> Content:
         "refused": cohort.refused,
         "without_label": cohort.without_label,
         "reasons": _list_reasons(numbers, "equalised_odds_disparity", by_variable),
-        "intervals": _describe_intervals(result.intervals),
-        "variables": odds.variables,
+        "intervals": _describe_intervals(result.intervals, result.uncertainty, "disparity_"),
+        "minimum_group": result.uncertainty.minimum_group,
+        "variables": [
+            _describe_variable(variable, ("tpr", "fpr"), result)
+            | {"disparity": _describe_disparity(variable.variable, "equalised_odds", result)}
+            for variable in odds.variables
+        ],
         "permutation_tests": result.permutation_tests,
     }
 
@@ -190,10 +205,84 @@ def _list_reasons(
     }
 
 
-def _describe_intervals(intervals: Iterable[Interval]) -> Content:
-    """Return by number: the ends of each method, those of the paper's method in front."""
+def _describe_odds(by_variable: Mapping[str, _Number], result: ResponseResult) -> Content:
+    """Return each scored variable's disparity; one without groups has its value alone, null."""
+    counted = {variable.variable for variable in result.cohort.odds.variables}
+    nothing = dict.fromkeys(("by_chance", "beyond_chance", "interval", "resampling_range"))
+    return {
+        name: _describe_disparity(name, "equalised_odds", result)
+        if name in counted
+        else {"value": number.value, **nothing}
+        for name, number in by_variable.items()
+    }
+
+
+def _describe_variable(
+    variable: VariableFairness | VariableOdds,
+    measures: Iterable[str],
+    result: SegmentationResult | ResponseResult,
+) -> Content:
+    """Return a variable with its disparities as `_describe_disparity` has them."""
+    content = {field.name: getattr(variable, field.name) for field in fields(variable)}
+    for measure in measures:
+        spread: Spread = content[measure]
+        disparity = _describe_disparity(variable.variable, measure, result)
+        content[measure] = {
+            "disparity": disparity,
+            "variance": spread.variance,
+            "worst": spread.worst,
+            "worst_group": spread.worst_group,
+        }
+    return content
+
+
+def _describe_disparity(
+    variable: str, measure: str, result: SegmentationResult | ResponseResult
+) -> Content:
+    """Return a disparity, what chance gives, and how sure it is.
+
+    ``counted`` is the disparity between the groups that all but ``value`` speak of.
+    """
+    estimate = result.uncertainty.of(variable, measure)
+    name = f"disparity_{variable if measure == 'equalised_odds' else f'{measure}_{variable}'}"
+    return {
+        "value": estimate.value,
+        "counted": estimate.counted,
+        "by_chance": estimate.by_chance,
+        "beyond_chance": estimate.beyond_chance,
+        "interval": estimate.interval,
+        "resampling_range": _describe_range(interval_named(result.intervals, name)),
+    }
+
+
+def _describe_range(interval: Interval | None) -> Content | None:
+    """Return the percentiles of resampled values of a gap, None without a bootstrap."""
+    if interval is None:
+        return None
+    names = ("low", "high", "level", "n_resamples", "n_undefined", "warning", "reason")
+    return {name: getattr(interval, name) for name in names}
+
+
+def _describe_intervals(
+    intervals: Iterable[Interval], uncertainty: GroupUncertainty, prefix: str
+) -> Content:
+    """Return by number: its 95 % interval, then other methods' ends.
+
+    A number that gaps between groups enter has its interval from contrasts, and the percentiles as
+    ``resampling_range``; single disparities stand with their variable.
+    """
     content: Content = {}
     for interval in intervals:
+        if is_of_groups(interval.name):
+            contrasts = uncertainty.by_name(prefix).get(interval.name)
+            if contrasts is not None:
+                content[interval.name] = {
+                    "estimate": interval.estimate,
+                    "method": "contrasts",
+                    **_list_fields(contrasts),
+                    "resampling_range": _describe_range(interval),
+                }
+            continue
         entry = content.setdefault(interval.name, {"estimate": interval.estimate})
         ends = {
             "low": interval.low,
@@ -208,6 +297,10 @@ def _describe_intervals(intervals: Iterable[Interval]) -> Content:
         else:
             entry[interval.method.value] = ends
     return content
+
+
+def _list_fields(record: GapInterval) -> Content:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
 def _count_reasons(reasons: Iterable[str]) -> list[Content]:

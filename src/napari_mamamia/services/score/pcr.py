@@ -67,7 +67,8 @@ def _response_model(
     own_cohort = matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)
     predictions = ResponsePredictions.of(_select_rows(rows, own_cohort), own_cohort)
-    result = response_result(predictions, own_cohort, rules, settings.resampling)
+    least = settings.minimum_group
+    result = response_result(predictions, own_cohort, rules, settings.resampling, least)
     return ModelScores(
         name=name,
         profile=settings.profile.name,

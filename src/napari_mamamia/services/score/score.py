@@ -312,7 +312,10 @@ def cohort_numbers(
     own_cohort = (matched([row.case_id for row in rows], cohort)) if cohort else None
     rules = rules_of(settings.profile.name)
     counted = count_cases(rows, settings.profile, settings.unusable)
-    result = segmentation_result(scores, own_cohort, rules, settings.resampling, sizes, counted)
+    least = settings.minimum_group
+    result = segmentation_result(
+        scores, own_cohort, rules, settings.resampling, sizes, counted, least
+    )
     return ModelScores(
         name=name,
         profile=settings.profile.name,

@@ -9,6 +9,7 @@ from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.scoring.case.profiles import CLINICAL, Foreground, Profile
 from napari_mamamia.scoring.cohort.composites import NO_COMPOSITES, CompositeChoice
+from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
 from napari_mamamia.scoring.cohort.policy import require_rule
 from napari_mamamia.scoring.cohort.results import Resampling
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
@@ -46,6 +47,9 @@ class ScoreSettings:
         The cases that count; None takes those that have a reference (of a table: a row).
     metric_definition
         How the numbers of a table were made, in words; "" leaves it to the table, or unsaid.
+    minimum_group
+        Groups with fewer cases are left out of the intervals of gaps, of tests and of sentences;
+        the score stays as the profile defines it. 2 or more: one patient has no spread.
 
     Raises
     ------
@@ -66,10 +70,16 @@ class ScoreSettings:
     unusable: UnusableRule | None = None
     cases: CaseList | None = None
     metric_definition: str = ""
+    minimum_group: int = MINIMUM_GROUP
 
     def __post_init__(self) -> None:
         Resampling(self.n_resamples, self.seed)
         require_rule(self.profile, self.unusable)
+        if self.minimum_group < 2:
+            raise ValueError(
+                f"the smallest group has 2 cases or more, got {self.minimum_group}: one patient "
+                "has no spread, give 5"
+            )
         if self.label == 0:
             raise ValueError("label 0 is background: choose a label other than 0")
         chooses = self.profile.distance_foreground is Foreground.CHOSEN_LABEL
@@ -97,6 +107,7 @@ class ScoreSettings:
             ("cases", self.cases.name if self.cases else None),
             ("cases_digest", self.cases.digest if self.cases else None),
             ("metric_definition", self.metric_definition or None),
+            ("minimum_group", self.minimum_group if self.minimum_group != MINIMUM_GROUP else None),
         )
         return (
             ("profile", self.profile.name),

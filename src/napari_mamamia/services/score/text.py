@@ -7,6 +7,7 @@ from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.cohort.composites import CompositeResult
 from napari_mamamia.scoring.cohort.fairness import GroupScore
+from napari_mamamia.scoring.cohort.gap_records import is_of_groups
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
@@ -16,7 +17,19 @@ from napari_mamamia.scoring.cohort.results import (
     Stratum,
     n_text,
 )
-from napari_mamamia.scoring.statistics.bootstrap import Interval, IntervalMethod
+from napari_mamamia.scoring.report.gaps import (
+    RESAMPLING_RANGE,
+    range_table,
+    say_disparity,
+    say_wide,
+    say_without,
+)
+from napari_mamamia.scoring.report.text import ReportTable
+from napari_mamamia.scoring.statistics.bootstrap import (
+    Interval,
+    IntervalMethod,
+    interval_named,
+)
 
 _WIDTH = 34
 _SHOWN = 10
@@ -128,7 +141,8 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
     shown.append(("fairness", "fairness", cohort.fairness.value, cohort.fairness.reason))
     score = f"ranking score (weight {cohort.weight_of_fairness:g})"
     shown.append((score, "ranking_score", cohort.ranking_score, cohort.reason))
-    lines = [_format_line(*item, result.intervals) for item in shown]
+    lines = [_format_line(*item, result, "fairness_") for item in shown]
+    lines += _describe_gaps(result, ("dsc", "norm_hd"))
     for variable in cohort.fairness.variables:
         if variable.unassigned:
             lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
@@ -136,7 +150,7 @@ def _describe_task1(result: SegmentationResult) -> list[str]:
     for stratum in result.strata:
         if stratum.variable in _SIZES:
             lines += _size_lines(stratum)
-    return lines + _list_warnings(result.intervals)
+    return lines + _list_warnings(result.intervals) + _list_ranges(result)
 
 
 def _size_lines(stratum: Stratum) -> list[str]:
@@ -171,7 +185,8 @@ def _describe_task2(result: ResponseResult) -> list[str]:
         ("ECE", "ece", discrimination.calibration.ece, discrimination.reason),
         ("recall gap", "recall_gap", cohort.recall.gap, ""),
     ]
-    lines = [_format_line(*item, result.intervals) for item in shown]
+    lines = [_format_line(*item, result, "disparity_") for item in shown]
+    lines += _describe_gaps(result, ("equalised_odds",))
     chance = cohort.chance
     lines.append(
         f"  p against {chance.n_classifiers} random classifiers: {_to_text(chance.p_value)} "
@@ -180,20 +195,56 @@ def _describe_task2(result: ResponseResult) -> list[str]:
     for variable in cohort.odds.variables:
         if variable.unassigned:
             lines.append(f"  {variable.variable}: {len(variable.unassigned)} case(s) in no group")
-    return lines + _list_warnings(result.intervals)
+    return lines + _list_warnings(result.intervals) + _list_ranges(result)
 
 
 def _format_line(
-    text: str, name: str, value: float, reason: str, intervals: Iterable[Interval]
+    text: str,
+    name: str,
+    value: float,
+    reason: str,
+    result: SegmentationResult | ResponseResult,
+    prefix: str,
 ) -> str:
     start = f"  {text:<{_WIDTH}} {_to_text(value)}"
     if isnan(value):
         return f"{start}  ({reason or 'undefined'})"
-    for interval in intervals:
-        if (interval.name, interval.method) == (name, IntervalMethod.PERCENTILE):
-            level = f"{100 * interval.level:.0f} %"
-            return f"{start}  ({_to_text(interval.low)} to {_to_text(interval.high)}, {level})"
-    return start
+    contrasts = result.uncertainty.by_name(prefix).get(name)
+    interval = contrasts or interval_named(result.intervals, name)
+    if interval is None:
+        return start
+    if isnan(interval.low):
+        return f"{start}  (no interval: {interval.reason})"
+    level = f"{100 * interval.level:.0f} %"
+    wide = contrasts.wide_because if contrasts else None
+    why = f", {say_wide(wide)}" if wide else ""
+    return f"{start}  ({_to_text(interval.low)} to {_to_text(interval.high)}, {level}{why})"
+
+
+def _describe_gaps(
+    result: SegmentationResult | ResponseResult, measures: tuple[str, ...]
+) -> list[str]:
+    """Return what each disparity says and does not, one line each, and who is not counted."""
+    uncertainty = result.uncertainty
+    lines = [
+        f"  {one.variable}: {' '.join(say_disparity(one, uncertainty.minimum_group))}"
+        for one in uncertainty.disparities
+        if one.measure in measures
+    ]
+    return lines + [f"  {text}" for text in say_without(uncertainty)]
+
+
+def _list_ranges(result: SegmentationResult | ResponseResult) -> list[str]:
+    """Return the resampling ranges, last and labelled, where the profile shows them."""
+    table = range_table(result)
+    if table is None:
+        return []
+    ranges = [f"    {name}: {value}, {ends}" for name, value, ends in _cells_of(table)]
+    return [f"  {RESAMPLING_RANGE}", *ranges]
+
+
+def _cells_of(table: ReportTable) -> list[tuple[str, ...]]:
+    return [row.cells for row in table.rows]
 
 
 def _describe_composites(composites: Iterable[CompositeResult]) -> list[str]:
@@ -239,7 +290,9 @@ def _list_warnings(intervals: Iterable[Interval]) -> list[str]:
     return [
         f"  warning: {interval.name}: {interval.warning}"
         for interval in intervals
-        if interval.warning and interval.method is IntervalMethod.PERCENTILE
+        if interval.warning
+        and interval.method is IntervalMethod.PERCENTILE
+        and not is_of_groups(interval.name)
     ]
 
 

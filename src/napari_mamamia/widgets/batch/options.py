@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
@@ -29,11 +30,20 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 
-NAMES: Final = ("Reference", "Its masks", "Results to", "Time limit", "Old results", "Processes")
+NAMES: Final = (
+    "Reference",
+    "Its masks",
+    "Results to",
+    "Time limit",
+    "Old results",
+    "Processes",
+    "Least group",
+)
 """The widest names before the fields, so that the fields stand below each other."""
 
 _MOST_SECONDS: Final = 86_400
 _MOST_RESAMPLES: Final = 100_000
+_MOST_LEAST: Final = 10_000
 _MOST_SEED: Final = 2**31 - 1
 _EXISTING: Final = (
     ("ask me", Existing.REFUSE, "Nothing is written before you chose"),
@@ -137,6 +147,15 @@ class BatchOptions(QWidget):
         )
         self.resamples.setValue(N_RESAMPLES)
         self.resamples.setSpecialValueText("no intervals")
+        self.least = _make_spin_box(
+            "batch_least_group",
+            "Groups with fewer cases are left out of intervals, tests and sentences, and named; "
+            "the score stays",
+            2,
+            _MOST_LEAST,
+        )
+        self.least.setValue(MINIMUM_GROUP)
+        self.least.setSuffix(" cases")
         self.seed = _make_spin_box(
             "batch_seed", "Seed of resamples and permutations", 0, _MOST_SEED
         )
@@ -157,6 +176,7 @@ class BatchOptions(QWidget):
             row(name_of("Time limit"), self.limit, 1),
             row(name_of("Bootstrap"), self.resamples, 1),
             row(name_of("Seed"), self.seed, 1),
+            row(name_of("Least group"), self.least, 1),
             row(name_of("Old results"), self.existing, 1),
         )
 

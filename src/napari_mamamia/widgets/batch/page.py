@@ -382,6 +382,7 @@ class BatchPage(QScrollArea):
             columns=self.clinical_look.columns,
             n_resamples=self.options.resamples.value(),
             seed=self.options.seed.value(),
+            minimum_group=self.options.least.value(),
         )
 
     def _open_folder(self) -> None:

@@ -1,0 +1,394 @@
+"""How sure a disparity is: what chance gives, and intervals of gaps, fairness and ranking score."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.scoring.cohort.classification import EqualisedOdds
+from napari_mamamia.scoring.cohort.fairness import Fairness
+from napari_mamamia.scoring.cohort.gap_records import (
+    MINIMUM_GROUP,
+    WIDE_BELOW,
+    DisparityEstimate,
+    GapInterval,
+    GroupUncertainty,
+    SmallGroup,
+)
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.statistics.bootstrap import Interval
+from napari_mamamia.scoring.statistics.contrasts import (
+    LEVEL,
+    GapColumns,
+    GapEnds,
+    GroupMoments,
+    beyond_chance,
+    gap_ends,
+    mean_gap_high,
+    range_by_chance,
+    rate_gap_ends,
+)
+from napari_mamamia.scoring.statistics.performance import SegmentationScores
+
+_NAN: Final = float("nan")
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gap:
+    """One gap between the groups that are large enough: `labels` those, `highest` its largest."""
+
+    variable: str
+    labels: tuple[str, ...]
+    left_out: tuple[SmallGroup, ...]
+    highest: float
+    columns: GapColumns | None = None
+    reason: str = ""
+    of: str = "cases"
+
+    def interval(self, ends: GapEnds, n: Array) -> GapInterval:
+        """Return the interval of these ends, with the group that makes it wide."""
+        fewest = min(ends.pair, key=lambda place: n[place])
+        wide = None
+        if n[fewest] < WIDE_BELOW:
+            wide = SmallGroup(self.variable, self.labels[fewest], int(n[fewest]), self.of)
+        high = min(ends.high, self.highest)
+        return GapInterval(min(ends.low, high), high, LEVEL, self.left_out, wide)
+
+    def without_interval(self) -> GapInterval:
+        """Return no interval, with the reason."""
+        return GapInterval(_NAN, _NAN, left_out=self.left_out, reason=self.reason)
+
+
+def counted_groups(grouping: Grouping, minimum_group: int) -> Grouping:
+    """Return a grouping in which the cases of smaller groups are in none."""
+    is_counted = np.append(grouping.sizes >= minimum_group, False)
+    codes = np.where(is_counted[grouping.codes], grouping.codes, -1)
+    return replace(grouping, codes=codes)
+
+
+def segmentation_uncertainty(
+    scores: SegmentationScores,
+    groupings: Sequence[Grouping],
+    fairness: Fairness,
+    minimum_group: int = MINIMUM_GROUP,
+    norm_hd_limit: float | None = None,
+) -> GroupUncertainty:
+    """Return how sure the disparities and the fairness of a segmentation model are.
+
+    `norm_hd_limit` is the highest NormHD that the profile gives, None where it is not cut; no end
+    lies beyond what can occur. A number that is undefined has no interval. For that of the ranking
+    score see `with_ranking_score`.
+    """
+    limit = np.inf
+    if norm_hd_limit is not None and not (scores.norm_hd > norm_hd_limit).any():
+        limit = norm_hd_limit
+    estimates: list[DisparityEstimate] = []
+    gaps: list[_Gap] = []
+    for grouping, scored in zip(groupings, fairness.variables, strict=True):
+        columns = (
+            ("dsc", scores.dsc, scored.dsc.disparity, 1.0),
+            ("norm_hd", scores.norm_hd, scored.norm_hd.disparity, limit),
+        )
+        for measure, values, disparity, highest in columns:
+            gap = _make_gap(grouping, values, minimum_group, highest)
+            gaps.append(gap)
+            estimates.append(_estimate_gap(gap, measure, disparity))
+    pairs = [tuple(gaps[place : place + 2]) for place in range(0, len(gaps), 2)]
+    of_variables = [_mean_interval(pair, pair) for pair in pairs]
+    whole = [gap for pair in pairs if not _lacking(pair) for gap in pair]
+    mean = _if_defined(_mean_interval(gaps, whole), fairness.value)
+    by_variable = zip(of_variables, fairness.variables, strict=True)
+    return GroupUncertainty(
+        minimum_group,
+        tuple(estimates),
+        tuple(_turn_round(_if_defined(one, scored.value)) for one, scored in by_variable),
+        mean,
+        _turn_round(mean),
+        _without_performance(mean),
+    )
+
+
+def odds_uncertainty(
+    predictions: ResponsePredictions,
+    groupings: Sequence[Grouping],
+    odds: EqualisedOdds,
+    disparity_limit: float | None,
+    minimum_group: int = MINIMUM_GROUP,
+) -> GroupUncertainty:
+    """Return how sure the equalised-odds disparities and the fairness of a response model are.
+
+    `disparity_limit` is where the profile cuts the mean disparity in the fairness, None: nowhere.
+    """
+    estimates: list[DisparityEstimate] = []
+    sums: list[GapInterval] = []
+    lows: list[float] = []
+    n_variables = max(len(groupings), 1)
+    for grouping, scored in zip(groupings, odds.variables, strict=True):
+        tpr = _Rates.of(grouping, predictions, 1, minimum_group)
+        fpr = _Rates.of(grouping, predictions, 0, minimum_group)
+        both = (
+            tpr.estimate("tpr", scored.tpr.disparity),
+            fpr.estimate("fpr", scored.fpr.disparity),
+        )
+        total = _add_gaps(tpr, fpr, both)
+        estimates += both
+        estimates.append(
+            DisparityEstimate(
+                grouping.variable,
+                "equalised_odds",
+                scored.disparity,
+                both[0].counted + both[1].counted,
+                both[0].by_chance + both[1].by_chance,
+                both[0].beyond_chance + both[1].beyond_chance,
+                total,
+            )
+        )
+        sums.append(total)
+        if total.is_defined:
+            level = 1 - (1 - LEVEL) / (2 * n_variables)
+            lows.append(tpr.ends(level).low + fpr.ends(level).low)
+    # What the challenge refuses has no fairness, and so no interval of it.
+    mean = _if_defined(
+        _join_sums(groupings, sums, lows), _NAN if predictions.constant else odds.raw
+    )
+    fairness = _turn_round(mean, np.inf if disparity_limit is None else disparity_limit)
+    return GroupUncertainty(
+        minimum_group,
+        tuple(estimates),
+        tuple(sums),
+        mean,
+        fairness,
+        _without_performance(mean),
+    )
+
+
+def with_ranking_score(
+    uncertainty: GroupUncertainty, performance: Interval | None, weight: float
+) -> GroupUncertainty:
+    """Return the same with the interval of the ranking score, where its performance has one.
+
+    The ends of both parts are added with their weights, which is safe: it is wider than need be.
+    """
+    fairness = uncertainty.fairness
+    if performance is None or np.isnan(performance.low) or not fairness.is_defined:
+        return uncertainty
+    low = (1 - weight) * performance.low + weight * fairness.low
+    high = (1 - weight) * performance.high + weight * fairness.high
+    return replace(uncertainty, ranking_score=replace(fairness, low=low, high=high))
+
+
+def of_scored_alone(uncertainty: GroupUncertainty, n_unusable: int) -> GroupUncertainty:
+    """Return the same for a model whose ranked numbers count cases without a usable prediction.
+
+    Those are bounds or hold values that nobody measured: no interval of scored cases is theirs.
+    Disparities stay, which are of scored cases; so does the interval of their fairness, by itself.
+    """
+    measured = uncertainty.fairness
+    reason = f"{n_unusable} of its cases have no usable prediction"
+    if measured.is_defined:
+        reason += f"; over the scored cases alone {measured.low:.3f} to {measured.high:.3f}"
+
+    def hide_ends(interval: GapInterval) -> GapInterval:
+        return replace(interval, low=_NAN, high=_NAN, wide_because=None, reason=reason)
+
+    return replace(
+        uncertainty,
+        by_variable=tuple(hide_ends(one) for one in uncertainty.by_variable),
+        fairness=hide_ends(measured),
+        mean_disparity=hide_ends(uncertainty.mean_disparity),
+        ranking_score=hide_ends(uncertainty.ranking_score),
+        fairness_of_scored=measured,
+    )
+
+
+def _make_gap(grouping: Grouping, values: Array, minimum_group: int, highest: float) -> _Gap:
+    """Return the gap of a metric between the groups with enough defined values."""
+    codes = np.where(np.isnan(values), -1, grouping.codes)
+    sizes = np.bincount(codes[codes >= 0], minlength=len(grouping.labels))
+    labels, left_out = _part_labels(grouping, sizes, minimum_group)
+    large = np.flatnonzero(sizes >= max(minimum_group, 2))
+    if large.size < 2:
+        reason = _say_too_few(grouping.variable, large.size, minimum_group)
+        return _Gap(grouping.variable, labels, left_out, highest, None, reason)
+    n = sizes[large].astype(np.float64)
+    members = (codes[:, None] == large).astype(np.float64)
+    defined = np.nan_to_num(values)
+    mean = defined @ members / n
+    apart = members * (defined[:, None] - mean)
+    moments = GroupMoments(n, mean, (apart**2).sum(axis=0) / (n - 1))
+    reason = ""
+    if not moments.used.max() > 0:
+        reason = "all values of a group are the same, so that nothing tells their spread"
+    return _Gap(
+        grouping.variable, labels, left_out, highest, GapColumns(moments, apart / n), reason
+    )
+
+
+def _estimate_gap(gap: _Gap, measure: str, value: float) -> DisparityEstimate:
+    if gap.columns is None:
+        nothing = gap.without_interval()
+        return DisparityEstimate(gap.variable, measure, value, _NAN, _NAN, _NAN, nothing)
+    moments = gap.columns.moments
+    counted = float(np.ptp(moments.mean))
+    chance = range_by_chance(moments.errors)
+    interval = gap.without_interval()
+    if not gap.reason:
+        interval = _if_defined(gap.interval(gap_ends(moments), moments.n), value)
+    beyond = beyond_chance(counted, chance)
+    return DisparityEstimate(gap.variable, measure, value, counted, chance, beyond, interval)
+
+
+def _if_defined(interval: GapInterval, value: float) -> GapInterval:
+    """Return the interval, none where the number itself is undefined."""
+    if np.isnan(value) and interval.is_defined:
+        return replace(interval, low=_NAN, high=_NAN, reason="the number itself is undefined")
+    return interval
+
+
+def _without_performance(mean: GapInterval) -> GapInterval:
+    """Return the ranking score's interval before its performance is known."""
+    reason = mean.reason or "no bootstrap, so that its other part has no interval"
+    return replace(mean, low=_NAN, high=_NAN, reason=reason)
+
+
+def _lacking(gaps: Sequence[_Gap]) -> bool:
+    return any(gap.reason for gap in gaps)
+
+
+def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
+    """Return the interval of the mean of `gaps`, those of the `asked` ones that have one."""
+    left_out = tuple(dict.fromkeys(small for gap in asked for small in gap.left_out))
+    reasons = dict.fromkeys(f"{gap.variable}: {gap.reason}" for gap in asked if gap.reason)
+    moments = [gap.columns.moments for gap in gaps if gap.columns is not None]
+    if not moments or _lacking(gaps):
+        why = "; ".join(reasons) or "there are no groups"
+        return GapInterval(_NAN, _NAN, left_out=left_out, reason=why)
+    level = 1 - (1 - LEVEL) / len(gaps)
+    both = list(zip(gaps, moments, strict=True))
+    lows = [min(gap_ends(one, low=level).low, gap.highest) for gap, one in both]
+    singles = [gap.interval(gap_ends(one), one.n) for gap, one in both]
+    columns = [gap.columns for gap in gaps if gap.columns is not None]
+    high = min(mean_gap_high(columns), float(np.mean([gap.highest for gap in gaps])))
+    low = min(float(np.mean(lows)), high)
+    spoken = {gap.variable for gap in gaps}
+    without = tuple(dict.fromkeys(gap.variable for gap in asked if gap.variable not in spoken))
+    return GapInterval(low, high, LEVEL, left_out, _find_fewest(singles), without)
+
+
+def _find_fewest(intervals: Sequence[GapInterval]) -> SmallGroup | None:
+    """Return the smallest of the groups that make these intervals wide."""
+    wide = [one.wide_because for one in intervals if one.wide_because]
+    return min(wide, key=lambda small: small.n, default=None)
+
+
+def _turn_round(interval: GapInterval, limit: float = np.inf) -> GapInterval:
+    """Return 1 - a mean disparity that is cut at `limit`."""
+    low, high = min(interval.low, limit), min(interval.high, limit)
+    return replace(interval, low=1 - high, high=1 - low) if interval.is_defined else interval
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rates:
+    """A rate in the groups with enough cases of its class: hits of n."""
+
+    gap: _Gap
+    hits: Array
+    n: Array
+
+    @classmethod
+    def of(
+        cls, grouping: Grouping, predictions: ResponsePredictions, label: int, minimum_group: int
+    ) -> "_Rates":
+        """Count the cases of one class that were predicted to respond."""
+        codes = np.where(predictions.label == label, grouping.codes, -1)
+        in_class = codes >= 0
+        sizes = np.bincount(codes[in_class], minlength=len(grouping.labels))
+        hit = in_class & (predictions.predicted == 1)
+        hits = np.bincount(codes[hit], minlength=len(grouping.labels))
+        what = "responders" if label else "non-responders"
+        labels, left_out = _part_labels(grouping, sizes, minimum_group, what)
+        large = sizes >= max(minimum_group, 2)
+        reason = ""
+        if large.sum() < 2:
+            reason = _say_too_few(grouping.variable, int(large.sum()), minimum_group, what)
+        gap = _Gap(grouping.variable, labels, left_out, 1.0, None, reason, what)
+        return cls(gap, hits[large].astype(np.float64), sizes[large].astype(np.float64))
+
+    @property
+    def counted(self) -> float:
+        """The gap between these groups."""
+        return float(np.ptp(self.hits / self.n))
+
+    def ends(self, low: float = LEVEL) -> GapEnds:
+        """Return the ends, the lower one at the level `low`."""
+        return rate_gap_ends(self.hits, self.n, low)
+
+    def estimate(self, measure: str, value: float) -> DisparityEstimate:
+        """Return the gap with its interval; by chance all groups have the same rate."""
+        gap = self.gap
+        if gap.reason:
+            nothing = gap.without_interval()
+            return DisparityEstimate(gap.variable, measure, value, _NAN, _NAN, _NAN, nothing)
+        rate = self.hits.sum() / self.n.sum()
+        chance = range_by_chance(rate * (1 - rate) / self.n)
+        counted = self.counted
+        beyond = beyond_chance(counted, chance)
+        interval = _if_defined(gap.interval(self.ends(), self.n), value)
+        return DisparityEstimate(gap.variable, measure, value, counted, chance, beyond, interval)
+
+
+def _add_gaps(
+    tpr: _Rates, fpr: _Rates, both: tuple[DisparityEstimate, DisparityEstimate]
+) -> GapInterval:
+    """Return the interval of the sum of both gaps, which are of different cases."""
+    left_out = tuple(dict.fromkeys((*tpr.gap.left_out, *fpr.gap.left_out)))
+    reason = "; ".join(gap.reason for gap in (tpr.gap, fpr.gap) if gap.reason)
+    if reason:
+        return GapInterval(_NAN, _NAN, left_out=left_out, reason=reason)
+    level = 1 - (1 - LEVEL) / 2
+    low = tpr.ends(level).low + fpr.ends(level).low
+    gaps = [one.counted for one in both]
+    ends = [rates.gap.interval(rates.ends(), rates.n) for rates in (tpr, fpr)]
+    above = [one.high - gap for one, gap in zip(ends, gaps, strict=True)]
+    high = min(2.0, sum(gaps) + float(np.hypot(above[0], above[1])))
+    return GapInterval(min(low, high), high, LEVEL, left_out, _find_fewest(ends))
+
+
+def _join_sums(
+    groupings: Sequence[Grouping], sums: Sequence[GapInterval], lows: Sequence[float]
+) -> GapInterval:
+    """Return the interval of the mean over the variables that have one."""
+    left_out = tuple(dict.fromkeys(small for one in sums for small in one.left_out))
+    used = [one for one in sums if one.is_defined]
+    if not used:
+        why = "; ".join(one.reason for one in sums if one.reason) or "there are no groups"
+        return GapInterval(_NAN, _NAN, left_out=left_out, reason=why)
+    high = float(np.mean([one.high for one in used]))
+    without = tuple(g.variable for g, one in zip(groupings, sums, strict=True) if one.reason)
+    low = min(float(np.mean(lows)), high)
+    return GapInterval(low, high, LEVEL, left_out, _find_fewest(used), without)
+
+
+def _part_labels(
+    grouping: Grouping, sizes: NDArray[np.intp], minimum_group: int, of: str = "cases"
+) -> tuple[tuple[str, ...], tuple[SmallGroup, ...]]:
+    """Return the labels of the groups that are large enough, and the others that have cases."""
+    least = max(minimum_group, 2)
+    labels = tuple(label for label, n in zip(grouping.labels, sizes, strict=True) if n >= least)
+    left_out = tuple(
+        SmallGroup(grouping.variable, label, int(n), of)
+        for label, n, size in zip(grouping.labels, sizes, grouping.sizes, strict=True)
+        if n < least and size
+    )
+    return labels, left_out
+
+
+def _say_too_few(variable: str, n_groups: int, minimum_group: int, what: str = "cases") -> str:
+    name = variable.replace("_", " ")
+    counted = ("no group", "one group")[n_groups]
+    return f"{counted} of {name} has {max(minimum_group, 2)} {what} or more: a gap needs two"

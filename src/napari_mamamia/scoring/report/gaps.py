@@ -1,0 +1,221 @@
+"""Disparities in words and tables: what chance gives, how sure a gap is, who is left out."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from napari_mamamia.scoring.cohort.gap_records import (
+    DisparityEstimate,
+    GapInterval,
+    GroupUncertainty,
+    SmallGroup,
+    is_of_groups,
+)
+from napari_mamamia.scoring.cohort.permutation import PermutationTest
+from napari_mamamia.scoring.cohort.results import ResponseResult, SegmentationResult
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Column,
+    ReportTable,
+    Row,
+    number,
+    p_text,
+    range_text,
+    variable_label,
+)
+from napari_mamamia.scoring.statistics.bootstrap import Interval
+
+Result = SegmentationResult | ResponseResult
+
+RESAMPLING_RANGE: Final = (
+    "Resampling range, as in the paper: where the number falls when the same cases are drawn "
+    "again. The drawing shifts it up in a disparity and down in a fairness; it is not a confidence "
+    "interval, and of a disparity it never contains 0."
+)
+BY_CONTRASTS: Final = (
+    "95 % intervals of fairness, disparity and ranking score: from the contrasts of all pairs of "
+    "groups of {least} cases or more."
+)
+PROFILE_WITH_RANGES: Final = "paper"
+"""The one profile under which resampling ranges are shown; elsewhere summary.json has them."""
+
+_MEASURES: Final = {
+    "dsc": "Dice",
+    "norm_hd": "NormHD",
+    "tpr": "TPR",
+    "fpr": "FPR",
+    "equalised_odds": "Equalised-odds",
+}
+_LEAST_SHOWN: Final = 0.001
+_TWO_DECIMALS_FROM: Final = 0.095
+
+
+def say_disparity(estimate: DisparityEstimate, minimum_group: int) -> tuple[str, ...]:
+    """Return what a disparity says, sentence by sentence, and what it does not.
+
+    Every sentence but the one on the scored value is on groups of `minimum_group` cases or more.
+    """
+    name, interval = f"{_MEASURES[estimate.measure]} disparity", estimate.interval
+    sentences = [f"{name} {_format_gap(estimate.value)}."]
+    if estimate.value != estimate.value:
+        return (f"{name} is undefined.",)
+    if not interval.is_defined:
+        return (*sentences, f"No interval: {interval.reason}.", *_say_left_out(interval))
+    if not estimate.is_of_all:
+        sentences = [
+            f"{name} {_format_gap(estimate.value)} as scored, over all groups; "
+            f"{_format_gap(estimate.counted)} between those of {minimum_group} cases or more."
+        ]
+    sentences.append(
+        f"By chance alone, groups of these sizes give {_format_gap(estimate.by_chance)} on average."
+    )
+    high, low = _format_gap(interval.high), _format_gap(interval.low)
+    sentences.append(f"True disparity: between {low} and {high} (95 %).")
+    small = interval.wide_because
+    if interval.low > 0:
+        wide = f"; the interval is {say_wide(small)}" if small else ""
+        sentences.append(f"Groups differ, by at least {low}{wide}.")
+    else:
+        who = f" (group {small.group}, {small.said})" if small else ""
+        sentences.append(
+            f"These data do not show that groups differ, nor exclude a gap of {high}{who}."
+        )
+    return (*sentences, *_say_left_out(interval))
+
+
+def say_wide(small: SmallGroup) -> str:
+    """Return which group makes an interval wide."""
+    return f"wide because of group {small.group} ({small.said})"
+
+
+def interval_cell(interval: GapInterval) -> str:
+    """Return both ends of an interval for a table, and what makes it wide."""
+    text = range_text(interval.low, interval.high)
+    if interval.is_defined and interval.wide_because:
+        text += f", {say_wide(interval.wide_because)}"
+    return text
+
+
+def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
+    """Return which variables the interval of the fairness does not speak of, and why."""
+    without = uncertainty.fairness.without
+    if not without:
+        return ()
+    names = ", ".join(variable_label(name) for name in without)
+    return (
+        f"The interval of the fairness is without {names}: fewer than two groups of "
+        f"{uncertainty.minimum_group} cases or more.",
+    )
+
+
+def disparity_table(result: Result) -> ReportTable | None:
+    """Return every disparity with what chance gives and its interval; None without groups."""
+    uncertainty = result.uncertainty
+    if not uncertainty.disparities:
+        return None
+    rows = tuple(_disparity_row(one, result) for one in uncertainty.disparities)
+    headings = ("As scored", "By chance", "Beyond chance", "95 % interval", "p, Holm")
+    columns = (
+        Column("Disparity", is_number=False),
+        *(Column(text) for text in headings),
+        Column("Groups left out", is_number=False),
+    )
+    least = uncertainty.minimum_group
+    notes = (
+        "By chance: the mean gap of groups of these sizes that do not differ. Beyond chance: "
+        f"√(gap² − by chance²), at least 0. Groups under {least} cases count in the score alone.",
+        *say_tests(result.permutation_tests),
+    )
+    return ReportTable("Disparities (largest − smallest group)", columns, rows, notes)
+
+
+def say_tests(tests: Sequence[PermutationTest]) -> tuple[str, ...]:
+    """Return how the p-values were made and corrected; () without a test."""
+    defined = [test for test in tests if test.p_value == test.p_value]
+    if not defined:
+        return ()
+    corrected = " and of ".join(
+        str(n) for n in dict.fromkeys(t.n_corrected for t in tests if t.measure != "mean")
+    )
+    return (
+        f"p: {defined[0].n_permutations} permutations of the groups' cases, corrected by Holm over "
+        f"the disparities shown (families of {corrected}).",
+    )
+
+
+def range_table(result: Result) -> ReportTable | None:
+    """Return the resampling ranges as in the paper, greyed; None where they are not shown."""
+    if result.cohort.profile != PROFILE_WITH_RANGES:
+        return None
+    shown = [(interval.name, interval) for interval in result.intervals if _is_range(interval)]
+    rows = tuple(
+        Row((_name_range(name), number(i.estimate), range_text(i.low, i.high)), is_small=True)
+        for name, i in shown
+    )
+    columns = (
+        Column("Number", is_number=False),
+        Column("Value"),
+        Column("Resampling range"),
+    )
+    if not rows:
+        return None
+    return ReportTable("Resampling ranges (not intervals)", columns, rows, (RESAMPLING_RANGE,))
+
+
+def _is_range(interval: Interval) -> bool:
+    return is_of_groups(interval.name) and interval.low == interval.low
+
+
+def _name_range(name: str) -> str:
+    kind, _, rest = name.partition("_")
+    measure = next((m for m in _MEASURES if rest.startswith(f"{m}_")), "")
+    if measure:
+        return f"{_MEASURES[measure]} disparity: {variable_label(rest.removeprefix(measure)[1:])}"
+    if kind in ("fairness", "disparity") and rest:
+        return f"{kind.capitalize()}: {variable_label(rest)}"
+    return name.replace("_", " ").capitalize()
+
+
+def _disparity_row(estimate: DisparityEstimate, result: Result) -> Row:
+    test = find_test(result.permutation_tests, estimate.variable, estimate.measure)
+    left_out = ", ".join(f"{one.group} ({one.said})" for one in estimate.interval.left_out)
+    interval = interval_cell(estimate.interval)
+    if not estimate.interval.is_defined:
+        interval = estimate.interval.reason or UNKNOWN
+    label = f"{variable_label(estimate.variable)}: {_MEASURES[estimate.measure]}"
+    value = number(estimate.value)
+    if estimate.interval.is_defined and not estimate.is_of_all:
+        value += f" ({number(estimate.counted)} of those counted)"
+    return Row(
+        (
+            label,
+            value,
+            number(estimate.by_chance),
+            number(estimate.beyond_chance),
+            interval,
+            p_text(test.p_holm) if test else UNKNOWN,
+            left_out or "none",
+        )
+    )
+
+
+def find_test(
+    tests: Sequence[PermutationTest], variable: str, measure: str
+) -> PermutationTest | None:
+    """Return the permutation test of one disparity."""
+    return next((t for t in tests if (t.variable, t.measure) == (variable, measure)), None)
+
+
+def _say_left_out(interval: GapInterval) -> tuple[str, ...]:
+    if not interval.left_out:
+        return ()
+    names = ", ".join(f"{one.group} ({one.said})" for one in interval.left_out)
+    return (f"Left out as too small: {names}.",)
+
+
+def _format_gap(value: float) -> str:
+    """Return a gap with two decimals, three below 0.1; 0 as 0."""
+    if value <= 0:
+        return "0"
+    if value < _LEAST_SHOWN:
+        return f"{value:.1g}"
+    return number(value, 2 if value >= _TWO_DECIMALS_FROM else 3)
