@@ -178,12 +178,29 @@ def score_pcr(world: Path) -> list[str]:
     return [*words, "--bootstrap", "20", *out(world)]
 
 
-def score_classifier(world: Path) -> list[str]:
-    rows = [f"c{k},{k % 2},0.{(3 * k) % 10}" for k in range(12)]
+def classified(world: Path) -> str:
+    rows = [f"c{k},{k % 2},0.{(3 * k) % 10}" for k in range(24)]
     (world / "classified.csv").write_text("\n".join(["id,y,m", *rows]) + "\n")
+    return str(world / "classified.csv")
+
+
+def score_classifier(world: Path) -> list[str]:
     columns = ["--id", "id", "--label", "y", "--score", "m"]
-    table = str(world / "classified.csv")
-    return ["score-classifier", table, *columns, "--bootstrap", "20", *out(world)]
+    return ["score-classifier", classified(world), *columns, "--bootstrap", "20", *out(world)]
+
+
+def stack(world: Path) -> list[str]:
+    columns = ["--id", "id", "--label", "y", "--score", "m", "--out-of-fold", "--folds", "3"]
+    return ["stack", classified(world), *columns, "--bootstrap", "20", *out(world)]
+
+
+def audit(world: Path) -> list[str]:
+    return ["audit", classified(world), "--label", "y", *out(world)]
+
+
+def split(world: Path) -> list[str]:
+    parts = ["--part", "train=2", "--part", "test=1", "--stratum", "y"]
+    return ["split", classified(world), "--patient", "id", *parts, *out(world)]
 
 
 def challenge_init(world: Path) -> list[str]:
@@ -447,6 +464,9 @@ COMMANDS = (
     Way("challenge verify", challenge_verify, out=()),
     Way("rank", rank, OVER),
     Way("score-detection", score_detection, OVER),
+    Way("stack", stack, OVER),
+    Way("audit", audit, OVER),
+    Way("split", split, OVER),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),

@@ -156,6 +156,22 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Score detected lesions: FROC, raFROC, precision, patients; writes OUT/detection.json.",
         ),
         Entry(
+            "stack",
+            "classifier:stack",
+            "Join several models' scores to one, with and without a reader, by nested "
+            "cross-validation.",
+        ),
+        Entry(
+            "audit",
+            "classifier:audit",
+            "Find what of a table's metadata tells its label, or the parts of its split, apart.",
+        ),
+        Entry(
+            "split",
+            "classifier:split",
+            "Deal the patients of a table to parts, every stratum within one patient of its share.",
+        ),
+        Entry(
             "run-submission",
             "submitting:run_submission",
             "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",

@@ -56,7 +56,13 @@ class BayesFactor:
         """The factor as it is read; "> B" where none of B draws contradicts."""
         if isnan(self.k):
             return "no draw"
-        return f"> {self.n_draws:,}" if self.k == inf else f"{self.k:.3g}"
+        return (
+            f"> {self.n_draws:,}"
+            if self.k == inf
+            else f"{self.k:,.3g}"
+            if self.k < 100
+            else f"{self.k:,.0f}"
+        )
 
 
 def bayes_factor(

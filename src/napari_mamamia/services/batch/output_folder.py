@@ -15,6 +15,7 @@ from napari_mamamia.io.tables.tables import write_json
 RUN_FILE = "run.json"
 _WITHOUT_RESUME: Final = frozenset(
     {
+        "audit",
         "export",
         "ftv-from",
         "rank",
@@ -22,6 +23,8 @@ _WITHOUT_RESUME: Final = frozenset(
         "score-detection",
         "score-pcr",
         "score-table",
+        "split",
+        "stack",
         "straighten",
     }
 )

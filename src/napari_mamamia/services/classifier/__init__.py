@@ -1,1 +1,1 @@
-"""`mamamia score-classifier`: tables of scores, labels and readers."""
+"""`mamamia score-classifier`, `stack`, `audit`, `split`: tables of scores and of patients."""

@@ -156,14 +156,29 @@ def score_classifier(
     claim_folder(out, "score-classifier", _list_parameters(table, columns, settings), existing)
     result = score_classifiers(read.cases, settings.rules, draws)
     summary = ClassifierSummary(result, read.failures, columns, settings, out)
-    report_progress(0, 1, "Writing the report")
-    replace_files = existing is not Existing.REFUSE
-    write_json(classifier_content(summary), out / CLASSIFIER, overwrite=replace_files)
-    page = classifier_page(result, summary.notes, columns.unit, table.name, read.cases)
-    page = replace(page, failures=tuple(f"{f.case_id}: {f.reason}" for f in read.failures))
-    with drawing_place() as draw:
-        write_page(page, out / REPORT, overwrite=replace_files, draw=draw)
+    write_classifier(summary, read.cases, table.name, overwrite=existing is not Existing.REFUSE)
     return summary
+
+
+def write_classifier(
+    summary: ClassifierSummary, cases: ClassifierCases, source: str, *, overwrite: bool
+) -> None:
+    """Write ``classifier.json`` and ``report.html`` into the summary's folder.
+
+    Raises
+    ------
+    SaveConflictError
+        If a file exists and `overwrite` is off.
+    SaveError
+        If the system refuses to write.
+    """
+    report_progress(0, 1, "Writing the report")
+    unit = summary.columns.unit
+    write_json(classifier_content(summary), summary.folder / CLASSIFIER, overwrite=overwrite)
+    page = classifier_page(summary.result, summary.notes, unit, source, cases)
+    page = replace(page, failures=tuple(f"{f.case_id}: {f.reason}" for f in summary.failures))
+    with drawing_place() as draw:
+        write_page(page, summary.folder / REPORT, overwrite=overwrite, draw=draw)
 
 
 def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingScore) -> ReadCases:

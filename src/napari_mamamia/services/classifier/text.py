@@ -44,6 +44,7 @@ def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> 
 
 
 def _describe_model(model: ClassifierScores, result: ClassifierResult) -> Iterator[str]:
+    """Yield the lines of one model."""
     yield f"  {model.name}: AUC {number(model.auc)} ({_format_ends(model.auc_bootstrap)})"
     partial = model.partial_auc
     yield (

@@ -1,0 +1,125 @@
+"""`mamamia stack`, `audit` and `split` as their users run them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from warm_program import mamamia
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(5)
+    label = (rng.random(120) < 0.4).astype(int)
+    lines = ["id,woman,y,m,k,r,site,spacing,hash"]
+    for place, y in enumerate(label):
+        a, b = rng.normal(size=2) + y
+        recall = int(rng.random() < (0.8 if y else 0.2))
+        near = rng.normal() + 2 * y
+        cells = (f"e{place}", f"w{place // 2}", y, a, b, recall, place % 3, near, f"h{place % 119}")
+        lines.append(",".join(map(str, cells)))
+    path = tmp_path_factory.mktemp("tables") / "t.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+STACK = ("--id", "id", "--label", "y", "--score", "m", "--score", "k", "--folds", 4)
+
+
+def test_a_stack_asks_whether_its_scores_are_out_of_fold(table, tmp_path):
+    done = mamamia("stack", table, *STACK, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "has none of the models seen" in " ".join(done.stderr.replace("│", " ").split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_stack_is_compared_with_its_models_and_the_reader(table, tmp_path):
+    out = tmp_path / "out"
+    words = ("--out-of-fold", "--reader", "r", "--cluster", "woman", "--bootstrap", 100)
+    done = mamamia("stack", table, *STACK, *words, "--out", out, has_figures=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((out / "stack.json").read_text())
+    assert set(found["models"]) == {"stack", "stack with reader"}
+    assert set(found["models"]["stack with reader"]["coefficients"]) == {"m", "k", "r"}
+    scores = json.loads((out / "classifier.json").read_text())
+    aucs = {name: model["auc"] for name, model in scores["models"].items()}
+    assert aucs["stack with reader"] > aucs["stack"] > max(aucs["m"], aucs["k"]) - 0.02
+    assert set(scores["against_reader"]) == set(aucs)
+    with (out / "stack.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 120
+    folds = {row["case_id"]: row["fold"] for row in rows}
+    assert all(folds[f"e{2 * k}"] == folds[f"e{2 * k + 1}"] for k in range(60))
+
+
+def test_rows_without_a_score_are_out_of_a_stack_and_counted(table, tmp_path):
+    text = table.read_text().splitlines()
+    text[5] = ",".join("" if k == 3 else cell for k, cell in enumerate(text[5].split(",")))
+    (tmp_path / "t.csv").write_text("\n".join(text))
+    words = ("--out-of-fold", "--bootstrap", 0, "--out", tmp_path / "out")
+    done = mamamia("stack", tmp_path / "t.csv", *STACK, *words, has_figures=False)
+    assert done.returncode == 3
+    assert "e4: row 6" in done.stderr
+    assert json.loads((tmp_path / "out" / "stack.json").read_text())["n_left_out"] == 1
+
+
+def test_too_few_cases_for_the_folds_are_said(table, tmp_path):
+    (tmp_path / "t.csv").write_text("\n".join(table.read_text().splitlines()[:6]))
+    done = mamamia("stack", tmp_path / "t.csv", *STACK, "--out-of-fold", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert "for 4 folds" in done.stderr
+
+
+def test_an_audit_names_the_column_that_tells_the_label(table, tmp_path):
+    out = tmp_path / "out"
+    words = ("--label", "y", "--split", "site", "--patient", "woman", "--hash", "hash")
+    left = ("--leave-out", "m", "--leave-out", "k", "--leave-out", "r")
+    done = mamamia("audit", table, *words, *left, "--out", out, has_figures=False)
+    assert done.returncode == 0, done.stderr
+    assert "y: spacing: AUC alone" in done.stdout
+    assert "equal pixels: 1" in done.stdout
+    found = json.loads((out / "audit.json").read_text())
+    assert found["joint"][0]["target"] == "y"
+    assert found["joint"][0]["p_value"] == 0.001
+    assert {one["kind"] for one in found["duplicates"]} == {"patient in several parts",
+                                                            "equal pixels"}  # fmt: skip
+    assert (out / "leaks.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        ((), 2, "--label or --split"),
+        (("--label", "nobody"), 1, "expected a column nobody"),
+        (("--label", "m"), 1, "expected a label of 0 and 1"),
+        (("--split", "id"), 1, "2 to 10 parts"),
+    ],
+)
+def test_an_audit_of_nothing_is_refused(table, tmp_path, words, code, text):
+    done = mamamia("audit", table, *words, "--out", tmp_path / "out")
+    assert done.returncode == code
+    assert text in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_a_split_keeps_a_woman_in_one_part_of_the_right_size(table, tmp_path):
+    out = tmp_path / "out"
+    parts = ("--part", "train=5", "--part", "val=2", "--part", "test=3")
+    done = mamamia("split", table, "--patient", "woman", "--stratum", "y", "--stratum", "spacing",
+                   *parts, "--out", out)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads((out / "split.json").read_text())
+    assert [part["n"] for part in found["parts"]] == [30, 12, 18]
+    assert found["method"] == "stratified-dealing"
+    with (out / "split.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert len({row["woman"] for row in rows}) == len(rows) == 60
+
+
+@pytest.mark.parametrize("parts", [("a=1",), ("a=1", "a=2"), ("a=1", "b=0"), ("a=1", "b")])
+def test_parts_that_mean_nothing_are_refused(table, tmp_path, parts):
+    words = [word for part in parts for word in ("--part", part)]
+    done = mamamia("split", table, "--patient", "woman", *words, "--out", tmp_path / "out")
+    assert done.returncode in (1, 2)
+    assert "part" in done.stderr
+    assert not (tmp_path / "out").exists()
