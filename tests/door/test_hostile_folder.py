@@ -116,6 +116,8 @@ SWEEP = (
     ("challenge init", f"challenge --reference segmentations/expert --images . {QUICK}", 0),
     ("challenge run", "challenge --team submission --as-root", 3),
     ("challenge verify", "challenge --quick", 0),
+    ("site evaluate", f"{PAIR} --site S --key s.key --digest expert={64 * 'a'} --out s.json", 0),
+    ("site merge", "s.json --out merged", 0),
     ("replay", "A_2.journal --case . --out replayed.nii.gz", 0),
     ("run-submission", "submission . --out run --case A_1 --as-root", 3),
     ("import", "images --out imported", 1),

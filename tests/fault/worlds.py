@@ -237,6 +237,22 @@ def score_detection(world: Path) -> list[str]:
     return [*words, "--bootstrap", "20", *out(world)]
 
 
+def site_evaluate(world: Path) -> list[str]:
+    reference = str(Path(data_set(world)) / "segmentations" / "expert")
+    words = ["site", "evaluate", "--reference", reference, "--prediction", f"a={masks(world)}"]
+    (world / "out").mkdir()
+    (world / "site.key").write_bytes(32 * b"7")
+    words += ["--site", "S", "--key", str(world / "site.key"), "--digest", f"a={64 * 'a'}"]
+    return [*words, "--out", str(world / "out" / "site.json")]
+
+
+def site_merge(world: Path) -> list[str]:
+    words = site_evaluate(world)
+    ran(world, words)
+    (world / "out").rename(world / "sites")
+    return ["site", "merge", str(world / "sites" / "site.json"), *out(world)]
+
+
 def clinical_columns(world: Path) -> list[str]:
     data_set(world)
     table = clinical(world)
@@ -467,6 +483,8 @@ COMMANDS = (
     Way("stack", stack, OVER),
     Way("audit", audit, OVER),
     Way("split", split, OVER),
+    Way("site evaluate", site_evaluate, OVER),
+    Way("site merge", site_merge, OVER),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),

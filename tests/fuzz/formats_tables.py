@@ -651,6 +651,34 @@ def _sealed(folder: Path) -> Path:
     return folder
 
 
+def _site(folder: Path) -> Path:
+    from napari_mamamia.io.challenge.site_file import (
+        SiteFile,
+        SiteModel,
+        SiteNumber,
+        SiteRow,
+        site_key,
+        write_site_file,
+    )
+
+    site_key(folder / "s.key")
+    numbers = (SiteNumber("a", "dsc", 12, 0.5, 0.1, 0.4, 0.5, 0.6),)
+    rows = (SiteRow("0" * 32, "a", (0.5,)),)
+    models = (SiteModel("a", "0" * 64),)
+    made = SiteFile(
+        "S", "clinical", 1, "0", "worst-score", "cases", 12, ("dsc",), models, numbers, rows
+    )
+    write_site_file(made, folder / "s.json")
+    return folder
+
+
+def _merge(folder: Path) -> object:
+    from napari_mamamia.io.challenge.site_file import read_site_file, site_key
+
+    site_key(folder / "s.key")
+    return read_site_file(folder / "s.json")
+
+
 def _handed_in(folder: Path) -> Path:
     team = folder / "a"
     team.mkdir()
@@ -742,6 +770,12 @@ RECORDS = (
         _sealed,
         _calls("io.challenge.manifest", "read_manifest", "read_program_files"),
         ("io.challenge.manifest.read_manifest", "io.challenge.manifest.read_program_files"),
+    ),
+    Format(
+        "site",
+        _site,
+        _merge,
+        ("io.challenge.site_file.read_site_file", "io.challenge.site_file.site_key"),
     ),
     Format(
         "handed-in",

@@ -176,6 +176,7 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "submitting:run_submission",
             "Run a challenge submission in isolation: OUT/pred_segmentations, OUT/predictions.csv.",
         ),
+        Entry("site", "sites:app", "Sites that evaluate at home and give numbers away."),
         Entry(
             "challenge",
             "challenge:app",

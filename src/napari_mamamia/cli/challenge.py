@@ -11,10 +11,13 @@ from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import (
     AsRootOption,
     BootstrapOption,
+    CasesOption,
     ColumnsOption,
     ProfileOption,
     SeedOption,
+    UnusableOption,
     WorkersOption,
+    case_list,
     column_choice,
     place_of,
 )
@@ -50,10 +53,8 @@ def init(
         Path | None, typer.Option("--clinical", help="Clinical table (.xlsx, .ods, .csv).")
     ] = None,
     columns: ColumnsOption = None,
-    cases: Annotated[
-        Path | None,
-        typer.Option("--cases", metavar="FILE", help="Table with case_id: only these cases."),
-    ] = None,
+    cases: CasesOption = None,
+    unusable: UnusableOption = None,
     task: Annotated[Task, typer.Option("--task", help="What teams hand in.")] = Task.SEGMENTATION,
     name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
     profile: ProfileOption = ProfileName.CLINICAL,
@@ -99,10 +100,10 @@ def init(
 ) -> None:
     """Begin a challenge: freezes cases, hashes, definitions and limits in challenge.json."""
     from napari_mamamia.io.challenge.challenge_file import ChallengeLimits
-    from napari_mamamia.io.data_set.case_list import read_case_list
     from napari_mamamia.scoring.case.profiles import profile_named
     from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
 
+    listed = case_list(cases)
     limits = ChallengeLimits(
         attempts=attempts,
         case_seconds=time_limit,
@@ -117,7 +118,8 @@ def init(
         images=images,
         clinical=clinical,
         columns=column_choice(columns),
-        case_ids=read_case_list(cases).case_ids if cases else (),
+        case_ids=listed.case_ids if listed else (),
+        rule=unusable,
         profile=profile_named(profile),
         seed=seed,
         n_resamples=bootstrap,

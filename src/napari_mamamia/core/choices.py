@@ -167,6 +167,13 @@ class UnusableRule(StrEnum):
     """The case does not count; only where nothing is ranked."""
 
 
+class SiteShare(StrEnum):
+    """What a site gives away: metrics of each case under a code, or aggregates of many."""
+
+    CASES = "cases"
+    AGGREGATES = "aggregates"
+
+
 class CompositeName(StrEnum):
     """The variants that a user can ask for."""
 

@@ -14,8 +14,7 @@ from napari_mamamia.io.data_set.score_files import (
     read_score_table,
 )
 from napari_mamamia.io.files.file_names import case_key
-from napari_mamamia.scoring.cohort.results import ModelScores
-from napari_mamamia.services.score.pairs import Pairs
+from napari_mamamia.services.score.pairs import FoundPairs, Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ def is_of_system(error: BaseException) -> bool:
     return False
 
 
-def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[str]) -> Pairs:
+def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[str]) -> FoundPairs:
     """Return reference and mask of each case, None where none was handed in."""
     references = {case.case_id: case.reference for case in opened.challenge.cases}
     root = opened.reference
@@ -49,19 +48,13 @@ def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[st
         reference = references[case_id]
         path = root / reference.name if root is not None and reference is not None else None
         pairs[case_id] = (path, handed.masks.get(case_id))
-    return pairs
-
-
-def with_doubles(model: ModelScores, handed: HandedMasks) -> ModelScores:
-    """Return the scores with why a case that was handed in twice has no mask."""
-    problems = handed.problems
-    if not problems:
-        return model
-    rows = tuple(replace(row, reason=problems.get(row.case_id, row.reason)) for row in model.rows)
-    failures = tuple(
-        replace(one, reason=problems.get(one.case_id, one.reason)) for one in model.failures
-    )
-    return replace(model, rows=rows, failures=failures)
+    several = ScoreStatus.SEVERAL_FILES
+    problems = {
+        case_id: (several, reason)
+        for case_id, reason in handed.problems.items()
+        if case_id in pairs
+    }
+    return FoundPairs(pairs, problems, handed.unknown)
 
 
 def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:

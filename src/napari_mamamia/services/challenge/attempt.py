@@ -33,7 +33,6 @@ from napari_mamamia.services.challenge.answers import (
     read_given_scores,
     read_responses,
     response_cells,
-    with_doubles,
 )
 from napari_mamamia.services.challenge.inputs import require_inputs, score_settings
 from napari_mamamia.services.challenge.team_letter import write_letter
@@ -244,7 +243,7 @@ def _score_masks(
     if settings.is_express:
         plain = replace(rules, clinical=None, n_resamples=0)
         scored = score_pairs(team, pairs, plain, None)
-        return with_doubles(scored.model, handed), ()
+        return scored.model, ()
     cohort, store = read_table(opened.clinical, rules.columns), place / STORE_NAME
     for _ in range(_READINGS):
         scored = score_pairs(
@@ -259,9 +258,8 @@ def _score_masks(
         # Those alone are read again: a disk that refused once is no fault of the team.
         if all(row.status is not ScoreStatus.UNREADABLE for row in scored.model.rows):
             break
-    model = with_doubles(scored.model, handed)
-    write_scores(model, place, overwrite=True)
-    return model, handed.unknown
+    write_scores(scored.model, place, overwrite=True)
+    return scored.model, handed.unknown
 
 
 def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from napari_mamamia.core.choices import Task
+from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
@@ -35,6 +35,7 @@ from napari_mamamia.io.files.own_paths import sweep_below
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.sources import DataSet
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
+from napari_mamamia.scoring.cohort.policy import require_rule
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 from napari_mamamia.services.score.clinical_table import FAIRNESS, RESPONSE, needed_table
 
@@ -63,7 +64,8 @@ class ChallengeSettings:
         The frozen list; () for every case that has a reference (of responses alone, every case of
         the table that has one).
     profile, rule
-        The definitions of every number, and what an unusable case counts ("": the profile's rule).
+        The definitions of every number, and what an unusable case counts (None: as the profile
+        says).
     seed, n_resamples
         Of every resampling.
     express
@@ -80,7 +82,7 @@ class ChallengeSettings:
     columns: ColumnChoice = BY_NAME
     case_ids: tuple[str, ...] = ()
     profile: Profile = CLINICAL
-    rule: str = ""
+    rule: UnusableRule | None = None
     seed: int = SEED
     n_resamples: int = N_RESAMPLES
     express: tuple[str, ...] = ()
@@ -133,7 +135,7 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
         task=settings.task,
         profile=settings.profile.name,
         profile_version=settings.profile.version,
-        rule=settings.rule,
+        rule=settings.rule.value if settings.rule else "",
         seed=settings.seed,
         n_resamples=settings.n_resamples,
         metrics=_METRICS if settings.task.wants_masks else (),
@@ -158,6 +160,12 @@ def begin_challenge(folder: Path, settings: ChallengeSettings) -> BegunChallenge
 
 
 def _require_enough(settings: ChallengeSettings) -> None:
+    if settings.rule is UnusableRule.LEAVE_OUT:
+        raise CaseError(
+            "expected a rule under which teams can be ranked, got leave-out: whoever left hard "
+            "cases out would win; take another rule"
+        )
+    require_rule(settings.profile, settings.rule)
     has_masks = settings.reference is not None or settings.images is not None
     if settings.task.wants_responses and settings.clinical is None:
         raise CaseError(

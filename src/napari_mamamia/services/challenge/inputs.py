@@ -1,5 +1,6 @@
 """What a challenge's numbers are made from: held against the frozen hashes before it is used."""
 
+from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.challenge.challenge_file import FrozenFile, OpenChallenge, find_changes
 from napari_mamamia.scoring.case.profiles import profile_named
@@ -61,4 +62,5 @@ def score_settings(opened: OpenChallenge) -> ScoreSettings:
         clinical=opened.clinical,
         n_resamples=challenge.n_resamples,
         seed=challenge.seed,
+        unusable=UnusableRule(challenge.rule) if challenge.rule else None,
     )

@@ -1,0 +1,168 @@
+"""What leaves a site: one JSON file of numbers, no image, no mask, no id that others could know."""
+
+import hashlib
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import FormatError, SaveConflictError
+from napari_mamamia.core.system import open_own
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.tables.tables import write_json
+
+SCHEMA: Final = 1
+_KEY_BYTES: Final = 32
+_CODE_DIGITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SiteModel:
+    """A model that ran at the site: its name, its digest, and its cases without a usable mask."""
+
+    name: str
+    digest: str
+    n_unusable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SiteNumber:
+    """A metric of a model over a group of the site's cases (`variable` and `group` "" for all).
+
+    Mean of the ranks of its cases among the site's models is `mean_rank`, told for all cases alone.
+    """
+
+    model: str
+    metric: str
+    n: int
+    mean: float
+    sd: float
+    q25: float
+    median: float
+    q75: float
+    variable: str = ""
+    group: str = ""
+    mean_rank: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """A case under its code: the metrics of one model, in the file's order of metrics."""
+
+    code: str
+    model: str
+    values: tuple[float, ...]
+    is_usable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFile:
+    """Everything that a site gives away.
+
+    Parameters
+    ----------
+    site
+        Its name.
+    profile, profile_version, definitions
+        The definitions of every number, and the SHA-256 of all of them.
+    rule
+        What a case without a usable prediction counts.
+    share
+        "cases" with `rows`, or "aggregates" without.
+    metrics, models, numbers, rows
+        What was measured.
+    n_cases
+        Cases of the site.
+    withheld
+        Groups that are not told, and why.
+    """
+
+    site: str
+    profile: str
+    profile_version: int
+    definitions: str
+    rule: str
+    share: str
+    n_cases: int
+    metrics: tuple[str, ...]
+    models: tuple[SiteModel, ...]
+    numbers: tuple[SiteNumber, ...]
+    rows: tuple[SiteRow, ...] = ()
+    withheld: tuple[str, ...] = ()
+    software: str = ""
+    created: str = ""
+    schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        names = [model.name for model in self.models]
+        if not names or len(set(names)) < len(names) or not self.site.strip():
+            raise ValueError("a site has a name, and one model or more, each once")
+        strangers = {one.model for one in self.numbers} | {row.model for row in self.rows}
+        strangers -= set(names)
+        if strangers or {one.metric for one in self.numbers} - set(self.metrics):
+            raise ValueError("its numbers are of its own models and metrics")
+        if any(len(row.values) != len(self.metrics) for row in self.rows):
+            raise ValueError("each row has a value of each metric")
+
+
+_REMEDY: Final = "ask the site for the file as `mamamia site evaluate` wrote it"
+_SITE: Final = RecordCodec(SiteFile, _REMEDY)
+
+
+def write_site_file(site: SiteFile, path: Path, *, overwrite: bool = False) -> None:
+    """Write the file; errors as `write_json`."""
+    write_json(_SITE.plain(site), path, overwrite=overwrite)
+
+
+@reads("a site's file", _REMEDY)
+def read_site_file(path: Path) -> SiteFile:
+    """Return what a site gave away.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, or is of another form.
+    """
+    site = _SITE.record(read_json(path), path)
+    if site.schema != SCHEMA:
+        raise FormatError(
+            f"expected a site's file of form {SCHEMA} in {path}, got form {site.schema}: use the "
+            "version of this software that wrote it"
+        )
+    return site
+
+
+@reads("a key", "choose another file; a new key gives other codes")
+def site_key(path: Path) -> bytes:
+    """Return the site's own key, made where there is none; it never leaves the site.
+
+    Raises
+    ------
+    FormatError
+        If the file holds something else.
+    SaveError
+        If it cannot be made.
+    """
+    with suppress(SaveConflictError), saving(path) as temporary:
+        handle = open_own(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(secrets.token_bytes(_KEY_BYTES))
+    with open_plain(path) as stream:
+        key = stream.read(_KEY_BYTES + 1)
+    if len(key) != _KEY_BYTES:
+        raise FormatError(
+            f"expected a key of {_KEY_BYTES} bytes in {path}, got another file: choose a new name"
+        )
+    return key
+
+
+def case_code(case_id: str, key: bytes) -> str:
+    """Return the code of a case: 128 bits of HMAC-SHA-256 under the site's key."""
+    return hmac.new(key, case_key(case_id).encode(), hashlib.sha256).hexdigest()[:_CODE_DIGITS]

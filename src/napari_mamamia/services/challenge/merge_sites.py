@@ -1,0 +1,228 @@
+"""`mamamia site merge`: files of sites become one table, or are refused."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.provenance import software_version
+from napari_mamamia.io.challenge.site_file import SiteFile, SiteNumber, read_site_file
+from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.io.tables.tables import plain_content, write_json
+from napari_mamamia.scoring.cohort.ranking import ranks
+from napari_mamamia.scoring.cohort.site_aggregates import SMALLEST_GROUP, PooledMean, pool_means
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.challenge.site import METRICS
+
+SITES_FILE: Final = "sites.json"
+HEAT_MAP: Final = "site_heat_map.csv"
+_COMPARED: Final = (
+    ("profile", "profile"),
+    ("profile_version", "version of the profile"),
+    ("definitions", "definitions of the numbers"),
+    ("rule", "rule for unusable cases"),
+    ("metrics", "metrics"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MergedModel:
+    """A model over the sites: where it ran, its worst site, the spread of its means, all pooled."""
+
+    name: str
+    digest: str
+    metric: str
+    sites: tuple[str, ...]
+    worst_site: str
+    spread: float
+    pooled: PooledMean
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRank:
+    """A model's mean of its ranks at the sites that ran all models, and its place by that."""
+
+    name: str
+    mean_rank: float
+    rank: float
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSites:
+    """Files of sites together.
+
+    `heat_map` has a row of site, n, then the mean of each model by metric (nan: not run there);
+    `subset` are sites that ran some models only: they do not count in `ranking`, the rule
+    ``fets-2022`` (ranks of each site and metric, averaged, ranked). `left_out` holds the ranking
+    without each site.
+    """
+
+    sites: tuple[str, ...]
+    models: tuple[MergedModel, ...]
+    ranking: tuple[SiteRank, ...]
+    left_out: tuple[tuple[str, tuple[SiteRank, ...]], ...]
+    subset: tuple[tuple[str, tuple[str, ...]], ...]
+    heads: tuple[str, ...]
+    heat_map: tuple[tuple[str | float, ...], ...]
+    notes: tuple[str, ...]
+
+
+def merge_sites(
+    paths: Sequence[Path], out: Path, *, existing: Existing = Existing.REFUSE
+) -> MergedSites:
+    """Merge the files of sites; write ``sites.json`` and ``site_heat_map.csv``.
+
+    Raises
+    ------
+    CaseError
+        If two files are of one site, or differ in definitions, rule, metrics or a model's digest.
+    FormatError
+        If a file cannot be read.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    files = [read_site_file(path) for path in paths]
+    require_equal(files)
+    merged = join_sites(files)
+    names = ", ".join(path.name for path in paths)
+    claim_folder(out, "site merge", (("files", names),), existing)
+    overwrite = existing is not Existing.REFUSE
+    content = {
+        "profile": files[0].profile,
+        "definitions": files[0].definitions,
+        "rule": files[0].rule,
+        **plain_content(merged),
+        "software": software_version(),
+    }
+    write_json(content, out / SITES_FILE, overwrite=overwrite)
+    rows = [["" if cell != cell else cell for cell in row] for row in merged.heat_map]
+    write_flat_table(
+        merged.heads, rows, len(rows), out / HEAT_MAP, name="sites", overwrite=overwrite
+    )
+    return merged
+
+
+def require_equal(files: Sequence[SiteFile]) -> None:
+    """Raise `CaseError` where files of sites cannot be put together."""
+    names = [file.site.strip().casefold() for file in files]
+    if not files or len(set(names)) < len(names):
+        listed = ", ".join(file.site for file in files) or "none"
+        raise CaseError(f"expected one file of each site, got {listed}: give each once")
+    first = files[0]
+    for file in files[1:]:
+        for name, words in _COMPARED:
+            here, there = getattr(first, name), getattr(file, name)
+            if here != there:
+                raise CaseError(
+                    f"expected one {words} at all sites, got {_say(here)} at {first.site} and "
+                    f"{_say(there)} at {file.site}: evaluate again with one version and profile"
+                )
+    digests: dict[str, tuple[str, str]] = {}
+    for file in files:
+        for model in file.models:
+            digest, site = digests.setdefault(model.name, (model.digest, file.site))
+            if digest != model.digest:
+                raise CaseError(
+                    f"expected one model {model.name} at all sites, got the digest {digest[:12]}… "
+                    f"at {site} and {model.digest[:12]}… at {file.site}: run the same model "
+                    "everywhere, or name them apart"
+                )
+
+
+def _say(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text if len(text) <= 20 else f"{text[:12]}…"
+
+
+def join_sites(files: Sequence[SiteFile]) -> MergedSites:
+    """Return the files of sites together; see `MergedSites`."""
+    names = tuple(dict.fromkeys(model.name for file in files for model in file.models))
+    digests = {model.name: model.digest for file in files for model in file.models}
+    metrics = files[0].metrics
+    whole = {
+        (file.site, one.model, one.metric): one
+        for file in files
+        for one in file.numbers
+        if not one.variable
+    }
+    lacking = {
+        file.site: tuple(name for name in names if (file.site, name, metrics[0]) not in whole)
+        for file in files
+    }
+    full = [site for site, lacks in lacking.items() if not lacks]
+    subset = tuple((site, lacks) for site, lacks in lacking.items() if lacks)
+    pairs = [(name, metric) for metric in metrics for name in names]
+    sites = tuple(lacking)
+    notes = [
+        f"{file.site} has fewer than {SMALLEST_GROUP} cases"
+        for file in files
+        if file.n_cases < SMALLEST_GROUP
+    ]
+    notes += [f"{site} did not run {', '.join(lacks)}: not ranked" for site, lacks in subset]
+    notes += [] if full else ["no site ran all models: there is no ranking"]
+    return MergedSites(
+        sites,
+        tuple(_join_model(name, digests[name], metric, sites, whole) for name, metric in pairs),
+        _rank_models(names, metrics, full, whole),
+        tuple(
+            (site, _rank_models(names, metrics, [one for one in full if one != site], whole))
+            for site in full
+            if len(full) > 1
+        ),
+        subset,
+        ("site", "n", *(f"{name} {metric}" for name, metric in pairs)),
+        tuple(_make_row(file, pairs, whole) for file in files),
+        tuple(notes),
+    )
+
+
+def _join_model(
+    name: str,
+    digest: str,
+    metric: str,
+    sites: Sequence[str],
+    whole: Mapping[tuple[str, str, str], SiteNumber],
+) -> MergedModel:
+    there = tuple(site for site in sites if (site, name, metric) in whole)
+    of_sites = [whole[site, name, metric] for site in there]
+    means = [one.mean for one in of_sites]
+    worst = int(np.argmin(means) if dict(METRICS).get(metric, True) else np.argmax(means))
+    pooled = pool_means(means, [one.sd for one in of_sites], [one.n for one in of_sites])
+    return MergedModel(name, digest, metric, there, there[worst], max(means) - min(means), pooled)
+
+
+def _make_row(
+    file: SiteFile,
+    pairs: Sequence[tuple[str, str]],
+    whole: Mapping[tuple[str, str, str], SiteNumber],
+) -> tuple[str | float, ...]:
+    cells: list[str | float] = [file.site, file.n_cases]
+    for name, metric in pairs:
+        number = whole.get((file.site, name, metric))
+        cells.append(float("nan") if number is None else number.mean)
+    return tuple(cells)
+
+
+def _rank_models(
+    names: Sequence[str],
+    metrics: Sequence[str],
+    sites: Sequence[str],
+    whole: Mapping[tuple[str, str, str], SiteNumber],
+) -> tuple[SiteRank, ...]:
+    """Return the ranking by ``fets-2022``: sites and metrics count equally."""
+    if not sites:
+        return ()
+    of_tables = [
+        ranks(-np.array([whole[site, name, metric].mean_rank for name in names]))
+        for site in sites
+        for metric in metrics
+    ]
+    means = np.mean(of_tables, axis=0)
+    places = ranks(-means)
+    return tuple(
+        SiteRank(name, float(mean), float(place))
+        for name, mean, place in zip(names, means, places, strict=True)
+    )
