@@ -11,6 +11,7 @@ scripts and notebooks. Nothing is imported before it is asked for, and never Qt.
 - `open_data_set` opens a folder of cases: a table of them, and each with its phases and masks.
 - `predict` marks the tumour, `grow` does it from a click, a box or an outline.
 - `score` compares masks with references; `metrics` holds each metric by itself.
+- `score_detection` scores lesions found and boxes falsely predicted.
 - `kinetics` measures contrast curves, maps and FTV; `measure_kinetics` does it for a data set.
 - `import_dicom` makes cases of DICOM, `export` writes masks for others, `verify` checks them.
 - `make_phantoms` makes a data set to try all this on.
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from napari_mamamia.library.case import Case as Case
     from napari_mamamia.library.data_set import DataSet as DataSet
     from napari_mamamia.library.data_set import open_data_set as open_data_set
+    from napari_mamamia.library.detection import Detections as Detections
+    from napari_mamamia.library.detection import score_detection as score_detection
     from napari_mamamia.library.dicom import Imported as Imported
     from napari_mamamia.library.dicom import import_dicom as import_dicom
     from napari_mamamia.library.dicom import look_into_dicom as look_into_dicom
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
     from napari_mamamia.library.score import score_table as score_table
     from napari_mamamia.library.scores import Comparison as Comparison
     from napari_mamamia.library.scores import Scores as Scores
+    from napari_mamamia.scoring.detection.focal import FocalLoss as FocalLoss
+    from napari_mamamia.scoring.detection.focal import risk_adjusted_focal as risk_adjusted_focal
     from napari_mamamia.segmentation.model.segmenter import Prediction as Prediction
     from napari_mamamia.smartpaint.grow.start import Outline as Outline
 
@@ -86,6 +91,8 @@ else:
             "library.case": ("Case",),
             "library.data_set": ("DataSet", "open_data_set"),
             "library.masks": ("from_nibabel", "read_mask", "to_nibabel", "write_mask"),
+            "library.detection": ("Detections", "score_detection"),
+            "scoring.detection.focal": ("FocalLoss", "risk_adjusted_focal"),
             "library.dicom": (
                 "Imported",
                 "import_dicom",
@@ -137,7 +144,9 @@ __all__ = [
     "CaseError",
     "Comparison",
     "DataSet",
+    "Detections",
     "Exported",
+    "FocalLoss",
     "FormatError",
     "Grid",
     "GridMismatchError",
@@ -168,7 +177,9 @@ __all__ = [
     "open_data_set",
     "predict",
     "read_mask",
+    "risk_adjusted_focal",
     "score",
+    "score_detection",
     "score_table",
     "to_nibabel",
     "verify",

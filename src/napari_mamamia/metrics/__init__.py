@@ -10,6 +10,9 @@ from napari_mamamia.core.lazy import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from napari_mamamia.metrics.of_masks import (
+        any_overlap_lesion_counts as any_overlap_lesion_counts,
+    )
     from napari_mamamia.metrics.of_masks import assd_mm as assd_mm
     from napari_mamamia.metrics.of_masks import dice as dice
     from napari_mamamia.metrics.of_masks import hausdorff95_mm as hausdorff95_mm
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from napari_mamamia.metrics.of_masks import volume_mm3 as volume_mm3
 
 __all__ = [
+    "any_overlap_lesion_counts",
     "assd_mm",
     "dice",
     "hausdorff95_mm",

@@ -1,10 +1,12 @@
 """Counting lesions: which of the reference's were found, which of the prediction's are false."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.choices import LesionMatching
 from napari_mamamia.metrics.crop import joint_crop
 
 Numbers = NDArray[np.intp]
@@ -12,7 +14,7 @@ Numbers = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True)
 class LesionCounts:
-    """Connected parts of two masks, matched by overlap.
+    """Connected parts of two masks, matched by the rule `any-overlap`.
 
     `found` and `missed` count lesions of the reference, with and without a shared voxel; `false`
     counts parts of the prediction that share none. One predicted part may find several lesions,
@@ -22,6 +24,7 @@ class LesionCounts:
     found: int
     missed: int
     false: int
+    matching: ClassVar[LesionMatching] = LesionMatching.ANY_OVERLAP
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +67,9 @@ class Parts:
         return numbers
 
 
-def lesion_counts(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -> LesionCounts:
+def any_overlap_lesion_counts(
+    reference: NDArray[np.bool_], prediction: NDArray[np.bool_]
+) -> LesionCounts:
     """Return how many lesions were found, missed and falsely predicted; all 0 for empty masks.
 
     Both are bool (z, y, x) of one shape; other shapes raise `GridMismatchError`. A lesion is a
@@ -74,12 +79,16 @@ def lesion_counts(reference: NDArray[np.bool_], prediction: NDArray[np.bool_]) -
     --------
     >>> reference = np.array([[[True, True, False, False, True, False, False]]])
     >>> prediction = np.array([[[False, True, False, False, False, False, True]]])
-    >>> lesion_counts(reference, prediction)
+    >>> any_overlap_lesion_counts(reference, prediction)
     LesionCounts(found=1, missed=1, false=1)
     """
     lesions, parts = (parts_of(mask) for mask in joint_crop(reference, prediction))
     n_found, true = (np.unique(met_parts).size for met_parts in lesions.meetings(parts))
     return LesionCounts(n_found, lesions.n - n_found, parts.n - true)
+
+
+lesion_counts = any_overlap_lesion_counts
+"""The same by its earlier name, which does not say its rule."""
 
 
 def parts_of(mask: NDArray[np.bool_]) -> Parts:

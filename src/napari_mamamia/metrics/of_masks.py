@@ -169,7 +169,7 @@ def longest_diameter_mm(mask: MaskLike, grid: Grid | None = None) -> float:
     return diameter.longest_diameter_mm(mask_array(mask, "the mask", grid), matrix_mm)
 
 
-def lesion_counts(
+def any_overlap_lesion_counts(
     reference: MaskLike, prediction: MaskLike, grid: Grid | None = None
 ) -> LesionCounts:
     """Return how many lesions were found, missed and falsely predicted; 0 for empty masks.
@@ -181,10 +181,14 @@ def lesion_counts(
     --------
     >>> reference = np.array([[[1, 1, 0, 0, 1, 0, 0]]])
     >>> prediction = np.array([[[0, 1, 0, 0, 0, 0, 1]]])
-    >>> lesion_counts(reference, prediction)
+    >>> any_overlap_lesion_counts(reference, prediction)
     LesionCounts(found=1, missed=1, false=1)
     """
-    return lesions.lesion_counts(*_convert_pair(reference, prediction, grid))
+    return lesions.any_overlap_lesion_counts(*_convert_pair(reference, prediction, grid))
+
+
+lesion_counts = any_overlap_lesion_counts
+"""The same by its earlier name, which does not say its rule."""
 
 
 def _distances_mm(reference: MaskLike, prediction: MaskLike, grid: Grid | None) -> SurfaceDistances:

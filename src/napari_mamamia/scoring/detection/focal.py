@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,16 +48,25 @@ def risk_adjusted_focal(
     logits: Numbers,
     is_lesion: NDArray[np.bool_],
     sizes_mm: Numbers,
-    reading: FocalReading = FocalReading.PAPER,
+    reading: FocalReading | Literal["paper", "reference-code"] = FocalReading.PAPER,
     *,
     alpha: float = _ALPHA,
     gamma: float = _GAMMA,
 ) -> FocalLoss:
-    """Return the risk-adjusted focal loss of boxes.
+    """Return the risk-adjusted focal loss of boxes: one on a lesion weighs 1 + risk, else 2 - risk.
 
-    `logits` (n,) are those of "lesion", `is_lesion` (n,) says which boxes are assigned to one, and
-    `sizes_mm` (n,) is the axial box side of that lesion, or of the box itself where it is
-    background. A box on a lesion weighs 1 + risk, background 2 - risk.
+    Parameters
+    ----------
+    logits
+        One for each box, of "lesion".
+    is_lesion
+        Which boxes are assigned to a lesion; the others are background.
+    sizes_mm
+        The axial box side of that lesion, or of the box itself where it is background.
+    reading
+        "paper" or "reference-code", see `FocalReading`.
+    alpha, gamma
+        Those of the focal loss.
 
     Raises
     ------

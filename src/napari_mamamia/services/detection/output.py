@@ -1,6 +1,6 @@
 """Writing what a detection run found: detection.json, tables of lesions, boxes and curves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ _FAILURES_KEPT: Final = 1000
 _EDGES: Final = ("x1_mm", "x2_mm", "y1_mm", "y2_mm", "z1_mm", "z2_mm")
 
 Content = dict[str, Any]
+Row = list[Cell]
 
 
 def write_detection(
@@ -44,21 +45,9 @@ def write_detection(
         If the system refuses to write.
     """
     report_progress(0, 4, "Writing the tables")
-    data = result.data
-    write_flat_table(
-        ("case_id", "centre", "lesion", *_EDGES, "axial_box_side_mm", "risk", "found",
-         "found_by_box", "overlap", "score"),
-        _lesion_rows(result), data.lesions.cases.size, out / LESIONS, overwrite=overwrite,
-    )  # fmt: skip
-    write_flat_table(
-        ("case_id", "box", *_EDGES, "score", "axial_box_side_mm", "risk", "outcome"),
-        _box_rows(result), data.boxes.cases.size, out / BOXES, overwrite=overwrite,
-    )  # fmt: skip
-    n_points = sum(curve.thresholds.size for _, curve in result.curves)
-    write_flat_table(
-        ("curve", "threshold", "fp_per_case", "sensitivity"),
-        _curve_rows(result), n_points, out / CURVE, overwrite=overwrite,
-    )  # fmt: skip
+    for name, (columns, rows) in TABLES.items():
+        listed = list(rows(result))
+        write_flat_table(columns, listed, len(listed), out / name, overwrite=overwrite)
     write_json(detection_content(result, failures, warnings), out / SUMMARY, overwrite=overwrite)
     report_progress(4, 4, "Tables written")
 
@@ -160,7 +149,7 @@ def _patient_content(patient: PatientLevel) -> Content:
     }
 
 
-def _lesion_rows(result: DetectionResult) -> Iterator[list[Cell]]:
+def _lesion_rows(result: DetectionResult) -> Iterator[Row]:
     data, matches = result.data, result.matches
     lesions, sizes, number = (
         data.lesions,
@@ -178,13 +167,13 @@ def _lesion_rows(result: DetectionResult) -> Iterator[list[Cell]]:
             float(sizes[row]),
             float(lesions.risks[row]),
             "yes" if box >= 0 else "no",
-            float(box + 1) if box >= 0 else "",
+            float(box + 1) if box >= 0 else float("nan"),
             float(matches.overlap[row]),
             score,
         ]
 
 
-def _box_rows(result: DetectionResult) -> Iterator[list[Cell]]:
+def _box_rows(result: DetectionResult) -> Iterator[Row]:
     data, outcomes = result.data, result.box_outcomes
     boxes, sizes = data.boxes, data.boxes.sizes_mm
     for row, case in enumerate(boxes.cases.tolist()):
@@ -199,7 +188,7 @@ def _box_rows(result: DetectionResult) -> Iterator[list[Cell]]:
         ]
 
 
-def _curve_rows(result: DetectionResult) -> Iterator[list[Cell]]:
+def _curve_rows(result: DetectionResult) -> Iterator[Row]:
     for kind, curve in result.curves:
         columns = (curve.thresholds, curve.fp_per_case, curve.sensitivity)
         first = 0 if result.data.has_scores else curve.thresholds.size - 1
@@ -214,3 +203,18 @@ def _numbers_in_case(cases: Any) -> Any:
     numbers = np.empty(len(cases), dtype=np.intp)
     numbers[order] = np.arange(len(cases)) - starts + 1
     return numbers
+
+
+TABLES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[DetectionResult], Iterator[Row]]]]] = {
+    LESIONS: (
+        ("case_id", "centre", "lesion", *_EDGES, "axial_box_side_mm", "risk", "found",
+         "found_by_box", "overlap", "score"),
+        _lesion_rows,
+    ),
+    BOXES: (
+        ("case_id", "box", *_EDGES, "score", "axial_box_side_mm", "risk", "outcome"),
+        _box_rows,
+    ),
+    CURVE: (("curve", "threshold", "fp_per_case", "sensitivity"), _curve_rows),
+}  # fmt: skip
+"""The tables beside the numbers: the columns of each, and what makes its rows."""

@@ -53,14 +53,44 @@ def score_detection(
     """
     settings = settings or DetectionSettings()
     read = read_detection(source, settings)
+    _claim_folder(source, settings, out, existing)
+    return _write_results(source, read, numbers_of(read.data, settings), out, existing)
+
+
+def save_detection(
+    source: DetectionTables | DetectionMasks,
+    read: ReadDetection,
+    result: DetectionResult,
+    out: Path,
+    *,
+    existing: Existing = Existing.REFUSE,
+) -> DetectionSummary:
+    """Write what was scored already to `out`, as `score_detection` does."""
+    _claim_folder(source, result.settings, out, existing)
+    return _write_results(source, read, result, out, existing)
+
+
+def _claim_folder(
+    source: DetectionTables | DetectionMasks,
+    settings: DetectionSettings,
+    out: Path,
+    existing: Existing,
+) -> None:
     folders = source.folders if isinstance(source, DetectionMasks) else ()
     parameters = (*source.parameters, *settings.parameters)
     claim_folder(out, "score-detection", parameters, existing, folders)
-    result = numbers_of(read.data, settings)
+
+
+def _write_results(
+    source: DetectionTables | DetectionMasks,
+    read: ReadDetection,
+    result: DetectionResult,
+    out: Path,
+    existing: Existing,
+) -> DetectionSummary:
     replace = existing is not Existing.REFUSE
     write_detection(result, read.failures, read.warnings, out, overwrite=replace)
-    warnings = (*read.warnings, *result.warnings)
-    name = _name_of(source)
+    warnings, name = (*read.warnings, *result.warnings), _name_of(source)
     with drawing_place() as draw:
         write_detection_page(
             result, name, out, read.failures, warnings, overwrite=replace, draw=draw

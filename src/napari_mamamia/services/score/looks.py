@@ -22,7 +22,7 @@ from napari_mamamia.io.data_set.volumes import (
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.headers import VolumeHeader
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.metrics.lesions import LesionCounts, lesion_counts
+from napari_mamamia.metrics.lesions import LesionCounts, any_overlap_lesion_counts
 from napari_mamamia.scoring.case.contrast import Enhancement, contrast_to_noise
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS, Failure, FailureKind
 from napari_mamamia.scoring.case.failures import MatchedParts, find_failures, match_parts
@@ -109,7 +109,7 @@ def look_at_case(
         if prediction.grid.shape != reference.grid.shape:
             return CaseLook(case_id, failures, None, no_images=no_images)
         pair = pair_of(reference, prediction, profile, label)
-        lesions = lesion_counts(pair.overlap_reference, pair.overlap_prediction)
+        lesions = any_overlap_lesion_counts(pair.overlap_reference, pair.overlap_prediction)
     contrast = float("nan")
     if enhancement is not None:
         around = THRESHOLDS.surroundings_mm
@@ -123,7 +123,7 @@ def _count_lesions(both: MatchedParts) -> LesionCounts:
     pair = both.measured.pair
     reference, prediction = pair.overlap_reference, pair.overlap_prediction
     if (reference != (pair.reference != 0)).any() or (prediction != (pair.prediction != 0)).any():
-        return lesion_counts(reference, prediction)
+        return any_overlap_lesion_counts(reference, prediction)
     n_found, n_true = int(both.found.sum()), int(both.true.sum())
     return LesionCounts(n_found, both.found.size - n_found, both.true.size - n_true)
 

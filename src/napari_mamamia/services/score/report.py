@@ -117,7 +117,7 @@ def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
     counts = tuple(
         CaseColumn(
             f"lesions_{kind}",
-            f"Lesions {kind}",
+            f"Lesions {kind} (any overlap)",
             {
                 look.case_id: getattr(look.lesions, kind)
                 for look in looks.cases
