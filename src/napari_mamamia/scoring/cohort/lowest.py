@@ -16,7 +16,7 @@ from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.cohort.policy import CountedCases
 from napari_mamamia.scoring.statistics.performance import performance_of, ratio
 
-_ROWS_TIMES_CHOICES: Final = 1 << 19
+_ROWS_TIMES_CHOICES: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,18 +83,23 @@ class LowestNumbers:
         mean_norm_hd alone is its highest value, which is its worst.
         """
         dsc, goodness = self._split_sums(sums)
-        mean_dsc = ratio(dsc.total, dsc.n)
-        mean_norm_hd = self.worst_norm_hd - ratio(goodness.total, goodness.n)
-        numbers = [mean_dsc, mean_norm_hd, performance_of(mean_dsc, mean_norm_hd)]
+        values = self.means_alone(sums)
         n_variables = len(self.layouts[0].groups)
-        if not n_variables:
-            return np.stack(numbers, axis=1)
         for place in range(n_variables):
             only = np.eye(n_variables)[place]
-            numbers.append(1 - self._widen_gaps(dsc, goodness, 0.0, only) / 2)
-        numbers.append(self.at_weight(sums, 1.0))
-        numbers.append(self.at_weight(sums, weight))
-        return np.stack(numbers, axis=1)
+            values[:, 3 + place] = 1 - self._widen_gaps(dsc, goodness, 0.0, only) / 2
+        if n_variables:
+            values[:, -2], values[:, -1] = self.at_weight(sums, 1.0), self.at_weight(sums, weight)
+        return values
+
+    def means_alone(self, sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the lowest values (b, m) of the means and performance, nan for the others."""
+        dsc, goodness = self._split_sums(sums)
+        values = np.full((len(sums), len(self.names)), np.nan)
+        mean_norm_hd = self.worst_norm_hd - ratio(goodness.total, goodness.n)
+        values[:, 0], values[:, 1] = ratio(dsc.total, dsc.n), mean_norm_hd
+        values[:, 2] = performance_of(values[:, 0], values[:, 1])
+        return values
 
     def at_weight(self, sums: NDArray[np.float64], weight: float) -> NDArray[np.float64]:
         """Return the lowest ranking score (b,) at a weight of fairness, from sums (b, k)."""
@@ -213,7 +218,11 @@ def _lowest_difference(
     sums: _Sums, layout: _Layout, mean: float, variables: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the lowest of ``mean`` x mean - sum of ``variables`` x gap, (b,)."""
-    pairs = [_ordered_pairs(groups) for groups in layout.groups]
+    # A variable that does not count needs no choice.
+    pairs = [
+        _ordered_pairs(groups if weight else range(0))
+        for groups, weight in zip(layout.groups, variables, strict=True)
+    ]
     n_choices = int(np.prod([len(pair) for pair in pairs]))
     step = max(1, _ROWS_TIMES_CHOICES // n_choices)
     blocks = [
@@ -235,31 +244,37 @@ def _lowest_of_rows(
     mean: float,
     variables: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    n_rows = len(sums.total)
-    alone = (n_rows, *(1,) * len(pairs))
+    """Do what `_lowest_difference` does; rows lie last here, so that they are the long axis."""
+    n_rows, n_variables = len(sums.total), len(pairs)
     sure = sums.group_n - sums.group_optional
     # A group of which every case might be left out has a mean all the same: 0.
     n_high = np.where(sure > 0, sure, sums.group_n)
-    high, low = ratio(sums.group, n_high), ratio(sums.group, sums.group_n)
-    shares = ratio(np.ones(1), n_high), ratio(np.ones(1), sums.group_n)
-    choices = (mean * ratio(sums.total, sums.n)).reshape(alone)
+    high, low = ratio(sums.group, n_high).T, ratio(sums.group, sums.group_n).T
+    shares = ratio(np.ones(1), n_high).T, ratio(np.ones(1), sums.group_n).T
+    choices = np.zeros((*(len(pair) for pair in pairs), n_rows))
+    choices += mean * ratio(sums.total, sums.n)
     for place, pair in enumerate(pairs):
-        apart = np.zeros((n_rows, len(pair)))
-        apart[:, 1:] = variables[place] * (low[:, pair[1:, 1]] - high[:, pair[1:, 0]])
-        apart = np.where(np.isnan(apart), np.inf, apart)
-        choices = choices + _lay_along(apart, place, len(pairs))
-    in_mean = (mean * ratio(np.ones(1), sums.n)).reshape(alone)
-    factors: dict[int, NDArray[np.float64]] = {}
+        apart = np.zeros((len(pair), n_rows))
+        apart[1:] = variables[place] * (low[pair[1:, 1]] - high[pair[1:, 0]])
+        choices += _lay_along(np.where(np.isnan(apart), np.inf, apart), place, n_variables)
+    in_mean = mean * ratio(np.ones(1), sums.n)
+    factors = {
+        group: _lay_along(
+            variables[place] * _find_factor(pairs[place], group, shares), place, n_variables
+        )
+        for place in np.flatnonzero(variables).tolist()
+        for group in layout.groups[place]
+    }
+    change = np.empty_like(choices)
     for column in np.flatnonzero(sums.free.any(axis=0)):
-        factor = in_mean
-        for place, group in enumerate(layout.cells[column].tolist()):
-            if group < 0:
-                continue
-            if group not in factors:
-                factors[group] = variables[place] * _find_factor(pairs[place], group, shares)
-            factor = factor + _lay_along(factors[group], place, len(pairs))
-        choices = choices + sums.free[:, column].reshape(alone) * np.minimum(factor, 0)
-    lowest: NDArray[np.float64] = choices.reshape(n_rows, -1).min(axis=1)
+        change[...] = in_mean
+        for group in layout.cells[column].tolist():
+            if group in factors:
+                change += factors[group]
+        np.minimum(change, 0, out=change)
+        change *= sums.free[:, column]
+        choices += change
+    lowest: NDArray[np.float64] = choices.reshape(-1, n_rows).min(axis=0)
     return np.where(_find_undefined(sums, layout, variables), np.nan, lowest)
 
 
@@ -280,14 +295,14 @@ def _find_undefined(
 def _find_factor(
     pair: NDArray[np.intp], group: int, shares: tuple[NDArray[np.float64], NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Return what a group's free case changes by, (b, k), as each pair is the one far apart."""
-    up, down = (np.nan_to_num(share[:, group])[:, None] for share in shares)
-    factor: NDArray[np.float64] = down * (pair[:, 1] == group) - up * (pair[:, 0] == group)
+    """Return what a group's free case changes by, (k, b), as each pair is the one far apart."""
+    up, down = (np.nan_to_num(share[group]) for share in shares)
+    factor: NDArray[np.float64] = down * (pair[:, 1:] == group) - up * (pair[:, :1] == group)
     return factor
 
 
 def _lay_along(values: NDArray[np.float64], place: int, n_variables: int) -> NDArray[np.float64]:
-    """Return values (b, k) with k along the axis of a variable."""
-    shape = [len(values), *(1,) * n_variables]
-    shape[place + 1] = values.shape[1]
+    """Return values (k, b) with k along the axis of a variable."""
+    shape = [*(1,) * n_variables, values.shape[1]]
+    shape[place] = values.shape[0]
     return values.reshape(shape)

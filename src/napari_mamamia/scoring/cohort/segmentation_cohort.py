@@ -127,7 +127,8 @@ def rank_counted(
         return lowest.numbers(sums, weight)
 
     def job_of_lowest(n_resamples: int, seed: int) -> Bootstrap:
-        return bootstrap_sums(lowest.names, lowest.parts, numbers_of, n_resamples, seed)
+        smooth = lowest.means_alone
+        return bootstrap_sums(lowest.names, lowest.parts, numbers_of, n_resamples, seed, smooth)
 
     return CountedNumbers(ranked, score, job_of_lowest)
 
