@@ -178,3 +178,70 @@ def test_one_class_and_one_case_give_no_number_and_say_why(tmp_path):
     assert "every case is positive" in found["notes"][0]
     _, found = score(tmp_path, table(tmp_path / "t.csv", ROWS[:1]), "--overwrite")
     assert (found["n"], found["models"]["m"]["specificity_at"][0]["threshold"]) == (1, None)
+
+
+@pytest.fixture
+def responses(tmp_path):
+    """Two models on six cases; `b` lacks one, the reader is a column of the clinical table."""
+    (tmp_path / "c.csv").write_text(
+        "case_id,age,pcr,read\nA,30,1,1\nB,30,0,0\nC,60,1,1\nD,60,0,1\nE,50,0,0\nF,50,1,0\n"
+    )
+    rows = ("A,1,0.9", "B,0,0.2", "C,0,0.4", "D,0,0.1", "E,0,0.3", "F,1,0.8")
+    (tmp_path / "a.csv").write_text("\n".join(("case_id,pcr,score", *rows)))
+    (tmp_path / "b.csv").write_text("\n".join(("case_id,pcr,score", *rows[:4], "e,1,0.95")))
+    return tmp_path
+
+
+def pcr(folder, *tables, more=()):
+    words = ["--clinical", folder / "c.csv", "--out", folder / "out", "--bootstrap", 200, *more]
+    done = mamamia("score-pcr", *tables, *words, has_figures=False)
+    found = folder / "out" / "classifier.json"
+    return done, json.loads(found.read_text()) if found.exists() else None
+
+
+def test_models_of_response_are_compared_with_each_other_and_a_reader(responses):
+    tables = (f"one={responses / 'a.csv'}", f"two={responses / 'b.csv'}")
+    done, found = pcr(responses, *tables, more=("--reader", "read", "--operating-point", "0.6"))
+    assert done.returncode == 0, done.stderr
+    assert found["models"]["one"]["auc"] == 1
+    # F is missing in two: positive, so below all; E (written e) is .95 there: 4 of 9 pairs
+    assert found["models"]["two"]["auc"] == pytest.approx(4 / 9)
+    assert found["unusable"] == {"one": 0, "two": 1}
+    assert found["reader"]["sensitivity"] == pytest.approx(2 / 3)
+    sensitivities = [point["sensitivity"] for point in found["models"]["one"]["specificity_at"]]
+    assert sensitivities == [0.6, pytest.approx(2 / 3)]
+    assert json.loads((responses / "out" / "one" / "summary.json").read_text())["task2"]["auc"] == 1
+    assert (responses / "out" / "report.html").exists()
+    assert (responses / "out" / "classifiers.html").exists()
+    assert "one over two" in done.stdout
+
+
+def test_one_table_without_more_is_scored_as_before(responses):
+    done, found = pcr(responses, responses / "a.csv")
+    assert (done.returncode, found) == (0, None)
+    assert (responses / "out" / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "text"),
+    [
+        (("--reader", "nobody"), 1, "expected a column nobody"),
+        (("--reader", "age"), 1, "expected a column age"),
+        (("--operating-point", "2"), 2, "of 0.001 to 1"),
+    ],
+)
+def test_a_reader_or_point_that_means_nothing_is_refused(responses, more, code, text):
+    done, _ = pcr(responses, responses / "a.csv", more=more)
+    assert done.returncode == code
+    assert text in " ".join(done.stderr.replace("│", " ").split())
+    assert not (responses / "out").exists()
+
+
+def test_two_models_of_one_name_and_one_without_scores_are_refused(responses):
+    done, _ = pcr(responses, responses / "a.csv", f"a={responses / 'b.csv'}")
+    assert done.returncode == 1
+    assert "a name of its own" in done.stderr
+    (responses / "b.csv").write_text("case_id,pcr\nA,1\nB,0\n")
+    done, _ = pcr(responses, responses / "a.csv", responses / "b.csv")
+    assert done.returncode == 1
+    assert "expected a column score" in done.stderr

@@ -16,13 +16,12 @@ from napari_mamamia.cli.options import (
     existing_policy,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
-from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.quantities import SENSITIVITY, Quantity
 from napari_mamamia.core.choices import MissingScore
 
 if TYPE_CHECKING:
     from napari_mamamia.services.classifier.score_classifier import ClassifierColumns
 
-SENSITIVITY: Final = Quantity("a sensitivity", 0.001, 1, "", "give a share, such as 0.87")
 _ABOVE: Final = Quantity("a sensitivity", 0, 0.999, "", "give a share below 1, such as 0.82")
 
 TableArgument = Annotated[

@@ -36,6 +36,7 @@ from napari_mamamia.cli.options import (
     place_of,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, print_scores, run
+from napari_mamamia.cli.quantities import SENSITIVITY
 from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
 
 if TYPE_CHECKING:
@@ -158,8 +159,11 @@ def score_table(
 
 def score_pcr(
     predictions: Annotated[
-        Path,
-        typer.Argument(metavar="PREDICTIONS", help="Table with patient_id or case_id, pcr, score."),
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]FILE...",
+            help="Table with patient_id or case_id, pcr, score; of several, each gets OUT/NAME.",
+        ),
     ],
     clinical: Annotated[Path, typer.Option("--clinical", help="Clinical table with pcr.")],
     out: OutOption,
@@ -170,16 +174,53 @@ def score_pcr(
     minimum_group: MinimumGroupOption = 5,
     gate: GateOption = None,
     composite: CompositeOption = None,
+    operating_point: Annotated[
+        list[float] | None,
+        typer.Option(
+            "--operating-point",
+            parser=SENSITIVITY,
+            help="Sensitivity at which to give the specificity (default 0.87); repeatable.",
+        ),
+    ] = None,
+    reader: Annotated[
+        str,
+        typer.Option("--reader", metavar="COLUMN", help="Clinical column of a reader's 0 and 1."),
+    ] = "",
     overwrite: OverwriteOption = False,
 ) -> None:
     """Score predicted response (pCR) against the clinical table: writes OUT/summary.json."""
+    from napari_mamamia.services.classifier import responses
+    from napari_mamamia.services.classifier.text import classifier_lines
     from napari_mamamia.services.score import pcr as service
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed, minimum_group)
     settings = replace(plain, composites=_choose_composites(composite, gate))
-    job = partial(service.score_pcr, predictions, clinical, out, settings, existing=existing)
-    _finish_scores([run(job)], out, cases=False)
+    tables = [responses.prediction_table(text) for text in predictions]
+    if (
+        len(tables) == 1
+        and not operating_point
+        and not reader
+        and tables[0].path == Path(predictions[0])
+    ):
+        path = tables[0].path
+        job = partial(service.score_pcr, path, clinical, out, settings, existing=existing)
+        _finish_scores([run(job)], out, cases=False)
+        return
+    job_of_all = partial(
+        responses.score_responses,
+        tables,
+        clinical,
+        out,
+        settings,
+        sensitivities=tuple(dict.fromkeys(operating_point or ())),
+        reader=reader,
+        existing=existing,
+    )
+    scored = run(job_of_all)
+    lines = classifier_lines(scored.classifiers.result, scored.classifiers.notes, "case")
+    page = f"Models and operating points: {out / responses.CLASSIFIERS}"
+    _finish_scores(scored.models, out, (*lines, page), cases=False)
 
 
 def _score_settings(
@@ -248,6 +289,6 @@ def _finish_scores(
         print(line)
     print(f"Report: {out / REPORT}")
     if not cases:
-        finish(models[0].model.failures)
+        finish(tuple(failure for scored in models for failure in scored.model.failures))
     if not all(scored.all_ok for scored in models):
         raise typer.Exit(NOT_EVERY_CASE)

@@ -76,7 +76,7 @@ class NamedTable:
 
     def yes_no(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
         """Return a column of 1 and 0, nan where missing; what is neither is bad and nan too."""
-        return self._parse_cells(column, _parse_yes_no)
+        return self._parse_cells(column, parse_yes_no)
 
     def numbers(self, column: str) -> tuple[NDArray[np.float64], tuple[BadCell, ...]]:
         """Return a column of finite numbers, nan where missing; what is none is bad and nan too.
@@ -222,7 +222,8 @@ def _as_text(cell: object) -> str:
     return UNSEEN.sub("", str(cell)).strip()
 
 
-def _parse_yes_no(cell: object) -> float:
+def parse_yes_no(cell: object) -> float:
+    """Return 1 or 0 of a cell such as ``1``, ``yes``, ``negative``; ValueError of any other."""
     text = _as_text(cell).casefold()
     if text in _YES:
         return 1.0

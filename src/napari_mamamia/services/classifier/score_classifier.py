@@ -161,9 +161,14 @@ def score_classifier(
 
 
 def write_classifier(
-    summary: ClassifierSummary, cases: ClassifierCases, source: str, *, overwrite: bool
+    summary: ClassifierSummary,
+    cases: ClassifierCases,
+    source: str,
+    *,
+    overwrite: bool,
+    report: str = REPORT,
 ) -> None:
-    """Write ``classifier.json`` and ``report.html`` into the summary's folder.
+    """Write ``classifier.json`` and the page `report` into the summary's folder.
 
     Raises
     ------
@@ -178,7 +183,7 @@ def write_classifier(
     page = classifier_page(summary.result, summary.notes, unit, source, cases)
     page = replace(page, failures=tuple(f"{f.case_id}: {f.reason}" for f in summary.failures))
     with drawing_place() as draw:
-        write_page(page, summary.folder / REPORT, overwrite=overwrite, draw=draw)
+        write_page(page, summary.folder / report, overwrite=overwrite, draw=draw)
 
 
 def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingScore) -> ReadCases:

@@ -48,7 +48,7 @@ def score_pcr(
     own_settings = tuple(item for item in settings.parameters if item[0] != "clinical")
     claim_folder(out, "score-pcr", (*names, *own_settings), existing)
     report_progress(1, 2, "Computing the cohort's numbers")
-    scored = _response_model(predictions.stem, read, clinical, cohort, settings)
+    scored = response_model(predictions.stem, read, clinical, cohort, settings)
     model = with_composites(scored, settings.composites)
     replace = existing is not Existing.REFUSE
     write_scores(model, out, overwrite=replace)
@@ -56,13 +56,14 @@ def score_pcr(
     return ScoreSummary(model, out)
 
 
-def _response_model(
+def response_model(
     name: str,
     read: ReadRows[ResponseRow],
     clinical: Path,
     cohort: Cohort,
     settings: ScoreSettings,
 ) -> ModelScores:
+    """Return the numbers of rows that were read, against the clinical table; nothing is written."""
     rows = tuple(sorted(read.rows, key=lambda row: row.case_id))
     own_cohort = matched([row.case_id for row in rows], cohort)
     rules = rules_of(settings.profile.name)

@@ -1,0 +1,190 @@
+"""`mamamia score-pcr` with several models, operating points or a reader."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.cohort import CaseRecord, Cohort
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.io.clinical.rules import is_missing
+from napari_mamamia.io.data_set.named_columns import parse_yes_no
+from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, read_response_table
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.scoring.classifier.results import ClassifierCases, ClassifierRules
+from napari_mamamia.scoring.classifier.scores import score_classifiers
+from napari_mamamia.scoring.cohort.model_results import with_composites
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.classifier.score_classifier import (
+    ClassifierColumns,
+    ClassifierSettings,
+    ClassifierSummary,
+    write_classifier,
+)
+from napari_mamamia.services.score.clinical_table import RESPONSE, matched, needed_table
+from napari_mamamia.services.score.models import require_names
+from napari_mamamia.services.score.output import write_scores
+from napari_mamamia.services.score.pcr import response_model
+from napari_mamamia.services.score.report import Scored, write_score_report
+from napari_mamamia.services.score.score import ScoreSummary
+from napari_mamamia.services.score.settings import ScoreSettings
+
+CLASSIFIERS: Final = "classifiers.html"
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionTable:
+    """A model's name and the table of its predicted responses."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesSummary:
+    """Each model by itself, in the order asked, and all of them at their operating points."""
+
+    models: tuple[ScoreSummary, ...]
+    classifiers: ClassifierSummary
+
+
+def prediction_table(text: str) -> PredictionTable:
+    """Return the table that ``NAME=FILE`` or ``FILE`` names; a file gives its own name.
+
+    Examples
+    --------
+    >>> prediction_table("ours=results/p.csv").name, prediction_table("results/p.csv").name
+    ('ours', 'p')
+    """
+    name, is_named, path = text.partition("=")
+    if is_named and not Path(text).is_file():
+        return PredictionTable(name.strip(), Path(path).expanduser())
+    return PredictionTable(Path(text).stem, Path(text))
+
+
+def score_responses(
+    tables: Sequence[PredictionTable],
+    clinical: Path,
+    out: Path,
+    settings: ScoreSettings,
+    *,
+    sensitivities: tuple[float, ...] = (),
+    reader: str = "",
+    existing: Existing = Existing.REFUSE,
+) -> ResponsesSummary:
+    """Score tables of predicted responses, each by itself and all against each other.
+
+    A model alone writes ``out/summary.json``, each of several ``out/NAME/summary.json``; all of
+    them ``out/classifier.json`` and ``out/classifiers.html``, over the cases of any table whose
+    pcr is known. A case that a model has no probability for counts as least favourable there.
+    `reader` is a further column of the clinical table with a reader's 0 and 1.
+
+    Raises
+    ------
+    CaseError
+        If two models have one name, or one cannot name a folder.
+    FormatError
+        If a table cannot be read, lacks a column or has no score.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    require_names([table.name for table in tables])
+    reads = [read_response_table(table.path) for table in tables]
+    cohort = needed_table(clinical, settings.columns, RESPONSE)
+    cases = _join_models(tables, reads, cohort, clinical, reader)
+    rules = ClassifierRules(n_draws=settings.n_resamples, seed=settings.seed)
+    if sensitivities:
+        rules = ClassifierRules(sensitivities, n_draws=settings.n_resamples, seed=settings.seed)
+    parameters = (
+        ("predictions", ", ".join(f"{table.name}={table.path.name}" for table in tables)),
+        ("clinical", clinical.name),
+        *(item for item in settings.parameters if item[0] != "clinical"),
+        ("operating_points", ", ".join(f"{one:g}" for one in rules.sensitivities)),
+        ("reader", reader or None),
+    )
+    claim_folder(out, "score-pcr", parameters, existing)
+    overwrite = existing is not Existing.REFUSE
+    summaries = []
+    for number, (table, read) in enumerate(zip(tables, reads, strict=True)):
+        report_progress(number, len(tables), f"Scoring {table.name}")
+        scored = response_model(table.name, read, clinical, cohort, settings)
+        model = with_composites(scored, settings.composites)
+        folder = out / table.name if len(tables) > 1 else out
+        write_scores(model, folder, overwrite=overwrite)
+        summaries.append(ScoreSummary(model, folder))
+    write_score_report([Scored(one.model) for one in summaries], out, settings,
+                       overwrite=overwrite)  # fmt: skip
+    columns = ClassifierColumns("(case_id)", "(pcr)", cases.models, f"({reader})" if reader else "")
+    result = score_classifiers(cases, rules)
+    classifiers = ClassifierSummary(result, (), columns, ClassifierSettings(rules), out)
+    source = ", ".join(table.path.name for table in tables)
+    write_classifier(classifiers, cases, source, overwrite=overwrite, report=CLASSIFIERS)
+    return ResponsesSummary(tuple(summaries), classifiers)
+
+
+def _join_models(
+    tables: Sequence[PredictionTable],
+    reads: Sequence[ReadRows[ResponseRow]],
+    cohort: Cohort,
+    clinical: Path,
+    reader: str,
+) -> ClassifierCases:
+    """Return the cases of any table whose pcr is known, a row of scores for each model."""
+    records: dict[str, CaseRecord] = {}
+    by_model: list[dict[str, float]] = []
+    for table, read in zip(tables, reads, strict=True):
+        ids = [row.case_id for row in read.rows] + [bad.case_id for bad in read.failures]
+        matching = matched(ids, cohort)
+        records |= {case_key(one.case_id): one for one in matching.records if one.pcr is not None}
+        scores = {case_key(row.case_id): row.score for row in read.rows}
+        if np.isnan(list(scores.values())).all():
+            raise FormatError(
+                f"expected a column score with probabilities in {table.path}, but it has none: "
+                "operating points, readers and several models are compared by scores"
+            )
+        by_model.append(scores)
+    keys = sorted(records)
+    if not keys:
+        raise FormatError(
+            f"expected cases of the predictions with a known pcr in {clinical}, found none: look "
+            "whether both tables name the same cases"
+        )
+    label = np.array([float(bool(records[key].pcr)) for key in keys])
+    scores_of = np.array([[scores.get(key, np.nan) for key in keys] for scores in by_model])
+    unusable = np.isnan(scores_of)
+    worst = np.where(label == 1, -np.inf, np.inf)
+    return ClassifierCases(
+        tuple(records[key].case_id for key in keys),
+        label,
+        tuple(table.name for table in tables),
+        np.where(unusable, worst, scores_of),
+        tuple(int(one.sum()) for one in unusable),
+        _read_recalls([records[key] for key in keys], reader, clinical) if reader else None,
+    )
+
+
+def _read_recalls(
+    records: Sequence[CaseRecord], reader: str, clinical: Path
+) -> NDArray[np.float64]:
+    """Return the reader's 0 and 1 of each case, nan where there is none."""
+    if not any(reader in record.other for record in records):
+        there = ", ".join(dict.fromkeys(name for record in records for name in record.other))
+        raise FormatError(
+            f"expected a column {reader} with a reader's 0 and 1 in {clinical}, found "
+            f"{there or 'no further column'}: name one of these"
+        )
+    recalls = np.full(len(records), np.nan)
+    for place, record in enumerate(records):
+        cell = record.other.get(reader)
+        try:
+            recalls[place] = np.nan if is_missing(cell) else parse_yes_no(cell)
+        except ValueError as error:
+            raise FormatError(
+                f"expected 0 or 1 in column {reader} of {clinical}, but of case "
+                f"{record.case_id} it {error}: correct the table"
+            ) from error
+    return recalls
