@@ -133,7 +133,7 @@ def half_spaces(cnr: float, seed: int, phases: int) -> FeatureImages:
 
 
 def leak_and_recall(cnr: float, seed: int, phases: int, sweep_mm: float) -> tuple[float, float]:
-    images, brush = half_spaces(cnr, seed, phases), Brush(radius_mm=10.0)
+    images, brush = half_spaces(cnr, seed, phases), Brush(Tool.SMARTPAINT, radius_mm=10.0)
     x, z, y = (EDGE_MM + 4) / 0.7, 10.0, 31.5 - sweep_mm / 1.4
     path = StrokePath(brush, SPACING, images)
     membership = np.full(EDGE_SHAPE, START_OUTSIDE, dtype=np.float32)

@@ -86,7 +86,7 @@ class Timed:
         """Paint along a random path."""
         action = Action.ERASE if rng.random() < 0.3 else Action.ADD
         first, *others = path(rng)
-        brush = Brush(radius_mm=radius_mm, action=action)
+        brush = Brush(Tool.SMARTPAINT, radius_mm=radius_mm, action=action)
         self.call("press", self.session.press, first, brush)
         for place in others:
             self.call("drag", self.session.drag, place)

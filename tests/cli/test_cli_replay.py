@@ -49,7 +49,7 @@ def test_replay_prints_who_did_what_and_writes_the_mask(small_data_set, tmp_path
     text = " ".join(result.output.split())
     assert "case A_2 reader Ana sitting " in text
     assert "strokes 2 (" in text
-    assert "tools smartpaint" in text
+    assert "tools evidence" in text
     assert "repeated 2 of 2 strokes bit for bit" in text
     assert f"{np.count_nonzero(labels)} voxels" in text
     assert f"sha256 {hashlib.sha256(out.read_bytes()).hexdigest()}" in text

@@ -271,3 +271,31 @@ def test_a_label_map_of_nothing_covers_nothing():
     made = empty_map(GRID)
     assert isinstance(made, LabelMap)
     assert made.box.is_empty
+
+
+def test_of_several_lesions_each_is_compared_with_its_own_parts_of_the_reference():
+    labels, expert = zeros(), zeros()
+    expert[1, 1:3, 1:3] = 1
+    expert[5, 6:9, 6:9] = 1
+    expert[1, 9, 9] = 1  # touched by none: nearest to the second
+    labels[1, 1:3, 1:3] = 1
+    labels[5, 6:9, 6:9] = 2
+    reference = LabelMap.of(expert, GRID)
+    first, second = (measure_mask(labels, reference, GRID, label) for label in (1, 2))
+    assert (first.dice, first.against) == (1.0, "1 of 3 parts of the reference")
+    assert second.dice == pytest.approx(2 * 9 / (9 + 10))
+    assert second.against == "2 of 3 parts of the reference"
+    labels[3, 4, 4] = 3
+    third = measure_mask(labels, reference, GRID, 3)
+    assert np.isnan(third.dice)
+    assert third.reason == "no part of the reference belongs to this lesion"
+
+
+def test_one_lesion_is_compared_with_the_whole_reference():
+    labels, expert = zeros(), zeros()
+    expert[1, 1:3, 1:3] = 1
+    expert[5, 6:9, 6:9] = 1
+    labels[1, 1:3, 1:3] = 1
+    numbers = measure_mask(labels, LabelMap.of(expert, GRID), GRID)
+    assert numbers.dice == pytest.approx(2 * 4 / (4 + 13))
+    assert numbers.against == ""

@@ -181,7 +181,7 @@ def test_the_order_of_two_adds_does_not_matter(brush, one, other, seed):
 
 @pytest.mark.parametrize("action", Action)
 def test_ten_tenths_of_a_dose_are_one_dose(action):
-    images, brush = images_of(noisy()), Brush(action=action)
+    images, brush = images_of(noisy()), Brush(Tool.SMARTPAINT, action=action)
     once = dabbed(start(value=0.3), images, brush)
     often = start(value=0.3)
     for _ in range(10):
@@ -190,7 +190,7 @@ def test_ten_tenths_of_a_dose_are_one_dose(action):
 
 
 def test_the_same_dab_gives_the_same_bits():
-    images, brush = images_of(noisy()), Brush(radius_mm=8.0)
+    images, brush = images_of(noisy()), Brush(Tool.SMARTPAINT, radius_mm=8.0)
     np.testing.assert_array_equal(*(dabbed(start(), images, brush) for _ in range(2)))
 
 
@@ -201,7 +201,9 @@ def test_the_same_dab_gives_the_same_bits():
 def test_a_dab_agrees_with_the_rule_applied_voxel_by_voxel(extent, plane_axis, phases, centre):
     signal = noisy(phases, seed=phases)
     signal[0, 4:6, 13:16, 15] = np.nan
-    brush = Brush(radius_mm=5.3, tolerance=3.0, extent=extent, plane_axis=plane_axis)
+    brush = Brush(
+        Tool.SMARTPAINT, radius_mm=5.3, tolerance=3.0, extent=extent, plane_axis=plane_axis
+    )
     small = signal[:, :, 5:27, 6:]
     place = (centre[0], centre[1] - 5, centre[2] - 6)
     images = images_of(np.ascontiguousarray(small))
@@ -211,7 +213,7 @@ def test_a_dab_agrees_with_the_rule_applied_voxel_by_voxel(extent, plane_axis, p
 
 
 def test_dose_falls_with_distance_where_the_image_is_even():
-    brush = Brush(radius_mm=6.0)
+    brush = Brush(Tool.SMARTPAINT, radius_mm=6.0)
     box = Box.whole(SHAPE)
     amount = dose(Dab(MIDDLE, 3.0), brush, images_of(even()), SPACING, box)
     along = amount[5, 15, 16:]
@@ -229,7 +231,11 @@ def test_dose_falls_with_dissimilarity_at_one_distance():
     for step, voxel in enumerate(ring):
         signal[(0, *voxel)] += 10 * step
     amount = dose(
-        Dab(MIDDLE, 3.0), Brush(radius_mm=8.0), images_of(signal), SPACING, Box.whole(SHAPE)
+        Dab(MIDDLE, 3.0),
+        Brush(Tool.SMARTPAINT, radius_mm=8.0),
+        images_of(signal),
+        SPACING,
+        Box.whole(SHAPE),
     )
     found = [float(amount[voxel]) for voxel in ring]
     # 2.8 mm lie in the full dose; z is 0, 1, 2, 3 and the tolerance 2.5
@@ -241,9 +247,11 @@ def test_dose_falls_with_dissimilarity_at_one_distance():
 @pytest.mark.parametrize(("gain", "offset"), [(8.0, 0.0), (0.125, 0.0), (1.0, 256.0)])
 def test_the_unit_of_the_intensities_does_not_matter(gain, offset):
     signal = np.round(noisy(seed=3))
-    once = dabbed(start(), images_of(signal), Brush(radius_mm=8.0))
+    once = dabbed(start(), images_of(signal), Brush(Tool.SMARTPAINT, radius_mm=8.0))
     scaled = images_of((signal * gain + offset).astype(np.float32), noise=10.0 * gain)
-    np.testing.assert_allclose(dabbed(start(), scaled, Brush(radius_mm=8.0)), once, atol=1e-5)
+    np.testing.assert_allclose(
+        dabbed(start(), scaled, Brush(Tool.SMARTPAINT, radius_mm=8.0)), once, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -271,8 +279,8 @@ def test_a_dab_on_an_even_image_is_a_sphere_in_mm(spacing, radius_mm, expected, 
 
 def test_an_eraser_takes_away_what_the_brush_paints():
     images = images_of(even())
-    added = dabbed(start(), images, Brush(radius_mm=7.0)) >= 0.5
-    brush = Brush(radius_mm=7.0, action=Action.ERASE)
+    added = dabbed(start(), images, Brush(Tool.SMARTPAINT, radius_mm=7.0)) >= 0.5
+    brush = Brush(Tool.SMARTPAINT, radius_mm=7.0, action=Action.ERASE)
     erased = dabbed(start(value=START_INSIDE), images, brush) < 0.5
     np.testing.assert_array_equal(added, erased)
     assert added.any()
@@ -289,12 +297,12 @@ def test_a_sphere_takes_no_notice_of_the_image_and_needs_none():
 
 def test_a_brush_that_compares_images_needs_them():
     with pytest.raises(CaseError, match="plain sphere"):
-        dabbed(start(), None, Brush())
+        dabbed(start(), None, Brush(Tool.SMARTPAINT))
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_a_flat_brush_paints_the_slice_of_its_centre_alone(axis):
-    brush = Brush(radius_mm=6.0, extent=Extent.PLANE, plane_axis=axis)
+    brush = Brush(Tool.SMARTPAINT, radius_mm=6.0, extent=Extent.PLANE, plane_axis=axis)
     centre = (4.6, 15.4, 15.6)
     mask = dabbed(start(), images_of(even()), brush, centre) >= 0.5
     box = Box.around(mask)
@@ -304,8 +312,8 @@ def test_a_flat_brush_paints_the_slice_of_its_centre_alone(axis):
 def test_a_flat_brush_takes_its_sample_from_its_own_plane():
     signal = even(100.0)
     signal[0, :, :, 16] = 180.0  # a sagittal sheet
-    sagittal = Brush(extent=Extent.PLANE, plane_axis=2)
-    axial = Brush(extent=Extent.PLANE, plane_axis=0)
+    sagittal = Brush(Tool.SMARTPAINT, extent=Extent.PLANE, plane_axis=2)
+    axial = Brush(Tool.SMARTPAINT, extent=Extent.PLANE, plane_axis=0)
     images = images_of(signal)
     assert sample_at(MIDDLE, sagittal, images, SPACING).middle == (180.0,)
     assert sample_at(MIDDLE, axial, images, SPACING).middle == (100.0,)
@@ -314,7 +322,7 @@ def test_a_flat_brush_takes_its_sample_from_its_own_plane():
 def test_one_noisy_voxel_does_not_set_the_sample():
     signal = even(100.0)
     signal[0, 5, 15, 16] = 900.0
-    assert sample_at(MIDDLE, Brush(), images_of(signal), SPACING).middle == (100.0,)
+    assert sample_at(MIDDLE, Brush(Tool.SMARTPAINT), images_of(signal), SPACING).middle == (100.0,)
 
 
 @pytest.mark.parametrize(("step", "scale"), [(0.0, 10.0), (12.0, 1.4826 * 12), (1000.0, 20.0)])
@@ -322,7 +330,7 @@ def test_the_scale_of_a_sample_lies_between_one_and_two_units_of_noise(step, sca
     """Rows 0, 1 and 2 from the middle hold 5, 6 and 2 of the 13 voxels: the MAD is one step."""
     signal = even(100.0)
     signal[0] += step * np.abs(np.arange(SHAPE[1]) - 15)[:, np.newaxis].astype(np.float32)
-    sample = sample_at(MIDDLE, Brush(), images_of(signal), SPACING)
+    sample = sample_at(MIDDLE, Brush(Tool.SMARTPAINT), images_of(signal), SPACING)
     assert sample.middle == (100.0 + step,)
     assert sample.scale == pytest.approx((scale,))
 
@@ -359,7 +367,7 @@ def test_a_dab_beyond_the_volume_changes_nothing(tool, centre):
 
 
 def test_the_box_of_a_dab_does_not_change_its_dose():
-    brush, images = Brush(radius_mm=5.0), images_of(noisy())
+    brush, images = Brush(Tool.SMARTPAINT, radius_mm=5.0), images_of(noisy())
     box = dab_box(MIDDLE, brush, SPACING, SHAPE)
     whole = dose(Dab(MIDDLE, 3.0), brush, images, SPACING, Box.whole(SHAPE))
     np.testing.assert_array_equal(
@@ -371,21 +379,31 @@ def test_the_box_of_a_dab_does_not_change_its_dose():
 def test_nan_is_similar_to_nothing():
     signal = even(100.0)
     signal[0, :, :, 18:] = np.nan
-    after = dabbed(start(), images_of(signal), Brush(radius_mm=6.0))
+    after = dabbed(start(), images_of(signal), Brush(Tool.SMARTPAINT, radius_mm=6.0))
     assert (after[:, :, 18:] == START_OUTSIDE).all()
     assert (after[5, 15, 12:18] > 0.5).all()
 
 
 def test_a_dab_in_the_midst_of_nan_paints_nothing():
     signal = even(np.nan)
-    np.testing.assert_array_equal(dabbed(start(), images_of(signal), Brush()), start())
+    np.testing.assert_array_equal(
+        dabbed(start(), images_of(signal), Brush(Tool.SMARTPAINT)), start()
+    )
 
 
 def test_a_volume_of_one_slice_can_be_painted():
     shape = (1, 31, 33)
     images = images_of(even(shape=shape))
     for extent in Extent:
-        mask = dabbed(start(shape), images, Brush(radius_mm=5.0, extent=extent), (0, 15, 16)) >= 0.5
+        mask = (
+            dabbed(
+                start(shape),
+                images,
+                Brush(Tool.SMARTPAINT, radius_mm=5.0, extent=extent),
+                (0, 15, 16),
+            )
+            >= 0.5
+        )
         assert Box.around(mask).shape == (1, 13, 13)  # 4.46 mm reach 6 voxels of 0.7 mm
 
 
@@ -394,7 +412,7 @@ def test_integers_are_compared_without_overflow():
     signal[0], signal[1], signal[2] = 60000, 20, 10
     images = images_of(signal)
     assert images.in_box(Box.whole(SHAPE))[:, 0, 0, 0].tolist() == [20.0, -59980.0, -10.0]
-    assert dabbed(start(), images, Brush())[5, 15, 16] > 0.9
+    assert dabbed(start(), images, Brush(Tool.SMARTPAINT))[5, 15, 16] > 0.9
 
 
 def test_smoothing_takes_off_a_spike_and_keeps_a_plain():
@@ -455,8 +473,8 @@ def test_the_suggested_radius_is_that_of_a_search_over_all_voxels(point, seed, m
 
 
 def test_the_box_of_a_dab_holds_its_circle():
-    box = dab_box(MIDDLE, Brush(radius_mm=5.0), SPACING, SHAPE)
-    reach = painted_radius_mm(Brush(radius_mm=5.0))
+    box = dab_box(MIDDLE, Brush(Tool.SMARTPAINT, radius_mm=5.0), SPACING, SHAPE)
+    reach = painted_radius_mm(Brush(Tool.SMARTPAINT, radius_mm=5.0))
     for axis, (low, high) in enumerate(zip(box.start, box.stop, strict=True)):
         step = SPACING[axis]
         assert low == ceil(MIDDLE[axis] - reach / step)

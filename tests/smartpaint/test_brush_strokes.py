@@ -93,7 +93,7 @@ def test_little_leaks_across_an_edge_and_little_is_missed(cnr, leak, points, pha
     wrong, found = [], []
     for seed in range(8):
         images = half_spaces(cnr, seed, phases)
-        mask = stroke(start(), images, Brush(radius_mm=10.0), points) >= 0.5
+        mask = stroke(start(), images, Brush(Tool.SMARTPAINT, radius_mm=10.0), points) >= 0.5
         wrong.append(np.count_nonzero(mask & ~bright) / np.count_nonzero(mask))
         found.append(np.count_nonzero(mask & wanted) / np.count_nonzero(wanted))
     assert np.mean(wrong) <= leak
@@ -102,8 +102,8 @@ def test_little_leaks_across_an_edge_and_little_is_missed(cnr, leak, points, pha
 
 def test_an_eraser_stops_at_the_edge_just_as_the_brush_does():
     images = half_spaces(4, 0)
-    added = stroke(start(), images, Brush(radius_mm=10.0), ALONG_THE_EDGE)
-    brush = Brush(radius_mm=10.0, action=Action.ERASE)
+    added = stroke(start(), images, Brush(Tool.SMARTPAINT, radius_mm=10.0), ALONG_THE_EDGE)
+    brush = Brush(Tool.SMARTPAINT, radius_mm=10.0, action=Action.ERASE)
     erased = stroke(start(START_INSIDE), images, brush, ALONG_THE_EDGE)
     np.testing.assert_allclose(erased, 1 - added, atol=1e-6)
 
@@ -123,7 +123,7 @@ def test_what_a_stroke_paints_lies_within_the_drawn_circle(tool, times):
 
 
 def test_going_to_and_fro_does_not_wear_an_edge_away():
-    images, brush = half_spaces(3, 1), Brush(radius_mm=10.0)
+    images, brush = half_spaces(3, 1), Brush(Tool.SMARTPAINT, radius_mm=10.0)
     # both ways along whole steps of 1.25 mm, so that the dabs fall on the same places
     y = [18.0, 18.0 + 17.5 / 0.7]
     there = [(10.0, y[0], X), (10.0, y[1], X)]
@@ -133,7 +133,7 @@ def test_going_to_and_fro_does_not_wear_an_edge_away():
 
 
 def test_pressing_again_paints_on():
-    images, brush = half_spaces(3, 1), Brush(radius_mm=10.0)
+    images, brush = half_spaces(3, 1), Brush(Tool.SMARTPAINT, radius_mm=10.0)
     once = stroke(start(), images, brush, CLICK)
     twice = stroke(once, images, brush, CLICK)
     remaining = (1 - once) / (1 - START_OUTSIDE)
@@ -158,7 +158,7 @@ def test_a_stroke_never_turns_against_its_action(tool):
 
 def test_the_same_stroke_gives_the_same_bits():
     images = half_spaces(2, 3, phases=3)
-    one, other = (stroke(start(), images, Brush(), ALONG_THE_EDGE) for _ in range(2))
+    one, other = (stroke(start(), images, Brush(Tool.SMARTPAINT), ALONG_THE_EDGE) for _ in range(2))
     np.testing.assert_array_equal(one, other)
 
 
@@ -166,7 +166,7 @@ def test_a_locked_stroke_keeps_the_sample_of_its_press():
     """Pressed on the bright half and dragged into the dark one, it paints bright voxels alone."""
     images = half_spaces(8, 0)
     points = [(10.0, 32.0, X), (10.0, 32.0, 30.0)]
-    brush = Brush(radius_mm=5.0)
+    brush = Brush(Tool.SMARTPAINT, radius_mm=5.0)
     follow = stroke(start(), images, brush, points) >= 0.5
     locked = stroke(start(), images, replace(brush, sampling=Sampling.LOCKED), points) >= 0.5
     dark = np.arange(SHAPE[2]) * 0.7 <= EDGE_MM
@@ -231,12 +231,12 @@ def test_a_sweep_of_the_smoothing_brush_deposits_a_press_over_one_and_a_half_rad
 
 
 def test_a_click_is_one_dab_of_a_full_dose():
-    dabs, length = dabs_along(Brush(), [(5.0, 9.0, 9.0), (5.0, 9.0, 9.0)])
+    dabs, length = dabs_along(Brush(Tool.SMARTPAINT), [(5.0, 9.0, 9.0), (5.0, 9.0, 9.0)])
     assert ([dab.amount for dab in dabs], length) == ([3.0], 0.0)
 
 
 def test_a_pointer_without_a_place_is_left_out():
-    path = StrokePath(Brush(radius_mm=4.0), SPACING)
+    path = StrokePath(Brush(Tool.SMARTPAINT, radius_mm=4.0), SPACING)
     assert path.press((np.nan, 1, 1)) == ()
     assert [dab.centre for dab in path.drag((5.0, 0.0, 0.0))] == [(5.0, 0.0, 0.0)]
     assert path.drag((5.0, np.inf, 0.0)) == ()
@@ -247,14 +247,19 @@ def test_a_pointer_without_a_place_is_left_out():
 def test_a_stroke_of_a_tiny_brush_leaves_no_gaps(radius_mm):
     images = half_spaces(0, 0)
     images.case.signal[:] = 100.0
-    mask = stroke(start(), images, Brush(radius_mm=radius_mm), [(10, 5, 5), (10, 40, 75)]) >= 0.5
+    mask = (
+        stroke(
+            start(), images, Brush(Tool.SMARTPAINT, radius_mm=radius_mm), [(10, 5, 5), (10, 40, 75)]
+        )
+        >= 0.5
+    )
     line = np.argwhere(mask[10].any(axis=0)).ravel()
     np.testing.assert_array_equal(line, np.arange(5, 76))
 
 
 def test_a_stroke_deposits_the_largest_dose_of_its_dabs():
     """The same dabs, their doses written down for the whole volume, on a path with a corner."""
-    images, brush = half_spaces(2, 5, phases=3), Brush(radius_mm=3.0)
+    images, brush = half_spaces(2, 5, phases=3), Brush(Tool.SMARTPAINT, radius_mm=3.0)
     corners = [(10.0, 8.0, 8.0), (3.0, 50.0, 20.0), (18.0, 20.0, 90.0), (10.0, 8.0, 8.0)]
     dabs, _ = dabs_along(brush, corners)
     whole = Box.whole(SHAPE)
@@ -267,7 +272,7 @@ def test_a_stroke_deposits_the_largest_dose_of_its_dabs():
 
 @pytest.mark.parametrize("end_mm", [0.0, 0.3, 4.9, 5.0, 7.3])
 def test_a_stroke_ends_where_the_pointer_was_last(end_mm):
-    path = StrokePath(Brush(radius_mm=8.0), SPACING)  # a dab each millimetre
+    path = StrokePath(Brush(Tool.SMARTPAINT, radius_mm=8.0), SPACING)  # a dab each millimetre
     dabs = [*path.press((10, 20, 20)), *path.drag((10, 20 + end_mm / 0.7, 20)), *path.release()]
     assert dist(in_mm(dabs[-1].centre), in_mm((10, 20 + end_mm / 0.7, 20))) < 1e-5
     assert len(dabs) == 1 + int(np.ceil(end_mm - 1e-6))
@@ -284,7 +289,7 @@ def test_the_last_dab_of_the_smoothing_brush_has_its_share_of_a_step():
 
 
 def test_a_pointer_that_jumps_by_more_than_a_metre_is_left_out_and_counted():
-    path = StrokePath(Brush(radius_mm=4.0), SPACING)
+    path = StrokePath(Brush(Tool.SMARTPAINT, radius_mm=4.0), SPACING)
     path.press((10, 20, 20))
     assert path.drag((1e9, 20, 20)) == ()
     assert (path.too_far, path.length_mm) == (1, 0.0)

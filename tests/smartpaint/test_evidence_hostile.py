@@ -6,6 +6,7 @@ same bits twice and in a thread. Other and locked labels are never touched.
 """
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,11 +16,13 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
+from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.stroke import (
     prepare_stroke,
     preview_stroke,
     settle_stroke,
 )
+from napari_mamamia.smartpaint.parts import without_crumbs
 
 SHAPE, SPACING = (10, 40, 40), (2.5, 1.0, 1.0)
 MIDDLE = (5.0, 20.0, 20.0)
@@ -134,10 +137,22 @@ def test_no_image_breaks_a_stroke(kind, action):
     check_stroke(images_of(make_signal(kind)), labels, words, brush_of(action), (MIDDLE,))
 
 
-@pytest.mark.parametrize("noise", [0.0, 1e-30, 1e30])
+@pytest.mark.parametrize("noise", [0.0, 1e-30, 1e30, np.inf, -np.inf, np.nan, -1.0])
 def test_no_noise_breaks_a_stroke(noise):
     labels, words = blank()
     check_stroke(images_of(make_signal("plain"), noise), labels, words, brush_of(), (MIDDLE,))
+
+
+@pytest.mark.parametrize("noise", [0.0, np.inf, np.nan])
+def test_a_feature_whose_noise_is_no_number_is_left_out_and_it_is_said(noise):
+    images = images_of(make_signal("plain"), n_channels=3)
+    first, second, third = images.channels
+    odd = replace(images, channels=(first, replace(second, noise=noise), third))
+    assert odd.names == ("image 0", "image 2")
+    assert odd.missing == ("the noise of image 1 is not known: the brush does without",)
+    assert images.missing == ()
+    labels, words = blank()
+    assert check_stroke(odd, labels, words, brush_of(), (MIDDLE,)).any()
 
 
 @pytest.mark.parametrize("n_channels", [1, 2, 3])
@@ -269,3 +284,23 @@ def test_words_of_every_value_are_read():
     words = np.random.default_rng(9).integers(0, 65536, SHAPE, dtype=np.uint16)
     for action in ACTIONS:
         check_stroke(images_of(make_signal("plain")), labels, words, brush_of(action), (MIDDLE,))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_strokes_leave_no_confetti(seed):
+    rng = np.random.default_rng(seed)
+    images = images_of(make_signal("plain"), n_channels=1)
+    grid = images.case.grid
+    labels, words = blank()
+    for _ in range(8):
+        before = labels.astype(bool)
+        action = ACTIONS[int(rng.random() < 0.4)]
+        place = tuple(np.array(MIDDLE) + rng.normal(0, (1.5, 5, 5)))
+        radius = float(rng.uniform(1.5, 8))
+        check_stroke(images, labels, words, brush_of(action, radius), (place,))
+        after, hold = labels.astype(bool), unpack_marks(words).hold
+        clean = without_crumbs(after, grid, before, hold)
+        if action is Action.ADD:
+            assert not (clean & ~after).any()
+        else:
+            assert not (after & ~clean).any()

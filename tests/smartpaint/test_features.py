@@ -153,3 +153,60 @@ def test_a_real_exam_of_one_slice_gives_three_features(real_data):
     assert images.names == ("post", "post - pre", "late - post")
     assert min(images.noise) > (1 / 12) ** 0.5
     assert images.missing == ()
+
+
+# ------------------------------------------------------------------ odd images
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("phase", "left"),
+    [(4, ("post", "post - pre")), (0, ("post", "late - post"))],
+)
+def test_a_feature_without_a_value_is_left_out_and_it_is_said(phase, left, value):
+    signal = noisy(5)
+    signal[phase] = value
+    images = measure_features(case_of(signal))
+    assert images.names == left
+    (said,) = images.missing
+    assert said.endswith("has no value anywhere: it is left out")
+    assert np.isfinite(images.in_box(Box.whole(signal.shape[1:]))).all()
+
+
+def test_where_the_phase_that_counts_has_no_value_another_is_looked_at():
+    signal = noisy(5)
+    signal[2] = np.nan
+    images = measure_features(case_of(signal))
+    assert images.names == ("image",)
+    assert images.missing[-1] == "the brush compares the image of phase 0 alone"
+
+
+def test_where_no_phase_has_a_value_it_is_said_that_strokes_are_spheres():
+    images = measure_features(case_of(np.full((5, 4, 8, 8), np.nan, np.float32)))
+    assert images.missing[-1] == "no phase has a value: strokes act like a plain sphere"
+    assert images.noise == (1.0,)
+
+
+@pytest.mark.parametrize("factor", [1e34, 1e-34])
+def test_huge_and_tiny_values_are_scaled_with_their_noise(factor):
+    usual = measure_features(case_of(noisy(5)))
+    signal = noisy(5).astype(np.float64) * factor
+    images = measure_features(case_of(signal))
+    box = Box((1, 1, 1), (5, 9, 9))
+    for k in range(3):
+        assert 0.1 < images.noise[k] < 2
+        one, other = (found.in_box(box)[k] / found.noise[k] for found in (usual, images))
+        np.testing.assert_allclose(one, other, atol=0.02)
+
+
+def test_a_column_of_voxels_has_a_noise():
+    column = np.random.default_rng(0).normal(100, 10, (300, 1, 1)).astype(np.float32)
+    assert 7 < noise_of(column, None, (1.0, 1.0, 1.0)).sigma < 13
+
+
+def test_a_handful_of_finite_voxels_is_no_failure():
+    signal = noisy(1, shape=(10, 40, 40))[0]
+    signal[np.random.default_rng(0).random(signal.shape) < 0.9] = np.nan
+    assert noise_of(signal, None, SPACING).sigma > 0
+    signal[np.random.default_rng(1).random(signal.shape) < 0.999] = np.nan
+    assert noise_of(signal, None, SPACING).sigma > 0

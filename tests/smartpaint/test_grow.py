@@ -23,7 +23,7 @@ from napari_mamamia.smartpaint.grow.grow import (
     refined,
     tissue_of,
 )
-from napari_mamamia.smartpaint.grow.prompts import grow_from_box, grow_from_mask
+from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 from napari_mamamia.smartpaint.grow.start import GrowSettings, Outline, outlines_of
 
 NOISE = 10.0
@@ -358,25 +358,6 @@ def test_a_box_that_leaves_the_image_is_refused(box):
     case = case_of(BALL)
     with pytest.raises(CaseError, match="box"):
         grow_from_box(measure_features(case), case.grid, box)
-
-
-def test_a_candidate_keeps_its_core_and_every_part():
-    case = case_of(BALL)
-    candidate = sphere(BALL.shape, (2.0, 1.0, 1.0), 7, (7, 21, 21))
-    candidate[2, 3, 3] = True
-    images = measure_features(case)
-    result = grow_from_mask(images, case.grid, Box.whole(BALL.shape), candidate)
-    mask = np.zeros_like(BALL)
-    mask[result.box.slices] = result.mask
-    assert mask[2, 3, 3]
-    assert dice(mask, BALL) > 0.95
-
-
-def test_an_empty_candidate_is_refused():
-    case = case_of(BALL)
-    images = measure_features(case)
-    with pytest.raises(CaseError, match="mask"):
-        grow_from_mask(images, case.grid, Box.whole(BALL.shape), np.zeros_like(BALL))
 
 
 # pieces

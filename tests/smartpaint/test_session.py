@@ -145,9 +145,9 @@ def test_a_locked_label_cannot_be_painted_and_the_message_says_what_to_do():
 
 def test_undo_of_one_label_survives_painting_another(images):
     edited = session(images)
-    paint(edited, Brush(radius_mm=5.0, label=1))
+    paint(edited, Brush(Tool.SMARTPAINT, radius_mm=5.0, label=1))
     one = state(edited)
-    paint(edited, Brush(radius_mm=5.0, label=2), (4, 14, 14))
+    paint(edited, Brush(Tool.SMARTPAINT, radius_mm=5.0, label=2), (4, 14, 14))
     edited.undo()
     assert state(edited) == one
     edited.undo()
@@ -157,9 +157,9 @@ def test_undo_of_one_label_survives_painting_another(images):
 def test_a_brush_that_compares_needs_images_and_says_so():
     edited = session()
     with pytest.raises(CaseError, match="not ready: wait"):
-        edited.press(MIDDLE, Brush())
+        edited.press(MIDDLE, Brush(Tool.SMARTPAINT))
     assert not edited.is_painting
-    box, turned = edited.preview(MIDDLE, Brush())
+    box, turned = edited.preview(MIDDLE, Brush(Tool.SMARTPAINT))
     assert box.is_empty
     assert turned.size == 0
 
@@ -167,9 +167,9 @@ def test_a_brush_that_compares_needs_images_and_says_so():
 def test_the_preview_shows_what_a_press_then_paints_and_changes_nothing(images):
     edited = session(images)
     before = state(edited)
-    box, turned = edited.preview(MIDDLE, Brush(radius_mm=5.0))
+    box, turned = edited.preview(MIDDLE, Brush(Tool.SMARTPAINT, radius_mm=5.0))
     assert state(edited) == before
-    paint(edited, Brush(radius_mm=5.0))
+    paint(edited, Brush(Tool.SMARTPAINT, radius_mm=5.0))
     assert turned.any()
     assert (edited.labels[box.slices].astype(bool) == turned).all()
 
@@ -274,7 +274,7 @@ def test_undo_first_records_what_nobody_told_of():
 
 
 def test_where_napari_painted_the_label_counts_as_095_not_as_the_old_membership(images):
-    brush = Brush(radius_mm=5.0)
+    brush = Brush(Tool.SMARTPAINT, radius_mm=5.0)
     edited, fresh = session(images), session(images)
     paint(edited, brush.inverted())  # leaves membership far below 0.05
     for each in (edited, fresh):

@@ -528,7 +528,7 @@ def test_a_candidate_of_page_predict_grows_into_a_mask_made_for_it(qtbot, opened
     qtbot.waitUntil(lambda: opened.editing.live is not None and opened.editing.live.position == 1)
     live = opened.editing.live
     assert live.steps[0].name == "grow (from the prediction)"
-    # the image is flat there: every voxel of the candidate stays (grow_from_mask keeps its inside)
+    # the image is flat there: the candidate stays
     assert live.labels.any()
 
 

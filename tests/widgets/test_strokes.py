@@ -239,6 +239,28 @@ def test_while_it_is_drawn_the_outline_of_what_it_would_make_is_shown(qtbot, ref
     assert layer.contour == 0
 
 
+@pytest.mark.parametrize("ends_by", ["release", "drop"])
+def test_with_marks_shown_the_outline_comes_too_and_the_marks_come_back(
+    qtbot, refining, mouse, ends_by
+):
+    mouse.stroke(AT)
+    qtbot.waitUntil(lambda: settled(refining) and len(names(refining)) == 1)
+    refining.refine_flow.show_marks(True)
+    shown = refining.marks._buffer.copy()
+    layer = refining.scene.layer(Role.MARKS)
+    assert shown.any()
+    mouse.press(AT)
+    mouse.drag(OTHER)
+    qtbot.waitUntil(lambda: layer.contour == 1)
+    if ends_by == "drop":
+        refining.painting.drop_stroke()
+        assert np.array_equal(refining.marks._buffer, shown)
+    mouse.release(OTHER)
+    qtbot.waitUntil(lambda: settled(refining))
+    assert layer.contour == 0
+    qtbot.waitUntil(lambda: refining.marks._buffer.any())
+
+
 def test_one_preview_is_worked_out_at_a_time_and_the_last_is_of_the_newest_place(
     qtbot, refining, mouse
 ):

@@ -78,7 +78,7 @@ class Brush:
         If a value is outside its range.
     """
 
-    tool: Tool = Tool.SMARTPAINT
+    tool: Tool = Tool.EVIDENCE
     action: Action = Action.ADD
     radius_mm: float = 6.0
     tolerance: float = 2.5

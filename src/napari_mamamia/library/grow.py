@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from napari_mamamia.core.box import Box, Corners, box_of
+from napari_mamamia.core.box import Corners, box_of
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.core.grid import Grid
@@ -19,9 +19,10 @@ from napari_mamamia.library.predict import voxel_of
 from napari_mamamia.library.progress import drive
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
+from napari_mamamia.smartpaint.evidence.regrow import grow_again
 from napari_mamamia.smartpaint.grow.click import grow_from_click
 from napari_mamamia.smartpaint.grow.grow import Grown
-from napari_mamamia.smartpaint.grow.prompts import grow_from_box, grow_from_mask
+from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 from napari_mamamia.smartpaint.grow.start import Outline
 
 
@@ -135,6 +136,5 @@ def _run_growth(kind: str, start: Any, images: FeatureImages, grid: Grid) -> Gro
     if kind == "box":
         return grow_from_box(images, grid, start)
     if kind == "mask":
-        box = Box.around(start)
-        return grow_from_mask(images, grid, box, start[box.slices])
+        return grow_again(images, grid, start.view(np.uint8), np.zeros(grid.shape, np.uint16), 1)
     return grow_outlines(images, grid, start)

@@ -32,7 +32,7 @@ from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 
 _LARGEST_LABEL: Final = 255
-_BRUSH: Final = Brush(Tool.EVIDENCE)
+_BRUSH: Final = Brush()
 _TOOLS: Final = {"smartpaint": Tool.EVIDENCE, "sphere": Tool.SPHERE, "smooth": Tool.SMOOTH}
 _RETIRED: Final = ("tolerance", "features", "sampling")
 """Keys of the SmartPaint brush of before: the one of now decides by itself."""

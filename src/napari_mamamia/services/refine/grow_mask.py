@@ -14,8 +14,8 @@ from napari_mamamia.core.edits import Edit
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.services.refine.outlines import OUTLINE_STEP, outlined_slices
 from napari_mamamia.smartpaint.brush.features import FeatureImages
+from napari_mamamia.smartpaint.evidence.regrow import grow_again
 from napari_mamamia.smartpaint.grow.grow import AT_LIMIT, Grown
-from napari_mamamia.smartpaint.grow.prompts import grow_from_mask
 from napari_mamamia.smartpaint.grow.start import Outline
 from napari_mamamia.smartpaint.session.session import EditingSession
 
@@ -93,17 +93,17 @@ def seeds_of(
 
 
 def grow_from_labels(images: FeatureImages, grid: Grid, labels: NDArray[np.uint8]) -> Grown:
-    """Grow whatever is labelled, such as a kinetic candidate, to its edge.
+    """Grow whatever is labelled, such as a kinetic candidate, to its edge; it may shrink as well.
 
-    `labels` is ``(z, y, x)``, not changed meanwhile; see `grow_from_mask` for the rest.
+    `labels` is ``(z, y, x)``, not changed meanwhile; see `grow_again` for the rest.
 
     Raises
     ------
     CaseError
         If nothing is labelled.
     """
-    box = Box.around(labels)
-    return grow_from_mask(images, grid, box, labels[box.slices] != 0)
+    candidate = (labels != 0).view(np.uint8)
+    return grow_again(images, grid, candidate, np.zeros(labels.shape, np.uint16), 1)
 
 
 def merge_grown(

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import binary_erosion
+from scipy.ndimage import label as number_parts
+from scipy.spatial import cKDTree
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
@@ -19,7 +22,8 @@ class MaskNumbers:
     """What the page Refine shows of one mask.
 
     Dice and HD95 are those of the profile "clinical"; nan where they are undefined, and where there
-    is no reference. `reason` says in plain words why a number is nan.
+    is no reference. `reason` says in plain words why a number is nan, `against` which part of the
+    reference they are of, "" for all of it.
     """
 
     volume_mm3: float
@@ -27,6 +31,7 @@ class MaskNumbers:
     dice: float = float("nan")
     hausdorff95_mm: float = float("nan")
     reason: str = ""
+    against: str = ""
 
 
 def empty_map(grid: Grid) -> LabelMap:
@@ -56,7 +61,8 @@ def measure_mask(
         uint8 ``(z, y, x)``, copied on its crop at the first step, so that the caller may paint on;
         or a label map.
     reference
-        The expert's mask, everything above 0 tumour; None where there is none.
+        The expert's mask, everything above 0 tumour; None where there is none. Where the mask holds
+        several lesions, only the parts of it that are nearest to this one count.
     """
     report_progress(0, 2, "Measuring your mask")
     all_labels = labels if isinstance(labels, LabelMap) else LabelMap.of(labels, grid)
@@ -67,6 +73,57 @@ def measure_mask(
     longest = longest_diameter_mm(ones != 0, grid.matrix_mm)
     if reference is None:
         return MaskNumbers(volume, longest, reason="this case has no reference mask")
-    score = score_label_maps("", reference, mask)
+    part, against = _choose_parts(reference, all_labels, label)
+    if part is None:
+        return MaskNumbers(volume, longest, reason=against)
+    score = score_label_maps("", part, mask)
     reason = score.reason or score.warning or ""
-    return MaskNumbers(volume, longest, score.dsc, score.hausdorff95_mm, reason)
+    return MaskNumbers(volume, longest, score.dsc, score.hausdorff95_mm, reason, against)
+
+
+def _choose_parts(reference: LabelMap, labels: LabelMap, label: int) -> tuple[LabelMap | None, str]:
+    """Return the parts of the reference that belong to a lesion, and what to say of them.
+
+    Of several lesions each connected part (26 neighbours) belongs to the one that it shares most
+    voxels with, else to the nearest. None, and why, where no part belongs to this one.
+    """
+    lesions = [int(value) for value in np.unique(labels.crop) if value]
+    parts, count = number_parts(reference.crop > 0, np.ones((3, 3, 3)))
+    if count < 2 or not set(lesions) - {label}:
+        return reference, ""
+    if label not in lesions:
+        return None, "the mask is empty"
+    box = reference.box
+    shared = labels.cut(box)
+    overlap = np.array(
+        [np.bincount(parts[shared == one], minlength=count + 1)[1:] for one in lesions]
+    )
+    where = [
+        np.argwhere(_find_rim(labels.crop == one)) + np.array(labels.box.start) for one in lesions
+    ]
+    members = []
+    for number in range(1, count + 1):
+        if overlap[:, number - 1].any():
+            owner = int(overlap[:, number - 1].argmax())
+        else:
+            edge = np.argwhere(parts == number) + np.array(box.start)
+            owner = _find_nearest(edge, where, reference.grid)
+        members += [number] if lesions[owner] == label else []
+    if not members:
+        return None, "no part of the reference belongs to this lesion"
+    chosen = np.isin(parts, members).astype(np.uint8)
+    return LabelMap(
+        reference.grid, box, chosen
+    ), f"{len(members)} of {count} parts of the reference"
+
+
+def _find_rim(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the voxels of a mask that touch what is outside it."""
+    return np.asarray(mask & ~binary_erosion(mask))
+
+
+def _find_nearest(place: NDArray[np.intp], others: list[NDArray[np.intp]], grid: Grid) -> int:
+    """Return which of some sets of voxels (rows) comes nearest to another set."""
+    spacing = np.array(grid.spacing_mm)
+    tree = cKDTree(place * spacing)
+    return int(np.argmin([tree.query(other * spacing)[0].min() for other in others]))

@@ -5,7 +5,8 @@ integers stay integers and five phases of a large case cost no further memory.
 """
 
 from dataclasses import dataclass, replace
-from typing import Final
+from math import frexp, isfinite
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,18 +30,29 @@ _WANTED: Final = {
     Features.ALL: (POST, POST_PRE, LATE_POST, IMAGE),
 }
 
+_MOST_EXPONENT: Final = 40
+"""Noise beyond 2 to this power, or below its inverse, is scaled: float32 holds 127."""
+
 
 @dataclass(frozen=True, slots=True)
 class Channel:
     """One feature: phase `plus`, less phase `minus` where that is given.
 
-    `noise` is the standard deviation of the feature by noise alone, in the signal's unit, above 0.
+    `noise` is the standard deviation of the feature by noise alone, in the signal's unit times
+    `scale`, above 0. The feature is multiplied by `scale`, a power of 2, so that squares of very
+    large or small values stay numbers; 1 for all others.
     """
 
     name: str
     plus: int
     minus: int | None
     noise: float
+    scale: float = 1.0
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether something can be compared with its noise."""
+        return isfinite(self.noise) and self.noise > 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +72,20 @@ class FeatureImages:
     case: Case
     channels: tuple[Channel, ...]
     missing: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Leave out channels whose noise is no number above 0, and say so.
+
+        Where all are like that they stay, each with a noise of 1.
+        """
+        sound = tuple(channel for channel in self.channels if channel.is_sound)
+        if len(sound) == len(self.channels):
+            return
+        names = ", ".join(channel.name for channel in self.channels if not channel.is_sound)
+        message = f"the noise of {names} is not known: the brush does without"
+        channels = sound or tuple(replace(channel, noise=1.0) for channel in self.channels)
+        object.__setattr__(self, "channels", channels)
+        object.__setattr__(self, "missing", (*self.missing, message))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -84,11 +110,14 @@ class FeatureImages:
     def fill(self, channel: Channel, box: Box, out: NDArray[np.float32]) -> None:
         """Write one feature inside `box` into `out`, an array of the box's shape."""
         place = box.slices
-        # In float32 before anything is subtracted: unsigned integers would wrap.
-        np.copyto(out, self.case.signal[channel.plus][place], casting="same_kind")
-        if channel.minus is not None:
-            earlier = self.case.signal[channel.minus][place]
-            np.subtract(out, earlier, out=out, dtype=np.float32, casting="same_kind")
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            # In float32 before anything is subtracted: unsigned integers would wrap.
+            np.copyto(out, self.case.signal[channel.plus][place], casting="same_kind")
+            if channel.minus is not None:
+                earlier = self.case.signal[channel.minus][place]
+                np.subtract(out, earlier, out=out, dtype=np.float32, casting="same_kind")
+            if channel.scale != 1:
+                np.multiply(out, channel.scale, out=out, casting="same_kind")
 
     def choose(self, wanted: Features) -> "FeatureImages":
         """Return the same measurements with the features of `wanted` alone.
@@ -123,13 +152,52 @@ def measure_features(case: Case, wanted: Features = Features.ALL) -> FeatureImag
     channels = []
     for number, plan in enumerate(named):
         report_progress(number, len(named), f"Measuring the noise of {plan.name}")
-        minus = None if plan.minus is None else case.signal[plan.minus]
-        measured = noise_of(case.signal[plan.plus], minus, case.grid.spacing_mm)
-        channels.append(replace(plan, noise=measured.sigma))
-        if not measured.found:
-            missing += (f"{plan.name} shows no noise: differences count against its whole range",)
+        channel, problem = _measure_channel(case, plan)
+        channels += [channel] if channel is not None else []
+        missing += (problem,) if problem else ()
+    if not channels:
+        other = _choose_any(case)
+        channels = [other or replace(named[0], noise=1.0)]
+        missing += (
+            "no phase has a value: strokes act like a plain sphere"
+            if other is None
+            else f"the brush compares the image of phase {other.plus} alone",
+        )
     report_progress(len(named), len(named), "Measured the noise")
-    return FeatureImages(case, tuple(channels), missing).choose(wanted)
+    images = FeatureImages(case, tuple(channels), missing)
+    return images if len(channels) < len(named) else images.choose(wanted)
+
+
+def _measure_channel(case: Case, plan: Channel) -> tuple[Channel | None, str]:
+    """Return a feature with its noise, None where it has no value, and what to say of it."""
+    plus, minus = case.signal[plan.plus], None if plan.minus is None else case.signal[plan.minus]
+    measured = noise_of(plus, minus, case.grid.spacing_mm)
+    if not measured.found and not _has_values(plus, minus):
+        return None, f"{plan.name} has no value anywhere: it is left out"
+    exponent = frexp(measured.sigma)[1]
+    scale = 2.0**-exponent if abs(exponent) > _MOST_EXPONENT else 1.0
+    problem = f"{plan.name} shows no noise: differences count against its whole range"
+    channel = replace(plan, noise=measured.sigma * scale, scale=scale)
+    return channel, "" if measured.found else problem
+
+
+def _choose_any(case: Case) -> Channel | None:
+    """Return the first phase with values as the one feature; None where no phase has any."""
+    plans = (Channel(IMAGE, number, None, 1.0) for number in range(len(case.phases)))
+    channels = (_measure_channel(case, plan)[0] for plan in plans)
+    return next((one for one in channels if one is not None), None)
+
+
+def _has_values(plus: NDArray[Any], minus: NDArray[Any] | None) -> bool:
+    """Whether a feature is a number anywhere, as float32; looked at slice by slice."""
+    with np.errstate(all="ignore"):
+        for number, plane in enumerate(plus):
+            values = plane.astype(np.float32)
+            if minus is not None:
+                values -= minus[number].astype(np.float32)
+            if np.isfinite(values).any():
+                return True
+    return False
 
 
 def _plan_channels(case: Case) -> tuple[list[Channel], tuple[str, ...]]:

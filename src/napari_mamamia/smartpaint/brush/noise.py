@@ -43,7 +43,7 @@ def noise_of(
     Source: docs/methods/brush.md (lag and estimator); Otsu 1979, IEEE Trans. SMC 9,
     equation 18 (threshold). That threshold is used so is our choice.
     """
-    pairs = [_sample_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm)]
+    pairs = [_sample_pairs(plus, minus, axis) for axis in _in_plane(spacing_mm, plus.shape)]
     bright, difference = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
     if not len(bright):
         return Noise(1.0, found=False)
@@ -62,6 +62,8 @@ def _find_otsu_level(values: Floats, low: float, high: float) -> float:
     if not high > low:
         return low
     counts, edges = np.histogram(values, _BINS, (low, high))
+    if not counts.any():  # a few values, all beyond the percentiles
+        return low
     below = np.cumsum(counts) / counts.sum()
     means = np.cumsum(counts * (edges[:-1] + edges[1:]) / 2) / counts.sum()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -69,9 +71,12 @@ def _find_otsu_level(values: Floats, low: float, high: float) -> float:
     return float(edges[1 + int(np.nanargmax(between[:-1]))])
 
 
-def _in_plane(spacing_mm: tuple[float, float, float]) -> list[int]:
-    """Return the two axes of finest spacing, of equal ones the later (those of a slice)."""
-    return sorted(range(3), key=lambda axis: (spacing_mm[axis], -axis))[:2]
+def _in_plane(spacing_mm: tuple[float, float, float], shape: tuple[int, ...]) -> list[int]:
+    """Return the two axes of finest spacing, of equal ones the later (those of a slice).
+
+    An axis of a single voxel has no pairs: it comes last.
+    """
+    return sorted(range(3), key=lambda axis: (shape[axis] == 1, spacing_mm[axis], -axis))[:2]
 
 
 def _sample_pairs(
@@ -80,8 +85,8 @@ def _sample_pairs(
     """Return brightness (mean of `plus`) and difference of the finite pairs along `axis`."""
     lag = min(_LAG, plus.shape[axis] - 1)
     here, there = _make_lattice(plus.shape, axis, 0, lag), _make_lattice(plus.shape, axis, lag, lag)
-    first, second = plus[here].astype(np.float32), plus[there].astype(np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+        first, second = plus[here].astype(np.float32), plus[there].astype(np.float32)
         brightness = (first + second) / 2
         if minus is not None:
             first -= minus[here]

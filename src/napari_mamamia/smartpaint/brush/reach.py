@@ -45,7 +45,7 @@ def painted_radius_mm(brush: Brush) -> float:
 
     Examples
     --------
-    >>> round(painted_radius_mm(Brush(radius_mm=10.0)), 2)
+    >>> round(painted_radius_mm(Brush(Tool.SMARTPAINT, radius_mm=10.0)), 2)
     8.93
     """
     return _PAINTED_SHARE * brush.radius_mm

@@ -1,4 +1,4 @@
-"""Growing a region from a box, or from a mask such as a kinetic candidate."""
+"""Growing a region from a box that a reader has drawn around it."""
 
 from math import ceil
 from typing import Final
@@ -13,7 +13,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.grow.grow import Grown, grow_start
-from napari_mamamia.smartpaint.grow.sample import Sampled, cropped, leading
+from napari_mamamia.smartpaint.grow.sample import Sampled, leading
 from napari_mamamia.smartpaint.grow.start import RING_MM, GrowSettings, Start
 
 _BOX_SHELL_MM: Final = 6.0  # around a box, where nothing belongs to the lesion; our choice
@@ -70,60 +70,6 @@ def grow_from_box(
         sampled.values(away > RING_MM[0]),
     )
     return grow_start(images, start, settings)
-
-
-def grow_from_mask(
-    images: FeatureImages,
-    grid: Grid,
-    box: Box,
-    mask: Bools,
-    settings: GrowSettings | None = None,
-) -> Grown:
-    """Grow a mask in 3-D, such as a kinetic candidate, to the edge it is near.
-
-    Surely inside is what lies deeper in the mask than the tolerance (all of it where nothing does),
-    and the region ends where the distance from the mask is ``reach - 1`` times its greatest depth,
-    at least twice the tolerance. Samples are what is surely inside, and 2.5 to 9 mm around the
-    mask.
-
-    Parameters
-    ----------
-    box, mask
-        bool of the box's shape; every part of it is kept.
-
-    Raises
-    ------
-    CaseError
-        If the mask is empty, or the box leaves the image.
-    """
-    settings = settings or GrowSettings()
-    _require_box(box, grid)
-    if mask.shape != box.shape or not mask.any():
-        raise CaseError(
-            f"growth from a mask needs a mask of its box's shape {box.shape} with at least one "
-            f"voxel, got {mask.shape} with {np.count_nonzero(mask)}: choose another candidate"
-        )
-    report_progress(0, 1, "Measuring the mask")
-    sampled = Sampled.of(
-        images, box.grown([ceil(RING_MM[1] / step) for step in grid.spacing_mm], grid.shape)
-    )
-    drawn = np.zeros(sampled.box.shape, dtype=np.bool_)
-    drawn[_index_within(sampled.box, box)] = mask
-    inside = _find_deep_voxels(drawn, grid, settings.tolerance_mm)
-    depth = distance_transform_edt(drawn, sampling=grid.spacing_mm).max() if not drawn.all() else 0
-    away = distance_transform_edt(~drawn, sampling=grid.spacing_mm)
-    limit_mm = max((settings.reach - 1) * depth, 2 * settings.tolerance_mm)
-    limit_mm = settings.radius_mm or min(limit_mm, RING_MM[1])
-    start = Start(
-        sampled.box,
-        inside,
-        away > limit_mm,
-        inside,
-        drawn,
-        sampled.values(inside),
-        sampled.values((away > RING_MM[0]) & (away <= RING_MM[1])),
-    )
-    return grow_start(images, cropped(start), settings)
 
 
 def _make_nothing(images: FeatureImages, box: Box, why: str) -> Grown:

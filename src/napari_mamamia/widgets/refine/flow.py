@@ -188,6 +188,7 @@ class RefineFlow(WindowPart):
         editing.stepped.connect(self._measure.measure_soon)
         self._painting.state_changed.connect(self._show_tool)
         self._painting.pointed.connect(self._suggest_radius)
+        self._painting.over_wanted.connect(self._measure.show_changes)
         self._painting.said.connect(
             lambda text, is_advice: self._page.tools.show_stroke(text, is_advice=is_advice)
         )
@@ -279,6 +280,7 @@ class RefineFlow(WindowPart):
         layer = self._editing.layer
         if live is None or layer is None:
             return
+        self._painting.is_comparing = held
         self._painting.marks_are_free = not held and not self._measure.is_drawing
         layer.visible = not held
         self._marks.as_outline(held)

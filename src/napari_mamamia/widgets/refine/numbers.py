@@ -89,7 +89,9 @@ class RefineNumbers(QWidget):
 
     def show_numbers(self, numbers: ShownNumbers) -> None:
         """Show what is known; what is not is a dash with its reason on hover."""
-        self.title.setText(self._blind or ("Numbers" if numbers.reference else "No reference"))
+        against = "" if numbers.now is None else numbers.now.against
+        title = f"Against {against}" if against else "Numbers"
+        self.title.setText(self._blind or (title if numbers.reference else "No reference"))
         for name, _, tip in _ROWS:
             for whose, of in (
                 ("start", numbers.start),

@@ -47,7 +47,8 @@ class Painting(WindowPart):
 
     `sign_changed` says that a press would do something else: another tool or brush, another key
     held, another view. `said` carries what a SmartPaint stroke changed, in words, and whether they
-    are advice. `part_pointed` carries a place whose part is to go and its label, `line_drawn` the
+    are advice. `over_wanted` asks for what is drawn over the mask, after a preview took its place.
+    `part_pointed` carries a place whose part is to go and its label, `line_drawn` the
     two ends of a cut and its brush.
     """
 
@@ -55,6 +56,7 @@ class Painting(WindowPart):
     sign_changed = Signal()
     pointed = Signal(object)
     said = Signal(str, bool)
+    over_wanted = Signal()
     part_pointed = Signal(object, int)
     line_drawn = Signal(object, object)
 
@@ -88,8 +90,9 @@ class Painting(WindowPart):
         }
         self._shown = StrokeMarks(marks)
         self._change: StrokeChange | None = None
-        self._brush = Brush(Tool.EVIDENCE)
+        self._brush = Brush()
         self.marks_are_free = True
+        self.is_comparing = False
         self._is_paused = False
         self._stroke: RefineState | None = None
         self._place: Voxel | None = None
@@ -104,7 +107,7 @@ class Painting(WindowPart):
         strokes = editing.mask.strokes
         strokes.previewed.connect(self._show_preview)
         strokes.changed.connect(self._show_change)
-        strokes.stepped.connect(lambda _step: self._shown.take_preview())
+        strokes.stepped.connect(lambda _step: self._end_preview())
         editing.opened.connect(self._forget_change)
         hand.changed.connect(self._follow_hand)
         aim.changed.connect(self._show_cursor)
@@ -312,6 +315,7 @@ class Painting(WindowPart):
         for drawing in self._drawing.values():
             drawing.abandon()
         self._shown.clear()
+        self._end_preview()
         self._show_cursor()
 
     def _say_open(self, text: str) -> None:
@@ -382,8 +386,14 @@ class Painting(WindowPart):
     # ------------------------------------------------------------ after a stroke
 
     def _show_preview(self, preview: Preview) -> None:
-        if self.marks_are_free and self._stroke is not None:
+        if not self.is_comparing and self._stroke is not None:
             self._shown.draw_preview(preview.box, preview.mask)
+
+    def _end_preview(self) -> None:
+        """Take the outline away; what it had taken the place of comes back."""
+        self._shown.take_preview()
+        if not self.marks_are_free and not self.is_comparing:
+            self.over_wanted.emit()
 
     def _show_change(self, change: StrokeChange) -> None:
         """Let what a stroke changed be seen for a moment, and say it."""

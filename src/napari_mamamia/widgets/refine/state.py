@@ -48,7 +48,7 @@ class RefineState:
     """The tool, and the brush that it has or had last."""
 
     tool: PaintTool = PaintTool.NONE
-    brush: Brush = field(default_factory=lambda: Brush(Tool.EVIDENCE))
+    brush: Brush = field(default_factory=Brush)
 
     @property
     def is_painting(self) -> bool:
