@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+from napari_mamamia.metrics.overlap import dice
 from refining import scenes
+from refining.starts import grow_outlines, grown_mask
 
 SPECS = {spec.name: spec for spec in scenes.read_list()}
 FOLDER = Path(os.environ["MAMAMIA_REFINE"]) if os.environ.get("MAMAMIA_REFINE") else None
@@ -82,3 +85,12 @@ def test_a_scene_whose_exam_is_not_here_says_so():
     for name in fetched:
         with pytest.raises(scenes.SceneError, match="MAMAMIA_REFINE"):
             scenes.load_scene(SPECS[name], None)
+
+
+def test_a_second_outline_that_the_image_had_found_does_not_let_it_leak():
+    scene = load("second-uneven-201")
+    one, two = (
+        dice(scene.reference, grown_mask(scene, partial(grow_outlines, scene, n))) for n in (1, 2)
+    )
+    assert two >= one - 0.01
+    assert two > 0.94

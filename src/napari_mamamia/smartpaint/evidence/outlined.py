@@ -41,6 +41,7 @@ _OUT_OF_SHAPE: Final = (
 _AT_OUTLINE: Final = 1.5  # mm, as far it leaves it in an outlined plane
 _SLOPE: Final = 0.7  # mm more for each mm from the nearest of them
 _LEAK: Final = 2.0  # volumes of the shape's region: a larger one has leaked
+_SURPRISE: Final = 1.25  # times the regions from all outlines but one: an outline found adds little
 _MOST_EXCESS: Final = 0.02  # of an outline that was left out: beyond, the image is not trusted
 _MOST_MISSED: Final = 0.3  # the same, of what the others' growth leaves out
 _AS_MUCH: Final = 0.01  # more than the shape misses is still as much
@@ -76,19 +77,25 @@ def grow_outlines(
         return by_image
     by_shape = _grow_shape(images, grid, outlines, start)
     is_leak = np.count_nonzero(by_image.mask) > _LEAK * np.count_nonzero(by_shape.mask)
-    if not is_leak and _is_image_trusted(images, grid, outlines, settings):
+    n_voxels = int(np.count_nonzero(by_image.mask))
+    if not is_leak and _is_image_trusted(images, grid, outlines, settings, n_voxels):
         return by_image
     return by_shape
 
 
 def _is_image_trusted(
-    images: FeatureImages, grid: Grid, outlines: Sequence[Outline], settings: GrowSettings
+    images: FeatureImages,
+    grid: Grid,
+    outlines: Sequence[Outline],
+    settings: GrowSettings,
+    n_voxels: int,
 ) -> bool:
-    """Return whether growth by the image alone finds each outline from the others.
+    """Return whether growth by the image alone, of `n_voxels`, finds each outline from the others.
 
     It does where little of its region lies farther outside the outline that was left out than the
     tolerance, and no more of what is deeper inside is missed than the outlines' shape misses. What
-    lies outside is a leak, which goes on between outlines; one outline with a leak is enough.
+    lies outside is a leak, which goes on between outlines; one outline with a leak is enough. So is
+    a region much larger than those from all outlines but one, which found that one as well.
     """
     planes: dict[tuple[int, int], Bools] = {}
     for outline in outlines:
@@ -96,7 +103,7 @@ def _is_image_trusted(
         planes[key] = planes.get(key, np.False_) | outline.mask
     joined = [Outline(axis, index, drawn) for (axis, index), drawn in planes.items()]
     coarse = replace(settings, most_voxels=min(settings.most_voxels, _LEFT_OUT_VOXELS))
-    missed_by_image, missed_by_shape = [], []
+    missed_by_image, missed_by_shape, sizes = [], [], []
     for left_out in joined[-_MOST_LEFT_OUT:]:
         rest = [outline for outline in joined if outline is not left_out]
         start = start_from_outlines(images, grid, rest, settings)
@@ -105,8 +112,11 @@ def _is_image_trusted(
         if excess > _MOST_EXCESS:
             return False
         missed_by_image.append(missed)
+        sizes.append(np.count_nonzero(by_image.mask))
         by_shape = _grow_shape(images, grid, rest, start, _LEFT_OUT_VOXELS)
         missed_by_shape.append(_compare_plane(by_shape, left_out, grid, settings.tolerance_mm)[1])
+    if n_voxels > _SURPRISE * max(sizes):
+        return False
     missed = float(np.mean(missed_by_image))
     return missed <= min(_MOST_MISSED, float(np.mean(missed_by_shape)) + _AS_MUCH)
 
