@@ -239,3 +239,17 @@ def test_a_mask_with_strokes_has_no_growth_to_take_the_place_of():
     assert recall_growth(live) is None
     live.undo()
     assert recall_growth(live).added.any()
+
+
+def test_what_a_damaged_journal_gives_back_of_a_mask_never_saved_says_so_too(opened):
+    editing = opened()
+    draw(editing, *EARLY)
+    crash(editing)
+    path = editing.journal.path
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[2] = lines[2].replace(b'"n":2', b'"n":7', 1)
+    path.write_bytes(b"".join(lines))
+    again = opened()
+    assert again.session.labels.any()
+    assert FORGOTTEN in " ".join(again.notes)
+    assert not any(array.any() for array in said(again.session)[1:])

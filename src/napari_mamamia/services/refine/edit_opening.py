@@ -282,6 +282,8 @@ class Opening:
         if has_unsaved:
             self.earlier = play.summary
         start, self.start = self.start, None
+        if self.on_disk is None:
+            self._say_forgotten()
         editing = self._begin_sitting(None)
         if has_unsaved and editing.session.apply_labels(RECOVERED, labels) is not None:
             editing.recovered = RecoveredWork(
