@@ -1,0 +1,160 @@
+"""Agreement of readers: numbers that scikit-learn, statsmodels, krippendorff and pingouin gave."""
+
+from math import isnan
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from napari_mamamia.reviewing.agreement import (
+    Scale,
+    Weighting,
+    bland_altman,
+    cohen_kappa,
+    compare_ratios,
+    fleiss_kappa,
+    interval_over_cases,
+    intraclass_correlation,
+    krippendorff_alpha,
+    raw_agreement,
+)
+
+A = (1, 2, 3, 3, 4, 4, 4, 5, 2, 1, 4, 5)
+B = (1, 2, 3, 4, 4, 4, 5, 5, 2, 2, 4, 4)
+C = (1, 3, 3, 3, 4, 5, 4, 5, 2, 1, 4, 5)
+ORDER = (1, 2, 3, 4, 5)
+V1 = (1.20, 3.45, 0.80, 12.1, 7.30, 2.15, 5.60, 0.45)
+V2 = (1.35, 3.10, 0.95, 13.0, 6.90, 2.40, 5.20, 0.60)
+
+
+@pytest.mark.parametrize(
+    ("weighting", "kappa"),
+    [
+        (Weighting.NONE, 0.5636363636),
+        (Weighting.LINEAR, 0.7692307692),
+        (Weighting.QUADRATIC, 0.9016393443),
+    ],
+)
+def test_cohens_kappa_is_that_of_scikit_learn(weighting, kappa):
+    assert cohen_kappa(A, B, ORDER, weighting) == pytest.approx(kappa, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("weighting", "name"), [("none", None), ("linear", "linear"), ("quadratic", "quadratic")]
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_cohens_kappa_of_random_readers_is_that_of_scikit_learn(weighting, name, seed):
+    metrics = pytest.importorskip("sklearn.metrics")
+    first, second = np.random.default_rng(seed).integers(0, 4, (2, 30)).tolist()
+    expected = metrics.cohen_kappa_score(first, second, labels=range(4), weights=name)
+    ours = cohen_kappa(first, second, range(4), Weighting(weighting))
+    assert ours == pytest.approx(expected, abs=1e-12)
+
+
+def test_fleiss_krippendorff_and_raw_agreement_of_the_three_readers():
+    ratings = list(zip(A, B, C, strict=True))
+    assert raw_agreement(A, B) == pytest.approx(8 / 12)
+    assert fleiss_kappa(ratings, ORDER) == pytest.approx(0.5705765407, abs=1e-10)
+    assert krippendorff_alpha(ratings, ORDER) == pytest.approx(0.5825049702, abs=1e-10)
+    ordinal = krippendorff_alpha(ratings, ORDER, Scale.ORDINAL)
+    assert ordinal == pytest.approx(0.8892371521, abs=1e-10)
+
+
+def test_alpha_with_missing_ratings_is_krippendorffs_own_example():
+    """Four observers, twelve units: nominal .743, ordinal .815 (Krippendorff 2011)."""
+    rows = (
+        (1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None),
+        (1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3),
+        (None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None),
+        (1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None),
+    )
+    units = list(zip(*rows, strict=True))
+    assert round(krippendorff_alpha(units, ORDER), 3) == 0.743
+    assert round(krippendorff_alpha(units, ORDER, Scale.ORDINAL), 3) == 0.815
+
+
+def test_one_category_alone_has_no_kappa():
+    assert isnan(cohen_kappa((1, 1), (1, 1), ORDER))
+    assert isnan(fleiss_kappa(((1, 1), (1, 1)), ORDER))
+    assert isnan(krippendorff_alpha(((1, 1), (1, 1)), ORDER))
+
+
+def test_no_case_in_common_has_no_kappa():
+    assert isnan(cohen_kappa((1, None), (None, 2), ORDER))
+    assert isnan(raw_agreement((1, None), (None, 2)))
+    assert isnan(krippendorff_alpha(((1, None), (None, 2)), ORDER))
+    assert isnan(krippendorff_alpha((), ORDER))
+    assert isnan(fleiss_kappa((), ORDER))
+
+
+def test_a_missing_rating_is_no_matter_of_fleiss():
+    with pytest.raises(ValueError, match="take Krippendorff's alpha"):
+        fleiss_kappa(((1, 2), (1, None)), ORDER)
+
+
+def test_a_category_that_is_not_listed_is_named():
+    with pytest.raises(ValueError, match="got 6 too"):
+        cohen_kappa((1, 6), (1, 2), ORDER)
+
+
+def test_volumes_agree_as_the_facts_say():
+    found = bland_altman(V1, V2)
+    assert found.bias == pytest.approx(-0.05625)
+    assert found.sd == pytest.approx(0.4403225279, abs=1e-10)
+    assert (found.low, found.high) == pytest.approx((-0.9192821547, 0.8067821548), abs=1e-9)
+    ratio = compare_ratios(V1, V2)
+    assert ratio.ratio == pytest.approx(0.9368768906, abs=1e-10)
+    assert (ratio.low, ratio.high) == pytest.approx((0.7176271636, 1.2231118786), abs=1e-9)
+    both = intraclass_correlation(np.column_stack((V1, V2)))
+    assert both.absolute == pytest.approx(0.994853, abs=1e-6)
+    assert both.consistent == pytest.approx(0.994229, abs=1e-6)
+    assert both.one_way == pytest.approx(0.994854, abs=1e-6)
+
+
+def test_icc_of_shrout_and_fleiss():
+    """Their table 4: ICC(1,1) .17, ICC(2,1) .29, ICC(3,1) .71 (Psychological Bulletin 86, 420)."""
+    rated = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+    found = intraclass_correlation(np.array(rated, dtype=float))
+    rounded = [round(one, 2) for one in (found.one_way, found.absolute, found.consistent)]
+    assert rounded == [0.17, 0.29, 0.71]
+
+
+def test_empty_masks_have_no_ratio_and_are_counted():
+    found = compare_ratios((2.0, 0.0, 8.0), (1.0, 3.0, 4.0))
+    assert (found.ratio, found.n, found.n_left_out) == (pytest.approx(2.0), 2, 1)
+
+
+def test_too_few_cases_have_no_spread():
+    assert isnan(bland_altman((), ()).bias)
+    one = bland_altman((3.0,), (1.0,))
+    assert one.bias == 2.0
+    assert isnan(one.sd)
+    assert isnan(one.low)
+    assert isnan(intraclass_correlation(np.ones((1, 2))).absolute)
+    assert isnan(intraclass_correlation(np.ones((4, 2))).absolute)
+    assert isnan(compare_ratios((0.0,), (1.0,)).ratio)
+
+
+def test_an_interval_over_cases_leaves_out_and_counts_what_is_undefined():
+    values = np.array([1.0, 2.0, np.nan])
+    low, high, undefined = interval_over_cases(lambda at: float(values[at].mean()), 3, 400, 1)
+    # a resample without the third case: (2/3)^3 of them, so 30 %
+    assert 0.6 < undefined / 400 < 0.8
+    assert 1.0 <= low < high <= 2.0
+    assert interval_over_cases(lambda at: np.nan, 3, 10)[2] == 10
+    assert isnan(interval_over_cases(lambda at: 1.0, 0)[0])
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=20))
+def test_kappa_and_alpha_are_1_at_most_and_the_order_of_readers_is_no_matter(pairs):
+    first, second = zip(*pairs, strict=True)
+    for weighting in Weighting:
+        one, other = (
+            cohen_kappa(first, second, ORDER, weighting),
+            cohen_kappa(second, first, ORDER, weighting),
+        )
+        assert (isnan(one) and isnan(other)) or one == pytest.approx(other, abs=1e-12)
+        assert isnan(one) or one <= 1 + 1e-12
+    alpha = krippendorff_alpha(pairs, ORDER, Scale.ORDINAL)
+    assert isnan(alpha) or alpha <= 1 + 1e-12
