@@ -123,7 +123,7 @@ def krippendorff_alpha(
     expected = float((distance * np.outer(totals, totals)).sum())
     if expected == 0:
         return nan
-    return 1 - (totals.sum() - 1) * float((distance * pairs).sum()) / expected
+    return 1 - float(totals.sum() - 1) * float((distance * pairs).sum()) / expected
 
 
 @dataclass(frozen=True, slots=True)
