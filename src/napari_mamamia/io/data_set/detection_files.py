@@ -30,6 +30,8 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 """Spellings of each column, in lower case with ``_`` for blanks; the first that is there counts."""
 
 _ROWS_NAMED: Final = 5
+_FARTHEST_MM: Final = 1e6
+"""A kilometre from the origin: beyond it lies no patient, and volumes leave what floats hold."""
 _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -203,6 +205,9 @@ def _read_boxes(table: _Table, cases: CaseList, keeps_bad: bool) -> BoxTable:
 
 def _make_row(numbers: Mapping[str, float], has_scores: bool) -> tuple[float, ...]:
     """Return edges, score and risk; ValueError where they are no box."""
+    far = next((edge for edge in _EDGES if abs(numbers[edge]) > _FARTHEST_MM), None)
+    if far:
+        raise ValueError(f"{far} must be a place in mm, got {numbers[far]:g}")
     for low, high in zip(_EDGES[::2], _EDGES[1::2], strict=True):
         if not numbers[low] < numbers[high]:
             raise ValueError(

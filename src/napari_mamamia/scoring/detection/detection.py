@@ -355,13 +355,14 @@ def _list_warnings(result: DetectionResult) -> tuple[str, ...]:
             "every case has exactly one lesion: where the reference holds the primary tumour alone "
             "(as MAMA-MIA's does), a false positive may be a true further focus"
         )
+    if result.reason:
+        return tuple(texts)
     if data.n_cases < 8:
         texts.append(
-            f"{data.n_cases} cases: one false positive is {1 / max(1, data.n_cases):.3g} per case, "
-            "more than the score's first rate of 0.125"
+            f"{data.n_cases} cases: one false positive is {1 / data.n_cases:.3g} per case, more "
+            "than the score's first rate of 0.125"
         )
-    if data.has_scores:
-        texts += _warn_of_curve(result.curve(), data)
+    texts += _warn_of_curve(result.curve(), data)
     if np.any(data.lesions.sizes_mm == settings.cut_mm):
         texts.append(f"lesions of exactly {settings.cut_mm:.1f} mm are counted in both strata")
     texts.append(
