@@ -314,7 +314,7 @@ def test_overlap_of_masks_counts_voxels(folders, overlap):
     assert value == pytest.approx({"mask-iou": 24 / 48, "mask-dice": 48 / 72}[overlap])
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut", "moved"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "moved", "twice"])
 def test_a_prediction_that_cannot_be_used_costs_its_case_and_is_never_better(folders, damage):
     _, whole = run_masks(folders)
     path = folders / "p" / "B.nii.gz"
@@ -322,6 +322,8 @@ def test_a_prediction_that_cannot_be_used_costs_its_case_and_is_never_better(fol
         path.unlink()
     elif damage == "cut":
         path.write_bytes(path.read_bytes()[:60])
+    elif damage == "twice":
+        nib.save(nib.load(path), path.with_suffix(""))
     else:
         moved = AXIAL.copy()
         moved[:3, 3] = 5
@@ -331,6 +333,18 @@ def test_a_prediction_that_cannot_be_used_costs_its_case_and_is_never_better(fol
     assert "B: counted as the worst prediction" in done.stderr
     assert found["froc"]["score"] < whole["froc"]["score"]
     assert found["patient"]["auc"] == 0
+
+
+def test_the_same_grid_in_another_order_of_axes_is_reordered_and_said(folders):
+    _, before = run_masks(folders)
+    for name in "pc":
+        path = folders / name / "A.nii.gz"
+        image = nib.as_closest_canonical(nib.load(path))
+        nib.save(image, path)
+    done, after = run_masks(folders, "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert "axes stored in another order (first A): reordered, not resampled" in done.stderr
+    assert after["froc"] == before["froc"]
 
 
 def test_a_reference_that_cannot_be_read_leaves_its_case_out(folders):

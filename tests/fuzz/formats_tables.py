@@ -154,14 +154,14 @@ _NAMED = ("io.data_set.named_columns.read_named_columns",)
 def _read_detection(path: Path) -> object:
     from napari_mamamia.core.errors import MamamiaError
     from napari_mamamia.io.data_set.detection_files import (
-        CaseList,
-        read_case_list,
+        DetectionCases,
+        read_detection_cases,
         read_lesions,
         read_predicted_boxes,
     )
 
-    cases = CaseList(("A", "B"))
-    for reader in (read_case_list, partial(read_lesions, cases=cases)):
+    cases = DetectionCases(("A", "B"))
+    for reader in (read_detection_cases, partial(read_lesions, cases=cases)):
         with suppress(MamamiaError):
             reader(path)
     return read_predicted_boxes(path, cases)
@@ -176,7 +176,7 @@ _CLINICAL = (
 _SCORES = ("io.data_set.score_files.read_score_table", "io.data_set.score_files.read_score_table")
 _BOXES = tuple(
     f"io.data_set.detection_files.{name}"
-    for name in ("read_case_list", "read_lesions", "read_predicted_boxes")
+    for name in ("read_detection_cases", "read_lesions", "read_predicted_boxes")
 )
 _RESPONSES = (
     "io.data_set.score_files.read_response_table",

@@ -36,7 +36,7 @@ _DECIMAL_COMMA: Final = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class CaseList:
+class DetectionCases:
     """The cases of a study in the order of their table; `centres` is () without such a column."""
 
     ids: tuple[str, ...]
@@ -78,7 +78,7 @@ class _Table:
 
 
 @reads("a readable list of cases", "save it again as .xlsx or CSV UTF-8")
-def read_case_list(path: Path) -> CaseList:
+def read_detection_cases(path: Path) -> DetectionCases:
     """Return the column case_id (patient_id, name) and, if there is one, centre (site, dataset).
 
     Raises
@@ -112,11 +112,11 @@ def read_case_list(path: Path) -> CaseList:
             f"expected a row for each case in {path}, but there is none below its header: list "
             "every case, those without a lesion too"
         )
-    return CaseList(tuple(ids), tuple(centres) if "centre" in table.places else ())
+    return DetectionCases(tuple(ids), tuple(centres) if "centre" in table.places else ())
 
 
 @reads("a readable table of lesions", "save it again as .xlsx or CSV UTF-8")
-def read_lesions(path: Path, cases: CaseList) -> BoxTable:
+def read_lesions(path: Path, cases: DetectionCases) -> BoxTable:
     """Return the lesions of the reference: case_id, x1, x2, y1, y2, z1, z2, and risk if given.
 
     The truth must be whole: one bad row, a lesion that is there twice or one of a case that is not
@@ -140,7 +140,7 @@ def read_lesions(path: Path, cases: CaseList) -> BoxTable:
 
 
 @reads("a readable table of predicted boxes", "save it again as .xlsx or CSV UTF-8")
-def read_predicted_boxes(path: Path, cases: CaseList) -> BoxTable:
+def read_predicted_boxes(path: Path, cases: DetectionCases) -> BoxTable:
     """Return predicted boxes: the columns of `read_lesions`, and score if they have scores.
 
     A row that cannot be read costs itself alone: it is a failure with its number, and a box whose
@@ -155,7 +155,7 @@ def read_predicted_boxes(path: Path, cases: CaseList) -> BoxTable:
     return _read_boxes(table, cases, True)
 
 
-def _read_boxes(table: _Table, cases: CaseList, keeps_bad: bool) -> BoxTable:
+def _read_boxes(table: _Table, cases: DetectionCases, keeps_bad: bool) -> BoxTable:
     place_of = {case_key(case_id): place for place, case_id in enumerate(cases.ids)}
     columns = [name for name in (*_EDGES, "score", "risk") if name in table.places]
     has_scores, has_risks = "score" in columns, "risk" in columns

@@ -10,6 +10,8 @@ from napari_mamamia.core.case import LabelMap, foreground
 from napari_mamamia.core.choices import BoxRule, LesionOverlap
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.metrics.lesions import Parts, parts_of
+from napari_mamamia.scoring.case.pair import laid_on
+from napari_mamamia.scoring.case.profiles import CLINICAL
 from napari_mamamia.scoring.detection.boxes import (
     Lesions,
     Numbers,
@@ -31,12 +33,16 @@ class PartRules:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseParts:
-    """The parts of one case's two masks; `overlaps` count them from 0, `scores` may be nan."""
+    """The parts of one case's two masks; `overlaps` count them from 0, `scores` may be nan.
+
+    `is_reordered` says that the prediction had its axes in another order than the reference.
+    """
 
     lesion_edges_mm: Numbers
     box_edges_mm: Numbers
     scores: Numbers
     overlaps: Overlaps
+    is_reordered: bool = False
 
 
 def parts_of_case(
@@ -47,7 +53,8 @@ def parts_of_case(
 ) -> CaseParts:
     """Return the parts of a reference and a prediction, each 26-connected.
 
-    The score of a predicted part is the largest value of `probability` in it, nan without one.
+    What lies on the reference's grid with its axes in another order is turned, not resampled. The
+    score of a predicted part is the largest value of `probability` in it, nan without one.
 
     Raises
     ------
@@ -55,9 +62,10 @@ def parts_of_case(
         If the masks and the map are not on one grid.
     """
     rules = rules or PartRules()
-    require_same_grid(reference.grid, prediction.grid, "the reference", "the prediction")
+    given = prediction
+    prediction = _lay_on(reference, prediction, "the prediction")
     if probability is not None:
-        require_same_grid(reference.grid, probability.grid, "the reference", "the probability")
+        probability = _lay_on(reference, probability, "the probability")
     box = reference.box.union(prediction.box)
     masks = [foreground(one.cut(box), rules.label) for one in (reference, prediction)]
     lesions, parts = parts_of(masks[0]), parts_of(masks[1])
@@ -68,7 +76,14 @@ def parts_of_case(
         np.maximum.at(scores, numbers, probability.cut(box)[masks[1]].astype(np.float64))
     edges = [_edges_mm(one, box, reference.grid, rules.box) for one in (lesions, parts)]
     overlaps = _measure_overlaps(lesions, parts, masks, edges, rules.overlap)
-    return CaseParts(edges[0], edges[1], scores, overlaps)
+    return CaseParts(edges[0], edges[1], scores, overlaps, prediction is not given)
+
+
+def _lay_on(reference: LabelMap, other: LabelMap, name: str) -> LabelMap:
+    """Return values on the reference's grid, their axes turned where it is the same one."""
+    aligned = laid_on(reference, other, CLINICAL)
+    require_same_grid(reference.grid, aligned.grid, "the reference", name)
+    return aligned
 
 
 def _part_numbers(parts: Parts, mask: NDArray[np.bool_]) -> Places:

@@ -15,12 +15,12 @@ from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.detection_files import (
     BoxTable,
-    CaseList,
-    read_case_list,
+    DetectionCases,
+    read_detection_cases,
     read_lesions,
     read_predicted_boxes,
 )
-from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.io.data_set.layout import list_masks
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.detection.boxes import (
@@ -99,7 +99,7 @@ def read_tables(tables: DetectionTables) -> ReadDetection:
     FormatError
         If a table cannot be read, a case or lesion is not sound, or only one table has risks.
     """
-    cases = read_case_list(tables.cases)
+    cases = read_detection_cases(tables.cases)
     truth = read_lesions(tables.lesions, cases)
     boxes = read_predicted_boxes(tables.predictions, cases)
     if truth.has_risks != boxes.has_risks and truth.cases.size and boxes.cases.size:
@@ -166,7 +166,7 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
         report_progress(number, len(listed.ids), f"Looking for lesions in {case_id}")
         centre, key = listed.centres[number] if listed.centres else "", case_key(case_id)
         try:
-            reference = read_labels(references[key][1])
+            reference = _read_mask(references, key)
         except MamamiaError as error:
             failures.append(CaseFailure(case_id, f"left out, without a reference: {error}"))
             continue
@@ -183,7 +183,14 @@ def read_masks(masks: DetectionMasks, matching: LesionMatching) -> ReadDetection
             f"({failures[-1].reason}): copy them again"
         )
     data = _join_cases(read, rules.overlap, bool(listed.centres), maps is not None)
-    return ReadDetection(data, tuple(failures))
+    turned = [one.case_id for one in read if one.parts.is_reordered]
+    warnings: tuple[str, ...] = ()
+    if turned:
+        warnings = (
+            f"{len(turned)} prediction(s) lie on the reference's grid with their axes stored in "
+            f"another order (first {turned[0]}): reordered, not resampled",
+        )
+    return ReadDetection(data, tuple(failures), warnings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,25 +201,34 @@ class _ReadCase:
     is_usable: bool
 
 
-_Files = dict[str, tuple[str, Path]]
-"""By `case_key`: a case's id as its file spells it, and the file."""
+_Files = dict[str, tuple[str, Path | str]]
+"""By `case_key`: a case's id as its file spells it, and the file or why there is not one."""
 
 
 def _files_of(folder: Path) -> _Files:
     if not folder.is_dir():
         raise FormatError(f"expected a folder of masks at {folder}, but there is none: correct it")
-    return {case_key(case_id): (case_id, path) for case_id, path in find_masks(folder).items()}
+    listing = list_masks(folder)
+    found_at: dict[str, Path | str] = {**listing.masks, **listing.problems}
+    return {case_key(case_id): (case_id, where) for case_id, where in found_at.items()}
 
 
-def _list_cases(masks: DetectionMasks, references: _Files) -> CaseList:
+def _read_mask(files: _Files, key: str) -> LabelMap:
+    _, where = files[key]
+    if isinstance(where, str):
+        raise FormatError(where)
+    return read_labels(where)
+
+
+def _list_cases(masks: DetectionMasks, references: _Files) -> DetectionCases:
     if masks.cases is None:
         if not references:
             raise FormatError(
                 f"{masks.reference} holds no mask: expected files such as ID.nii.gz, ID.nii or "
                 "ID.nrrd, an empty mask for a case without a lesion"
             )
-        return CaseList(tuple(case_id for case_id, _ in references.values()))
-    listed = read_case_list(masks.cases)
+        return DetectionCases(tuple(case_id for case_id, _ in references.values()))
+    listed = read_detection_cases(masks.cases)
     missing = [case_id for case_id in listed.ids if case_key(case_id) not in references]
     if missing:
         raise FormatError(
@@ -228,12 +244,12 @@ def _parts_of_files(
 ) -> CaseParts:
     if key not in predictions:
         raise FormatError("there is no prediction for it: write an empty mask where nothing is")
-    prediction = read_labels(predictions[key][1])
+    prediction = _read_mask(predictions, key)
     if maps is None:
         return parts_of_case(reference, prediction, None, rules)
     if key not in maps:
         raise FormatError("there is no map of probability for it: write one for every case")
-    return parts_of_case(reference, prediction, read_labels(maps[key][1]), rules)
+    return parts_of_case(reference, prediction, _read_mask(maps, key), rules)
 
 
 def _without_boxes(reference: LabelMap, rules: PartRules) -> CaseParts:
