@@ -251,6 +251,34 @@ def test_a_table_of_somebody_else_scores_is_taken_as_it_is(tmp_path, data_set):
         _score(data_set, table)
 
 
+def test_a_second_file_of_a_case_costs_that_case_alone(tmp_path, data_set, predictions):
+    folder = tmp_path / "twice"
+    shutil.copytree(predictions, folder)
+    (folder / "A_1.nii").write_bytes(b"x")
+    found = mm.score(data_set, folder, bootstrap=0, progress=False)
+    assert found.cases["status"].tolist() == ["several_files", "ok", "ok"]
+    assert found.summary["policy"]["n_unusable"] == 1
+
+
+def test_the_rule_of_unusable_cases_and_who_counts_are_arguments(tmp_path, data_set, predictions):
+    (tmp_path / "cases.txt").write_text("A_1\nA_2\n")
+    found = mm.score(
+        data_set, predictions, bootstrap=0, progress=False, cases=tmp_path / "cases.txt"
+    )
+    assert list(found.cases.index) == ["A_1", "A_2"]
+    assert found.summary["outside"] == ["B_1"]
+    table = tmp_path / "theirs.csv"
+    table.write_text("case_id,dsc,norm_hd\nA_1,0.9,0.1\nA_2,0.7,0.2\nB_1,2,0.1\n")
+    left = mm.score_table(
+        table, bootstrap=0, progress=False, unusable="leave-out", metric_definition="MONAI"
+    )
+    assert left.cohort.loc["mean_dsc", "value"] == pytest.approx(0.8)
+    assert left.summary["metric_definition"] == "MONAI"
+    assert repr(left).startswith("NOT FOR RANKING: 1 of 3 cases are left out")
+    with pytest.raises(mm.ArgumentError, match="least-favourable"):
+        mm.score_table(table, bootstrap=0, progress=False, unusable="best")
+
+
 def test_scoring_in_a_thread_is_silent_and_equal(data_set, predictions, scores, capfd):
     found = []
     work = threading.Thread(

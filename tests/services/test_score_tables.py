@@ -93,6 +93,14 @@ def test_a_table_without_the_columns_is_refused_by_name(tmp_path, clinical, text
     assert not (tmp_path / "out").exists()
 
 
+def test_a_decimal_comma_is_a_decimal_point(tmp_path):
+    text = "\ufeffcase_id;dsc;norm_hd\nA;0,5;0,25\nB;0,7;1\nC;1,2;0,1\n"
+    _, found = table_numbers(tmp_path, text, ScoreSettings(n_resamples=0))
+    assert found["task1"]["as_measured"]["mean_dsc"] == pytest.approx(0.6)
+    assert found["task1"]["as_measured"]["mean_norm_hd"] == pytest.approx(0.625)
+    assert found["failures"][0]["reason"].endswith("dsc must be from 0 to 1, got '1,2'")
+
+
 def test_an_excel_table_is_read_too(tmp_path):
     frame = pd.DataFrame({"Case ID": [1, 2], "DSC": [0.5, None], "Norm_HD": [0.25, 0.75]})
     frame.to_excel(tmp_path / "s.xlsx", index=False)

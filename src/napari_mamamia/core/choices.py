@@ -174,6 +174,10 @@ class SiteShare(StrEnum):
     AGGREGATES = "aggregates"
 
 
+UnusableRuleName: TypeAlias = Literal["reject", "least-favourable", "worst-score", "leave-out"]
+"""The values of `UnusableRule`, for the types of the library."""
+
+
 class CompositeName(StrEnum):
     """The variants that a user can ask for."""
 

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.choices import UnusableRule, UnusableRuleName
 from napari_mamamia.core.errors import ArgumentError, FormatError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.mask_arrays import MaskLike, grid_of, label_array, mask_in
-from napari_mamamia.io.data_set.layout import find_masks
+from napari_mamamia.core.records import ScoreStatus
+from napari_mamamia.io.data_set.case_list import read_case_list
+from napari_mamamia.io.data_set.layout import list_masks
 from napari_mamamia.io.data_set.score_files import read_score_table
 from napari_mamamia.io.data_set.volumes import read_labels, volume_stem
 from napari_mamamia.io.files.file_names import case_key
@@ -29,7 +32,7 @@ from napari_mamamia.library.scores import Scores, ScoreSource
 from napari_mamamia.scoring.case.profiles import profile_named
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.masks import MaskPairs, score_masks_of_cases
-from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases
+from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases, keep_listed
 from napari_mamamia.services.score.report import Scored
 from napari_mamamia.services.score.score import score_pairs
 from napari_mamamia.services.score.settings import ScoreSettings
@@ -58,6 +61,8 @@ def score(
     bootstrap: int = 1000,
     seed: int = 42,
     minimum_group: int = 5,
+    unusable: UnusableRuleName | None = None,
+    cases: PathLike | None = None,
     images: "PathLike | DataSet | None" = None,
     name: str = "",
     case_id: str = "case",
@@ -91,6 +96,12 @@ def score(
     minimum_group
         Groups with fewer cases (2 or more) are left out of the intervals of disparities and
         fairness, of tests and of sentences, and named; the score stays.
+    unusable
+        What a case without a usable prediction is worth in all numbers that models are ranked by:
+        "reject", "least-favourable", "worst-score" or "leave-out"; None: the profile's rules.
+    cases
+        A file that lists the cases that count: an id on each line, or a table with case_id (and
+        sha256 of the reference). Only where files are scored.
     images
         The data set of the masks, to look for low contrast; only where files are scored.
     name
@@ -133,9 +144,12 @@ def score(
     with table_file(clinical, "clinical") as table:
         settings = _make_settings(table, columns, profile, label, bootstrap, seed, images)
         settings = _with_least(settings, minimum_group)
+        settings = _with_policy(settings, unusable, cases)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
     if _are_files(reference, prediction):
         files, folders = _file_pairs(reference, prediction)
+        if settings.cases is not None:
+            files = keep_listed(files, settings.cases, folders[0])
         own_name = name or folders[1].resolve().name
         job = partial(score_pairs, own_name, files, settings, cohort, place=place_of(workers))
         names = (("reference", folders[0].name), ("prediction", folders[1].name))
@@ -143,7 +157,7 @@ def score(
         source = ScoreSource("score", (*names, *settings.parameters), read)
         scored = drive(job, progress, starts_processes=workers > 0)
         return Scores(scored, settings, source)
-    _require_files_for(images=images, workers=workers)
+    _require_files_for(images=images, workers=workers, cases=cases)
     masks = _mask_pairs(reference, prediction, grid, case_id)
     scoring = partial(score_masks_of_cases, name or "prediction", masks, settings, cohort)
     source = ScoreSource("score", settings.parameters)
@@ -160,6 +174,9 @@ def score_table(
     bootstrap: int = 1000,
     seed: int = 42,
     minimum_group: int = 5,
+    unusable: UnusableRuleName | None = None,
+    cases: PathLike | None = None,
+    metric_definition: str = "",
     name: str = "",
     progress: bool = True,
 ) -> Scores:
@@ -170,8 +187,12 @@ def score_table(
     table
         ``.csv``, ``.xlsx`` or a DataFrame with the columns case_id (or patient_id), dsc and
         norm_hd. A bad row is a failure with its number; the rest goes on.
-    clinical, columns, profile, bootstrap, seed, minimum_group, progress
+    clinical, columns, profile, bootstrap, seed, minimum_group, unusable, progress
         As in `score`.
+    cases
+        As in `score`; without it the rows of the table count.
+    metric_definition
+        How the numbers were made, in words; "" takes what the table says of it.
     name
         The model's name; without it the file's.
 
@@ -189,6 +210,8 @@ def score_table(
     with table_file(clinical, "clinical") as clinical_file, table_file(table, "scores") as given:
         settings = _make_settings(clinical_file, columns, profile, None, bootstrap, seed, None)
         settings = _with_least(settings, minimum_group)
+        settings = _with_policy(settings, unusable, cases)
+        settings = replace(settings, metric_definition=metric_definition)
         path = path_of(given, "a table of scores")
         read = drive(partial(read_score_table, path), progress)
         cohort = drive(partial(read_table, settings.clinical, settings.columns), progress)
@@ -245,6 +268,22 @@ def _with_least(settings: ScoreSettings, minimum_group: int) -> ScoreSettings:
     return replace(settings, minimum_group=minimum_group)
 
 
+def _with_policy(
+    settings: ScoreSettings, unusable: str | None, cases: PathLike | None
+) -> ScoreSettings:
+    rules = [rule.value for rule in UnusableRule]
+    if unusable is not None and unusable not in rules:
+        raise ArgumentError(
+            f"expected one of {', '.join(rules)} for unusable, got {unusable!r}: give one of them"
+        )
+    listed = None if cases is None else read_case_list(path_of(cases, "a list of cases"))
+    try:
+        rule = None if unusable is None else UnusableRule(unusable)
+        return replace(settings, unusable=rule, cases=listed)
+    except ValueError as error:
+        raise ArgumentError(f"expected definitions that fit together: {error}") from error
+
+
 def _clinical_table(clinical: "PathLike | DataSet | None") -> Path | None:
     if clinical is None:
         return None
@@ -271,8 +310,7 @@ def _file_pairs(reference: Any, prediction: Any) -> tuple[FoundPairs, tuple[Path
     """Return the files of each case by id, and both places."""
     there = _require_place(prediction, "the prediction")
     if isinstance(reference, DataSet):
-        pairs = _pairs_of_data_set(reference, there)
-        return FoundPairs(pairs), (reference.root, there)
+        return _pairs_of_data_set(reference, there), (reference.root, there)
     here = _require_place(reference, "the reference")
     if here.resolve() == there.resolve():
         raise ArgumentError(
@@ -293,7 +331,7 @@ def _folders_of(reference: object) -> frozenset[Path]:
     return reference.opened.data_set.folders if isinstance(reference, DataSet) else frozenset()
 
 
-def _pairs_of_data_set(data_set: DataSet, folder: Path) -> Pairs:
+def _pairs_of_data_set(data_set: DataSet, folder: Path) -> FoundPairs:
     """Return the expert masks of a data set, each with its prediction in a folder."""
     if not folder.is_dir():
         raise ArgumentError(
@@ -310,15 +348,20 @@ def _pairs_of_data_set(data_set: DataSet, folder: Path) -> Pairs:
             f"expected a data set with references, got {data_set.name}, which has none: pass the "
             "folder of the reference masks"
         )
-    predicted = {case_key(name): (name, path) for name, path in find_masks(folder).items()}
-    if not predicted:
+    listing = list_masks(folder)
+    predicted = {case_key(name): (name, path) for name, path in listing.masks.items()}
+    doubled = {case_key(name): reason for name, reason in listing.problems.items()}
+    if not predicted and not doubled:
         raise FormatError(f"{folder} holds no mask: expected files such as ID.nii.gz")
     experts = {case_key(name): (name, path) for name, path in references.items()}
     ids = {key: name for key, (name, _) in (predicted | experts).items()}
-    return {
+    pairs: Pairs = {
         ids[key]: (experts.get(key, ("", None))[1], predicted.get(key, ("", None))[1])
         for key in sorted(ids, key=lambda key: ids[key])
     }
+    several = ScoreStatus.SEVERAL_FILES
+    problems = {ids[key]: (several, reason) for key, reason in doubled.items() if key in ids}
+    return FoundPairs(pairs, problems)
 
 
 def _require_place(given: Any, what: str) -> Path:

@@ -1,6 +1,7 @@
 """Score and response tables that somebody else computed: read row by row, bad rows told."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,8 @@ from napari_mamamia.io.tables.spreadsheets import Sheet, read_sheets, wrong_leng
 
 _ID_NAMES: Final = ("case_id", "patient_id")
 _DEFINITION: Final = "metric_definition"
+_DECIMAL_COMMA: Final = re.compile(r"^(-?\d{1,2}),(\d+)$")
+"""As "0,83" in a table of a country that writes so; a share has no thousands to part."""
 _DEFINITIONS: Final = 3
 """How many different ones are told: more are no definition but notes."""
 
@@ -258,7 +261,7 @@ def _parse_number(name: str, cell: object, highest: float) -> float:
     if is_missing(cell):
         return math.nan
     try:
-        number = float(str(cell).strip())
+        number = float(_DECIMAL_COMMA.sub(r"\1.\2", str(cell).strip()))
     except ValueError:
         raise ValueError(f"{name} must be a number or empty, got {cell!r}") from None
     if math.isfinite(number) and 0 <= number <= highest:

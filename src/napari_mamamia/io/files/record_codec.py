@@ -203,7 +203,9 @@ class RecordCodec(Generic[R]):
             # Noted before its fields are looked at, which may be of the same record.
             self._readers[record] = lambda content: self._read_record(record, readers, content)
             layout = self._layouts.get(record, _BY_TYPES)
-            for name, hint in get_type_hints(record).items():
+            hints = get_type_hints(record)
+            # A value of the class is no field, and is not kept.
+            for name, hint in ((one.name, hints[one.name]) for one in fields(record)):
                 if name in layout.forms:
                     reader = _guard_form(layout.forms[name])
                 elif name in layout.pairs:

@@ -205,6 +205,8 @@ def not_for_ranking(cases: CountedCases) -> str:
 
 def counted_lines(cases: CountedCases) -> tuple[str, ...]:
     """Return plain sentences on the cases without a usable prediction and what they are worth."""
+    if cases.rejected and not any(case.rule is UnusableRule.REJECT for case in cases.unusable):
+        return (cases.rejected,)
     lines = []
     for rule in UnusableRule:
         reasons = Counter(case.reason for case in cases.unusable if case.rule is rule)

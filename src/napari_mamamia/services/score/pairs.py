@@ -66,14 +66,26 @@ def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None)
         problems |= {
             ids[case_key(case_id)]: (status, reason) for case_id, reason in listing.problems.items()
         }
-    outside: tuple[str, ...] = ()
-    if cases is not None:
-        _require_references(cases, by_key[0], reference)
-        outside = tuple(sorted(name for key, name in ids.items() if key not in cases.keys))
-        ids = {key: name for key, name in ids.items() if key in cases.keys}
     keys = sorted(ids, key=lambda key: ids[key])
     pairs = {ids[key]: (by_key[0].get(key), by_key[1].get(key)) for key in keys}
-    return FoundPairs(pairs, {n: p for n, p in problems.items() if n in pairs}, outside)
+    everything = FoundPairs(pairs, problems)
+    return everything if cases is None else keep_listed(everything, cases, reference)
+
+
+def keep_listed(files: FoundPairs, cases: CaseList, reference: Path) -> FoundPairs:
+    """Return the files of listed cases, each of which must have its reference in `reference`.
+
+    Raises
+    ------
+    FormatError
+        If a listed case has no reference, or another one than the list says.
+    """
+    references = {case_key(name): path for name, (path, _) in files.pairs.items() if path}
+    _require_references(cases, references, reference)
+    outside = tuple(sorted(name for name in files.pairs if name not in cases))
+    pairs = {name: pair for name, pair in files.pairs.items() if name in cases}
+    problems = {name: problem for name, problem in files.problems.items() if name in cases}
+    return FoundPairs(pairs, problems, outside)
 
 
 def _require_references(cases: CaseList, references: Mapping[str, Path], folder: Path) -> None:
