@@ -170,3 +170,19 @@ def test_one_group_cannot_be_tested():
     assert "needs two" in found[0].reason
     with pytest.raises(ValueError, match="at least one permutation"):
         permute_segmentation_groups(scores, (), n_permutations=0)
+
+
+def test_permuted_sums_are_those_of_rows_taken_in_the_same_orders():
+    rng = np.random.default_rng(8)
+    n, codes = 40, np.repeat([0, 1, 2], [9, 21, 10])
+    scores = SegmentationScores(tuple(map(str, range(n))), rng.random(n), rng.random(n))
+    (dsc, *_) = permute_segmentation_groups(
+        scores, [Grouping("age", ("a", "b", "c"), codes)], n_permutations=50, seed=3
+    )
+    # one order after the other, each whole row with it
+    orders, gaps = np.random.default_rng(3).permuted(np.tile(np.arange(n), (50, 1)), axis=1), []
+    for order in orders:
+        means = [scores.dsc[order][codes == group].mean() for group in range(3)]
+        gaps.append(max(means) - min(means))
+    assert dsc.expected == pytest.approx(np.mean(gaps), abs=1e-14)
+    assert dsc.p_value == (1 + sum(g >= dsc.disparity - 1e-12 for g in gaps)) / 51

@@ -120,11 +120,11 @@ def _test_groupings(
             continue
         observed = gaps(np.add.reduceat(rows, starts, axis=0)[None])[0]
         parts, n_permuted = [], 0
-        for block in _permute_rows(rows, n_permutations, seed):
+        for sums in _sum_permuted(rows, starts, n_permutations, seed):
             text = f"Permuting groups of {grouping.variable}"
             report_progress(n_permuted, n_permutations, text)
-            parts.append(gaps(np.add.reduceat(block, starts, axis=1)))
-            n_permuted += len(block)
+            parts.append(gaps(sums))
+            n_permuted += len(sums)
         drawn = np.concatenate(parts)
         tests += [
             _test_disparity(grouping.variable, measure, float(observed[place]), drawn[:, place])
@@ -145,14 +145,27 @@ def _correct_tests(tests: Sequence[PermutationTest], joint: str) -> tuple[Permut
     return tuple(corrected)
 
 
-def _permute_rows(
-    rows: NDArray[np.float64], n_permutations: int, seed: int
+def _sum_permuted(
+    rows: NDArray[np.float64], starts: NDArray[np.intp], n_permutations: int, seed: int
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield the rows (n, k) in random orders, in blocks (b, n, k)."""
+    """Yield sums over stretches of rows (n, k) in random orders, in blocks (b, g, k).
+
+    Column by column: a whole row taken from a random place costs four times as much.
+    """
     rng = np.random.default_rng(seed)
+    columns = np.ascontiguousarray(rows.T)
+    unmoved = [np.add.reduceat(column, starts) for column in columns]
+    is_same = [column.min() == column.max() for column in columns]
     for n_blocks in row_blocks(n_permutations, rows.size):
-        orders = np.tile(np.arange(len(rows)), (n_blocks, 1))
-        yield rows[rng.permuted(orders, axis=1)]
+        orders = rng.permuted(np.tile(np.arange(len(rows)), (n_blocks, 1)), axis=1)
+        sums = np.empty((n_blocks, len(starts), len(columns)))
+        for place, column in enumerate(columns):
+            sums[..., place] = (
+                unmoved[place]
+                if is_same[place]
+                else np.add.reduceat(column[orders], starts, axis=1)
+            )
+        yield sums
 
 
 def _test_disparity(
