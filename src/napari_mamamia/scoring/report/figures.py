@@ -33,6 +33,8 @@ _MODEL_MARKERS: Final = "osD^vPX"
 _WIDE: Final = (5.0, 3.1)
 _INK: Final = "#333333"
 _DOTS_PER_INCH: Final = 200
+_OUTSIDE: Final = 1e-9
+"""A value so far beyond an end lies outside the interval."""
 _FP_SHOWN: Final = (1 / 16, 8.0)
 
 
@@ -319,8 +321,14 @@ def _add_legend(axes: Axes) -> None:
 def _measure_arms(
     value: float, interval: Interval | GapInterval | None
 ) -> NDArray[np.float64] | None:
-    """Return the lengths of an error bar below and above, never negative; None without ends."""
+    """Return the lengths of an error bar below and above; None without ends, or outside them.
+
+    A fairness can lie outside an interval that leaves small groups out: a bar would join what does
+    not belong together.
+    """
     if interval is None or np.isnan([value, interval.low, interval.high]).any():
+        return None
+    if not interval.low - _OUTSIDE <= value <= interval.high + _OUTSIDE:
         return None
     return np.array([[max(value - interval.low, 0.0)], [max(interval.high - value, 0.0)]])
 

@@ -33,7 +33,7 @@ RESAMPLING_RANGE: Final = (
 )
 BY_CONTRASTS: Final = (
     "95 % intervals of fairness, disparity and ranking score: from the contrasts of all pairs of "
-    "groups of {least} cases or more."
+    "groups of {least} cases or more. The value counts smaller groups too, and can lie outside."
 )
 PROFILE_WITH_RANGES: Final = "paper"
 """The one profile under which resampling ranges are shown; elsewhere summary.json has them."""
@@ -45,6 +45,7 @@ _MEASURES: Final = {
     "fpr": "FPR",
     "equalised_odds": "Equalised-odds",
 }
+_MOST_NAMED: Final = 3
 _LEAST_SHOWN: Final = 0.001
 _TWO_DECIMALS_FROM: Final = 0.095
 
@@ -88,11 +89,20 @@ def say_wide(small: SmallGroup) -> str:
 
 
 def interval_cell(interval: GapInterval) -> str:
-    """Return both ends of an interval for a table, and what makes it wide."""
-    text = range_text(interval.low, interval.high)
-    if interval.is_defined and interval.wide_because:
-        text += f", {say_wide(interval.wide_because)}"
-    return text
+    """Return both ends of an interval for a table; `say_beside` belongs beside it."""
+    return range_text(interval.low, interval.high)
+
+
+def say_beside(interval: GapInterval) -> tuple[str, ...]:
+    """Return what must stand beside an interval: whom it leaves out, what makes it wide."""
+    left_out, wide = interval.left_out, interval.wide_because
+    texts = []
+    if left_out:
+        names = ", ".join(f"{one.group} ({one.said})" for one in left_out[:_MOST_NAMED])
+        more = len(left_out) - _MOST_NAMED
+        what = "group" if len(left_out) == 1 else "groups"
+        texts.append(f"without {what} {names}" + (f" and {more} more" if more > 0 else ""))
+    return (*texts, *((say_wide(wide),) if wide else ()))
 
 
 def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
@@ -113,16 +123,17 @@ def disparity_table(result: Result) -> ReportTable | None:
     if not uncertainty.disparities:
         return None
     rows = tuple(_disparity_row(one, result) for one in uncertainty.disparities)
-    headings = ("As scored", "By chance", "Beyond chance", "95 % interval", "p, Holm")
+    headings = ("As scored", "Counted", "By chance", "Beyond", "95 % interval", "p, Holm")
     columns = (
         Column("Disparity", is_number=False),
         *(Column(text) for text in headings),
-        Column("Groups left out", is_number=False),
+        Column("Groups left out, width", is_number=False),
     )
     least = uncertainty.minimum_group
     notes = (
-        "By chance: the mean gap of groups of these sizes that do not differ. Beyond chance: "
-        f"√(gap² − by chance²), at least 0. Groups under {least} cases count in the score alone.",
+        f"As scored: over all groups. Else: of groups of {least} cases or more (a rate: of its "
+        "class), whose gap is counted. By chance: the mean gap of groups of these sizes that do "
+        "not differ. Beyond chance: √(counted² − by chance²), at least 0.",
         *say_tests(result.permutation_tests),
     )
     return ReportTable("Disparities (largest − smallest group)", columns, rows, notes)
@@ -177,23 +188,20 @@ def _name_range(name: str) -> str:
 
 def _disparity_row(estimate: DisparityEstimate, result: Result) -> Row:
     test = find_test(result.permutation_tests, estimate.variable, estimate.measure)
-    left_out = ", ".join(f"{one.group} ({one.said})" for one in estimate.interval.left_out)
-    interval = interval_cell(estimate.interval)
+    beside = [*say_beside(estimate.interval)]
     if not estimate.interval.is_defined:
-        interval = estimate.interval.reason or UNKNOWN
+        beside.insert(0, f"no interval: {estimate.interval.reason}")
     label = f"{variable_label(estimate.variable)}: {_MEASURES[estimate.measure]}"
-    value = number(estimate.value)
-    if estimate.interval.is_defined and not estimate.is_of_all:
-        value += f" ({number(estimate.counted)} of those counted)"
     return Row(
         (
             label,
-            value,
+            number(estimate.value),
+            number(estimate.counted),
             number(estimate.by_chance),
             number(estimate.beyond_chance),
-            interval,
+            interval_cell(estimate.interval),
             p_text(test.p_holm) if test else UNKNOWN,
-            left_out or "none",
+            ", ".join(beside) or "all counted",
         )
     )
 

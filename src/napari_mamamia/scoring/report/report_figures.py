@@ -46,7 +46,8 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
         yield ReportFigure(
             "fairness_performance",
             f"Fairness against performance (profile {content.profile}), crosses: 95 % "
-            "intervals, dotted: equal ranking scores at weight of fairness 0.5." + shaded,
+            "intervals, where the value lies inside (one of fairness leaves small groups out), "
+            "dotted: equal ranking scores at weight of fairness 0.5." + shaded,
             Drawing(fairness_performance, (points, label, content.baseline)),
         )
     sweep = _make_sweep(content, points)

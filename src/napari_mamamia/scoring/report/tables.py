@@ -10,7 +10,12 @@ from napari_mamamia.scoring.cohort.gap_records import GapInterval, GroupUncertai
 from napari_mamamia.scoring.cohort.policy import counted_lines
 from napari_mamamia.scoring.cohort.results import SegmentationResult
 from napari_mamamia.scoring.report.content import ModelReport
-from napari_mamamia.scoring.report.gaps import BY_CONTRASTS, interval_cell, say_without
+from napari_mamamia.scoring.report.gaps import (
+    BY_CONTRASTS,
+    interval_cell,
+    say_beside,
+    say_without,
+)
 from napari_mamamia.scoring.report.text import (
     UNKNOWN,
     Column,
@@ -121,7 +126,11 @@ def interval_rows(
     rows = []
     for label, name, value, definition in shown:
         if name in contrasts:
-            ranges = [interval_cell(contrasts[name]), UNKNOWN, UNKNOWN]
+            interval = contrasts[name]
+            ranges = [interval_cell(interval), UNKNOWN, UNKNOWN]
+            lacks = () if interval.is_defined else (f"no interval: {interval.reason}",)
+            if value == value:
+                definition = "; ".join((definition, *lacks, *say_beside(interval)))
         else:
             by_method = [interval_named(intervals, name, method) for method in IntervalMethod]
             ranges = [_mark_interval(i) if i else UNKNOWN for i in by_method]

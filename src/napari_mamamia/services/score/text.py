@@ -20,8 +20,8 @@ from napari_mamamia.scoring.cohort.results import (
 from napari_mamamia.scoring.report.gaps import (
     RESAMPLING_RANGE,
     range_table,
+    say_beside,
     say_disparity,
-    say_wide,
     say_without,
 )
 from napari_mamamia.scoring.report.text import ReportTable
@@ -216,9 +216,9 @@ def _format_line(
     if isnan(interval.low):
         return f"{start}  (no interval: {interval.reason})"
     level = f"{100 * interval.level:.0f} %"
-    wide = contrasts.wide_because if contrasts else None
-    why = f", {say_wide(wide)}" if wide else ""
-    return f"{start}  ({_to_text(interval.low)} to {_to_text(interval.high)}, {level}{why})"
+    parts = (f"{_to_text(interval.low)} to {_to_text(interval.high)}", level)
+    beside = say_beside(contrasts) if contrasts else ()
+    return f"{start}  ({', '.join((*parts, *beside))})"
 
 
 def _describe_gaps(
