@@ -213,3 +213,26 @@ def test_a_needed_field_that_is_absent_stops_scoring_unless_the_file_says_so(tmp
     done = quick(*command, "--columns", columns, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "pcr 2 of 2" in done.stdout
+
+
+def test_the_least_group_is_named_beside_what_it_leaves_out(tmp_path):
+    table, clinical = tmp_path / "s.csv", tmp_path / "c.csv"
+    rows = [(f"P{k}", 30 if k < 8 else 45 if k < 16 else 65) for k in range(19)]
+    scores = [f"{name},0.{50 + k},0.1" for k, (name, _) in enumerate(rows)]
+    table.write_text("\n".join(["case_id,dsc,norm_hd", *scores]))
+    persons = [f"{name},{age},pre,a" for name, age in rows]
+    clinical.write_text("\n".join(["patient_id,age,menopause,breast_density", *persons]))
+    common = ("score-table", table, "--bootstrap", 0)
+    done = quick(*common, "--clinical", clinical, "--out", tmp_path / "five")
+    assert done.returncode == 0, done.stderr
+    assert "Left out as too small: 61-70 (n = 3)." in done.stdout
+    found = json.loads((tmp_path / "five/summary.json").read_text())["task1"]
+    age = found["variables"][0]["dsc"]["disparity"]
+    assert (age["value"], age["counted"]) == pytest.approx((0.135, 0.08))
+    assert [one["group"] for one in age["interval"]["left_out"]] == ["61-70"]
+    least = ("--minimum-group", 3, "--clinical", clinical, "--out", tmp_path / "three")
+    done = quick(*common, *least)
+    assert "Left out" not in done.stdout
+    assert "group 61-70 (n = 3)" in done.stdout
+    for wrong in (("--minimum-group", 1, "--clinical", clinical), ("--minimum-group", 9)):
+        assert quick(*common, *wrong, "--out", tmp_path / "wrong").returncode == 2

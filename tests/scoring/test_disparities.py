@@ -12,15 +12,23 @@ from napari_mamamia.scoring.cohort.comparison import holm
 from napari_mamamia.scoring.cohort.disparities import (
     counted_groups,
     odds_uncertainty,
+    of_scored_alone,
     segmentation_uncertainty,
 )
 from napari_mamamia.scoring.cohort.fairness import segmentation_fairness
+from napari_mamamia.scoring.cohort.gap_records import GapInterval
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.cohort.model_results import response_result, segmentation_result
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
 from napari_mamamia.scoring.cohort.results import Resampling
-from napari_mamamia.scoring.report.gaps import disparity_table, range_table, say_disparity
+from napari_mamamia.scoring.report.figures import _measure_arms
+from napari_mamamia.scoring.report.gaps import (
+    disparity_table,
+    range_table,
+    say_beside,
+    say_disparity,
+)
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 RULES = rules_of("clinical")
@@ -291,3 +299,26 @@ def test_counted_groups_keep_their_names():
     assert counted_groups(grouping, 2).labels == ("a", "b")
     nobody = replace(grouping, codes=np.array([-1, -1]))
     assert counted_groups(nobody, 2).codes.tolist() == [-1, -1]
+
+
+def test_numbers_that_count_unusable_cases_have_no_interval_of_scored_ones():
+    found = of_scored_alone(a_result().uncertainty, 3)
+    plain = a_result().uncertainty
+    assert not found.fairness.is_defined
+    assert not found.ranking_score.is_defined
+    assert "3 of its cases have no usable prediction; over the scored cases alone" in (
+        found.fairness.reason
+    )
+    assert found.fairness_of_scored == plain.fairness
+    assert found.disparities == plain.disparities
+
+
+def test_what_an_interval_leaves_out_stands_beside_it():
+    found = a_result().uncertainty.fairness
+    assert say_beside(found)[0] == "without group 71+ (n = 1)"
+
+
+def test_a_value_outside_its_interval_has_no_cross():
+    interval = GapInterval(0.6, 0.9)
+    assert _measure_arms(0.5, interval) is None
+    assert _measure_arms(0.7, interval) == pytest.approx(np.array([[0.1], [0.2]]))

@@ -144,6 +144,20 @@ def test_response_numbers_are_those_worked_out_by_hand(tmp_path):
         "menopausal_status": 0.0,
         "breast_density": 0.0,
     }
+    assert set(disparities["age"]) >= {
+        "value",
+        "by_chance",
+        "beyond_chance",
+        "interval",
+        "resampling_range",
+    }
+    # two of each class in a group: under five, so that nothing is said of them
+    interval = disparities["age"]["interval"]
+    assert (interval["low"], interval["high"]) == (None, None)
+    assert {(one["group"], one["n"], one["of"]) for one in interval["left_out"]} == {
+        (group, 2, of) for group in ("0-40", "51-60") for of in ("responders", "non-responders")
+    }
+    assert "a gap needs two" in interval["reason"]
     assert task2["mean_disparity_raw"] == pytest.approx(1 / 3, abs=1e-15)
     assert task2["fairness"] == pytest.approx(2 / 3, abs=1e-15)
     assert task2["ranking_score"] == pytest.approx((0.75 + 2 / 3) / 2, abs=1e-15)

@@ -101,13 +101,13 @@ SeedOption = Annotated[int, typer.Option("--seed", parser=_SEED, help="Seed of e
 
 
 MinimumGroupOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--minimum-group",
         parser=_MINIMUM_GROUP,
         metavar="N",
         help="Groups with fewer cases are left out of intervals, tests and sentences, and named; "
-        "the score stays.",
+        "the score stays (default 5).",
     ),
 ]
 ImagesOption = Annotated[

@@ -61,7 +61,7 @@ def score(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
-    minimum_group: MinimumGroupOption = 5,
+    minimum_group: MinimumGroupOption = None,
     label: LabelOption = None,
     workers: WorkersOption = 0,
     scheduler: SchedulerOption = "",
@@ -83,6 +83,7 @@ def score(
 
     existing, place = existing_policy(resume, overwrite), place_of(workers, scheduler, time_limit)
     choice = _choose_composites(composite, gate, baseline)
+    _require_groups(minimum_group, clinical)
     plain = _score_settings(
         profile, clinical, columns, label, bootstrap, seed, minimum_group, unusable, cases
     )
@@ -124,7 +125,7 @@ def score_table(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
-    minimum_group: MinimumGroupOption = 5,
+    minimum_group: MinimumGroupOption = None,
     workspace: WorkspaceOption = None,
     gate: GateOption = None,
     composite: CompositeOption = None,
@@ -144,6 +145,7 @@ def score_table(
     from napari_mamamia.services.score import table as service
 
     existing = existing_policy(False, overwrite)
+    _require_groups(minimum_group, clinical)
     plain = _score_settings(
         profile, clinical, columns, None, bootstrap, seed, minimum_group, unusable, cases
     )
@@ -171,7 +173,7 @@ def score_pcr(
     profile: ProfileOption = ProfileName.CLINICAL,
     bootstrap: BootstrapOption = 1000,
     seed: SeedOption = 42,
-    minimum_group: MinimumGroupOption = 5,
+    minimum_group: MinimumGroupOption = None,
     gate: GateOption = None,
     composite: CompositeOption = None,
     operating_point: Annotated[
@@ -230,11 +232,12 @@ def _score_settings(
     label: float | None,
     bootstrap: int,
     seed: int,
-    minimum_group: int,
+    minimum_group: int | None,
     unusable: UnusableRule | None = None,
     cases: Path | None = None,
 ) -> "ScoreSettings":
     from napari_mamamia.scoring.case.profiles import profile_named
+    from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
     from napari_mamamia.services.score.settings import ScoreSettings
 
     try:
@@ -245,11 +248,20 @@ def _score_settings(
             bootstrap,
             seed,
             unusable=unusable,
-            minimum_group=minimum_group,
+            minimum_group=MINIMUM_GROUP if minimum_group is None else minimum_group,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     return replace(plain, columns=column_choice(columns), cases=case_list(cases))
+
+
+def _require_groups(minimum_group: int | None, clinical: Path | None) -> None:
+    """Refuse a least group where there are no groups."""
+    if minimum_group is not None and clinical is None:
+        raise typer.BadParameter(
+            "expected --minimum-group with a clinical table, got it without: there are no groups; "
+            "give --clinical too, or leave it out"
+        )
 
 
 def _choose_composites(
