@@ -131,7 +131,15 @@ def test_values_that_are_all_the_same_tell_nothing():
     grouping = Grouping("age", ("a", "b"), np.repeat([0, 1], [9, 9]))
     found = uncertainty_of(scores_of(np.full(18, 0.5)), grouping).of("age", "dsc")
     assert (found.value, found.by_chance) == (0, 0)
-    assert "all values of a group are the same" in found.interval.reason
+    assert "all values of a group of age are the same" in found.interval.reason
+
+
+def test_rounding_is_no_gap():
+    grouping = Grouping("age", ("a", "b"), np.repeat([0, 1], [20, 20]))
+    found = uncertainty_of(scores_of(np.full(40, 0.7), np.full(40, 0.1)), grouping)
+    for one in found.disparities:
+        assert (one.counted, one.by_chance, one.interval.is_defined) == (0, 0, False)
+        assert say_disparity(one, 5)[0].endswith("disparity 0.")
 
 
 def test_dice_alone_has_its_disparity_and_no_fairness():

@@ -34,6 +34,7 @@ from napari_mamamia.scoring.statistics.contrasts import (
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
 _NAN: Final = float("nan")
+_ROUNDING: Final = 1e-12
 
 Array = NDArray[np.float64]
 
@@ -220,10 +221,13 @@ def _make_gap(grouping: Grouping, values: Array, minimum_group: int, highest: fl
     defined = np.nan_to_num(values)
     mean = defined @ members / n
     apart = members * (defined[:, None] - mean)
+    # Values that are all the same differ from their mean by rounding.
+    apart[np.abs(apart) < _ROUNDING] = 0
     moments = GroupMoments(n, mean, (apart**2).sum(axis=0) / (n - 1))
     reason = ""
     if not moments.used.max() > 0:
-        reason = "all values of a group are the same, so that nothing tells their spread"
+        name = grouping.variable.replace("_", " ")
+        reason = f"all values of a group of {name} are the same: nothing tells their spread"
     return _Gap(
         grouping.variable, labels, left_out, highest, GapColumns(moments, apart / n), reason
     )
@@ -235,6 +239,7 @@ def _estimate_gap(gap: _Gap, measure: str, value: float) -> DisparityEstimate:
         return DisparityEstimate(gap.variable, measure, value, _NAN, _NAN, _NAN, nothing)
     moments = gap.columns.moments
     counted = float(np.ptp(moments.mean))
+    counted = counted if counted > _ROUNDING else 0.0
     chance = range_by_chance(moments.errors)
     interval = gap.without_interval()
     if not gap.reason:
@@ -263,7 +268,7 @@ def _lacking(gaps: Sequence[_Gap]) -> bool:
 def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
     """Return the interval of the mean of `gaps`, those of the `asked` ones that have one."""
     left_out = tuple(dict.fromkeys(small for gap in asked for small in gap.left_out))
-    reasons = dict.fromkeys(f"{gap.variable}: {gap.reason}" for gap in asked if gap.reason)
+    reasons = dict.fromkeys(gap.reason for gap in asked if gap.reason)
     moments = [gap.columns.moments for gap in gaps if gap.columns is not None]
     if not moments or _lacking(gaps):
         why = "; ".join(reasons) or "there are no groups"

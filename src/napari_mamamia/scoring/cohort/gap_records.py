@@ -57,6 +57,11 @@ class GapInterval:
         return not np.isnan(self.low)
 
 
+NO_INTERVAL: Final = GapInterval(
+    float("nan"), float("nan"), reason="no case with a group was scored"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class DisparityEstimate:
     """A disparity, what chance gives, what is left without that, and how sure it is.
@@ -118,8 +123,7 @@ class GroupUncertainty:
     def of(self, variable: str, measure: str) -> DisparityEstimate:
         """Return one disparity's estimate, undefined where there are no groups."""
         nan = float("nan")
-        nothing = GapInterval(nan, nan, reason="no case with a group was scored")
-        none = DisparityEstimate(variable, measure, nan, nan, nan, nan, nothing)
+        none = DisparityEstimate(variable, measure, nan, nan, nan, nan, NO_INTERVAL)
         named = (d for d in self.disparities if (d.variable, d.measure) == (variable, measure))
         return next(named, none)
 

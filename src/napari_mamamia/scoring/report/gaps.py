@@ -46,6 +46,7 @@ _MEASURES: Final = {
     "equalised_odds": "Equalised-odds",
 }
 _MOST_NAMED: Final = 3
+_ROUNDING: Final = 1e-12
 _LEAST_SHOWN: Final = 0.001
 _TWO_DECIMALS_FROM: Final = 0.095
 
@@ -107,14 +108,11 @@ def say_beside(interval: GapInterval) -> tuple[str, ...]:
 
 def say_without(uncertainty: GroupUncertainty) -> tuple[str, ...]:
     """Return which variables the interval of the fairness does not speak of, and why."""
-    without = uncertainty.fairness.without
-    if not without:
+    fairness = uncertainty.fairness
+    if not fairness.without or not fairness.is_defined:
         return ()
-    names = ", ".join(variable_label(name) for name in without)
-    return (
-        f"The interval of the fairness is without {names}: fewer than two groups of "
-        f"{uncertainty.minimum_group} cases or more.",
-    )
+    names = ", ".join(variable_label(name) for name in fairness.without)
+    return (f"The interval of the fairness is without {names}, where no gap has one.",)
 
 
 def disparity_table(result: Result) -> ReportTable | None:
@@ -222,7 +220,7 @@ def _say_left_out(interval: GapInterval) -> tuple[str, ...]:
 
 def _format_gap(value: float) -> str:
     """Return a gap with two decimals, three below 0.1; 0 as 0."""
-    if value <= 0:
+    if value <= _ROUNDING:
         return "0"
     if value < _LEAST_SHOWN:
         return f"{value:.1g}"

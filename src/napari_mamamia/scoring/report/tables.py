@@ -6,7 +6,12 @@ from typing import Final
 from napari_mamamia.core.records import CaseScore
 from napari_mamamia.scoring.case.failure_kinds import FailureKind
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
-from napari_mamamia.scoring.cohort.gap_records import GapInterval, GroupUncertainty, is_of_groups
+from napari_mamamia.scoring.cohort.gap_records import (
+    NO_INTERVAL,
+    GapInterval,
+    GroupUncertainty,
+    is_of_groups,
+)
 from napari_mamamia.scoring.cohort.policy import counted_lines
 from napari_mamamia.scoring.cohort.results import SegmentationResult
 from napari_mamamia.scoring.report.content import ModelReport
@@ -125,8 +130,8 @@ def interval_rows(
     """
     rows = []
     for label, name, value, definition in shown:
-        if name in contrasts:
-            interval = contrasts[name]
+        if name in contrasts or is_of_groups(name):
+            interval = contrasts.get(name, NO_INTERVAL)
             ranges = [interval_cell(interval), UNKNOWN, UNKNOWN]
             lacks = () if interval.is_defined else (f"no interval: {interval.reason}",)
             if value == value:

@@ -7,7 +7,7 @@ from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.case.prediction_cost import prediction_costs
 from napari_mamamia.scoring.cohort.composites import CompositeResult
 from napari_mamamia.scoring.cohort.fairness import GroupScore
-from napari_mamamia.scoring.cohort.gap_records import is_of_groups
+from napari_mamamia.scoring.cohort.gap_records import NO_INTERVAL, is_of_groups
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import (
     ModelComparison,
@@ -210,6 +210,8 @@ def _format_line(
     if isnan(value):
         return f"{start}  ({reason or 'undefined'})"
     contrasts = result.uncertainty.by_name(prefix).get(name)
+    if contrasts is None and is_of_groups(name):
+        contrasts = NO_INTERVAL
     interval = contrasts or interval_named(result.intervals, name)
     if interval is None:
         return start
