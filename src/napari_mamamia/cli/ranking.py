@@ -184,7 +184,9 @@ def rank(
     job = partial(rank_files, inputs, out, settings, smallest_site=minimum_site, existing=existing)
     summary = run(job)
     for block in rank_blocks(summary):
-        print_table(block.title, block.heads, block.rows, to_the_right=block.heads[1:])
+        print_table(
+            block.title, block.heads, block.rows, to_the_right=block.heads[1:], is_folded=True
+        )
         print("\n".join(block.lines))
     for note in summary.notes:
         print(f"note: {note}", file=sys.stderr)

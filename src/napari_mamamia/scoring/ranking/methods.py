@@ -154,7 +154,7 @@ def weighted_quantile(
 
     Linear between order statistics (type 7, as R and numpy have it), of each resample (b, m).
     """
-    columns = np.ascontiguousarray(weights.T)
+    columns = np.ascontiguousarray(weights.T, dtype=np.int32)
     place = (columns.sum(axis=0) - 1) * share
     below = np.floor(place).astype(np.int64)
     between = place - below
@@ -162,7 +162,7 @@ def weighted_quantile(
     for column, column_values in enumerate(values.T):
         order = np.argsort(column_values, kind="stable")
         in_order = column_values[order]
-        ends = np.cumsum(columns[order], axis=0)
+        ends = np.cumsum(columns[order], axis=0, dtype=np.int32)
         low = in_order[_find_order_statistic(ends, below)]
         high = in_order[_find_order_statistic(ends, below + (between > 0))]
         with np.errstate(invalid="ignore"):
@@ -171,7 +171,7 @@ def weighted_quantile(
     return quantiles
 
 
-def _find_order_statistic(ends: NDArray[np.int64], place: NDArray[np.int64]) -> Any:
+def _find_order_statistic(ends: NDArray[np.int32], place: NDArray[np.int64]) -> Any:
     """Return the row that holds the value of that place, counted from 0, in each column."""
     return np.count_nonzero(ends <= place, axis=0)
 

@@ -12,6 +12,9 @@ from napari_mamamia.scoring.ranking.table import Merits, comparable
 _PLACES: Final = 1 << 17
 """Places of one step, so that it stays near the core."""
 
+_COLUMNS: Final = 16
+"""Resamples of one step at least: fewer are read in strides."""
+
 
 def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the p-value of "row better than column" of each resample, (b, m, m); nan on the lines.
@@ -25,7 +28,7 @@ def better_p_values(merits: Merits, weights: NDArray[np.int64]) -> NDArray[np.fl
     m = values.shape[1]
     p_values = np.full((n_draws, m, m), np.nan)
     columns = np.ascontiguousarray(weights.T, dtype=np.float64)
-    step = max(1, _PLACES // max(1, len(values)))
+    step = max(_COLUMNS, _PLACES // len(values))
     for i in range(m):
         report_progress(i, m, "Testing pairs of algorithms")
         for j in range(i + 1, m):

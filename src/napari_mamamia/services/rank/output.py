@@ -112,7 +112,7 @@ def rank_rows(ranking: Ranking, overall: OverallRanking | None) -> Iterator[list
             counts: list[str | float] = [len(table.cases), int(table.filled[at])]
             yield [*keys, name, *counts, *_cells_of(table.methods, at)]
     if overall is not None:
-        n = sum(len(table.cases) for table in ranking.tables)
+        n = len({(one.table.site, case) for one in ranking.tables for case in one.cases})
         for at, name in enumerate(overall.algorithms):
             counts = [n, int(overall.filled[at])]
             yield ["overall", "", "", name, *counts, *_cells_of(overall.methods, at)]

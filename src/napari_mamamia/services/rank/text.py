@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
+from napari_mamamia.scoring.ranking.stability import Stability
 from napari_mamamia.scoring.ranking.table import ALPHA, listed
 from napari_mamamia.scoring.report.leaderboard import LeaderboardContent
 from napari_mamamia.services.rank.output import RankSummary
@@ -35,7 +36,7 @@ def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
             order = ", ".join(f"{names[at]} {one.ranks[at]:g}" for at in np.argsort(one.ranks))
             lines.append(f"Sites by {one.rule}: {order}.")
         lines += _say_sites_left_out(summary)
-    n = sum(len(one.cases) for one in summary.ranking.tables)
+    n = len({(one.table.site, case) for one in summary.ranking.tables for case in one.cases})
     cells = _make_rows(overall.algorithms, overall.methods, n, overall.filled)
     title = f"All {len(blocks)} tables together: mean rank, ranked again"
     return RankBlock(title, _make_heads(overall.methods), cells, tuple(lines)), *blocks
@@ -93,7 +94,7 @@ def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
 
 
 def _make_heads(methods: Sequence[MethodRanking]) -> tuple[str, ...]:
-    names = tuple(one.method.value.replace("-then-", "\nthen ") for one in methods)
+    names = tuple(one.method.value.replace("-then-", "\nthen\n") for one in methods)
     sure = ("first\n%", "rank\n95 %") if methods[0].stability else ()
     return ("algorithm", "n", "filled", *names, "score", *sure)
 
@@ -115,7 +116,7 @@ def _make_rows(
         ]
         if lead.stability is not None:
             stable = lead.stability
-            cells += [f"{100 * stable.first[at]:.0f}", f"{stable.low[at]:g}–{stable.high[at]:g}"]
+            cells += [f"{100 * stable.first[at]:.0f}", _show_interval(stable, at, "–")]
         rows.append(tuple(cells))
     return tuple(rows)
 
@@ -160,7 +161,7 @@ def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> s
     rival = int(np.argmax(others))
     text = (
         f": first in {100 * stable.first[at]:.0f} % of {n_draws} resamples of the cases, rank "
-        f"{stable.low[at]:g} to {stable.high[at]:g} in 95 % of them"
+        f"{_show_interval(stable, at, ' to ')} in 95 % of them"
     )
     if others[rival] > 0:
         text += f"; next {names[rival]}, first in {100 * others[rival]:.0f} %"
@@ -168,6 +169,14 @@ def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> s
     if not np.isnan(tau.median):
         text += f"; Kendall's tau-b {tau.median:.2f} ({tau.q25:.2f} to {tau.q75:.2f})"
     return text
+
+
+def _show_interval(stable: Stability, at: int, between: str) -> str:
+    """Return whole ranks that hold the interval; halves where ties share the mean rank."""
+    low, high = np.floor(2 * stable.low[at]) / 2, np.ceil(2 * stable.high[at]) / 2
+    if not np.any(stable.ranks[:, at] % 1):
+        low, high = np.floor(low), np.ceil(high)
+    return f"{low:g}{between}{high:g}"
 
 
 def _say_changes(one: TableRanking) -> list[str]:
