@@ -1,5 +1,8 @@
 """Federated training: the numbers of the published code and formulas, and what degenerates."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -151,3 +154,9 @@ def test_clients_that_are_slow_stay_where_nobody_is_quick():
 def test_clients_of_other_shapes_are_refused():
     with pytest.raises(ValueError, match="same names and shapes"):
         rules.mix_tensors([*CLIENTS[:2], {"layer.weight": np.ones(2)}], np.ones(3) / 3)
+
+
+def test_the_example_of_the_page_runs():
+    page = Path(__file__).parents[2] / "docs" / "methods" / "federation.md"
+    (block,) = re.findall(r"(?s)```python\n(.*?)```", page.read_text("utf-8"))
+    exec(block, {})
