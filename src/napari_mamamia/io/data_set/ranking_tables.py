@@ -52,11 +52,15 @@ class ValueTables:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CaseColumns:
-    """The columns of one algorithm's table: `values` (n, k) float64, nan where one is missing."""
+    """The columns of one algorithm's table: `values` (n, k) float64, nan where one is missing.
+
+    `profiles` are those that its column ``profile`` names, () where there is none.
+    """
 
     cases: tuple[str, ...]
     columns: tuple[str, ...]
     values: NDArray[np.float64]
+    profiles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,8 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
     case_at = _find_case(path, plain)
     wanted_names = [_plain_name(name) for name in columns] or _choose_column(path, header, case_at)
     ats = [_find_column(path, header, plain, name) for name in wanted_names]
+    profile_at = plain.index("profile") if "profile" in plain else None
+    profiles: dict[str, None] = {}
     seen: dict[str, tuple[str, int]] = {}
     rows: list[list[float]] = []
     for number, line in _rows_of(path, sheet):
@@ -120,11 +126,14 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
                 "keep the row that counts"
             )
         seen[case_key(case)] = case, number
+        if profile_at is not None and line[profile_at]:
+            profiles[str(line[profile_at])] = None
         rows.append([_parse_value(path, number, header[at], line[at]) for at in ats])
     if not rows:
         raise FormatError(f"expected a row for each case in {path}, found none: look into the file")
     cases = tuple(case for case, _ in seen.values())
-    return CaseColumns(cases, tuple(wanted_names), np.array(rows, dtype=np.float64))
+    values = np.array(rows, dtype=np.float64)
+    return CaseColumns(cases, tuple(wanted_names), values, tuple(profiles))
 
 
 @reads("a table of resamples", "write the names of a resample's cases into each row")

@@ -226,20 +226,26 @@ def bootstrap_segmentation(
 
 
 def ranking_scores_of_weights(
-    models: Sequence[SegmentationScores],
+    cases: CountedCases,
     groupings: Sequence[Grouping],
     weight_of_fairness: float,
     weights: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Return each model's ranking score (b, m) under weights of the cases (b, n).
+    """Return a model's ranking score (b,) under weights of its counted cases (b, n).
 
-    The models have the same cases in one order, which `groupings` follow too.
+    The lowest that unusable cases leave possible; nan for a rejected submission, and without groups
+    of the counted cases.
     """
-    scores = []
-    for model in models:
-        sums = weights @ _collect_parts(model, groupings)
-        scores.append(_compute_numbers(sums, groupings, weight_of_fairness)[:, -1])
-    return np.stack(scores, axis=1)
+    if cases.rejected or not cases.n or not groupings:
+        return np.full(len(weights), np.nan)
+    if cases.has_free:
+        lowest = lowest_numbers(cases, groupings)
+        return lowest.at_weight(weights @ lowest.parts, weight_of_fairness)
+    scores = SegmentationScores(cases.case_ids, cases.dsc, cases.norm_hd)
+    sums = weights @ _collect_parts(scores, groupings)
+    numbers = _compute_numbers(sums, groupings, weight_of_fairness)
+    # mean_dsc, mean_norm_hd, performance, each variable, fairness, ranking_score
+    return numbers[:, 3 + len(groupings) + 1]
 
 
 def _collect_parts(

@@ -1,14 +1,15 @@
 """What is ranked, from files: one table for each algorithm, or one of all; and resamples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.io.data_set.ranking_tables import (
     CaseColumns,
@@ -17,14 +18,15 @@ from napari_mamamia.io.data_set.ranking_tables import (
     read_value_tables,
 )
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.group_rules import rules_of
 from napari_mamamia.scoring.cohort.groups import group_cases_job
+from napari_mamamia.scoring.cohort.policy import count_cases
 from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
 from napari_mamamia.scoring.ranking.draws import NamedDraws
 from napari_mamamia.scoring.ranking.methods import Composite
 from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
-from napari_mamamia.scoring.statistics.performance import SegmentationScores
 from napari_mamamia.services.score.clinical_table import matched, read_table
 
 _SCORED = ("dsc", "norm_hd")
@@ -169,6 +171,12 @@ def _read_algorithms(inputs: RankInputs) -> list[RankingTable]:
         raise FormatError(
             f"expected one metric in all tables, found {seen}: name the column with --metric"
         )
+    profiles = dict.fromkeys(profile for one in read for profile in one.profiles)
+    if len(profiles) > 1:
+        raise FormatError(
+            f"expected scores under one profile, found {', '.join(profiles)}: score all algorithms "
+            "under one of them"
+        )
     for one, columns in zip(inputs.algorithms, read, strict=True):
         if np.isnan(columns.values).all():
             raise FormatError(
@@ -232,27 +240,55 @@ def _spell_draws(rows: Sequence[Sequence[str]], tables: Sequence[RankingTable]) 
 
 
 def _make_composite(inputs: RankInputs, cases: Sequence[str]) -> tuple[Composite | None, str]:
-    """Return the challenge's ranking score of resamples, or None and why not."""
+    """Return the challenge's ranking score of resamples, or None and why not.
+
+    Cases without a usable prediction count by the profile's rule, as `mamamia score` counts them.
+    """
+    spelled = {case_key(case): case for case in cases}
     try:
-        read = [read_case_columns(one.path, _SCORED) for one in inputs.algorithms]
+        rows = [_read_rows(one.path, inputs.profile, spelled) for one in inputs.algorithms]
     except FormatError as error:
         return None, f"no composite: {error}"
-    places = {case_key(case): at for at, case in enumerate(cases)}
-    models = []
-    for one, columns in zip(inputs.algorithms, read, strict=True):
-        if len(columns.cases) < len(places):
-            lacks = len(places) - len(columns.cases)
-            return None, (
-                f"no composite: {one.name} has no row for {lacks} case(s), and a gap between "
-                "groups can shrink by what is missing; score it with `mamamia score`, which has a "
-                "rule for that"
-            )
-        order = np.argsort([places[case_key(case)] for case in columns.cases])
-        rows = columns.values[order]
-        models.append(SegmentationScores(tuple(cases), rows[:, 0], rows[:, 1]))
     cohort = read_table(inputs.clinical, inputs.columns)
     if cohort is None:
         return None, ""
     rules = rules_of(inputs.profile.name)
-    groupings = group_cases_job(cases, matched(list(cases), cohort), rules)
-    return partial(ranking_scores_of_weights, models, groupings, rules.weight_of_fairness), ""
+    inside = matched(list(cases), cohort)
+    models = []
+    places = {case: at for at, case in enumerate(cases)}
+    for own_rows in rows:
+        counted = count_cases(own_rows, inputs.profile)
+        groupings = group_cases_job(counted.case_ids, inside, rules) if counted.n else ()
+        at = np.array([places[case] for case in counted.case_ids], dtype=np.intp)
+        models.append((counted, groupings, at))
+
+    def composite(weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        weight = rules.weight_of_fairness
+        return np.stack(
+            [
+                ranking_scores_of_weights(counted, groupings, weight, weights[:, at])
+                for counted, groupings, at in models
+            ],
+            axis=1,
+        )
+
+    return composite, ""
+
+
+def _read_rows(path: Path, profile: Profile, spelled: Mapping[str, str]) -> list[CaseScore]:
+    """Return a row for each case, in their order; one that the table lacks has no prediction."""
+    read = read_case_columns(path, _SCORED)
+    if read.profiles and read.profiles != (profile.name,):
+        raise FormatError(
+            f"expected scores under the profile {profile.name} in {path}, found "
+            f"{', '.join(read.profiles)}: choose that with --profile"
+        )
+    if read.profiles and path.suffix.lower() == ".csv":
+        scored = {case_key(row.case_id): row for row in read_case_scores(path)}
+    else:
+        scored = {
+            case_key(case): CaseScore(case, ScoreStatus.OK, dsc=dsc, norm_hd=norm_hd)
+            for case, (dsc, norm_hd) in zip(read.cases, read.values.tolist(), strict=True)
+        }
+    absent = CaseScore("", ScoreStatus.PREDICTION_MISSING, profile=profile.name)
+    return [replace(scored.get(key, absent), case_id=case) for key, case in spelled.items()]
