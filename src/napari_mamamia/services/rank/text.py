@@ -148,7 +148,8 @@ def _say_lead(names: Sequence[str], methods: Sequence[MethodRanking], n_draws: i
         else:
             lines.append(f"{', '.join(how)} {verb} {listed(who)} first: the methods do not agree.")
     if not others and len(methods) > 1:
-        lines.append(f"All {len(methods)} methods agree on who is first.")
+        verdict = "put nobody apart" if len(leaders) == len(names) else "agree on who is first"
+        lines.append(f"All {len(methods)} methods {verdict}.")
     return lines
 
 
