@@ -115,6 +115,7 @@ SWEEP = (
     ("score", f"{PAIR} --out scores --time-limit 60 --images . {QUICK}", 0),
     ("challenge init", f"challenge --reference segmentations/expert --images . {QUICK}", 0),
     ("challenge run", "challenge --team submission --as-root", 3),
+    ("challenge rank", "challenge --out board", 1),
     ("challenge verify", "challenge --quick", 0),
     ("site evaluate", f"{PAIR} --site S --key s.key --digest expert={64 * 'a'} --out s.json", 0),
     ("site merge", "s.json --out merged", 0),

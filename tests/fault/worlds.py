@@ -218,6 +218,12 @@ def challenge_run(world: Path) -> list[str]:
     return ["challenge", "run", str(world / "challenge")]
 
 
+def challenge_rank(world: Path) -> list[str]:
+    words = challenge_run(world)
+    ran(world, words)
+    return ["challenge", "rank", str(world / "challenge"), *out(world)]
+
+
 def challenge_verify(world: Path) -> list[str]:
     words = challenge_run(world)
     ran(world, words)
@@ -477,6 +483,7 @@ COMMANDS = (
     Way("score-classifier", score_classifier, OVER),
     Way("challenge init", challenge_init, out=("challenge",)),
     Way("challenge run", challenge_run, out=("challenge",)),
+    Way("challenge rank", challenge_rank, OVER),
     Way("challenge verify", challenge_verify, out=()),
     Way("rank", rank, OVER),
     Way("score-detection", score_detection, OVER),

@@ -679,6 +679,28 @@ def _merge(folder: Path) -> object:
     return read_site_file(folder / "s.json")
 
 
+def _board(folder: Path) -> Path:
+    from napari_mamamia.io.challenge.leaderboard_file import (
+        Board,
+        BoardRow,
+        Leaderboard,
+        write_leaderboard,
+    )
+
+    row = BoardRow("a", 1, 0.5, 0.5, None, 9, 1, (("missing", 1),), 7, 7, "masks", "0" * 64)
+    boards = (Board("segmentation", "ranking score", (row,)),)
+    made = Leaderboard("c", "0" * 64, ".", ("1" * 64,), "clinical", "", False, boards, ("n",))
+    write_leaderboard(made, folder)
+    _texts("rank.json", {"methods": {"composite": {"a": 1.0}}})(folder)
+    return _challenge(folder)
+
+
+def _prove(folder: Path) -> object:
+    from napari_mamamia.services.challenge.verify import verify_challenge
+
+    return verify_challenge(folder, is_quick=True)
+
+
 def _handed_in(folder: Path) -> Path:
     team = folder / "a"
     team.mkdir()
@@ -770,6 +792,12 @@ RECORDS = (
         _sealed,
         _calls("io.challenge.manifest", "read_manifest", "read_program_files"),
         ("io.challenge.manifest.read_manifest", "io.challenge.manifest.read_program_files"),
+    ),
+    Format(
+        "leaderboard",
+        _board,
+        _prove,
+        ("io.challenge.leaderboard_file.read_leaderboard",),
     ),
     Format(
         "site",

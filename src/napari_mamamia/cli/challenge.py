@@ -13,12 +13,15 @@ from napari_mamamia.cli.options import (
     BootstrapOption,
     CasesOption,
     ColumnsOption,
+    OutOption,
+    OverwriteOption,
     ProfileOption,
     SeedOption,
     UnusableOption,
     WorkersOption,
     case_list,
     column_choice,
+    existing_policy,
     place_of,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
@@ -195,7 +198,7 @@ def run_teams(
 
 def _print_team(outcome: "TeamOutcome") -> None:
     from napari_mamamia.io.challenge.ledger import AttemptOutcome
-    from napari_mamamia.services.challenge.run import ordinal
+    from napari_mamamia.services.challenge.rank import ordinal
 
     if outcome.outcome is not AttemptOutcome.SCORED:
         print(f"failed: {outcome.team}: {outcome.reason}", file=sys.stderr)
@@ -208,6 +211,41 @@ def _print_team(outcome: "TeamOutcome") -> None:
     if outcome.breaches:
         rows = [(one.case_id, one.reason) for one in outcome.breaches]
         print_table(f"{outcome.team}: what was wrong", ("case", "problem"), rows, is_folded=True)
+
+
+@app.command("rank")
+def rank(
+    folder: FolderArgument,
+    out: OutOption,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Make the leaderboard: OUT/leaderboard.json, OUT/rank.json, OUT/leaderboard.html."""
+    from napari_mamamia.services.challenge.rank import describe_row, rank_challenge
+
+    existing = existing_policy(False, overwrite)
+    board = run(partial(rank_challenge, folder, out, existing=existing)).board
+    for one in board.boards:
+        heads = ("rank", "team", "n", "score", "performance", "fairness")
+        numbers = [
+            (
+                "–" if row.rank is None else str(row.rank),
+                row.team,
+                f"{row.n}, {row.n_unusable} unusable" if row.n_unusable else str(row.n),
+                *(
+                    "–" if value is None else f"{value:.4f}"
+                    for value in (row.score, row.performance, row.fairness)
+                ),
+            )
+            for row in one.rows
+        ]
+        title = f"{board.challenge}, {one.task}: {one.ranked_by} (profile {board.profile})"
+        print_table(title, heads, numbers, to_the_right=heads[2:], is_folded=True)
+        for row in one.rows:
+            print(describe_row(row))
+    for note in board.notes:
+        print(f"note: {note}")
+    print(f"ledger: {', '.join(head[:16] for head in board.heads)} (publish it)")
+    print(f"Leaderboard: {out / 'leaderboard.json'}")
 
 
 @app.command("verify")

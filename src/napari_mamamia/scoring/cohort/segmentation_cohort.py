@@ -233,19 +233,20 @@ def ranking_scores_of_weights(
 ) -> NDArray[np.float64]:
     """Return a model's ranking score (b,) under weights of its counted cases (b, n).
 
-    The lowest that unusable cases leave possible; nan for a rejected submission, and without groups
-    of the counted cases.
+    The lowest that unusable cases leave possible; nan for a rejected submission. Without groups it
+    is the performance.
     """
-    if cases.rejected or not cases.n or not groupings:
+    if cases.rejected or not cases.n:
         return np.full(len(weights), np.nan)
     if cases.has_free:
         lowest = lowest_numbers(cases, groupings)
         return lowest.at_weight(weights @ lowest.parts, weight_of_fairness)
     scores = SegmentationScores(cases.case_ids, cases.dsc, cases.norm_hd)
     sums = weights @ _collect_parts(scores, groupings)
-    numbers = _compute_numbers(sums, groupings, weight_of_fairness)
-    # mean_dsc, mean_norm_hd, performance, each variable, fairness, ranking_score
-    return numbers[:, 3 + len(groupings) + 1]
+    # Behind the mean of Dice, that of NormHD, performance, each variable and fairness; without
+    # groups the performance.
+    place = 4 + len(groupings) if groupings else 2
+    return _compute_numbers(sums, groupings, weight_of_fairness)[:, place]
 
 
 def _collect_parts(

@@ -268,15 +268,3 @@ def _say_earlier(last: Attempt, folder: Path) -> TeamOutcome:
         is_new=False,
         folder=folder,
     )
-
-
-def ordinal(number: int) -> str:
-    """Return a number as English counts: 1st, 2nd, 3rd, 11th.
-
-    Examples
-    --------
-    >>> [ordinal(number) for number in (1, 2, 3, 7, 11, 12, 13, 21, 112)]
-    ['1st', '2nd', '3rd', '7th', '11th', '12th', '13th', '21st', '112th']
-    """
-    teens = 10 <= number % 100 < 20
-    return f"{number}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from math import isclose, isnan
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import report_progress
@@ -17,6 +17,11 @@ from napari_mamamia.io.challenge.challenge_file import (
     read_challenge,
 )
 from napari_mamamia.io.challenge.handed_in import digest_of, find_handed_masks, find_submissions
+from napari_mamamia.io.challenge.leaderboard_file import (
+    BOARD_FILE,
+    Leaderboard,
+    read_leaderboard,
+)
 from napari_mamamia.io.challenge.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
 from napari_mamamia.io.challenge.manifest import (
     PROGRAM_FILES,
@@ -28,7 +33,9 @@ from napari_mamamia.io.challenge.manifest import (
     read_program_files,
 )
 from napari_mamamia.io.data_set.score_files import read_response_table
-from napari_mamamia.io.tables.tables import read_case_scores
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.tables.tables import plain_content, read_case_scores
 from napari_mamamia.segmentation.submission.outputs import MASKS
 from napari_mamamia.segmentation.submission.table import TABLE
 from napari_mamamia.services.challenge.answers import (
@@ -44,6 +51,8 @@ from napari_mamamia.services.challenge.attempt import (
     SCORES,
 )
 from napari_mamamia.services.challenge.inputs import find_changed_inputs, score_settings
+from napari_mamamia.services.challenge.rank import make_ranking
+from napari_mamamia.services.rank.output import RANK_FILE, rank_content
 from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.score import score_pairs
 
@@ -60,16 +69,84 @@ class Difference:
     text: str
 
 
-def verify_challenge(folder: Path, *, is_quick: bool = False) -> tuple[Difference, ...]:
-    """Return what differs in the challenge in `folder`; see `verify_folder`.
+def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference, ...]:
+    """Return what differs in a challenge, or in a leaderboard and the challenge it was made of.
 
     Raises
     ------
     FormatError
-        If there is no challenge in `folder`.
+        If there is neither at `path`, or the leaderboard's challenge is not where it says.
     """
-    opened = read_challenge(folder)
-    return verify_folder(opened, read_ledger(opened.attempts, opened.sha256), is_quick=is_quick)
+    if not (path / BOARD_FILE).is_file():
+        opened = read_challenge(path)
+        return verify_folder(opened, read_ledger(opened.attempts, opened.sha256), is_quick=is_quick)
+    board = read_leaderboard(path)
+    opened = read_challenge(path / board.place)
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    differences = _verify_board(opened, ledger, board, path)
+    return (*differences, *verify_folder(opened, ledger, is_quick=is_quick))
+
+
+def _verify_board(
+    opened: OpenChallenge, ledger: Ledger, board: Leaderboard, folder: Path
+) -> list[Difference]:
+    """Return where a leaderboard is not what its challenge gives."""
+    texts = []
+    if board.sha256 != opened.sha256:
+        texts.append("it was made from another challenge.json")
+    lost = [head for head in board.heads if head not in ledger.hashes]
+    texts += [f"the ledger lost the line {head[:16]} that it was made from" for head in lost]
+    try:
+        again = make_ranking(opened, ledger, folder)
+    except MamamiaError as error:
+        return [Difference("leaderboard", text) for text in (*texts, str(error))]
+    texts += _compare_boards(board, again.board)
+    if again.summary is not None and again.read is not None:
+        content = plain_content(rank_content(again.summary.ranking, again.read, None, None))
+        texts += [
+            f"{RANK_FILE}: {text}" for text in _compare_content(_read_rank(folder), content, "")
+        ]
+    return [Difference("leaderboard", text) for text in texts]
+
+
+def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
+    texts = []
+    for name in ("challenge", "profile", "rule", "ladder", "notes"):
+        if getattr(then, name) != getattr(now, name):
+            texts.append(f"{name}: {getattr(then, name)!r} there, {getattr(now, name)!r} now")
+    there = {(board.task, row.team): row for board in then.boards for row in board.rows}
+    here = {(board.task, row.team): row for board in now.boards for row in board.rows}
+    for task, team in sorted(there.keys() | here.keys()):
+        first, second = there.get((task, team)), here.get((task, team))
+        if first is None or second is None:
+            texts.append(f"{team} in {task}: {'only now' if first is None else 'no longer'} there")
+            continue
+        for one in fields(first):
+            before, after = getattr(first, one.name), getattr(second, one.name)
+            if _compare_content(before, after, ""):
+                texts.append(f"{team} in {task}: {one.name} {before} there, {after} now")
+    return texts
+
+
+@reads("the ranks of a leaderboard", "make them again with `mamamia challenge rank`")
+def _read_rank(folder: Path) -> Any:
+    return read_json(folder / RANK_FILE)
+
+
+def _compare_content(then: Any, now: Any, where: str) -> list[str]:
+    """Return where two values of JSON differ by more than rounding; the first three places."""
+    if isinstance(then, dict) and isinstance(now, dict):
+        names = sorted(map(str, then.keys() | now.keys()))
+        inner = [_compare_content(then.get(n), now.get(n), f"{where}/{n}") for n in names]
+        return [text for texts in inner for text in texts][:3]
+    if isinstance(then, list | tuple) and isinstance(now, list | tuple) and len(then) == len(now):
+        pairs = enumerate(zip(then, now, strict=True))
+        inner = [_compare_content(a, b, f"{where}/{at}") for at, (a, b) in pairs]
+        return [text for texts in inner for text in texts][:3]
+    is_number = all(isinstance(one, int | float) for one in (then, now))
+    if is_number and isclose(then, now, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+        return []
+    return [] if then == now else [f"{where or 'value'}: {then} there, {now} now"]
 
 
 def verify_folder(

@@ -1,0 +1,247 @@
+"""The leaderboard: who leads by which attempt, what cheating gains, and its proof."""
+
+import json
+import shutil
+import time
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from tests.services.challenge_world import begun, ids, reference, write_mask, write_team
+
+from napari_mamamia.core.choices import Task, UnusableRule
+from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
+from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, read_challenge
+from napari_mamamia.io.challenge.ledger import read_ledger
+from napari_mamamia.services.batch.output_folder import Existing
+from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
+from napari_mamamia.services.challenge.rank import make_ranking, rank_challenge
+from napari_mamamia.services.challenge.run import run_challenge
+from napari_mamamia.services.challenge.verify import verify_challenge
+
+N = 8
+
+
+@pytest.fixture
+def challenge(tmp_path):
+    folder = begun(tmp_path, N, n_resamples=20)
+    run_challenge(folder)
+    return folder
+
+
+def made(folder):
+    opened = read_challenge(folder)
+    ledger = read_ledger(opened.attempts, opened.sha256)
+    return make_ranking(opened, ledger, folder.parent / "board")
+
+
+def rows_of(ranking):
+    return {row.team: row for board in ranking.board.boards[:1] for row in board.rows}
+
+
+def ranked(folder):
+    """Return the rows of masks by team; nothing is written."""
+    return rows_of(made(folder))
+
+
+def written(folder):
+    """Return the same, from what is written to ``board``."""
+    return rows_of(rank_challenge(folder, folder.parent / "board", existing=Existing.OVERWRITE))
+
+
+def words(differences):
+    return "\n".join(f"{one.where}: {one.text}" for one in differences)
+
+
+def test_the_board_agrees_with_every_method_of_rank_json(challenge):
+    rows = written(challenge)
+    assert {team: row.rank for team, row in rows.items()} == {"alpha": 1, "beta": 2, "gämma": 3}
+    content = json.loads((challenge.parent / "board" / "rank.json").read_text())
+    assert set(content["methods"]) == {
+        *("mean-then-rank", "median-then-rank", "q05-then-rank", "rank-then-mean"),
+        *("rank-then-median", "test-then-rank", "composite"),
+    }
+    for team, row in rows.items():
+        assert content["scores"]["composite"][team] == pytest.approx(row.score)
+        assert content["scores"]["mean-then-rank"][team] == pytest.approx(row.performance)
+        assert content["methods"]["composite"][team] == row.rank
+    assert content["stability"]["composite"]["first"]["alpha"] == 1.0
+    assert "1st attempt" in (challenge.parent / "board" / "leaderboard.html").read_text()
+
+
+def test_a_leaderboard_is_proved_and_each_change_of_it_or_below_it_is_named(challenge):
+    written(challenge)
+    board = challenge.parent / "board"
+    assert verify_challenge(board) == ()
+    for name, old, new in (
+        ("leaderboard.json", '"rank": 2', '"rank": 1'),
+        ("leaderboard.json", '"attempt": 1', '"attempt": 2'),
+        ("rank.json", '"beta": 2.0', '"beta": 1.0'),
+    ):
+        whole = (board / name).read_text()
+        assert old in whole
+        (board / name).write_text(whole.replace(old, new, 1))
+        assert "leaderboard: " in words(verify_challenge(board, is_quick=True))
+        (board / name).write_text(whole)
+    (path,) = (challenge / "attempts").rglob("*.jsonl")
+    whole = path.read_bytes()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-1]))
+    assert "the ledger lost the line" in words(verify_challenge(board, is_quick=True))
+    path.write_bytes(whole)
+    write_team(challenge / "submissions" / "beta", 0, N)
+    assert "beta was changed since" in words(verify_challenge(board, is_quick=True))
+    run_challenge(challenge)
+    assert "attempt 1 there, 2 now" in words(verify_challenge(board, is_quick=True))
+
+
+def test_ranking_stops_at_a_ledger_or_a_score_that_was_changed(challenge):
+    (table,) = (challenge / "results" / "beta").rglob("case_scores.csv")
+    whole = table.read_text()
+    table.write_text(whole.replace(",ok,", ",ok,", 1).replace("0.", "0.9", 1))
+    with pytest.raises(FormatError, match="scores of beta as the ledger has them"):
+        written(challenge)
+    table.write_text(whole)
+    (path,) = (challenge / "attempts").rglob("*.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"team":"beta"', b'"team":"bete"', 1))
+    with pytest.raises(FormatError, match="the ledger of"):
+        written(challenge)
+    assert not (challenge.parent / "board").exists()
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.night) for seed in range(1, 25))]
+)
+def test_damaged_dropped_and_moved_cases_never_raise_a_rank_or_a_score(challenge, seed):
+    rng = np.random.default_rng(seed)
+    before = ranked(challenge)
+    team = challenge / "submissions" / "gämma"
+    for case_id in rng.choice(ids(N), rng.integers(1, N), replace=False):
+        path = team / f"{case_id}.nii.gz"
+        kind = rng.integers(5)
+        if kind == 0:
+            path.unlink()
+        elif kind == 1:
+            path.write_bytes(path.read_bytes()[:40])
+        elif kind == 2:
+            affine = np.diag([-0.8, 0.8, 2.0, 1.0])
+            affine[0, 3] = 5.0
+            write_mask(path, reference(int(case_id[2:])), affine)
+        elif kind == 3:
+            write_mask(path, np.full((6, 20, 24), np.nan), dtype=np.float32)
+        else:
+            write_mask(path, np.zeros((6, 20, 24)))
+    run_challenge(challenge)
+    after = ranked(challenge)
+    assert after["gämma"].rank >= before["gämma"].rank
+    assert after["gämma"].score <= before["gämma"].score + 1e-12
+    assert after["gämma"].performance <= before["gämma"].performance + 1e-12
+    assert after["gämma"].n == before["gämma"].n
+    table = made(challenge).summary.ranking.tables[0]
+    place = table.table.algorithms.index("gämma")
+    assert [one.ranks[place] for one in table.methods] == [3.0] * 7
+
+
+def test_a_rejected_submission_has_no_rank_and_says_why(tmp_path):
+    folder = begun(tmp_path, 4, rule=UnusableRule.REJECT)
+    (folder / "submissions" / "beta" / "C_00.nii.gz").unlink()
+    run_challenge(folder)
+    rows = ranked(folder)
+    assert rows["beta"].rank is None
+    assert "rejected" in rows["beta"].reason
+    assert (rows["alpha"].rank, rows["gämma"].rank) == (1, 2)
+    with pytest.raises(CaseError, match="leave-out"):
+        begin_challenge(
+            tmp_path / "x",
+            ChallengeSettings(reference=tmp_path / "reference", rule=UnusableRule.LEAVE_OUT),
+        )
+
+
+def test_the_ladder_shows_a_new_score_only_where_it_is_clearly_better(tmp_path):
+    folder = begun(tmp_path, N, n_resamples=50, ladder=True)
+    run_challenge(folder)
+    first = ranked(folder)["beta"]
+    write_team(folder / "submissions" / "beta", 2, N)  # worse
+    run_challenge(folder)
+    second = ranked(folder)["beta"]
+    assert (second.attempt, second.n_attempts, second.score) == (1, 2, first.score)
+    write_team(folder / "submissions" / "beta", 0, N)  # right
+    run_challenge(folder)
+    third = written(folder)["beta"]
+    assert (third.attempt, third.n_attempts, third.score) == (3, 3, 1.0)
+    assert verify_challenge(tmp_path / "board") == ()
+
+
+def test_twins_and_a_team_without_a_score_are_told(challenge):
+    shutil.copytree(challenge / "submissions" / "beta", challenge / "submissions" / "copy")
+    (challenge / "submissions" / "junk").mkdir()
+    (challenge / "submissions" / "junk" / "a.txt").write_text("x")
+    run_challenge(challenge)
+    board = made(challenge).board
+    assert board.notes == (f"beta and copy have the same mask of {N} case(s)",)
+    junk = next(row for row in board.boards[0].rows if row.team == "junk")
+    assert junk.rank is None
+    assert junk.reason.startswith("refused: ")
+
+
+def test_one_team_one_case_and_no_score_at_all(tmp_path):
+    folder = begun(tmp_path, 1)
+    with pytest.raises(CaseError, match="expected a scored attempt"):
+        ranked(folder)
+    run_challenge(folder, ["beta"])
+    assert ranked(folder)["beta"].rank == 1
+
+
+def test_without_a_clinical_table_performance_ranks_and_says_so(tmp_path):
+    folder = begun(tmp_path, 3, clinical=None)
+    run_challenge(folder)
+    ranking = made(folder)
+    board = ranking.board.boards[0]
+    assert board.ranked_by == "performance, there is no clinical table"
+    assert [row.team for row in board.rows] == ["alpha", "beta", "gämma"]
+    composite = ranking.summary.ranking.tables[0].methods[-1]
+    assert composite.scores[1] == pytest.approx(board.rows[1].performance)
+
+
+def test_masks_and_responses_have_a_board_each(tmp_path):
+    folder = begun(tmp_path, N, task=Task.BOTH)
+    rows = [f"{case_id},{int(k % 3 == 0)},0.{k + 1}" for k, case_id in enumerate(ids(N))]
+    table = folder / "submissions" / "alpha" / "predictions.csv"
+    table.write_text("\n".join(("patient_id,pcr,score", *rows)))
+    run_challenge(folder)
+    boards = {one.task: one for one in rank_challenge(folder, tmp_path / "board").board.boards}
+    first, *others = boards["classification"].rows
+    assert (first.team, first.rank, first.performance) == ("alpha", 1, 1.0)
+    assert {row.reason for row in others} == {"nothing handed in for this task"}
+    assert len(boards["segmentation"].rows) == 3
+    assert verify_challenge(tmp_path / "board") == ()
+
+
+def test_an_output_that_holds_something_is_refused_and_the_challenge_never_taken(challenge):
+    written(challenge)
+    with pytest.raises(SaveConflictError, match="not empty"):
+        rank_challenge(challenge, challenge.parent / "board")
+    with pytest.raises(SaveConflictError, match="what the run reads"):
+        rank_challenge(challenge, challenge, existing=Existing.OVERWRITE)
+
+
+def test_a_ranking_that_was_killed_is_whole_after_the_next(challenge):
+    board = challenge.parent / "board"
+    process = get_context("fork").Process(target=rank_challenge, args=(challenge, board))
+    process.start()
+    while process.is_alive() and not (board / "rank.json").exists():
+        time.sleep(0.002)
+    process.kill()
+    process.join(30)
+    written(challenge)
+    assert verify_challenge(board, is_quick=True) == ()
+
+
+def test_attempts_that_are_used_up_stand_on_the_board(tmp_path):
+    folder = begun(tmp_path, 2, limits=ChallengeLimits(attempts=2))
+    run_challenge(folder)
+    for shift in (2, 0):
+        write_team(folder / "submissions" / "beta", shift, 2)
+        run_challenge(folder)
+    row = ranked(folder)["beta"]
+    assert (row.attempt, row.n_attempts) == (2, 2)
+    assert row.performance < 0.9  # the third, which is right, was not scored
