@@ -113,6 +113,11 @@ def test_a_row_without_a_label_is_out_and_said(tmp_path, cell):
     assert (found["n"], found["failures"][0]["case_id"]) == (9, "e")
 
 
+def test_a_row_that_is_out_is_not_said_to_count(tmp_path):
+    done, _ = score(tmp_path, table(tmp_path / "t.csv", changed(4, y="2", m="x")))
+    assert "least favourable" not in done.stdout + done.stderr
+
+
 def test_a_name_that_comes_twice_counts_once(tmp_path):
     done, found = score(tmp_path, table(tmp_path / "t.csv", [*ROWS, ROWS[0]]))
     assert done.returncode == 3

@@ -87,6 +87,16 @@ def test_an_audit_names_the_column_that_tells_the_label(table, tmp_path):
     assert (out / "leaks.csv").exists()
 
 
+def test_a_label_that_is_none_is_out_of_an_audit_and_said(table, tmp_path):
+    text = table.read_text().splitlines()
+    text[3] = ",".join("2" if k == 2 else cell for k, cell in enumerate(text[3].split(",")))
+    (tmp_path / "t.csv").write_text("\n".join(text))
+    words = ("--label", "y", "--out", tmp_path / "out")
+    done = mamamia("audit", tmp_path / "t.csv", *words, has_figures=False)
+    assert done.returncode == 3
+    assert "failed: row 4 of t.csv: y must be 0 or 1, got '2': left out" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [

@@ -113,7 +113,14 @@ def audit_table(
     claim_folder(out, "audit", parameters, existing)
     result = audit(metadata, targets, Units.of(keys), seed)
     result = replace(result, duplicates=_list_duplicates(read, columns))
-    failures = tuple(failure.reason for failure in read.failures)
+    no_label = read.yes_no(columns.label)[1] if columns.label else ()
+    failures = (
+        *(failure.reason for failure in read.failures),
+        *(
+            f"row {read.row_numbers[cell.row]} of {table.name}: {cell.reason}: left out"
+            for cell in no_label
+        ),
+    )
     summary = AuditSummary(result, read.n, failures, out)
     _write_audit(summary, table, overwrite=existing is not Existing.REFUSE)
     return summary

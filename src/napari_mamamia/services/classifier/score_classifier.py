@@ -220,6 +220,8 @@ def read_cases(table: NamedTable, columns: ClassifierColumns, missing: MissingSc
         keys = [exams[row] or key for row, key in zip(counting, keys, strict=True)]
     units = Units.of(keys)
     cases = _join_rows(table, columns, units, counting, label, scores, recall)
+    out = {cell.row for cell in bad}
+    bad_scores = [cell for cell in bad_scores if cell.row not in out]
     failures = tuple(
         CaseFailure(ids[cell.row] or f"row {table.row_numbers[cell.row]}",
                     f"row {table.row_numbers[cell.row]} of {table.name}: {cell.reason}")

@@ -16,7 +16,7 @@ def classifier_lines(
 
 
 def _list_lines(result: ClassifierResult, notes: tuple[str, ...], unit: str) -> Iterator[str]:
-    yield f"{result.n:,} {unit}s, {result.n_positive:,} positive"
+    yield f"{result.n:,} {unit}{'s' if result.n != 1 else ''}, {result.n_positive:,} positive"
     for model in sorted(result.models, key=lambda one: (one.auc != one.auc, -one.auc)):
         yield from _describe_model(model, result)
     if result.reader is not None:
