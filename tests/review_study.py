@@ -103,6 +103,11 @@ class TableStore:
         self.tables, self.study, self.origin = tables, of, ORIGIN
         self.host, self.session = host, session
 
+    unsent = 0
+
+    def close(self):
+        """There is nothing to send."""
+
     def append(self, reader, body, seen=()):
         chain = (reader, self.host, self.session)
         rows = self.tables["event"]
@@ -167,6 +172,9 @@ class TableStore:
         places = {place for place, _ in self.tables["claim"]}
         found = [self._newest(place) for place in sorted(places)]
         return tuple(one for one in found if not one.is_released)
+
+    def claim_holder(self, reader):
+        return reader, self.host, self.session
 
     def age(self, place, seconds):
         """Let a claim grow old."""

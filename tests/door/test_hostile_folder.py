@@ -94,6 +94,7 @@ def hostile(small_data_set, tmp_path):
     shutil.copytree(folder / "submission", folder / "challenge" / "submissions" / "submission")
     rows = ("A_1,0,0.2", "A_2,1,0.9", "B_1,0,0.1")
     (folder / "predictions.csv").write_text("\n".join(("patient_id,pcr,score", *rows)))
+    (folder / "pass.txt").write_text("correct horse\n")
     (folder / "values.csv").write_text("case,dsc\nA_1,0.5\nA_2,0.7\n")
     (folder / "truth.csv").write_text("patient_id,pcr\nA_1,0\nA_2,1\nB_1,1\n")
     (folder / "scores.csv").write_text("case,y,m\nA_1,0,0.2\nA_2,1,0.9\nB_1,1,0.1\n")
@@ -105,6 +106,7 @@ MODEL = "results/Dataset900_Made/nnUNetTrainer__nnUNetPlans__3d_fullres"
 NOBODY = "http://127.0.0.1:9/dicom-web"
 PAIR = "--reference segmentations/expert --prediction segmentations/expert"
 QUICK = "--bootstrap 0"
+PEOPLE = "--lead Lea --reader Ana --reader Ben"
 COLUMNS = "--id case --label y --score m"
 TOFTS = "--model tofts --aif parker --t10 1.4 --relaxivity 4.5"  # refused: 90 s apart
 
@@ -119,6 +121,13 @@ SWEEP = (
     ("challenge verify", "challenge --quick", 0),
     ("site evaluate", f"{PAIR} --site S --key s.key --digest expert={64 * 'a'} --out s.json", 0),
     ("site merge", "s.json --out merged", 0),
+    ("review init", f". --out study {PEOPLE} --freeze", 0),
+    ("review status", "study", 0),
+    ("review verify", "study --images .", 0),
+    ("review key", "study --reader Lea --passphrase-file pass.txt", 0),
+    ("review countersign", "study --reader Lea --of Ana --digits 0 --passphrase-file pass.txt", 1),
+    ("review sign", "study --reader Ana --case A_1 --meaning author --passphrase-file pass.txt", 1),
+    ("review audit", "study --out audited", 0),
     ("replay", "A_2.journal --case . --out replayed.nii.gz", 0),
     ("run-submission", "submission . --out run --case A_1 --as-root", 3),
     ("import", "images --out imported", 1),

@@ -754,12 +754,17 @@ def _open_review(study: Path) -> object:
     from napari_mamamia.core.errors import FormatError
     from napari_mamamia.io.review import keys
     from napari_mamamia.io.review.store import FolderStore
+    from napari_mamamia.io.review.study_file import read_case_list
     from napari_mamamia.reviewing.fold import fold_events
 
     with suppress(FormatError):
         keys.sign_with(study / "key.json", "correct horse", b"x")
     with suppress(FormatError):
         keys.read_public_key(study / "key.json")
+    with suppress(FormatError):
+        keys.read_passphrase(study / "key.json")
+    with suppress(FormatError):
+        read_case_list(study / "key.json")
     store = FolderStore(study, study.parent / "other", host="G", session="2")
     for mask in store.list_masks():
         with suppress(FormatError):
@@ -771,6 +776,8 @@ def _open_review(study: Path) -> object:
 
 _REVIEW = (
     "io.review.study_file.read_study",
+    "io.review.study_file.read_case_list",
+    "io.review.keys.read_passphrase",
     "io.review.keys.read_public_key",
     "io.review.keys.sign_with",
     "io.review.store._read_mask",

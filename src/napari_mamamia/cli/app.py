@@ -109,6 +109,11 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.",
         ),
         Entry(
+            "review",
+            "review:app",
+            "A study that several people read on one shared folder, without a server.",
+        ),
+        Entry(
             "replay",
             "replay:replay",
             "Make a mask again from its journal, bit for bit; with images, each stroke too.",

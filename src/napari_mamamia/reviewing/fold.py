@@ -112,12 +112,30 @@ class ReviewState:
         return tuple((view.key, text) for view in self.cases for text in view.conflicts)
 
 
+@dataclass(frozen=True, slots=True)
+class FoldedCase:
+    """A case as it was found, and what it was found by."""
+
+    stamp: object
+    view: CaseView
+    refused: tuple[Refusal, ...]
+    waiting: tuple[Refusal, ...]
+
+
+@dataclass(slots=True)
+class FoldMemory:
+    """What one program remembers of a study's cases between two looks, by key."""
+
+    cases: dict[str, FoldedCase] = field(default_factory=dict)
+
+
 def fold_events(
     study: Study,
     origin: str,
     chains: Iterable[Sequence[Event]],
     has_mask: Callable[[str], bool],
     check: Check,
+    before: FoldMemory | None = None,
 ) -> ReviewState:
     """Return where the study stands after all these events.
 
@@ -131,7 +149,10 @@ def fold_events(
         Whether a mask is in the store, by its SHA-256.
     check
         Tells whether a signature fits.
+    before
+        What an earlier call noted of cases; those without a new event are not folded again.
     """
+    memory = FoldMemory() if before is None else before
     with uncollected():
         by_case, others = _group_events(chains)
         keys, names, refused = _fold_study(study, origin, others, check)
@@ -143,16 +164,28 @@ def fold_events(
         ]
         looks = order_of_looks(study.tasks, study.plan.mode)
         roles = {one.reader_id: frozenset(one.roles) for one in study.readers}
-        views: list[CaseView] = []
-        waiting: list[Refusal] = []
+        folded = []
         for case in study.cases:
-            run = CaseFold(study, origin, case, looks, roles, keys, has_mask, check)
-            for event in _order_events(by_case.get(case.key, [])):
-                if why := run.apply(event):
-                    target = waiting if why == CaseFold.WAITS else refused
-                    target.append(Refusal(event, why))
-            views.append(run.view())
-    return ReviewState(study, tuple(views), tuple(keys), names, tuple(refused), tuple(waiting))
+            events = by_case.get(case.key, [])
+            stamp = (tuple(event.hash for event in events), tuple(keys))
+            one = memory.cases.get(case.key)
+            if one is None or one.stamp != stamp or one.waiting:
+                run = CaseFold(study, origin, case, looks, roles, keys, has_mask, check)
+                one = memory.cases[case.key] = _fold_case(run, events, stamp)
+            folded.append(one)
+    refused += [refusal for one in folded for refusal in one.refused]
+    waiting = tuple(refusal for one in folded for refusal in one.waiting)
+    views = tuple(one.view for one in folded)
+    return ReviewState(study, views, tuple(keys), names, tuple(refused), waiting)
+
+
+def _fold_case(run: CaseFold, events: list[Event], stamp: object) -> FoldedCase:
+    refused: list[Refusal] = []
+    waiting: list[Refusal] = []
+    for event in _order_events(events):
+        if why := run.apply(event):
+            (waiting if why == CaseFold.WAITS else refused).append(Refusal(event, why))
+    return FoldedCase(stamp, run.view(), tuple(refused), tuple(waiting))
 
 
 def _group_events(

@@ -79,6 +79,11 @@ class Decision:
     choice: str = ""
     reason: str = ""
 
+    @property
+    def answers_sha256(self) -> str:
+        """What a signature is bound to."""
+        return hashlib.sha256(self.answers.encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.workspace.workspace import file_name
@@ -116,6 +116,23 @@ def sign_with(path: Path, passphrase: str, message: bytes) -> str:
             "ask the lead to vouch for it; what you signed before goes on counting"
         ) from error
     return str(curve.Ed25519PrivateKey.from_private_bytes(secret).sign(message).hex())
+
+
+def set_key_aside(path: Path) -> Path:
+    """Rename a key file whose passphrase was lost; it is kept. Return its new name."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.set-aside-{number}")).exists():
+        number += 1
+    path.rename(aside)
+    return aside
+
+
+@reads("a passphrase, alone in its first line", "write it there")
+def read_passphrase(path: Path) -> str:
+    """Return the first line of a file, without its end."""
+    with open_plain(path) as stream:
+        text = stream.read(_MOST_BYTES).decode("utf-8-sig")
+    return text.splitlines()[0] if text else ""
 
 
 def signature_fits(key: str, signature: str, message: bytes) -> bool:

@@ -60,6 +60,13 @@ class EventStore(Protocol):
     study: Study
     origin: str
 
+    @property
+    def unsent(self) -> int:
+        """How many events others cannot see yet."""
+
+    def close(self) -> None:
+        """Send what can be sent and let go."""
+
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
         """Add an event that lasts, with the heads that its writer had seen."""
 
@@ -86,6 +93,9 @@ class EventStore(Protocol):
 
     def list_claims(self) -> tuple[Claim, ...]:
         """Return the newest claim of each place that has one."""
+
+    def claim_holder(self, reader: str) -> tuple[str, str, str]:
+        """Return what a claim of this program by a reader says: reader, host, session."""
 
 
 class FolderStore:
@@ -372,15 +382,19 @@ class FolderStore:
         A claim whose holder gave no sign for the study's lease is taken. While the share is away
         it is taken without anybody knowing: a claim saves work, and nothing depends on it.
         """
-        with self._turn:
-            writer = self._writer_of(reader)
-        asked = Claim(place, 1, reader, writer.host, writer.session)
+        asked = Claim(place, 1, *self.claim_holder(reader))
         try:
             self._require_share()
             return take_claim(self.folder / CLAIMS, asked, self.study.plan.lease_s)
         except (FormatError, OSError) as error:
             self.trouble = str(error)
         return asked
+
+    def claim_holder(self, reader: str) -> tuple[str, str, str]:
+        """Return what a claim of this program by a reader says: reader, host, session."""
+        with self._turn:
+            writer = self._writer_of(reader)
+        return reader, writer.host, writer.session
 
     def renew(self, claim: Claim) -> bool:
         """Say that one is still at it; False where somebody else has taken it meanwhile."""

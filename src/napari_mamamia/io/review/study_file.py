@@ -64,3 +64,12 @@ def read_study(folder: Path) -> tuple[Study, str]:
             "this software, or name another folder"
         )
     return _CODEC.record(content, path), hashlib.sha256(data).hexdigest()
+
+
+@reads("a list of case ids, one a line", "write one id in each line")
+def read_case_list(path: Path) -> tuple[str, ...]:
+    """Return the ids in a text file, each once; empty lines and those from # on are none."""
+    with open_plain(path) as stream:
+        lines = stream.read(MOST_BYTES).decode("utf-8-sig").splitlines()
+    stripped = (line.strip() for line in lines)
+    return tuple(dict.fromkeys(line for line in stripped if line and not line.startswith("#")))

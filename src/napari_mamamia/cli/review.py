@@ -1,0 +1,313 @@
+"""`mamamia review`: a study that several people read on one shared folder."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from napari_mamamia.cli.given import Program
+from napari_mamamia.cli.opening import open_at
+from napari_mamamia.cli.options import CaseOption, ColumnsOption, DataSetArgument, SeedOption
+from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
+from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, Hidden
+from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, StudyPlan, Triggers
+
+if TYPE_CHECKING:
+    from napari_mamamia.io.review.store import FolderStore
+    from napari_mamamia.services.review.check_study import Problem
+    from napari_mamamia.services.review.make_study import StudyDraft
+    from napari_mamamia.services.review.session import ReviewSession
+
+app = Program(
+    help="A study that several people read on one shared folder, without a server.",
+    no_args_is_help=True,
+)
+
+_READINGS: Final = Quantity("a number of readings", 1, 100, "", "give 2", is_whole=True)
+_SHARE: Final = Quantity("a share of hidden repeats", 0, 0.5, "", "give 0.05 for 1 in 20")
+_DICE: Final = Quantity("a Dice", 0, 1, "", "give a number such as 0.7; 0 for none")
+_MOST_PAIRS: Final = 30
+
+StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
+ReaderOption = Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name or id.")]
+PassphraseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--passphrase-file", metavar="FILE", help="Read the passphrase there, do not ask."
+    ),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Folder for what is found, as files.")
+]
+
+
+@app.command("init")
+def init(
+    data_set: DataSetArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="STUDY", help="New folder of the study.")],
+    lead: Annotated[
+        list[str], typer.Option("--lead", metavar="NAME", help="Who leads it; repeatable.")
+    ],
+    reader: Annotated[
+        list[str], typer.Option("--reader", metavar="NAME", help="Who reads; repeatable.")
+    ],
+    adjudicator: Annotated[
+        list[str] | None,
+        typer.Option("--adjudicator", metavar="NAME", help="Who adjudicates; repeatable."),
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="Title (default: the folder's name).")] = "",
+    mode: Annotated[
+        ReadingMode, typer.Option("--mode", help="How often a case is read, and by whom.")
+    ] = ReadingMode.INDEPENDENT,
+    readings: Annotated[
+        int, typer.Option("--readings", parser=_READINGS, help="Readings of a case.")
+    ] = 2,
+    blind: Annotated[
+        list[Hidden] | None,
+        typer.Option("--hide", help="What readers are not shown; repeatable (default: all)."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--not-blind", help="Hide nothing.")] = False,
+    consensus: Annotated[
+        ConsensusRule, typer.Option("--consensus", help="How readings become one mask.")
+    ] = ConsensusRule.MAJORITY_BACKGROUND,
+    dice_below: Annotated[
+        float, typer.Option("--dice-below", parser=_DICE, help="Readings below it disagree.")
+    ] = 0.7,
+    repeats: Annotated[
+        float, typer.Option("--repeats", parser=_SHARE, help="Share of hidden repeats.")
+    ] = 0.0,
+    honeypots: Annotated[
+        Path | None,
+        typer.Option("--honeypots", metavar="FILE", help="Case ids of known truth, one a line."),
+    ] = None,
+    seed: SeedOption = 42,
+    case: CaseOption = None,
+    columns: ColumnsOption = None,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="Write the study; without it, it is only shown.")
+    ] = False,
+) -> None:
+    """Plan a study: who reads what is shown; with --freeze STUDY/study.json is written."""
+    from napari_mamamia.io.review.study_file import read_case_list
+    from napari_mamamia.services.review import make_study
+
+    if open_ and blind:
+        raise typer.BadParameter("expected one of --hide and --not-blind, got both: leave one out")
+    blinding = NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else ALL_HIDDEN
+    plan = StudyPlan(
+        name or out.name,
+        mode,
+        readings,
+        blinding,
+        consensus,
+        Triggers(dice_below=dice_below or None),
+        repeats,
+        seed,
+    )
+    people = make_study.StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ()))
+    pots = () if honeypots is None else read_case_list(honeypots)
+    opened = open_at(data_set, columns)
+    draft = run(partial(make_study.draft_study, opened, plan, people, case or (), pots))
+    _print_draft(draft)
+    if not freeze:
+        print("Nothing was written: add --freeze to begin with this.")
+        return
+    origin = make_study.freeze_study(draft, out)
+    print(f"Study: {out}\nstudy.json SHA-256 {origin}: from now on it never changes.")
+
+
+def _print_draft(draft: "StudyDraft") -> None:
+    study, deal = draft.study, draft.deal
+    repeats = dict(deal.n_repeats)
+    names = {one.reader_id: one.name for one in study.readers}
+    cells = [
+        (one.reader_id, one.name, ", ".join(one.roles), str(load), str(repeats[one.reader_id]))
+        for one in study.readers
+        for load in [dict(deal.loads).get(one.reader_id, 0)]
+        if one.reader_id in repeats
+    ]
+    cells += [
+        (one.reader_id, one.name, ", ".join(one.roles), "–", "–")
+        for one in study.readers
+        if one.reader_id not in repeats
+    ]
+    title = f"{study.plan.name}: {len(study.cases)} case(s), mode {study.plan.mode}"
+    print_table(title, ("id", "name", "roles", "readings", "of them repeats"), cells)
+    if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
+        for a, b, count in deal.pairs:
+            print(f"{names[a]} and {names[b]} share {count} case(s)")
+    print(study.plan.blinding.text or "Not blind")
+    for note in draft.notes:
+        print(f"note: {note}")
+
+
+@app.command("status")
+def status(study: StudyArgument, out: OutOption = None) -> None:
+    """Say where a study stands; exit 3 while something contradicts itself. OUT/status.json."""
+    from napari_mamamia.services.review import check_study
+
+    store = _open_study(study)
+    result = run(partial(check_study.find_status, store))
+    cells = [
+        (
+            one.name,
+            ", ".join(one.roles),
+            f"{one.n_read} of {one.n_tasks}",
+            f"{one.active_s / 60:.0f}",
+            ", ".join(one.keys) or ("waits" if one.keys_waiting else "–"),
+        )
+        for one in result.readers
+    ]
+    print_table(result.study, ("name", "roles", "read", "minutes", "key"), cells)
+    print(", ".join(f"{state} {count}" for state, count in result.states.items() if count))
+    if result.n_waiting or result.n_refused:
+        print(
+            f"{result.n_waiting} event(s) wait for a mask, {result.n_refused} do not count: "
+            "see `mamamia review verify`"
+        )
+    _print_problems(result.conflicts)
+    if out is not None:
+        print(f"Status: {check_study.save_status(result, out)}")
+    if result.conflicts:
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
+@app.command("verify")
+def verify(
+    study: StudyArgument,
+    images: Annotated[
+        Path | None,
+        typer.Option("--images", metavar="DATASET", help="Check the images of every case, too."),
+    ] = None,
+    out: OutOption = None,
+) -> None:
+    """Hold a study against its hashes, signatures and rules; exit 3 if anything is wrong."""
+    from napari_mamamia.services.review import check_study
+
+    store = _open_study(study)
+    result = run(partial(check_study.verify_study, store, images))
+    print(
+        f"{result.n_events} event(s) in {result.n_files} file(s), {result.n_masks} mask(s), "
+        f"{result.n_signatures} signature(s); study.json {result.origin[:16]}"
+    )
+    for note in result.notes:
+        print(f"note: {note.where}: {note.text}")
+    _print_problems(result.problems)
+    if out is not None:
+        print(f"Result: {check_study.save_check(result, out)}")
+    if result.problems:
+        raise typer.Exit(NOT_EVERY_CASE)
+    print("All is as it was written.")
+
+
+@app.command("audit")
+def audit(
+    study: StudyArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for both files.")],
+) -> None:
+    """Write every event in order: OUT/audit.csv and OUT/audit.html, to be read and printed."""
+    from napari_mamamia.services.review import check_study
+
+    for path in run(partial(check_study.save_audit, _open_study(study), out)):
+        print(f"Audit trail: {path}")
+
+
+@app.command("key")
+def key(
+    study: StudyArgument,
+    reader: ReaderOption,
+    new: Annotated[bool, typer.Option("--new", help="Make one beside a lost one.")] = False,
+    passphrase_file: PassphraseOption = None,
+) -> None:
+    """Make your key for signatures on this computer, or say which one it is."""
+    from napari_mamamia.io.review.keys import read_public_key, set_key_aside
+    from napari_mamamia.reviewing.signatures import short_key
+
+    session = _begin_session(study, reader)
+    if session.key_file.exists() and new:
+        print(f"Kept as {set_key_aside(session.key_file)}")
+    if session.key_file.exists():
+        public = read_public_key(session.key_file)
+    else:
+        print("Nobody can find a forgotten passphrase again: write it down where only you look.")
+        public = session.make_key(_read_passphrase(passphrase_file, is_new=True))
+        _end_session(session)
+    print(f"Key of {reader}: {short_key(public)}\n{public}")
+    print("It counts once a lead countersigns it: read the 16 digits to each other.")
+
+
+@app.command("countersign")
+def countersign(
+    study: StudyArgument,
+    reader: Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name: a lead's.")],
+    of: Annotated[str, typer.Option("--of", metavar="NAME", help="Whose key it is.")],
+    digits: Annotated[
+        str, typer.Option("--digits", help="The 16 digits that its owner read to you.")
+    ],
+    passphrase_file: PassphraseOption = None,
+) -> None:
+    """Give a lead's word that a key is that reader's; what it signed counts from then on."""
+    from napari_mamamia.services.review import vouching
+    from napari_mamamia.services.review.look import find_key, find_person
+
+    session = _begin_session(study, reader)
+    person = find_person(session.state, of)
+    public = find_key(session.state, person.reader_id, digits)
+    vouching.countersign(session, person.reader_id, public, _read_passphrase(passphrase_file))
+    _end_session(session)
+    print(f"The key of {person.name} counts.")
+
+
+@app.command("sign")
+def sign(
+    study: StudyArgument,
+    reader: ReaderOption,
+    case: Annotated[list[str], typer.Option("--case", metavar="ID", help="Case; repeatable.")],
+    meaning: Annotated[Meaning, typer.Option("--meaning", help="What the signature means.")],
+    passphrase_file: PassphraseOption = None,
+) -> None:
+    """Sign your reading of a case (author), or what was accepted (reviewer, approver)."""
+    session = _begin_session(study, reader)
+    keys = [session.store.study.case_of_id(one).key for one in case]
+    passphrase = _read_passphrase(passphrase_file)
+    for case_id, one in zip(case, keys, strict=True):
+        session.sign(one, meaning, passphrase)
+        print(f"{case_id}: signed as {meaning}")
+    _end_session(session)
+
+
+def _open_study(study: Path) -> "FolderStore":
+    from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.io.review.store import FolderStore
+
+    return FolderStore(study, review_folder())
+
+
+def _begin_session(study: Path, reader: str) -> "ReviewSession":
+    from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.services.review.session import ReviewSession
+
+    return ReviewSession(_open_study(study), reader, review_folder())
+
+
+def _end_session(session: "ReviewSession") -> None:
+    session.close()
+    if session.n_unsent:
+        print(f"{session.n_unsent} event(s) wait on this computer: the study cannot be reached")
+
+
+def _read_passphrase(path: Path | None, *, is_new: bool = False) -> str:
+    if path is not None:
+        from napari_mamamia.io.review.keys import read_passphrase
+
+        return read_passphrase(path)
+    answer: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new, err=True)
+    return answer
+
+
+def _print_problems(problems: "tuple[Problem, ...]") -> None:
+    for one in problems:
+        print(f"{one.kind}: {one.where}: {one.text}", file=sys.stderr)

@@ -1,0 +1,301 @@
+"""Where a study stands, and whether it is what it was: status, verification, audit trail."""
+
+import html
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.csv_text import write_csv
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.review.store import EventStore, FolderStore
+from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.io.workspace.event_order import Event, merge_events
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.signatures import short_key
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.review.look import load_state
+
+STATUS: Final = "status.json"
+VERIFY: Final = "verify.json"
+AUDIT: Final = "audit"
+_CLOCK_S: Final = 300.0
+"""Clocks that differ by more are told: our choice, what a domain's time service keeps at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong: its kind, where, and in words."""
+
+    kind: str
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderProgress:
+    """How far a reader is: readings given, done, minutes of work; keys that count."""
+
+    reader: str
+    name: str
+    roles: tuple[str, ...]
+    n_tasks: int
+    n_read: int
+    active_s: int
+    keys: tuple[str, ...] = ()
+    keys_waiting: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStatus:
+    """Where a study stands now."""
+
+    study: str
+    study_id: str
+    origin: str
+    at: str
+    software: str
+    states: Mapping[str, int]
+    readers: tuple[ReaderProgress, ...]
+    conflicts: tuple[Problem, ...]
+    n_waiting: int
+    n_refused: int
+
+    @property
+    def n_cases(self) -> int:
+        """Of the study."""
+        return sum(self.states.values())
+
+
+@dataclass(frozen=True, slots=True)
+class StudyCheck:
+    """What verification found; `notes` are worth knowing and harm nothing."""
+
+    origin: str
+    n_events: int
+    n_files: int
+    n_masks: int
+    n_signatures: int
+    heads: tuple[tuple[str, str], ...]
+    problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...]
+
+
+def find_status(store: EventStore) -> StudyStatus:
+    """Return where a study stands."""
+    state = load_state(store)
+    readers = []
+    for one in store.study.readers:
+        mine = [
+            reading
+            for view in state.cases
+            for reading in view.readings
+            if reading.reader == one.reader_id
+        ]
+        keys = [key for key in state.keys if key.reader == one.reader_id and not key.ended]
+        readers.append(
+            ReaderProgress(
+                one.reader_id,
+                state.name(one.reader_id),
+                tuple(role.value for role in one.roles),
+                len(mine),
+                sum(reading.state is CaseState.READ for reading in mine),
+                sum(reading.active_s for reading in mine),
+                tuple(short_key(key.key) for key in keys if key.counts),
+                tuple(short_key(key.key) for key in keys if not key.counts),
+            )
+        )
+    return StudyStatus(
+        store.study.plan.name,
+        store.study.study_id,
+        store.origin,
+        now_utc(),
+        software_version(),
+        {name.value: count for name, count in state.counts.items()},
+        tuple(readers),
+        tuple(_list_conflicts(state)),
+        len(state.waiting),
+        len(state.refused),
+    )
+
+
+def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
+    """Hold a study's folder against all its hashes and rules.
+
+    Chains, gaps, forks, what this computer had read before, masks, signatures, steps that do not
+    count, conflicts; with `images`, the data set, the images of every case too.
+    """
+    report_progress(0, 4, "Reading the events")
+    reading = store.read()
+    state = load_state(store)
+    problems = [Problem("chain", one.path, one.text) for one in reading.problems]
+    chains = {name: tuple(events) for name, events in reading.chains.items() if events}
+    report_progress(1, 4, "Reading the masks")
+    problems += [Problem("mask", one.path, one.text) for one in store.changed_masks()]
+    problems += _list_misplaced(chains)
+    problems += [Problem("waiting", _place_of(one.event), one.why) for one in state.waiting]
+    problems += [Problem("refused", _place_of(one.event), one.why) for one in state.refused]
+    problems += _list_conflicts(state)
+    problems += _list_signature_problems(state)
+    report_progress(2, 4, "Reading the images")
+    if images is not None:
+        problems += _check_images(store, images)
+    report_progress(4, 4)
+    events = merge_events(chains.values())
+    notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(store, events)]
+    return StudyCheck(
+        store.origin,
+        len(events),
+        len(chains),
+        len(store.list_masks()),
+        sum(len(view.signatures) for view in state.cases),
+        tuple((name, chain[-1].hash) for name, chain in sorted(chains.items())),
+        tuple(dict.fromkeys(problems)),
+        tuple(notes),
+    )
+
+
+def save_status(status: StudyStatus, folder: Path) -> Path:
+    """Write ``status.json``, in place of an earlier one; return its path."""
+    write_json(status, folder / STATUS, overwrite=True)
+    return folder / STATUS
+
+
+def save_check(check: StudyCheck, folder: Path) -> Path:
+    """Write ``verify.json``, in place of an earlier one; return its path."""
+    write_json(check, folder / VERIFY, overwrite=True)
+    return folder / VERIFY
+
+
+def save_audit(store: EventStore, folder: Path) -> tuple[Path, Path]:
+    """Write every event in order, as CSV and as one HTML page; return both paths."""
+    state = load_state(store)
+    events = merge_events(store.read().chains.values())
+    why = {one.event.hash: one.why for one in (*state.refused, *state.waiting)}
+    head = ("time", "reader", "name", "computer", "case_id", "act", "what", "counts", "hash")
+    rows = [_audit_row(state, event, why.get(event.hash, "")) for event in events]
+    table, page = folder / f"{AUDIT}.csv", folder / f"{AUDIT}.html"
+    with (
+        saving(table, overwrite=True) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        write_csv((head, *rows), stream, "\r\n")
+    lines = "".join(f"<tr>{''.join(map(_make_cell, row))}</tr>\n" for row in rows)
+    names = "".join(f"<th>{name}</th>" for name in head)
+    title = html.escape(f"Audit trail: {store.study.plan.name}")
+    text = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        "<style>body{font:14px sans-serif}table{border-collapse:collapse}"
+        "td,th{border:1px solid #999;padding:2px 6px;text-align:left;vertical-align:top;"
+        "overflow-wrap:anywhere}</style>"
+        f"<h1>{title}</h1><p>Study {html.escape(store.study.study_id)}, study.json SHA-256 "
+        f"{store.origin}; {len(rows)} events; {now_utc()}; {html.escape(software_version())}. "
+        "Research use.</p>"
+        f"<table><tr>{names}</tr>\n{lines}</table></html>\n"
+    )
+    write_text_atomically(page, text, overwrite=True)
+    return table, page
+
+
+def _audit_row(state: ReviewState, event: Event, why: str) -> tuple[str, ...]:
+    body = dict(event.body)
+    act, key = str(body.pop("act", "")), str(body.pop("case", ""))
+    cases = {case.key: case.case_id for case in state.study.cases}
+    what = "; ".join(f"{name}: {value}" for name, value in sorted(body.items()))
+    is_known = any(one.reader_id == event.reader for one in state.study.readers)
+    name = state.name(event.reader) if is_known else ""
+    counts = why or "yes"
+    case_id = cases.get(key, key)
+    return (event.at, event.reader, name, event.host, case_id, act, what, counts, event.hash)
+
+
+def _make_cell(text: str) -> str:
+    return f"<td>{html.escape(text)}</td>"
+
+
+def _place_of(event: Event) -> str:
+    act, case = event.body.get("act", ""), event.body.get("case", "")
+    return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case})"
+
+
+def _list_conflicts(state: ReviewState) -> Iterator[Problem]:
+    for key, text in state.conflicts:
+        yield Problem("conflict", state.study.case(key).case_id, text)
+
+
+def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
+    for view in state.cases:
+        for one in view.signatures:
+            if not one.counts:
+                where = f"{state.study.case(view.key).case_id}, {one.name} as {one.meaning}"
+                yield Problem("signature", where, one.why_not)
+
+
+def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
+    """Yield files whose folder or name says something else than their lines."""
+    for name, events in chains.items():
+        for reader in sorted({event.reader for event in events}):
+            if Path(name).parent.name != reader:
+                text = f"its events are of {reader!r}: somebody moved or renamed it"
+                yield Problem("place", name, text)
+
+
+def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
+    """Yield computers whose clock ran behind that of what they had seen, once each."""
+    at = {event.hash: _parse_clock(event.at) for event in events}
+    behind: Counter[str] = Counter()
+    for event in events:
+        before = max(
+            (at[one] for one in (event.prev, *event.seen) if one in at), default=at[event.hash]
+        )
+        behind[event.host] = max(behind[event.host], int(before - at[event.hash]))
+    for host, seconds in sorted(behind.items()):
+        if seconds > _CLOCK_S:
+            text = f"its clock was {seconds / 3600:.1f} h behind another's; no state depends on it"
+            yield Problem("clock", host, text)
+
+
+def _parse_clock(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _list_keys(state: ReviewState) -> Iterator[Problem]:
+    in_file = {one.key for one in state.study.lead_keys}
+    for key in state.keys:
+        if key.by == key.reader and key.key not in in_file:
+            text = f"key {short_key(key.key)} counts as the first of a lead: compare it by voice"
+            yield Problem("key", state.name(key.reader), text)
+        if not key.by:
+            text = f"key {short_key(key.key)} waits for a lead's word"
+            yield Problem("key", state.name(key.reader), text)
+
+
+def _list_unused_masks(store: EventStore, events: tuple[Event, ...]) -> Iterator[Problem]:
+    used = {event.body.get("mask") for event in events if isinstance(event.body.get("mask"), str)}
+    left = store.list_masks() - used
+    if left:
+        text = f"{len(left)} mask(s) that no event names: a program ended before it told"
+        yield Problem("mask", "masks", text)
+
+
+def _check_images(store: EventStore, images: Path) -> Iterator[Problem]:
+    for case in store.study.cases:
+        for one in case.images:
+            try:
+                is_same = sha256_of(images / one.name) == one.sha256
+            except MamamiaError as error:
+                yield Problem("image", case.case_id, str(error))
+                continue
+            if not is_same:
+                yield Problem(
+                    "image", case.case_id, f"{one.name} was changed since the study began"
+                )

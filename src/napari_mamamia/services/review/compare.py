@@ -1,0 +1,149 @@
+"""Do readings of a case disagree, and by what: the triggers of the study, pair by pair."""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.review import Triggers
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.own_paths import own_folder
+from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
+from napari_mamamia.metrics.of_masks import dice, hausdorff95_mm, lesion_counts, volume_mm3
+from napari_mamamia.reviewing.views import ReadingView
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMask:
+    """A mask of the store: bool ``(z, y, x)`` and its grid; none was drawn where it is None."""
+
+    array: NDArray[np.bool_]
+    grid: Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What comparing all pairs gave: why they disagree, empty where they agree; the worst numbers.
+
+    `dice` is the lowest of all pairs, nan where no pair has one (both masks empty).
+    """
+
+    because: tuple[str, ...] = ()
+    dice: float = math.nan
+    hd95_mm: float = math.nan
+    volume_ratio: float = math.nan
+
+    @property
+    def values(self) -> tuple[tuple[str, str], ...]:
+        """The numbers as texts, as events hold them; those that are defined."""
+        pairs = (
+            ("dice", self.dice),
+            ("hd95_mm", self.hd95_mm),
+            ("volume_ratio", self.volume_ratio),
+        )
+        return tuple((name, repr(value)) for name, value in pairs if not math.isnan(value))
+
+
+def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
+    """Return a mask of the store, any value above 0 as foreground; None for "" (none drawn).
+
+    Raises
+    ------
+    FormatError
+        If it is missing, was changed, or cannot be read as a mask.
+    """
+    if not sha256:
+        return None
+    with own_folder() as folder:
+        path = folder / f"mask{MASK_SUFFIX}"
+        path.write_bytes(store.get_mask(sha256))
+        labels = read_labels(path)
+    array = np.zeros(labels.grid.shape, dtype=np.bool_)
+    array[labels.box.slices] = labels.crop > 0
+    return ReadMask(array, labels.grid)
+
+
+def compare_readings(
+    store: EventStore, readings: Sequence[ReadingView], triggers: Triggers
+) -> Difference:
+    """Compare every pair of readings by the triggers of a study.
+
+    Raises
+    ------
+    FormatError, GridMismatchError
+        If a mask cannot be read, or two lie on different grids.
+    """
+    masks = {one.mask: load_stored_mask(store, one.mask) for one in readings}
+    pairs = [
+        _compare_pair(masks[a.mask], masks[b.mask], triggers) for a, b in combinations(readings, 2)
+    ]
+    because = [text for pair in pairs for text in pair.because]
+    if triggers.category:
+        because += [
+            text
+            for a, b in combinations(readings, 2)
+            for text in _compare_answers(a.answers, b.answers)
+        ]
+    return Difference(
+        tuple(dict.fromkeys(because)),
+        min(_list_defined(pair.dice for pair in pairs), default=math.nan),
+        max(_list_defined(pair.hd95_mm for pair in pairs), default=math.nan),
+        max(_list_defined(pair.volume_ratio for pair in pairs), default=math.nan),
+    )
+
+
+def _compare_pair(a: ReadMask | None, b: ReadMask | None, triggers: Triggers) -> Difference:
+    if a is None or b is None:
+        drawn = a if a is not None else b
+        return _compare_emptiness(drawn is not None and bool(drawn.array.any()))
+    require_same_grid(a.grid, b.grid, "one reading", "the other")
+    volumes = sorted(volume_mm3(one.array, one.grid) for one in (a, b))
+    if volumes[0] == 0:
+        return _compare_emptiness(volumes[1] > 0)
+    overlap = dice(a.array, b.array)
+    hd95_mm = hausdorff95_mm(a.array, b.array, a.grid)
+    ratio = volumes[1] / volumes[0]
+    because = []
+    if triggers.dice_below is not None and overlap < triggers.dice_below:
+        because.append(f"Dice {overlap:.3f} below {triggers.dice_below:g}")
+    if triggers.volume_ratio is not None and ratio > triggers.volume_ratio:
+        because.append(f"volumes {ratio:.2f} to 1, above {triggers.volume_ratio:g}")
+    if triggers.hd95_mm is not None and hd95_mm > triggers.hd95_mm:
+        because.append(f"HD95 {hd95_mm:.1f} mm above {triggers.hd95_mm:g}")
+    if triggers.lesion_count:
+        n_parts = [_count_parts(one.array) for one in (a, b)]
+        if n_parts[0] != n_parts[1]:
+            because.append(f"{min(n_parts)} and {max(n_parts)} lesions")
+    return Difference(tuple(because), overlap, hd95_mm, ratio)
+
+
+def _compare_emptiness(is_one_drawn: bool) -> Difference:
+    return Difference(("one mask is empty",), 0.0) if is_one_drawn else Difference()
+
+
+def _count_parts(mask: NDArray[np.bool_]) -> int:
+    counts = lesion_counts(mask, mask)
+    return int(counts.found + counts.missed)
+
+
+def _compare_answers(one: str, other: str) -> list[str]:
+    """Return the questions of categories that were answered otherwise: texts and lists of texts."""
+    answers = [json.loads(text) for text in (one, other)]
+    if not all(isinstance(answer, dict) for answer in answers):
+        return []
+    questions = sorted(set(answers[0]) & set(answers[1]))
+    return [
+        f"{question}: {answers[0][question]} and {answers[1][question]}"
+        for question in questions
+        if isinstance(answers[0][question], str) and answers[0][question] != answers[1][question]
+    ]
+
+
+def _list_defined(values: Iterable[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]

@@ -1,0 +1,187 @@
+"""A new study: cases with their hashes, people and roles, who reads what; shown, then frozen."""
+
+import hashlib
+import re
+import secrets
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from napari_mamamia.core.errors import CaseError, SaveConflictError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.review import (
+    FilePrint,
+    Honeypots,
+    Role,
+    Study,
+    StudyCase,
+    StudyPlan,
+    StudyReader,
+)
+from napari_mamamia.io.files.checksums import sha256_of_large
+from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.review.study_file import write_study
+from napari_mamamia.io.workspace.workspace import file_name
+from napari_mamamia.reviewing.assignment import Deal, deal_cases
+from napari_mamamia.services.case.data_set import OpenDataSet
+
+
+@dataclass(frozen=True, slots=True)
+class StudyPeople:
+    """Names by role; one name may stand in several."""
+
+    leads: tuple[str, ...]
+    readers: tuple[str, ...]
+    adjudicators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyDraft:
+    """A study before it is frozen: what to look at first."""
+
+    study: Study
+    deal: Deal
+    notes: tuple[str, ...] = field(default=())
+
+
+def draft_study(
+    opened: OpenDataSet,
+    plan: StudyPlan,
+    people: StudyPeople,
+    case_ids: Sequence[str] = (),
+    honeypots: Sequence[str] = (),
+) -> StudyDraft:
+    """Return a study as it would be; the images of every case are read for their hashes.
+
+    Parameters
+    ----------
+    case_ids
+        Of the cases; none for all that can be opened.
+    honeypots
+        Ids of cases of known truth among them; the study keeps their number and a hash alone.
+
+    Raises
+    ------
+    CaseError
+        If a name or case is missing, unknown or there twice, or there are too few readers.
+    """
+    data_set = opened.data_set
+    files = [data_set.case(one) for one in case_ids] or list(data_set.cases)
+    usable = [one for one in files if not one.problems]
+    notes = [f"{one.case_id} is left out: {one.problems[0]}" for one in files if one.problems]
+    unknown = sorted(set(honeypots) - {one.case_id for one in usable})
+    if unknown:
+        raise CaseError(
+            f"expected honeypots among the cases of the study, got {unknown[0]!r}: check the list"
+        )
+    readers = name_people(people)
+    cases = tuple(_print_cases(data_set.root, usable))
+    ids = [one.reader_id for one in readers if Role.READER in one.roles]
+    deal = deal_cases(plan, [case.key for case in cases], ids)
+    if not deal.is_connected and plan.n_readers > 1:
+        notes.append(
+            "not all readers are connected by cases that they share: agreement cannot be told "
+            "from the difficulty of the cases; take more cases or fewer readers"
+        )
+    if sum(Role.LEAD in one.roles for one in readers) == 1:
+        notes.append("there is one lead: name a second, who can help if a passphrase is forgotten")
+    study = Study(
+        secrets.token_hex(8),
+        now_utc(),
+        software_version(),
+        str(data_set.root.resolve()),
+        plan,
+        cases,
+        readers,
+        deal.tasks,
+        _hash_honeypots(honeypots),
+    )
+    return StudyDraft(study, deal, tuple(notes))
+
+
+def freeze_study(draft: StudyDraft, folder: Path) -> str:
+    """Write a study into a new or empty folder; return the SHA-256 of its file.
+
+    Raises
+    ------
+    SaveConflictError
+        If there is something in the folder.
+    SaveError
+        If the system refuses.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SaveConflictError(
+            f"expected a new or empty folder for the study, got {folder}, which holds something: "
+            "name another folder"
+        )
+    return write_study(folder, draft.study)
+
+
+def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:
+    """Return every person once, with all roles and an id made of the name.
+
+    Names that differ in letter case or in how accents are stored are one person.
+    """
+    roles: dict[str, list[Role]] = {}
+    names: dict[str, str] = {}
+    for role, given in (
+        (Role.LEAD, people.leads),
+        (Role.READER, people.readers),
+        (Role.ADJUDICATOR, people.adjudicators),
+    ):
+        for name in given:
+            shown = unicodedata.normalize("NFC", " ".join(name.split()))
+            key = shown.casefold()
+            if role in roles.setdefault(key, []):
+                raise CaseError(
+                    f"expected each {role} once, got {name!r} twice: leave one out, or tell two "
+                    "people of one name apart by an initial"
+                )
+            roles[key].append(role)
+            names.setdefault(key, shown)
+    if any(not name for name in names.values()):
+        raise CaseError("expected a name for everybody, got an empty one: type names")
+    ids = _make_ids(names.values())
+    return tuple(
+        StudyReader(reader_id, name, tuple(roles[key]))
+        for reader_id, (key, name) in zip(ids, names.items(), strict=True)
+    )
+
+
+def _make_ids(names: Iterable[str]) -> list[str]:
+    """Return a short id of plain letters for each name, all different in any letter case."""
+    ids: list[str] = []
+    for number, name in enumerate(names, start=1):
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+        stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:32] or f"reader-{number}"
+        taken = stem in ids
+        ids.append(file_name(f"{stem}-{number}" if taken else stem, "the id of a reader"))
+    return ids
+
+
+def _print_cases(root: Path, files: Sequence[CaseFiles]) -> list[StudyCase]:
+    cases = []
+    for number, one in enumerate(files, start=1):
+        report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
+        paths = dict.fromkeys(path for phase in one.phases for path in phase.files)
+        prints = tuple(FilePrint(name_below(path, root), sha256_of_large(path)) for path in paths)
+        cases.append(StudyCase(f"c{number:04d}", one.case_id, prints))
+    report_progress(len(files), len(files), "Checksums")
+    return cases
+
+
+def name_below(path: Path, root: Path) -> str:
+    """Return a file's path below the data set, its name where it lies elsewhere."""
+    try:
+        return path.relative_to(root).as_posix()
+    except ValueError:
+        return path.name
+
+
+def _hash_honeypots(case_ids: Sequence[str]) -> Honeypots:
+    if not case_ids:
+        return Honeypots()
+    text = "\n".join(sorted(case_ids))
+    return Honeypots(len(set(case_ids)), hashlib.sha256(text.encode()).hexdigest())

@@ -1,0 +1,437 @@
+"""One person at work in one study: the next case, claim, reading, judgement, signature.
+
+Everything is an event; what may be done is asked of the state that the events give. What is not
+possible is an error before anything is written.
+"""
+
+import getpass
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.review import Meaning, ReadingMode, Role, Task
+from napari_mamamia.io.files.chained_lines import canonical
+from napari_mamamia.io.review.claims import Claim
+from napari_mamamia.io.review.keys import (
+    key_path,
+    make_key,
+    read_public_key,
+    sign_with,
+)
+from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.reviewing.fold import FoldMemory, ReviewState
+from napari_mamamia.reviewing.signatures import SignedThing, key_message
+from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.reviewing.views import CaseView, Decision, ReadingView
+from napari_mamamia.services.review.compare import compare_readings
+from napari_mamamia.services.review.look import find_person, load_state, rank_dispute
+
+_JUDGES = (Role.ADJUDICATOR, Role.LEAD)
+
+
+class ReviewSession:
+    """A person at work.
+
+    Parameters
+    ----------
+    store
+        Of the study.
+    who
+        Id or name.
+    home
+        Where this computer keeps keys.
+
+    Raises
+    ------
+    CaseError
+        If the study has no such person.
+    """
+
+    def __init__(self, store: EventStore, who: str, home: Path) -> None:
+        self.store, self._home = store, home
+        self._memory = FoldMemory()
+        self.state = load_state(store, self._memory)
+        self.reader = find_person(self.state, who)
+        self._claims: dict[str, Claim] = {}
+        self._has_entered = False
+
+    @property
+    def n_unsent(self) -> int:
+        """How many events wait on this computer for the study to be reached."""
+        return self.store.unsent
+
+    def close(self) -> None:
+        """Let go of all claims, and send what can be sent."""
+        for claim in self._claims.values():
+            self.store.release(claim)
+        self._claims.clear()
+        self.store.close()
+
+    # -------------------------------------------------------------------- looking
+
+    @property
+    def study_id(self) -> str:
+        """Of the study."""
+        return self.store.study.study_id
+
+    def refresh(self) -> ReviewState:
+        """Look at the study anew; return where it stands."""
+        self.state = load_state(self.store, self._memory)
+        return self.state
+
+    def queue(self) -> tuple[tuple[Task, ReadingView], ...]:
+        """Return this reader's tasks in their order, each with how far it is."""
+        mine = {}
+        for view in self.state.cases:
+            for reading in view.readings:
+                if reading.reader == self.reader.reader_id:
+                    mine[(view.key, reading.occasion)] = reading
+        order = [
+            (task.case, task.occasion) for task in self.state.study.tasks_of(self.reader.reader_id)
+        ]
+        order = [place for place in order if place in mine]
+        order += sorted(place for place in mine if place not in order)
+        return tuple(
+            (Task(self.reader.reader_id, case, occasion), mine[(case, occasion)])
+            for case, occasion in order
+        )
+
+    def next_task(self) -> Task | None:
+        """Return the first task that is open and possible now; None where nothing is left."""
+        for task, reading in self.queue():
+            if reading.state is not CaseState.READ and self._is_open(task):
+                return task
+        return None
+
+    def disputes(self) -> tuple[CaseView, ...]:
+        """Return what disagrees or contradicts itself, the lowest Dice first."""
+        waiting = [
+            view
+            for view in self.state.cases
+            if view.conflicts or view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
+        ]
+        return tuple(sorted(waiting, key=rank_dispute))
+
+    def blinding(self, case: str) -> Blinding:
+        """Return what is hidden from this person of a case now.
+
+        Judges of what is read see the readings; all else that the study hides stays hidden.
+        """
+        blinding = self.state.study.plan.blinding
+        view = self.state.case(case)
+        is_looking = view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
+        if self._is_judge and (is_looking or view.decision is not None or not self._is_given(case)):
+            return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
+        if self.state.study.plan.mode is ReadingMode.SECOND_LOOK and self._is_given(case):
+            return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
+        return blinding if blinding.is_blind else NOT_BLIND
+
+    def shown_readings(self, case: str) -> tuple[ReadingView, ...]:
+        """Return the readings of a case that this person may see."""
+        hides = self.blinding(case).hides(Hidden.OTHER_READERS)
+        mine = self.reader.reader_id
+        view = self.state.case(case)
+        return tuple(one for one in view.readings if not hides or one.reader == mine)
+
+    # -------------------------------------------------------------------- reading
+
+    def claim(self, task: Task) -> Claim:
+        """Take a task; compare the claim's session with one's own, or use `holds`."""
+        place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
+        claim = self.store.claim(place, self.reader.reader_id)
+        if self._is_mine(claim):
+            self._claims[place] = claim
+            self._add_to_case(Act.CLAIM, task.case, task.occasion)
+        return claim
+
+    def holds(self, claim: Claim) -> bool:
+        """Whether a claim is this session's."""
+        return self._is_mine(claim)
+
+    def keep_claims(self) -> tuple[Claim, ...]:
+        """Say that one is still at it; return the claims that somebody else took meanwhile."""
+        lost = [one for one in self._claims.values() if not self.store.renew(one)]
+        for one in lost:
+            self._claims.pop(one.place)
+        return tuple(lost)
+
+    def start(self, task: Task) -> Event:
+        """Say that the work on a claimed task begins."""
+        return self._add_to_case(Act.START, task.case, task.occasion)
+
+    def put_back(self, task: Task) -> Event:
+        """Let go of a task that is not read."""
+        self._let_go(task)
+        return self._add_to_case(Act.RELEASE, task.case, task.occasion)
+
+    def finish(
+        self,
+        task: Task,
+        mask: bytes | None,
+        answers: Mapping[str, Any] | None = None,
+        active_s: int = 0,
+        **more: str,
+    ) -> Event:
+        """Hand in a reading; the mask's file first. Compares where it was the last one.
+
+        Parameters
+        ----------
+        mask
+            The file (NIfTI, compressed); None where nothing was drawn.
+        answers
+            Of the form: JSON without floats.
+        active_s
+            Seconds of work.
+        more
+            Further texts for the event, such as what was hidden.
+
+        Raises
+        ------
+        SaveError
+            If this computer can keep neither.
+        """
+        sha256 = "" if mask is None else self.store.put_mask(mask)
+        event = self._add_to_case(
+            Act.READ,
+            task.case,
+            task.occasion,
+            mask=sha256,
+            answers=canonical(dict(answers or {})).decode(),
+            active_s=int(active_s),
+            **more,
+        )
+        self._let_go(task)
+        self.compare(task.case)
+        return event
+
+    def read_again(self, task: Task, reason: str) -> Event:
+        """Take back a reading, as long as nothing is decided; the one before is kept."""
+        _require_reason(reason)
+        return self._add_to_case(Act.READ_AGAIN, task.case, task.occasion, reason=reason)
+
+    def compare(self, case: str) -> Event | None:
+        """Compare the readings of a case where all are done and nobody has; None otherwise."""
+        view = self.refresh().case(case)
+        first = [one for one in view.readings if one.occasion == 0]
+        if view.state is not CaseState.READ or view.comparison is not None or len(first) < 2:
+            return None
+        difference = compare_readings(self.store, first, self.state.study.plan.triggers)
+        return self._add_to_case(
+            Act.COMPARE,
+            case,
+            of=sorted(one.hash for one in first),
+            agrees=not difference.because,
+            because=list(difference.because),
+            values=dict(difference.values),
+        )
+
+    # -------------------------------------------------------------------- judging
+
+    def adjudicate(self, case: str) -> Event:
+        """Take up a case that disagrees."""
+        return self._add_to_case(Act.ADJUDICATE, case)
+
+    def set_down(self, case: str) -> Event:
+        """Leave a case to another adjudicator."""
+        return self._add_to_case(Act.SET_DOWN, case)
+
+    def accept(self, case: str, reading: ReadingView | None = None) -> Event:
+        """Accept a case: one of its readings, the last one unless said."""
+        view = self.refresh().case(case)
+        first = [one for one in view.readings if one.hash and one.occasion == 0]
+        if not first:
+            raise CaseError(
+                f"expected a reading of {self._id_of(case)} to accept, got none: wait for it"
+            )
+        one = reading or first[-1]
+        return self._add_to_case(
+            Act.ACCEPT, case, mask=one.mask, answers=one.answers, choice=one.reader
+        )
+
+    def decide(
+        self,
+        case: str,
+        mask: bytes | str | None,
+        choice: str,
+        reason: str,
+        answers: str = "{}",
+    ) -> Event:
+        """Decide a case that is in adjudication.
+
+        Parameters
+        ----------
+        mask
+            The new mask's file, or the SHA-256 of one that is in the store; None for none.
+        choice
+            How it came about: a reader's id, a rule of consensus, "edited".
+        """
+        _require_reason(reason)
+        digits = mask if isinstance(mask, str) else self.store.put_mask(mask) if mask else ""
+        return self._add_to_case(
+            Act.DECIDE, case, mask=digits, choice=choice, reason=reason, answers=answers
+        )
+
+    def reject(self, case: str, reason: str) -> Event:
+        """Leave a case out, with the reason."""
+        _require_reason(reason)
+        return self._add_to_case(Act.REJECT, case, reason=reason)
+
+    def reopen(self, case: str, reason: str) -> Event:
+        """Begin a new round of a case that was decided."""
+        _require_reason(reason)
+        return self._add_to_case(Act.REOPEN, case, reason=reason)
+
+    def remark(self, case: str, text: str, *, shows: Blinding | None = None) -> Event:
+        """Note something of a case; with `shows`, that this was unblinded and why."""
+        if shows is None:
+            return self._add_to_case(Act.NOTE, case, text=text)
+        _require_reason(text)
+        return self._add_to_case(Act.UNBLIND, case, text=text, shown=list(shows.names))
+
+    def reassign(self, case: str, old: str, new: str, occasion: int = 0) -> Event:
+        """Pass a reading that is not done on to another reader."""
+        return self._add_to_case(Act.REASSIGN, case, occasion, of=old, to=new)
+
+    def rename(self, reader_id: str, name: str) -> Event:
+        """Give a person another name; the id stays."""
+        return self.add_to_study(Act.RENAME, of=reader_id, name=name)
+
+    # -------------------------------------------------------------------- signing
+
+    @property
+    def key_file(self) -> Path:
+        """Where this person's key lies on this computer."""
+        return key_path(self._home, self.study_id, self.reader.reader_id)
+
+    def make_key(self, passphrase: str) -> str:
+        """Make this person's key on this computer and tell the study; return the public one."""
+        public = make_key(self.key_file, passphrase)
+        message = key_message(self.store.origin, self.reader.reader_id, public)
+        self.add_to_study(Act.KEY, key=public, proof=sign_with(self.key_file, passphrase, message))
+        return public
+
+    def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> Event:
+        """Sign one's own reading (author) or a decided case (reviewer, approver).
+
+        Raises
+        ------
+        CaseError
+            If there is nothing to sign, or the passphrase is not the key's.
+        FormatError
+            If there is no key on this computer.
+        """
+        view = self.refresh().case(case)
+        subject = self._find_subject(view, meaning, occasion)
+        if subject is None or not subject.hash:
+            raise CaseError(
+                f"expected something to sign as {meaning} of {self._id_of(case)}, but the case is "
+                f"{view.state}: read or accept it first"
+            )
+        thing = SignedThing(
+            self.store.origin,
+            self.reader.reader_id,
+            self.state.name(self.reader.reader_id),
+            case,
+            self._id_of(case),
+            view.round,
+            meaning,
+            subject.mask,
+            subject.answers_sha256,
+            subject.hash,
+            software_version(),
+            now_utc(),
+        )
+        return self._add_to_case(
+            Act.SIGN,
+            case,
+            occasion,
+            meaning=str(meaning),
+            subject=thing.subject,
+            mask=thing.mask,
+            name=thing.name,
+            software=thing.software,
+            signed_at=thing.at,
+            key=read_public_key(self.key_file),
+            signature=sign_with(self.key_file, passphrase, thing.message),
+        )
+
+    def _find_subject(
+        self, view: CaseView, meaning: Meaning, occasion: int
+    ) -> ReadingView | Decision | None:
+        """Return what a signature would be of: one's own reading, or what was decided."""
+        if meaning is not Meaning.AUTHOR:
+            is_there = view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
+            return view.decision if is_there else None
+        mine = (self.reader.reader_id, occasion)
+        own_readings = [one for one in view.readings if (one.reader, one.occasion) == mine]
+        return own_readings[0] if own_readings else None
+
+    # ---------------------------------------------------------------------- inner
+
+    @property
+    def _is_judge(self) -> bool:
+        return any(role in self.reader.roles for role in _JUDGES)
+
+    def _is_given(self, case: str) -> bool:
+        mine = self.reader.reader_id
+        return any(one.reader == mine for one in self.state.case(case).readings)
+
+    def _is_open(self, task: Task) -> bool:
+        view = self.state.case(task.case)
+        if view.decision is not None and view.state is not CaseState.REOPENED and view.round == 1:
+            return False
+        if self.state.study.plan.mode is not ReadingMode.SECOND_LOOK:
+            return True
+        looks = [one for one in view.readings if one.occasion == task.occasion]
+        before = looks[: [one.reader for one in looks].index(task.reader)]
+        return all(one.state is CaseState.READ for one in before)
+
+    def _is_mine(self, claim: Claim) -> bool:
+        writer = self.store.claim_holder(self.reader.reader_id)
+        return (claim.reader, claim.host, claim.session) == writer
+
+    def _let_go(self, task: Task) -> None:
+        prefix = f"{task.case}."
+        suffix = f".{task.reader}.{task.occasion}"
+        for place in [one for one in self._claims if one.startswith(prefix)]:
+            if place.endswith(suffix):
+                self.store.release(self._claims.pop(place))
+
+    def _id_of(self, case: str) -> str:
+        return self.store.study.case(case).case_id
+
+    def add_to_study(self, act: Act, **about: Any) -> Event:
+        """Add an event that is of no case."""
+        self._enter_once()
+        return self.store.append(self.reader.reader_id, {"act": str(act), **about})
+
+    def _add_to_case(self, act: Act, case: str, occasion: int = 0, **about: Any) -> Event:
+        self._enter_once()
+        view = self.refresh().case(case)
+        body = {"act": str(act), "case": case, "round": view.round, **about}
+        if occasion:
+            body["occasion"] = occasion
+        return self.store.append(self.reader.reader_id, body, view.tips)
+
+    def _enter_once(self) -> None:
+        """Begin the session's file with who is at which computer, and all that was seen."""
+        if self._has_entered:
+            return
+        self._has_entered = True
+        account = ""
+        with suppress(OSError, KeyError, ImportError):
+            account = getpass.getuser()
+        chains = self.store.read().chains.values()
+        heads = {chain[-1].hash for chain in chains if chain}
+        about = {"act": str(Act.ENTER), "software": software_version(), "account": account}
+        self.store.append(self.reader.reader_id, about, heads)
+
+
+def _require_reason(reason: str) -> None:
+    if not reason.strip():
+        raise CaseError("expected a reason, got an empty text: say why in a few words")
