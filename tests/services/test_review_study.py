@@ -255,10 +255,8 @@ def test_readings_are_compared_by_the_triggers(tmp_path, rows, because):
 def test_answers_of_categories_that_differ_disagree(tmp_path):
     (ana,) = people_at(tmp_path, "ana")
     one, other = views_of(ana, None, None)
-    from dataclasses import replace
-
-    one = replace(one, answers='{"bpe":"mild","size":3}')
-    other = replace(other, answers='{"bpe":"marked","size":4}')
+    one = one._replace(answers='{"bpe":"mild","size":3}')
+    other = other._replace(answers='{"bpe":"marked","size":4}')
     because = compare_readings(ana.store, [one, other], Triggers()).because
     assert because == ("bpe: mild and marked",)
     quiet = Triggers(category=False)

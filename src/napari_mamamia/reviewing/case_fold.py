@@ -37,6 +37,8 @@ _MOVES: Final[Mapping[tuple[str, CaseState], Step]] = {
 _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
+_PLAIN_ACTS: Final = frozenset({"start", "release"})
+"""Of a reading: the table of steps alone says whether they are possible."""
 _READING_ACTS: Final = frozenset({"claim", "start", "release", "read", "read-again"})
 _S = CaseState
 
@@ -140,8 +142,7 @@ class CaseFold:
             return self._why_other_round(event)
         if self._decided is not None and self._decided is not _S.REOPENED:
             return f"the case is {self._decided} already"
-        why = self._why_not_now(event, act, slot, place)
-        if why:
+        if act not in _PLAIN_ACTS and (why := self._why_not_now(event, act, slot, place)):
             return "" if why == _SAME else why
         step = _MOVES.get((act, slot.state))
         if step is None or not step.roles & roles:

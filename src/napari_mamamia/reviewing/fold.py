@@ -6,6 +6,7 @@ had seen the case stand, or where nobody knew better. What does not count is kep
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from napari_mamamia.core.garbage import uncollected
 from napari_mamamia.core.review import Role, Study
@@ -213,22 +214,25 @@ def _order_events(events: list[Event]) -> Iterable[Event]:
     By clock where that is such an order already, which it nearly always is.
     """
     by_hash = {event.hash: event for event in events}
-    order = sorted(by_hash.values(), key=_read_clock)
-    last: dict[str, int] = {}
-    gone = set()
+    order = sorted(by_hash.values(), key=attrgetter("at", "hash"))
+    if _keeps_order(order, by_hash):
+        return order
+    return merge_events(_chain_anew(by_hash.values()))
+
+
+def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
+    last: dict[tuple[str, str, str], int] = {}
+    visited = set()
     for event in order:
-        chain = f"{event.session}\0{event.host}\0{event.reader}"
-        if last.get(chain, -1) >= event.seq or any(
-            one in by_hash and one not in gone for one in event.seen
-        ):
-            return merge_events(_chain_anew(by_hash.values()))
+        chain = event[:3]
+        if last.get(chain, -1) >= event.seq:
+            return False
+        for one in event.seen:
+            if one not in visited and one in by_hash:
+                return False
         last[chain] = event.seq
-        gone.add(event.hash)
-    return order
-
-
-def _read_clock(event: Event) -> tuple[str, str]:
-    return event.at, event.hash
+        visited.add(event.hash)
+    return True
 
 
 def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:

@@ -2,15 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from napari_mamamia.core.review import Meaning
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.reviewing.states import Act, CaseState
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingView:
-    """One reading of a case.
+class ReadingView(NamedTuple):
+    """One reading of a case; a tuple as events are: they come by the hundred thousand.
 
     Parameters
     ----------
@@ -105,8 +105,7 @@ class Signature:
         return not self.why_not
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(NamedTuple):
     """A note or an unblinding, with what was hidden before."""
 
     act: Act

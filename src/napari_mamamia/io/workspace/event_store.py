@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from napari_mamamia.core.garbage import uncollected
 from napari_mamamia.io.files.chained_lines import (
@@ -48,6 +48,10 @@ _SEEN: Final = re.compile(rb'"[0-9a-f]{64}"(?:,"[0-9a-f]{64}")*')
 _HALVES: Final = (b"\\ud", b"\\uD")
 """What half characters are written with, which `json_text` refuses."""
 _DEEP: Final = 64
+_SHORT: Final = 80
+"""Bodies of so few bytes say the same again and again, such as that a case is claimed: each is
+parsed once and shared. Nobody changes a body."""
+_Bodies: TypeAlias = dict[bytes, dict[str, Any]]
 _RUN: Final = secrets.token_hex(4)
 """Tells this run of a program from an earlier one with the same process number."""
 
@@ -217,9 +221,11 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
         for path in sorted(folder.rglob(f"*{_SUFFIX}"))
         if path.is_file() and not path.is_symlink()
     }
+    bodies: _Bodies = {}
     with uncollected():
         read = {
-            name: _read_file(path, name, origin, before.get(name)) for name, path in files.items()
+            name: _read_file(path, name, origin, before.get(name), bodies)
+            for name, path in files.items()
         }
     gone = [
         EventProblem(name, "the file was there before and is gone")
@@ -230,17 +236,19 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
     return EventLog((*gone, *problems, *_find_forks(read.values())), read)
 
 
-def _read_file(path: Path, name: str, origin: str, known: _FileRead | None) -> _FileRead:
+def _read_file(
+    path: Path, name: str, origin: str, known: _FileRead | None, bodies: _Bodies
+) -> _FileRead:
     if known is None:
-        return _scan_file(path, name, _FileRead(head=origin))
+        return _scan_file(path, name, _FileRead(head=origin), bodies)
     size = path.stat().st_size
     if size == known.size:
         return known
-    grown = _scan_file(path, name, known) if size > known.size else known
+    grown = _scan_file(path, name, known, bodies) if size > known.size else known
     # What does not fit may mean that lines known before were changed: then all is read anew.
     if size > known.size and len(grown.problems) == len(known.problems):
         return grown
-    anew = _scan_file(path, name, _FileRead(head=origin))
+    anew = _scan_file(path, name, _FileRead(head=origin), bodies)
     lost = {event.hash for event in known.events} - {event.hash for event in anew.events}
     if not lost:
         return anew
@@ -250,9 +258,9 @@ def _read_file(path: Path, name: str, origin: str, known: _FileRead | None) -> _
     )
 
 
-def _scan_file(path: Path, name: str, known: _FileRead) -> _FileRead:
+def _scan_file(path: Path, name: str, known: _FileRead, bodies: _Bodies) -> _FileRead:
     """Return what was known of a file and all that stands behind it."""
-    at_once = _scan_whole_lines(path, known)
+    at_once = _scan_whole_lines(path, known, bodies)
     if at_once is not None:
         return at_once
     events, problems = list(known.events), list(known.problems)
@@ -275,7 +283,7 @@ def _scan_file(path: Path, name: str, known: _FileRead) -> _FileRead:
     return _FileRead(tuple(events), tuple(problems), size, head, count)
 
 
-def _scan_whole_lines(path: Path, known: _FileRead) -> _FileRead | None:
+def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRead | None:
     """Return the same for a file in which all is as its one writer left it, in a fifth of the time.
 
     None where any line is not: `scan_chained_lines` then looks at it, nothing is decided here.
@@ -290,7 +298,7 @@ def _scan_whole_lines(path: Path, known: _FileRead) -> _FileRead | None:
     if first is None or any(half in data for half in _HALVES):
         return None
     try:
-        fresh = _parse_lines(data[:stop], first, known)
+        fresh = _parse_lines(data[:stop], first, known, bodies)
     except (ValueError, StopIteration):
         return None
     clocks = "".join([event.at for event in fresh])
@@ -301,7 +309,7 @@ def _scan_whole_lines(path: Path, known: _FileRead) -> _FileRead | None:
     return _FileRead((*known.events, *fresh), known.problems, size, last.hash, last.seq + 1)
 
 
-def _parse_lines(data: bytes, first: Event, known: _FileRead) -> list[Event]:
+def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -> list[Event]:
     """Return the events of whole lines that `first` begins, all by its writer.
 
     Raises
@@ -332,10 +340,12 @@ def _parse_lines(data: bytes, first: Event, known: _FileRead) -> list[Event]:
         if not line.endswith(plain):
             stop = line.rfind(before, start)
             seen = _parse_seen(line[stop + len(before) : -len(end)], line.endswith(end))
-        text = line[start:stop].decode()
-        body, at = scan_json(text, 0)
-        if at != len(text) or type(body) is not dict or (at > _DEEP and _may_be_deep(text)):
-            raise ValueError
+        text = line[start:stop]
+        body = bodies.get(text)
+        if body is None:
+            body = _parse_body(text)
+            if len(text) < _SHORT:
+                bodies[text] = body
         who = (first.reader, first.host, first.session, count)
         clock = line[len(begin) : clock_stop].decode()
         fresh.append(make((*who, clock, body, seen, digest, head)))
@@ -349,8 +359,14 @@ def _parse_seen(text: bytes, is_whole: bool) -> tuple[str, ...]:
     return tuple(text.decode()[1:-1].split('","'))
 
 
-def _may_be_deep(text: str) -> bool:
-    return text.count("{") + text.count("[") > _DEEP
+def _parse_body(data: bytes) -> dict[str, Any]:
+    text = data.decode()
+    body, at = scan_json(text, 0)
+    if at != len(text) or type(body) is not dict:
+        raise ValueError
+    if at > _DEEP and text.count("{") + text.count("[") > _DEEP:
+        raise ValueError
+    return body
 
 
 def _parse_event(line: ChainedLine) -> Event | None:
