@@ -193,7 +193,9 @@ def test_what_is_no_journal_is_refused(tmp_path, content):
         replay_journal(tmp_path / "absent.journal", tmp_path / "x.nii.gz")
 
 
-def test_a_play_starts_from_the_base_of_each_sitting(painted, painting, case, images, tmp_path):
+def test_each_sitting_goes_on_with_the_one_before_and_holds_the_mask_that_it_began_with(
+    painted, painting, case, images, tmp_path
+):
     journal, labels = painted
     editing = painting.open_for(tmp_path, case, images)
     save_editing(editing)
@@ -203,7 +205,7 @@ def test_a_play_starts_from_the_base_of_each_sitting(painted, painting, case, im
     editing.close()
     play = play_journal(JournalPlay(journal))
     goes_on = [sitting.opened.continues for sitting in play.sittings]
-    assert goes_on == [False, True, False]
+    assert goes_on == [False, True, True]
     assert isinstance(play.sittings[2].opened, Opened)
     assert (play.sittings[2].opened.base.dense() == labels).all()
 
