@@ -19,6 +19,7 @@ ELSEWHERE = {
     "io.files.append_file.AppendFile._back_to": "its own file, opened by `_opened`",
     "core.system.open_own": "no link is followed; emptied or made by whoever asks, below",
     "io.files.append_file.opened_to_add": "opened by `_opened`",
+    "io.challenge.site_file.site_key": "made anew (O_EXCL), for its owner alone, then saved",
     "io.challenge.handed_in._Budget.copy": "made anew or refused (O_EXCL), in its own folder",
     "io.dicom.facts._make_secret": "made anew or refused (O_EXCL)",
     "io.dicom.writer.write_study": "in its own folder, which gets its name when whole",

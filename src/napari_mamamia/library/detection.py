@@ -95,17 +95,17 @@ class Detections:
     @property
     def lesions(self) -> "pd.DataFrame":
         """Each lesion with its size, risk, the box that found it and that box's score."""
-        return self._table("lesions.csv")
+        return self._make_table("lesions.csv")
 
     @property
     def boxes(self) -> "pd.DataFrame":
         """Each predicted box with what became of it: true, false or not counted."""
-        return self._table("boxes.csv")
+        return self._make_table("boxes.csv")
 
     @property
     def curve(self) -> "pd.DataFrame":
         """The points of FROC and of the three readings of raFROC."""
-        return self._table("curve.csv")
+        return self._make_table("curve.csv")
 
     @property
     def failures(self) -> tuple[CaseFailure, ...]:
@@ -135,7 +135,7 @@ class Detections:
         summary: DetectionSummary = drive(job, progress)
         return summary.folder
 
-    def _table(self, name: str) -> "pd.DataFrame":
+    def _make_table(self, name: str) -> "pd.DataFrame":
         import pandas as pd
 
         columns, rows = TABLES[name]

@@ -101,7 +101,7 @@ def segmentation_uncertainty(
             estimates.append(_estimate_gap(gap, measure, disparity))
     pairs = [tuple(gaps[place : place + 2]) for place in range(0, len(gaps), 2)]
     of_variables = [_mean_interval(pair, pair) for pair in pairs]
-    whole = [gap for pair in pairs if not _lacking(pair) for gap in pair]
+    whole = [gap for pair in pairs if not _have_reason(pair) for gap in pair]
     mean = _if_defined(_mean_interval(gaps, whole), fairness.value)
     by_variable = zip(of_variables, fairness.variables, strict=True)
     return GroupUncertainty(
@@ -261,7 +261,7 @@ def _without_performance(mean: GapInterval) -> GapInterval:
     return replace(mean, low=_NAN, high=_NAN, reason=reason)
 
 
-def _lacking(gaps: Sequence[_Gap]) -> bool:
+def _have_reason(gaps: Sequence[_Gap]) -> bool:
     return any(gap.reason for gap in gaps)
 
 
@@ -270,7 +270,7 @@ def _mean_interval(asked: Sequence[_Gap], gaps: Sequence[_Gap]) -> GapInterval:
     left_out = tuple(dict.fromkeys(small for gap in asked for small in gap.left_out))
     reasons = dict.fromkeys(gap.reason for gap in asked if gap.reason)
     moments = [gap.columns.moments for gap in gaps if gap.columns is not None]
-    if not moments or _lacking(gaps):
+    if not moments or _have_reason(gaps):
         why = "; ".join(reasons) or "there are no groups"
         return GapInterval(_NAN, _NAN, left_out=left_out, reason=why)
     level = 1 - (1 - LEVEL) / len(gaps)

@@ -117,8 +117,9 @@ def require_equal(files: Sequence[SiteFile]) -> None:
             here, there = getattr(first, name), getattr(file, name)
             if here != there:
                 raise CaseError(
-                    f"expected one {words} at all sites, got {_say(here)} at {first.site} and "
-                    f"{_say(there)} at {file.site}: evaluate again with one version and profile"
+                    f"expected one {words} at all sites, got {_quote_value(here)} at {first.site} "
+                    f"and {_quote_value(there)} at {file.site}: evaluate again with one version "
+                    "and profile"
                 )
     digests: dict[str, tuple[str, str]] = {}
     for file in files:
@@ -132,7 +133,7 @@ def require_equal(files: Sequence[SiteFile]) -> None:
                 )
 
 
-def _say(value: object) -> str:
+def _quote_value(value: object) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text if len(text) <= 20 else f"{text[:12]}…"
 

@@ -192,7 +192,7 @@ def _read_model(opened: OpenChallenge, attempt: Attempt, cohort: Cohort | None) 
     return cohort_numbers(attempt.team, rows, failures, len(rows), rules, cohort)
 
 
-def _counted(model: ModelScores) -> CountedCases:
+def _count_model(model: ModelScores) -> CountedCases:
     if model.segmentation is None:
         raise FormatError(f"expected scores of masks of {model.name}, got none: score them again")
     return model.segmentation.counted
@@ -208,7 +208,7 @@ def _make_composite(
     places = {case_id: at for at, case_id in enumerate(cases)}
     parts = []
     for model in models:
-        counted = _counted(model)
+        counted = _count_model(model)
         rules = rules_of(model.profile)
         weight = rules.weight_of_fairness if cohort is not None else 0.0
         groupings: tuple[Grouping, ...] = ()
@@ -232,7 +232,7 @@ def _draw_scores(
     opened: OpenChallenge, model: ModelScores, cohort: Cohort | None
 ) -> NDArray[np.float64]:
     """Return a model's score in each resample of the challenge's seed."""
-    cases = _counted(model).case_ids
+    cases = _count_model(model).case_ids
     composite = _make_composite([model], cases, cohort)
     n, seed = max(1, opened.challenge.n_resamples), opened.challenge.seed
     blocks = [composite(weights)[:, 0] for weights in seeded_weights(len(cases), n, seed)]
@@ -243,7 +243,7 @@ def _rank_masks(
     opened: OpenChallenge, ledger: Ledger, entries: Sequence[_Entry], cohort: Cohort | None
 ) -> tuple[Board, ReadInputs]:
     """Return the board, and what the methods rank: the performance of each case."""
-    able = [one for one in entries if not _counted(one.model).rejected]
+    able = [one for one in entries if not _count_model(one.model).rejected]
     by_performance = cohort is None
     scores = np.array([_score_entry(one, by_performance=by_performance) for one in entries])
     places = ranks(scores)
@@ -257,11 +257,11 @@ def _rank_masks(
     if opened.challenge.ladder:
         ranked_by += ", shown by the ladder"
     board = Board(SEGMENTATION, ranked_by, tuple(_sort_rows(rows)))
-    everyone = {case_id for one in able for case_id in _counted(one.model).case_ids}
+    everyone = {case_id for one in able for case_id in _count_model(one.model).case_ids}
     cases = [case_id for case_id in opened.challenge.case_ids if case_id in everyone]
     if not able or not cases:
         return board, ReadInputs((), (), None, None, ("no team has a ranked number",))
-    values = np.stack([_case_values(_counted(one.model), cases) for one in able], axis=1)
+    values = np.stack([_case_values(_count_model(one.model), cases) for one in able], axis=1)
     names = tuple(one.attempt.team for one in able)
     table = RankingTable(names, tuple(cases), values, True, metric="performance")
     composite = _make_composite([one.model for one in able], cases, cohort)
@@ -295,7 +295,7 @@ def _case_values(counted: CountedCases, cases: Sequence[str]) -> NDArray[np.floa
 
 
 def _make_row(entry: _Entry, score: float, place: float) -> BoardRow:
-    counted, attempt = _counted(entry.model), entry.attempt
+    counted, attempt = _count_model(entry.model), entry.attempt
     numbers = entry.model.segmentation
     cohort = None if numbers is None else numbers.cohort
     reasons = Counter(one.reason.value for one in counted.unusable)
