@@ -213,8 +213,8 @@ class Editing(WindowPart):
         self.mask.begin(live, tag_for(case, Role.REFINED))
         self.saving.begin(opened, self._session.context)
         self._session.set_mask(mask)
-        for note in opened.notes:
-            self._notifier.warn(note)
+        if opened.notes:  # at once: the window shows the last warning alone
+            self._notifier.warn("; ".join(opened.notes))
         self.opened.emit()
         self.state_changed.emit()
         if pending_start is not None:
