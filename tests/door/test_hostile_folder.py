@@ -142,7 +142,7 @@ SWEEP = (
     ("models verify", "m --registry reg", 0),
     ("models wrap", "results --phase 0 --label 1 --out wrapped", 1),
     ("score-classifier", f"scores.csv {COLUMNS} --out classified {QUICK}", 0),
-    ("audit", "scores.csv --label y --out audited", 0),
+    ("audit", "scores.csv --label y --out leaks", 0),
     ("split", "scores.csv --patient case --part a=1 --part b=1 --out parts", 0),
     ("stack", f"scores.csv {COLUMNS} --out-of-fold --out stacked", 1),
     ("clinical", "truth.csv --write-columns columns.json", 0),

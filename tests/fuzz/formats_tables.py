@@ -274,8 +274,15 @@ TABLES = (
         "case-list-csv",
         _sheet([["case_id", "sha256"], ["A", "0" * 64], ["B", ""]], "cases.csv"),
         _calls("io.data_set.case_list", "read_case_list"),
-        ("io.data_set.case_list.read_case_list", "io.data_set.case_list.read_case_list"),
+        ("io.data_set.case_list.read_case_list",),
         share=0.5,
+    ),
+    Format(
+        "case-list-text",
+        _texts("cases.txt", "# who counts\nA\nB\n"),
+        _calls("io.data_set.case_list", "read_case_list"),
+        ("io.data_set.case_list.read_case_list",),
+        share=0.3,
     ),
     Format(
         "case-scores",
@@ -799,6 +806,13 @@ RECORDS = (
         _sealed,
         _calls("io.challenge.manifest", "read_manifest", "read_program_files"),
         ("io.challenge.manifest.read_manifest", "io.challenge.manifest.read_program_files"),
+    ),
+    Format(
+        "leaderboard-ranks",
+        _texts("rank.json", {"methods": {"composite": {"a": 1.0}}}),
+        _calls("services.challenge.verify", "read_ranks"),
+        ("services.challenge.verify.read_ranks",),
+        share=0.3,
     ),
     Format(
         "leaderboard",

@@ -50,7 +50,7 @@ def cohen_kappa(
 
     Examples
     --------
-    >>> cohen_kappa("aab", "abb", "ab")
+    >>> round(cohen_kappa("aab", "abb", "ab"), 3)
     0.4
     """
     places = _number_pair(first, second, order)

@@ -87,7 +87,8 @@ def _draw_section(section: PageSection, draw: Draw) -> _Section:
 
 
 def _draw_figures(figures: Sequence[ReportFigure], draw: Draw) -> tuple[_Drawn, ...]:
-    return tuple(
-        _Drawn(figure.name, figure.caption, Markup(draw(figure.drawing).svg))  # noqa: S704
-        for figure in figures  # drawn by matplotlib, which escapes texts
-    )
+    drawings = []
+    for figure in figures:
+        svg = Markup(draw(figure.drawing).svg)  # noqa: S704 - matplotlib escapes the texts in it
+        drawings.append(_Drawn(figure.name, figure.caption, svg))
+    return tuple(drawings)

@@ -104,7 +104,8 @@ def _verify_board(
     if again.summary is not None and again.read is not None:
         content = plain_content(rank_content(again.summary.ranking, again.read, None, None))
         texts += [
-            f"{RANK_FILE}: {text}" for text in _compare_content(_read_rank(folder), content, "")
+            f"{RANK_FILE}: {text}"
+            for text in _compare_content(read_ranks(folder / RANK_FILE), content, "")
         ]
     return [Difference("leaderboard", text) for text in texts]
 
@@ -129,8 +130,9 @@ def _compare_boards(then: Leaderboard, now: Leaderboard) -> list[str]:
 
 
 @reads("the ranks of a leaderboard", "make them again with `mamamia challenge rank`")
-def _read_rank(folder: Path) -> Any:
-    return read_json(folder / RANK_FILE)
+def read_ranks(path: Path) -> Any:
+    """Return what ``rank.json`` of a leaderboard holds, to be compared with ranks made again."""
+    return read_json(path)
 
 
 def _compare_content(then: Any, now: Any, where: str) -> list[str]:

@@ -372,7 +372,10 @@ class Opening:
         before = BlindReading(now) if self.before is None else self.before
         editing.saved_marks = play.saved_marks if continues and play else ()
         editing.reading = before.then(now_utc(), now)
+        at = session.position
         self._lay_start(editing)
+        is_from_disk = self.saved is not None and recovered is None and (continues or at == 0)
+        editing.is_as_saved = is_from_disk and session.position == at
         editing.notes = tuple(self.notes)
         return editing
 

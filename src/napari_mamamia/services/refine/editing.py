@@ -75,6 +75,8 @@ class OpenEditing:
         What a crash left, for the reader to keep or to leave (`back_to_saved`).
     saved_marks
         What strokes had said when that version was saved.
+    is_as_saved
+        Whether the session stands where that version was saved, at opening.
     notes
         Plain sentences to show.
     reading
@@ -95,6 +97,7 @@ class OpenEditing:
     start_files: tuple[InputFile, ...] = ()
     protocol: str = ""
     saved_marks: tuple[LabelMarks, ...] = ()
+    is_as_saved: bool = False
     reading: BlindReading = NEVER_BLIND
 
     @property

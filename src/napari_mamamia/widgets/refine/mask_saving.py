@@ -85,7 +85,7 @@ class MaskSaving(WindowPart):
         """Save this mask from now on; `context` says where its case belongs."""
         self.open, self._case_context, self._said = opened, context, ""
         live = opened.session
-        is_saved = opened.saved is not None and live.position == 0 and opened.recovered is None
+        is_saved = opened.is_as_saved and opened.recovered is None
         self._track.begin(live, is_saved=is_saved)
         if opened.problem:
             self._warn_of_journal()
