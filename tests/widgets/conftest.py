@@ -265,6 +265,7 @@ class World:
             on_disk,
             recovered,
             self.notes,
+            is_as_saved=is_saved and start is None,
         )
 
     def _recover(self, live, reader):
