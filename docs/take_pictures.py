@@ -35,6 +35,7 @@ def main() -> None:
         demo = _make_demo(Path(folder) / "demo")
         _take(demo, target / "window.png")
         _take_kinetics(demo, target / "kinetics.png")
+        _take_leaderboard(demo, Path(folder) / "teams", target / "leaderboard.png")
         _take_planes(demo, target / "planes.png")  # last: the window remembers the layout
 
 
@@ -54,6 +55,7 @@ def _window(data_set: Path, page: str, case_id: str = "") -> "tuple[napari.Viewe
     viewer.theme = "dark"
     viewer.window.resize(WIDTH, HEIGHT)
     panel = show_dock(viewer, page)
+    panel.reading.enter()
     panel.session.set_reader("Ana")
     panel.header.set_reader("Ana")
     if case_id:
@@ -106,6 +108,52 @@ def _take_kinetics(data_set: Path, picture: Path) -> None:
     viewer.scene.camera.zoom *= 2
     _go_to_lesion(viewer, panel)
     _keep(viewer, panel, picture)
+
+
+def _take_leaderboard(data_set: Path, folder: Path, picture: Path) -> None:
+    """Show a ranking of three made-up teams, and a case with one team's mask."""
+    view_of = _rank_teams(data_set, folder)
+    viewer, panel = _window(data_set, "Batch scoring", FIRST_CASE)
+    panel.leaderboard_flow.open_ranking(view_of)
+    view = panel.results.leaderboard
+    _wait(lambda: view.teams_model.rowCount() > 0)
+    view.orders.setCurrentIndex(1)
+    view.orders.activated.emit(1)
+    panel.leaderboard_flow.open_cell("PHANTOM_002", "dilated")
+    _wait(lambda: panel.session.case_id == "PHANTOM_002" and panel.session.case.is_loaded)
+    view.masks_chosen.emit("dilated", folder / "dilated")
+    _wait(lambda: panel.reviewing.is_on and not panel.jobs.is_running("agreement"))
+    _keep(viewer, panel, picture)
+
+
+def _rank_teams(data_set: Path, folder: Path) -> Path:
+    """Return the ranking of masks that are shifted, dilated and, of half the cases, eroded."""
+    import nibabel as nib
+    import numpy as np
+    from scipy import ndimage
+
+    from napari_mamamia.services.rank.inputs import RankInputs, algorithm_table
+    from napari_mamamia.services.rank.rank import rank_files
+    from napari_mamamia.services.score.score import score_folders
+
+    change = {
+        "shifted": lambda mask: np.roll(mask, 1, axis=0),
+        "dilated": ndimage.binary_dilation,
+        "eroded": ndimage.binary_erosion,
+    }
+    expert = data_set / "segmentations" / "expert"
+    tables = []
+    for team, make in change.items():
+        (folder / team).mkdir(parents=True)
+        for number, path in enumerate(sorted(expert.glob("*.nii.gz"))):
+            image = nib.load(path)
+            array = make(np.asarray(image.dataobj) > 0).astype(np.uint8)
+            if team != "eroded" or number % 2:
+                nib.save(nib.Nifti1Image(array, image.affine), folder / team / path.name)
+        score_folders(expert, folder / team, folder / "scores" / team, name=team)
+        tables.append(algorithm_table(str(folder / "scores" / team / "case_scores.csv")))
+    rank_files(RankInputs(algorithms=tuple(tables)), folder / "ranks")
+    return folder / "ranks"
 
 
 def _take_planes(data_set: Path, picture: Path) -> None:

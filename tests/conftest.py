@@ -59,7 +59,7 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-PATIENCE_MS = 120_000
+PATIENCE_MS = int(os.environ.get("MAMAMIA_PATIENCE_MS", "120000"))
 """How long is waited for what must happen: a busy computer is slow, and no test says how fast."""
 
 

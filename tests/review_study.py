@@ -149,7 +149,7 @@ class TableStore:
             if latest is not None:
                 if self._is_mine(latest, mine):
                     mine = latest
-                elif not latest.is_released and latest.age_s <= self.study.plan.lease_s:
+                elif not self._is_free(latest, mine):
                     return latest
                 else:
                     mine = replace(mine, number=latest.number + 1)
@@ -180,6 +180,11 @@ class TableStore:
         """Let a claim grow old."""
         latest = self._newest(place)
         self.tables["claim"][(place, latest.number)] = (latest, time.time() - seconds)
+
+    def _is_free(self, latest, mine):
+        is_earlier_self = (latest.reader, latest.host) == (mine.reader, mine.host)
+        is_over = latest.age_s > self.study.plan.lease_s
+        return latest.is_released or is_earlier_self or is_over
 
     def _newest(self, place):
         numbers = [number for one, number in self.tables["claim"] if one == place]

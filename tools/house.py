@@ -37,7 +37,7 @@ LIMITS = {
     "yield from": 95,
     "longest module, lines": 456,
     "session, scene, jobs, services or notifier handed on alone": 17,
-    "functions met by one score": 517,
+    "functions met by one score": 519,
     "modules met by one score": 104,
     "functions met by one predict": 490,
     "modules met by one predict": 95,

@@ -29,6 +29,7 @@ MAPS_HERE = "<!-- the maps -->"
 FORMATS_HERE = "<!-- the export formats -->"
 KINDS_HERE = "<!-- the kinds of models -->"
 STEPS_HERE = "<!-- the steps of a review -->"
+TERMS_HERE = "<!-- the terms of breast-mri-2013 -->"
 _NAMES = {"column", "name", "name (column)", "number", "quantity", "shown"}
 _MEANS = {"formula", "definition", "is"}
 
@@ -225,6 +226,7 @@ def with_tables(markdown: str) -> str:
         FORMATS_HERE: export_formats,
         KINDS_HERE: model_kinds,
         STEPS_HERE: review_steps,
+        TERMS_HERE: lexicon_terms,
     }
     for place, table in tables.items():
         if place in markdown:
@@ -263,6 +265,23 @@ def review_steps() -> str:
     from napari_mamamia.reviewing.states import lines_of_table
 
     return "\n".join(lines_of_table())
+
+
+def lexicon_terms() -> str:
+    """Return every question of the shipped lexicon with its terms and their codes."""
+    from napari_mamamia.io.forms.form_file import read_shipped_lexicon
+    from napari_mamamia.reviewing.form_values import join_codes
+
+    rows = ["| question | asked of | terms (code) |", "|---|---|---|"]
+    for field in read_shipped_lexicon("breast-mri-2013").fields:
+        terms = [
+            f"{term.text} ({join_codes(term.codes)})" if term.codes else term.text
+            for term in field.terms
+        ]
+        said = ", ".join(terms) or f"a number, {field.unit}"
+        codes = f" ({join_codes(field.codes)})" if field.codes else ""
+        rows.append(f"| {_cell(field.text)}{codes} | {field.scope} | {_cell(said)} |")
+    return "\n".join(rows)
 
 
 def model_kinds() -> str:

@@ -13,6 +13,7 @@ scripts and notebooks. Nothing is imported before it is asked for, and never Qt.
 - `score` compares masks with references; `metrics` holds each metric by itself.
 - `score_detection` scores lesions found and boxes falsely predicted.
 - `kinetics` measures contrast curves, maps and FTV; `measure_kinetics` does it for a data set.
+- `open_study` opens a review study: where it stands, how far its readers agree, what it accepted.
 - `import_dicom` makes cases of DICOM, `export` writes masks for others, `verify` checks them.
 - `make_phantoms` makes a data set to try all this on.
 
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from napari_mamamia.library.phantoms import make_phantoms as make_phantoms
     from napari_mamamia.library.predict import Predictions as Predictions
     from napari_mamamia.library.predict import predict as predict
+    from napari_mamamia.library.review import ReviewStudy as ReviewStudy
+    from napari_mamamia.library.review import open_study as open_study
     from napari_mamamia.library.score import score as score
     from napari_mamamia.library.score import score_table as score_table
     from napari_mamamia.library.scores import Comparison as Comparison
@@ -121,6 +124,7 @@ else:
             ),
             "segmentation.model.segmenter": ("Prediction",),
             "smartpaint.grow.start": ("Outline",),
+            "library.review": ("ReviewStudy", "open_study"),
             "library.score": ("score", "score_table"),
             "library.scores": ("Comparison", "Scores"),
         },
@@ -160,6 +164,7 @@ __all__ = [
     "Outline",
     "Prediction",
     "Predictions",
+    "ReviewStudy",
     "SaveConflictError",
     "SaveError",
     "Scores",
@@ -175,6 +180,7 @@ __all__ = [
     "measure_kinetics",
     "metrics",
     "open_data_set",
+    "open_study",
     "predict",
     "read_mask",
     "risk_adjusted_focal",

@@ -14,6 +14,7 @@ from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.data_set.layout import find_data_set, recognise
+from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.data_set.volumes import read_header, read_volume, write_mask
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.files.file_names import VOLUME_SUFFIXES
@@ -33,11 +34,13 @@ if TYPE_CHECKING:
 
 
 def get_reader(path: str | list[str]) -> Callable[[Any], list[Any]] | None:
-    """Return a reader for a data set, a case, a volume or DICOM; None at once for anything else.
+    """Return a reader for a data set, a case, a volume, DICOM or a ranking; None for the rest.
 
     A list of paths is taken where all are DICOM files of one folder.
     """
     paths = [Path(one) for one in ([path] if isinstance(path, str) else path)]
+    if len(paths) == 1 and is_ranking(paths[0]):
+        return _read_ranking
     kind = recognise(paths[0]) if len(paths) == 1 else None
     if kind is None or kind is LayoutKind.DICOM:
         return _read_dicom if dicom_source(paths) is not None else None
@@ -69,6 +72,19 @@ def _read_folder(path: str | list[str]) -> list[Any]:
         show_dock(viewer, "Cases").open_data_set(root)
         return [(None,)]
     return _layers_of(find_data_set(root).cases[0])
+
+
+def _read_ranking(path: str | list[str]) -> list[Any]:
+    """Show a ranking in the dock; without a window there is nothing to show."""
+    from napari_mamamia.widgets.adapter.adapter import current_viewer
+    from napari_mamamia.widgets.dock.place import show_dock
+
+    viewer = current_viewer()
+    if viewer is None:
+        raise MamamiaError("a ranking needs napari's window: open one first")
+    panel = show_dock(viewer, "Batch scoring")
+    panel.leaderboard_flow.open_ranking(Path(path[0] if isinstance(path, list) else path))
+    return [(None,)]
 
 
 def _read_file(path: str | list[str]) -> list[Any]:
@@ -234,9 +250,21 @@ def batch_page() -> "MamamiaDock":
     return _open_page("Batch scoring")
 
 
+def leaderboard_view() -> "MamamiaDock":
+    """Return the viewer's dock on the page Batch, with the leaderboard below the image."""
+    panel = _open_page("Batch scoring")
+    panel.show_leaderboard()
+    return panel
+
+
 def export_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Export."""
     return _open_page("Export")
+
+
+def review_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Review."""
+    return _open_page("Review")
 
 
 def import_page() -> None:

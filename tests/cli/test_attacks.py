@@ -165,7 +165,8 @@ def test_n_stands_beside_every_rank(world, clinical):
     assert "38 case(s) without a usable prediction (38 unreadable) count as least" in done.stdout
     page = (world / "clinical" / "report.html").read_text()
     assert "60, 38 unusable" in page
-    assert "Over the 22 scored cases alone" in page
+    own = (world / "clinical" / "truncated-38" / "report.html").read_text()
+    assert "Over the 22 scored cases alone" in own
 
 
 def test_the_reason_says_what_parts_two_grids(world, clinical):
@@ -272,3 +273,24 @@ def test_a_report_on_responses_is_not_headed_segmentations(tmp_path):
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<h1>Scores of predicted responses (pCR)</h1>" in page
+
+
+def test_leaving_hard_cases_out_of_the_responses_wins_no_rank(tmp_path):
+    (tmp_path / "c.csv").write_text("case_id,age,pcr\nA,30,1\nB,30,0\nC,60,1\nD,60,0\n")
+    (tmp_path / "all.csv").write_text("case_id,pcr,score\nA,1,0.9\nB,0,0.2\nC,0,0.4\nD,0,0.1\n")
+    (tmp_path / "easy.csv").write_text("case_id,pcr,score\nA,1,0.9\nB,0,0.2\n")
+    tables = (tmp_path / "all.csv", tmp_path / "easy.csv")
+    words = ["score-pcr", *tables, "--clinical", tmp_path / "c.csv", "--bootstrap", 0]
+    done = mamamia(*words, "--out", tmp_path / "out", has_figures=False)
+    assert done.returncode == 0, done.stderr
+    why = "no rank is given, because the models do not answer the same cases"
+    assert f"Nobody: {why}: easy lacks 2 of 4 (C, D)." in done.stdout
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert why in page
+    assert " leads: " not in page
+    assert not list((tmp_path / "out" / "figures").glob("weight_sweep*"))
+    # Nothing of the kind is said of two tables that are whole.
+    tables = (tmp_path / "all.csv", f"again={tmp_path / 'all.csv'}")
+    words[1:3] = tables
+    done = mamamia(*words, "--out", tmp_path / "whole", has_figures=False)
+    assert "no rank is given" not in done.stdout

@@ -55,7 +55,17 @@ def test_the_menus_are_ones_that_napari_really_fills(manifest):
 def test_the_pages_stand_under_one_menu_of_our_name(manifest):
     assert manifest.display_name == "MAMA-MIA"
     pages = [widget.display_name for widget in manifest.contributions.widgets]
-    named = ["Cases", "Predict", "Refine", "Score", "Kinetics", "Batch scoring", "Export"]
+    named = [
+        "Cases",
+        "Predict",
+        "Refine",
+        "Score",
+        "Kinetics",
+        "Batch scoring",
+        "Leaderboard",
+        "Export",
+        "Review",
+    ]
     assert pages == named
 
 

@@ -67,7 +67,8 @@ def test_what_others_left_out_stays_so_where_no_window_set_anything_aside(thresh
     gc.freeze()
     n_before = gc.get_freeze_count()
     take_back()
-    assert gc.get_freeze_count() == n_before > 0
+    # An object that died meanwhile, of another thread of the tests, is no longer counted.
+    assert gc.get_freeze_count() > 0.99 * n_before > 0
     set_aside()
     take_back()
     assert gc.get_freeze_count() == 0

@@ -14,7 +14,12 @@ from test_tools import Reader
 
 pytestmark = [pytest.mark.door, pytest.mark.night]
 
-SIZE = "import napari\nnapari.current_viewer().window.resize(1400, 900)\nresult = True"
+SIZE = """
+import napari
+window = napari.current_viewer().window
+window.set_geometry(0, 0, 1400, 900)
+result = True
+"""
 ROW = """
 from qtpy.QtWidgets import QApplication
 table = next(w for w in QApplication.allWidgets() if w.objectName() == "{table}")

@@ -16,7 +16,7 @@ REFERENCE, PREDICTION, REFINED = "#56B4E9", "#E69F00", "#009E73"
 
 
 def see(program, colour, what):
-    wait_until(lambda: count_colour(program.canvas_picture(), colour) > 200, f"{what} on screen")
+    wait_until(lambda: count_colour(program.canvas_picture(), colour) > 40, f"{what} on screen")
 
 
 def change(program, do, what):

@@ -15,6 +15,7 @@ import zlib
 from pathlib import Path
 
 VOLATILE = {"started", "created", "seconds", "peak_memory_bytes", "memory_bytes", "time", "at"}
+VOLATILE |= {"study_id"}  # drawn anew for each study
 STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(\+00:00|Z)?")
 SECONDS = re.compile(r"\d+(\.\d+)? (s|ms|MB|GB)\b")
 COST = re.compile("second|memory", re.IGNORECASE)

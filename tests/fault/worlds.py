@@ -259,6 +259,73 @@ def site_merge(world: Path) -> list[str]:
     return ["site", "merge", str(world / "sites" / "site.json"), *out(world)]
 
 
+def review_init(world: Path) -> list[str]:
+    people = ["--lead", "Lea", "--reader", "Ana", "--reader", "Ben"]
+    words = ["review", "init", data_set(world), "--out", str(world / "study"), *people]
+    return [*words, "--mode", "independent", "--freeze"]
+
+
+def reviewed(world: Path) -> Path:
+    """Make a study that two have read to the end, one of its masks waiting on this computer."""
+    ran(world, review_init(world))
+    loaded("review_robot", "review_robot.py").read_all(
+        world / "study", world / "robots", Path(masks(world))
+    )
+    return world / "study"
+
+
+def review_status(world: Path) -> list[str]:
+    return ["review", "status", str(reviewed(world)), *out(world)]
+
+
+def review_verify(world: Path) -> list[str]:
+    study = str(reviewed(world))
+    return ["review", "verify", study, "--images", str(world / "data set"), *out(world)]
+
+
+def review_audit(world: Path) -> list[str]:
+    return ["review", "audit", str(reviewed(world)), *out(world)]
+
+
+def review_agreement(world: Path) -> list[str]:
+    words = ["review", "agreement", str(reviewed(world)), *out(world)]
+    return [*words, "--reader", "Lea", "--bootstrap", "20"]
+
+
+def review_report(world: Path) -> list[str]:
+    words = ["review", "report", str(reviewed(world)), *out(world)]
+    return [*words, "--reader", "Lea", "--bootstrap", "20", "--pictures", "1"]
+
+
+def scored(world: Path) -> Path:
+    """Write the table of scores that `mamamia score` writes, by itself."""
+    from napari_mamamia.core.records import CaseScore, ScoreStatus
+    from napari_mamamia.io.tables.tables import write_case_scores
+
+    rows = [CaseScore(name, ScoreStatus.OK, 0.8 - k / 10) for k, name in enumerate(CASES)]
+    write_case_scores(rows, world / "case_scores.csv")
+    return world / "case_scores.csv"
+
+
+def review_queue(world: Path) -> list[str]:
+    return ["review", "queue", str(scored(world)), *out(world)]
+
+
+def review_capture(world: Path) -> list[str]:
+    from napari_mamamia.services.review.quality_queue import make_queue
+
+    make_queue(scored(world), world)
+    (world / "marks.csv").write_text(f"case_id,error\n{CASES[0]},no\n")
+    words = ["review", "capture", str(world / "queue.json")]
+    return [*words, "--found", str(world / "marks.csv"), *out(world)]
+
+
+def review_export(world: Path) -> list[str]:
+    formats = ("masks", "answers", "monai-label", "grand-challenge", "events")
+    words = ["review", "export", str(reviewed(world)), *out(world), "--reader", "Lea"]
+    return [*words, *(word for name in formats for word in ("--format", name))]
+
+
 def clinical_columns(world: Path) -> list[str]:
     data_set(world)
     table = clinical(world)
@@ -492,6 +559,15 @@ COMMANDS = (
     Way("split", split, OVER),
     Way("site evaluate", site_evaluate, OVER),
     Way("site merge", site_merge, OVER),
+    Way("review init", review_init, out=("study",)),
+    Way("review status", review_status, out=("out", "home")),
+    Way("review verify", review_verify, out=("out", "home")),
+    Way("review audit", review_audit, out=("out", "home")),
+    Way("review agreement", review_agreement, out=("out", "home")),
+    Way("review report", review_report, OVER, out=("out", "home")),
+    Way("review queue", review_queue, OVER),
+    Way("review capture", review_capture, OVER),
+    Way("review export", review_export, out=("out", "home")),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),
@@ -520,9 +596,10 @@ COMMANDS = (
 )
 """Every way; `view` is a window, which tests/door/test_killed_window.py kills."""
 
-_REVIEW = ("init", "status", "verify", "audit", "key", "countersign", "sign")
 ELSEWHERE = {
     "view": "tests/door/test_killed_window.py",
-    # its store is struck step by step there, robots are killed; a new study is new each time
-    **{f"review {name}": "tests/io/test_review_store.py" for name in _REVIEW},
+    # what they write is an event, whose store is struck step by step there
+    **{
+        f"review {name}": "tests/io/test_review_store.py" for name in ("key", "countersign", "sign")
+    },
 }

@@ -41,6 +41,25 @@ LONG = (
 )
 WIDE = (("case", "a", "b"), ("A", 0.5, 0.75), ("B", "", 0.25))
 DRAWS = (("A", "A", "B"), ("B", "B", "B"))
+RANKING = {
+    "tables": [
+        {
+            "metric": "dsc",
+            "methods": {"mean-then-rank": {"A": 1, "B": 2}},
+            "scores": {"mean-then-rank": {"A": 0.75, "B": None}},
+            "stability": {
+                "mean-then-rank": {"rank_interval": {"A": [1, 1.5]}, "first": {"A": 0.75}}
+            },
+            "filled": {"A": 0, "B": 1},
+        }
+    ],
+    "overall": {},
+}
+RANKING_DETAILS = {
+    "settings": {"missing": "value:0"},
+    "notes": ["seven"],
+    "tables": [{"task": "", "metric": "dsc", "site": "", "larger_is_better": True, "n_cases": 7}],
+}
 BOXES = (
     ("case_id", "x1", "x2", "y1", "y2", "z1", "z2", "score", "risk", "centre"),
     ("A", 0, 10.5, 0, 10, 0, 10, 0.9, 0.5, "x"),
@@ -250,6 +269,27 @@ TABLES = (
         share=0.5,
     ),
     Format(
+        "ranking-file",
+        _texts("rank.json", RANKING),
+        _calls("io.data_set.rank_files", "read_rank_file"),
+        ("io.data_set.rank_files.read_rank_file",),
+        share=0.5,
+    ),
+    Format(
+        "ranking-details",
+        _texts("rank_details.json", RANKING_DETAILS),
+        _calls("io.data_set.rank_files", "read_rank_details"),
+        ("io.data_set.rank_files.read_rank_details",),
+        share=0.3,
+    ),
+    Format(
+        "ranking-cases-csv",
+        _texts("case_values.csv", "task,metric,site,case,A,B\n,dsc,,c1,0.5,\n,dsc,,c2,1,0.25\n"),
+        _calls("io.data_set.rank_files", "read_case_numbers"),
+        ("io.data_set.rank_files.read_case_numbers",),
+        share=0.3,
+    ),
+    Format(
         "responses-csv",
         _sheet(RESPONSES, "r.csv"),
         _calls("io.data_set.score_files", "read_response_table"),
@@ -307,6 +347,7 @@ PATIENT = {
     },
     "import": {"study_uid_remapped": "2.25.7"},
 }
+IF_FAT = {"field": "fgt", "values": ["a"]}
 PROTOCOL = {
     "name": "Study 1",
     "phase": 1,
@@ -314,6 +355,28 @@ PROTOCOL = {
     "structures": [{"value": 1, "name": "tumour"}],
     "checklist": ["Is the rim inside?"],
     "time_limit_s": 600,
+    "form": "breast-mri-2013",
+    "questions": [
+        {"id": "why", "text": "Why?", "kind": "text", "required_if": [IF_FAT]},
+        {"id": "mm", "text": "How far?", "kind": "number", "unit": "mm", "low": 0, "high": 9.5},
+    ],
+}
+LEXICON = {
+    "mamamia_lexicon": 1,
+    "name": "small",
+    "edition": "1",
+    "title": "Small",
+    "remark": "Ours",
+    "fields": [
+        {
+            "id": "fgt",
+            "text": "Fat",
+            "kind": "single",
+            "terms": [{"id": "a", "text": "fat", "codes": ["SCT:1"], "mask": "needed"}],
+            "measure": "side",
+            "scope": "lesion",
+        },
+    ],
 }
 RULES = {
     "rules": [
@@ -407,6 +470,27 @@ def _recipe(folder: Path) -> Path:
     return _texts("mamamia_model.json", text)(folder)
 
 
+def _make_form(folder: Path) -> Path:
+    from napari_mamamia.io.forms.form_file import form_text, parse_form
+
+    (folder / "form.json").write_text(form_text(parse_form("", PROTOCOL["questions"][1:], "p")))
+    return folder / "form.json"
+
+
+def _make_queue(folder: Path) -> Path:
+    from napari_mamamia.core.quality import Queue, QueuePlace
+    from napari_mamamia.io.review.quality_files import queue_text
+
+    queue = Queue((QueuePlace("A", True, 2, 1), QueuePlace("B", False, 1, 2, "Dice 0.1")), 3)
+    (folder / "queue.json").write_text(queue_text(queue))
+    return folder / "queue.json"
+
+
+SIGNS = """case_id,missed_lesions,doubt,other_side,site,error
+A,1,0.5,yes,S1,no
+B,,,,,
+"""
+_FORM = ("io.forms.form_file.read_form",)
 JSONS = (
     Format(
         "patient-info",
@@ -435,9 +519,28 @@ JSONS = (
     Format(
         "protocol",
         _texts("p.json", PROTOCOL),
-        _calls("io.workspace.protocol", "read_protocol"),
-        ("io.workspace.protocol.read_protocol",),
+        _calls("io.workspace.protocol", "read_protocol_text", "read_protocol"),
+        ("io.workspace.protocol.read_protocol", "io.workspace.protocol.read_protocol_text"),
     ),
+    Format(
+        "lexicon",
+        _texts("lexicon.json", LEXICON),
+        _calls("io.forms.form_file", "read_lexicon"),
+        ("io.forms.form_file.read_lexicon",),
+    ),
+    Format(
+        "queue",
+        _make_queue,
+        _calls("io.review.quality_files", "read_queue"),
+        ("io.review.quality_files.read_queue",),
+    ),
+    Format(
+        "quality-signs",
+        _texts("signs.csv", SIGNS),
+        _calls("io.review.quality_files", "read_marks", "read_signs"),
+        ("io.review.quality_files.read_signs", "io.review.quality_files.read_marks"),
+    ),
+    Format("form", _make_form, _calls("io.forms.form_file", "read_form"), _FORM),
     Format(
         "label-map",
         _texts("l.json", RULES),
@@ -783,11 +886,12 @@ def _open_review(study: Path) -> object:
 
 _REVIEW = (
     "io.review.study_file.read_study",
+    "io.review.study_file.hash_study",
     "io.review.study_file.read_case_list",
     "io.review.keys.read_passphrase",
     "io.review.keys.read_public_key",
     "io.review.keys.sign_with",
-    "io.review.store._read_mask",
+    "io.review.mask_files.read_mask",
     "io.review.claims._read_claim",
     "io.workspace.event_store.read_events",
 )
@@ -813,6 +917,13 @@ RECORDS = (
         _calls("services.challenge.verify", "read_ranks"),
         ("services.challenge.verify.read_ranks",),
         share=0.3,
+    ),
+    Format(
+        "leaderboard-page",
+        _texts("leaderboard.html", {"<p>": "a leads"}),
+        _calls("io.challenge.leaderboard_file", "read_page"),
+        ("io.challenge.leaderboard_file.read_page",),
+        share=0.2,
     ),
     Format(
         "leaderboard",

@@ -1,11 +1,14 @@
 """Files that earlier versions wrote, to the byte, open as they did and are written the same."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
 
 from napari_mamamia.io.data_set.bundle import read_manifest, write_manifest
 from napari_mamamia.io.files.record_codec import RecordCodec
+from napari_mamamia.io.forms.form_file import form_text, read_form
+from napari_mamamia.io.review.quality_files import queue_text, read_queue
 from napari_mamamia.io.workspace.preferences import (
     load_preferences,
     preferences_path,
@@ -45,6 +48,38 @@ RESULT = (
     ':[],"lesions":{"found":1,"missed":0,"false":1},"contrast":"nan","no_images":"the data '
     'set does not hold the case"}}'
 )
+
+
+FORM_FIELDS = (
+    '[{"id":"sure","kind":"single","required":true,"scope":"case","terms":[{"codes":["SCT:1"],'
+    '"id":"y","text":"yes"},{"id":"n","mask":"forbidden","text":"no"}],"text":"Sure?"},{"asked_if"'
+    ':[{"field":"sure","values":["y"]}],"high":9.5,"id":"mm","kind":"number","low":0.0,"measure":'
+    '"volume-mm3","scope":"lesion","text":"How far?","unit":"mm"}]'
+)
+
+QUEUE = (
+    '{"mamamia_queue":1,"places":[{"case_id":"A","is_random":true,"rank":2,"draw":1,"why":"Dice '
+    '0.9"},{"case_id":"B","is_random":false,"rank":1,"draw":2,"why":""}],"seed":7,"random_share":'
+    "0.1}"
+)
+
+
+def test_a_form_that_a_study_froze_opens_and_what_was_left_out_of_it_does_not_count(tmp_path):
+    digest = hashlib.sha256(f'["own questions","",{FORM_FIELDS}]'.encode()).hexdigest()
+    content = {"mamamia_form": 1, "name": "own questions", "fields": json.loads(FORM_FIELDS)}
+    (tmp_path / "form.json").write_text(json.dumps({**content, "sha256": digest}))
+    form = read_form(tmp_path / "form.json")
+    assert (form.edition, form.sha256) == ("", digest)
+    assert form.field("mm").low == 0.0
+    assert form.field("mm").asked_if[0].values == ("y",)
+    assert json.loads(form_text(form))["sha256"] == digest
+
+
+def test_a_queue_of_before_opens_and_is_written_the_same(tmp_path):
+    (tmp_path / "queue.json").write_text(QUEUE)
+    queue = read_queue(tmp_path / "queue.json")
+    assert queue.n_random == 1
+    assert json.loads(queue_text(queue)) == json.loads(QUEUE)
 
 
 def test_a_manifest_of_before_the_codec_opens_and_is_written_to_the_same_bytes(tmp_path):
@@ -110,7 +145,9 @@ PREFERENCES = """{
 """
 
 
-def test_preferences_of_before_the_codec_open_and_are_written_to_the_same_bytes(own_preferences):
+def test_preferences_of_before_open_and_are_written_as_they_were_with_what_came_since(
+    own_preferences,
+):
     path = preferences_path()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(PREFERENCES)
@@ -119,4 +156,5 @@ def test_preferences_of_before_the_codec_open_and_are_written_to_the_same_bytes(
     assert preferences.workspaces == ((Path("/data/set"), Path("/home/w")),)
     assert preferences.keys == (("cine", "V"),)
     save_preferences(preferences)
-    assert path.read_text() == PREFERENCES
+    later = ',\n  "team_masks": []\n}\n'  # a list that came since, at the end
+    assert path.read_text() == PREFERENCES.removesuffix("\n}\n") + later

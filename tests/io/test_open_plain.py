@@ -39,6 +39,8 @@ OWN = {
     "core.system": "a file of /proc; files for writers",
     "services.score.cohort_page": "made by us just before",
     "services.submission.check_computer": "a file of /proc",
+    "services.review.export.study_export": "made by us just before",
+    "services.review.consensus": "made by us just before",
     "services.predict.convert_model": "copied into a folder of our own just before",
     "services.export.export": "a table that was read before",
     "widgets.controls.grey_pixmap": "a picture in memory",

@@ -24,6 +24,7 @@ def example() -> Provenance:
         parameters=(("threshold", 0.8), ("connectivity", 26), ("smooth", True), ("click", None)),
         seconds=1.25,
         note="kinetic threshold, not a trained model",
+        created="2026-11-23T19:58:46+00:00",  # made twice, it must not differ by a second
     )
 
 

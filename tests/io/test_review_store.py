@@ -8,12 +8,13 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.review_study import MASK, SHA, TableStore, made, new_tables, opened, study
 
-from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
+from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError, SaveError
 from napari_mamamia.io.files import append_file
 from napari_mamamia.io.review import keys
 from napari_mamamia.io.review import store as store_module
@@ -21,6 +22,7 @@ from napari_mamamia.io.review.study_file import read_study, write_study
 from napari_mamamia.reviewing.fold import fold_events
 from napari_mamamia.reviewing.signatures import countersign_message, short_key
 from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.review.make_study import StudyPeople, name_people
 
 
 @pytest.fixture(params=["folder", "tables"])
@@ -88,6 +90,52 @@ def test_a_claim_is_one_s_until_it_is_let_go_of(place):
     assert (theirs.reader, theirs.number) == ("ben", 2)
     assert not one.renew(mine)
     assert other.renew(theirs)
+
+
+def test_one_s_own_claim_of_before_a_crash_is_taken_over_on_the_same_computer_alone(place):
+    before, after, laptop = place("1", "H"), place("2", "H"), place("1", "G")
+    before.claim("c0001.1.ana", "ana")
+    assert laptop.claim("c0001.1.ana", "ana").host == "H"
+    again = after.claim("c0001.1.ana", "ana")
+    assert (again.session, again.number) == ("2", 2)
+    assert not before.renew(replace(again, session="1", number=1))
+
+
+def test_a_full_disk_of_one_s_own_notes_nothing_and_the_next_event_follows(tmp_path, monkeypatch):
+    store = opened(made(tmp_path), tmp_path / "home")
+    store.append("ana", {"n": 1})
+
+    write, n_bytes = os.write, []
+
+    def full(handle, data):
+        if n_bytes:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        n_bytes.append(write(handle, data[:10]))
+        return n_bytes[0]
+
+    with monkeypatch.context() as there:
+        there.setattr(append_file.os, "write", full)
+        with pytest.raises(SaveError):
+            store.append("ana", {"n": 2})
+    assert [event[2] for event in bodies(store)] == [1]
+    store.append("ana", {"n": 3})
+    assert sorted(event[2] for event in bodies(store)) == [1, 3]
+    assert store.read().problems == ()
+    store.close()
+    assert sorted(event[2] for event in bodies(opened(store.folder, tmp_path / "b"))) == [1, 3]
+
+
+def test_no_path_below_a_study_is_long_whatever_people_and_computers_are_called(tmp_path):
+    # Windows refuses paths of 260 characters and more: half of that is left to the folder's place
+    (person,) = name_people(StudyPeople((200 * "Bartholomäus ",), ()))
+    folder = made(tmp_path, cases=(200 * "x",), readers=(person.reader_id, "ben"))
+    store = opened(folder, tmp_path / "home", "4194304-0123abcd", 40 * "h")
+    mask = store.put_mask(MASK)
+    store.claim(f"c0001.1.{person.reader_id}.0", person.reader_id)
+    store.append(person.reader_id, {"act": "read", "case": "c0001", "mask": mask})
+    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*")]
+    assert len(paths) == 8
+    assert max(map(len, paths)) < 130
 
 
 def test_a_claim_without_a_sign_of_its_holder_is_taken_after_the_lease(place, tmp_path):

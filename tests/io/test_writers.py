@@ -47,7 +47,7 @@ ELSEWHERE = {
     "segmentation.worker.shared_arrays.share": "made anew or refused (x)",
     "segmentation.worker.worker.main": "an end of its own pipe",
     "services.batch.child._answer_all": "an end of its own pipe",
-    "services.review.compare.load_stored_mask": "in a folder of its own, closed to others",
+    "services.review.compare.load_stored_labels": "in a folder of its own, closed to others",
     "services.predict.convert_model._copy_small_files": "in its own folder, which gets its name "
     "when whole",
     "services.predict.wrap_bundle.wrap_bundle": "in its own folder, which gets its name when whole",

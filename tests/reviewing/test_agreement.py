@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from napari_mamamia.reviewing.agreement import (
     Scale,
     Weighting,
+    absolute_of_sums,
     bland_altman,
     cohen_kappa,
     compare_ratios,
+    estimate_mean,
+    estimate_sums,
     fleiss_kappa,
-    interval_over_cases,
     intraclass_correlation,
+    kappa_of_counts,
     krippendorff_alpha,
     raw_agreement,
 )
@@ -136,14 +139,41 @@ def test_too_few_cases_have_no_spread():
     assert isnan(compare_ratios((0.0,), (1.0,)).ratio)
 
 
-def test_an_interval_over_cases_leaves_out_and_counts_what_is_undefined():
-    values = np.array([1.0, 2.0, np.nan])
-    low, high, undefined = interval_over_cases(lambda at: float(values[at].mean()), 3, 400, 1)
-    # a resample without the third case: (2/3)^3 of them, so 30 %
-    assert 0.6 < undefined / 400 < 0.8
-    assert 1.0 <= low < high <= 2.0
-    assert interval_over_cases(lambda at: np.nan, 3, 10)[2] == 10
-    assert isnan(interval_over_cases(lambda at: 1.0, 0)[0])
+def test_an_interval_over_cases_is_that_of_resampled_means():
+    """A slow way beside it: each resample drawn and averaged in a loop."""
+    values = [1.0, 2.0, 4.0, 9.0]
+    draw = np.random.default_rng(3)
+    means = [np.mean(draw.choice(values, 4)) for _ in range(4000)]
+    found = estimate_mean([*values, float("nan")], 4000, 1)
+    assert (found.value, found.n, found.n_undefined) == (4.0, 4, 0)
+    assert (found.low, found.high) == pytest.approx(
+        tuple(np.quantile(means, [0.025, 0.975])), abs=0.2
+    )
+    assert isnan(estimate_mean([float("nan")]).value)
+    assert estimate_mean([]).n == 0
+    one = estimate_mean([3.0])
+    assert (one.low, one.high) == (3.0, 3.0)
+
+
+def test_resamples_without_a_value_are_left_out_and_counted():
+    # two cases: (yes, yes) and (no, no); one of them alone, every second resample, has no kappa
+    parts = np.array([[1.0, 0, 0, 0], [0, 0, 0, 1.0], [0, 0, 0, 0]])
+    found = estimate_sums(
+        lambda sums: kappa_of_counts(sums.reshape(*sums.shape[:-1], 2, 2)), parts, 400
+    )
+    assert (found.value, found.n) == (1.0, 2)
+    assert 0.4 < found.n_undefined / 400 < 0.6
+
+
+@given(st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=3, max_size=12))
+def test_the_icc_of_sums_is_that_of_the_values(rows):
+    values = np.array(rows)
+    expected = intraclass_correlation(values).absolute
+    centred = values - values.mean()
+    sums = centred.sum(axis=0)
+    found = float(absolute_of_sums(np.array(float(len(rows))), sums, centred.T @ centred))
+    if np.ptp(values) > 1e-3:
+        assert found == pytest.approx(expected, abs=1e-6)
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=20))

@@ -15,6 +15,7 @@ from napari_mamamia.scoring.ranking.table import MissingRule, RankingTable, Rank
 from napari_mamamia.scoring.report.drawing import Drawn
 from napari_mamamia.scoring.report.leaderboard import LeaderboardContent, leaderboard_page
 from napari_mamamia.scoring.report.page import render_page
+from napari_mamamia.scoring.report.team_page import TeamDetails, link_pages, team_page
 
 HOSTILE = ("<script>alert(1)</script>", "$x^{$", "_hidden", "ä" * 80, "a b")
 BROWSER = next((b for b in ("chromium", "chromium-browser") if shutil.which(b)), None)
@@ -102,18 +103,16 @@ def test_many_sites_are_not_all_on_the_page():
     assert page.sections[1].title == "Dsc at site 0"
 
 
-@pytest.mark.parametrize("width", [1400, 390])
-def test_26_teams_on_574_cases_fit_a_desk_and_a_phone(width, tmp_path):
+def measure(text, width, folder):
+    """Return how wide a page is, its window and its height, in Chromium."""
     if BROWSER is None:
         pytest.fail("Chromium is missing: install Debian's package chromium to test the page")
-    names = [f"team {at} of a university" for at in range(26)]
-    text = render_page(leaderboard_page(content_of(tables_of(names, 574), n_resamples=20)))
     ask = """<script>const out = document.createElement("pre"); out.id = "said";
     out.textContent = JSON.stringify([document.documentElement.scrollWidth, window.innerWidth,
     document.documentElement.scrollHeight]); document.body.append(out);</script></body>"""
-    page = tmp_path / "leaderboard.html"
+    page = folder / "page.html"
     # a window of Chromium is never under 500 wide: a frame is
-    (tmp_path / "inner.html").write_text(text.replace("</body>", ask), encoding="utf-8")
+    (folder / "inner.html").write_text(text.replace("</body>", ask), encoding="utf-8")
     page.write_text(
         f'<iframe id="f" src="inner.html" style="width:{width}px;height:900px;border:0"></iframe>'
         "<script>onload = () => document.body.append(document.getElementById('f')"
@@ -121,13 +120,32 @@ def test_26_teams_on_574_cases_fit_a_desk_and_a_phone(width, tmp_path):
     )
     quiet = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run")
     command = (
-        BROWSER, "--headless", *quiet, f"--user-data-dir={tmp_path / 'profile'}",
+        BROWSER, "--headless", *quiet, f"--user-data-dir={folder / 'profile'}",
         "--allow-file-access-from-files", "--virtual-time-budget=3000", "--dump-dom",
         page.as_uri(),
     )  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     found = re.search(r'<pre id="said">(.*?)</pre>', done.stdout, re.DOTALL)
-    across, inside, down = json.loads(unescape(found[1]))
+    return json.loads(unescape(found[1]))
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_26_teams_on_574_cases_fit_a_desk_and_a_phone(width, tmp_path):
+    names = [f"team {at} of a university" for at in range(26)]
+    text = render_page(leaderboard_page(content_of(tables_of(names, 574), n_resamples=20)))
+    across, inside, down = measure(text, width, tmp_path)
     assert inside == width
     assert across <= width  # wide tables scroll in a box of their own
     assert down < 8000
+
+
+def test_a_teams_page_of_574_cases_fits_a_phone_whatever_the_teams_are_called(tmp_path):
+    names = [*HOSTILE, "x" * 200, *(f"team {at}" for at in range(20))]
+    tables = tables_of(names, 574)
+    links = link_pages(names)
+    details = TeamDetails(notes={f"{at}": "unreadable: " + "y" * 300 for at in range(0, 574, 7)})
+    page = team_page(content_of(tables, links, n_resamples=20), "x" * 200, details, links)
+    across, inside, down = measure(render_page(page, undrawn), 390, tmp_path)
+    assert inside == 390
+    assert across <= 390
+    assert down < 16_000  # the other 534 cases are folded

@@ -37,7 +37,14 @@ def rows(folders):
     return read_case_scores(folders / "out" / "case_scores.csv")
 
 
-@pytest.mark.parametrize("options", [(), ("--workers", "2"), ("--time-limit", "30")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        pytest.param(("--workers", "2"), marks=pytest.mark.night),
+        pytest.param(("--time-limit", "30"), marks=pytest.mark.night),
+    ],
+)
 def test_three_broken_files_of_a_hundred_give_97_scores_three_reasons_and_exit_code_3(
     folders, options
 ):

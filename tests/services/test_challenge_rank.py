@@ -15,9 +15,11 @@ from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, read_cha
 from napari_mamamia.io.challenge.ledger import read_ledger
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
-from napari_mamamia.services.challenge.rank import make_ranking, rank_challenge
+from napari_mamamia.services.challenge.rank import rank_challenge
+from napari_mamamia.services.challenge.ranking import make_ranking
 from napari_mamamia.services.challenge.run import run_challenge
 from napari_mamamia.services.challenge.verify import verify_challenge
+from napari_mamamia.services.rank.board import open_board
 
 N = 8
 
@@ -94,6 +96,53 @@ def test_a_leaderboard_is_proved_and_each_change_of_it_or_below_it_is_named(chal
     assert "attempt 1 there, 2 now" in words(verify_challenge(board, is_quick=True))
 
 
+def test_every_page_of_a_leaderboard_is_proved(challenge):
+    written(challenge)
+    board = challenge.parent / "board"
+    pages = sorted(path.relative_to(board).as_posix() for path in board.rglob("*.html"))
+    assert pages == [
+        "leaderboard.html", "teams/alpha.html", "teams/beta.html", "teams/gamma.html",
+    ]  # fmt: skip
+    for name in pages:
+        whole = (board / name).read_text()
+        assert whole.count("0.9") > 1
+        (board / name).write_text(whole.replace("0.9", "0.8", 1))
+        assert f"{name}: line " in words(verify_challenge(board, is_quick=True))
+        (board / name).write_text(whole)
+    leaderboard = board / "leaderboard.html"
+    whole = leaderboard.read_text()
+    leaderboard.write_text(whole.replace(">alpha<", ">alphb<", 2))  # one is in a drawing
+    assert "leaderboard.html: line " in words(verify_challenge(board))
+    leaderboard.write_text(whole)
+    shutil.copy(board / "teams" / "beta.html", board / "teams" / "zeta.html")
+    (board / "teams" / "notes.html").write_text("my own")
+    assert "teams/zeta.html is of no team" in words(verify_challenge(board, is_quick=True))
+    (board / "teams" / "beta.html").unlink()
+    assert "beta.html" in words(verify_challenge(board, is_quick=True))
+    written(challenge)
+    assert verify_challenge(board) == ()
+    assert {path.name for path in (board / "teams").iterdir()} == {
+        "alpha.html", "beta.html", "gamma.html", "notes.html",
+    }  # fmt: skip
+
+
+def test_a_teams_page_says_what_was_filled_in_by_which_rule_and_why(challenge):
+    team = challenge / "submissions" / "beta"
+    (team / "C_01.nii.gz").unlink()
+    (team / "C_02.nii.gz").write_bytes(b"no image")
+    run_challenge(challenge)
+    written(challenge)
+    text = (challenge.parent / "board" / "teams" / "beta.html").read_text()
+    assert "missing, counts as least-favourable" in text
+    assert "unreadable, counts as least-favourable: C_02.nii.gz: " in text
+    assert "2 of its values were filled in" in text
+    assert f"{challenge.parent}" not in text  # nothing tells where the organiser's files lie
+    assert (
+        "unusable: 1 missing, 1 unreadable"
+        in (challenge.parent / "board" / "leaderboard.html").read_text()
+    )
+
+
 def test_ranking_stops_at_a_ledger_or_a_score_that_was_changed(challenge):
     (table,) = (challenge / "results" / "beta").rglob("case_scores.csv")
     whole = table.read_text()
@@ -156,6 +205,19 @@ def test_a_rejected_submission_has_no_rank_and_says_why(tmp_path):
         )
 
 
+def test_cases_without_a_usable_answer_are_counted_as_filled_and_have_no_value(tmp_path):
+    folder = begun(tmp_path, 4)
+    for case_id in ("C_00", "C_02"):
+        (folder / "submissions" / "beta" / f"{case_id}.nii.gz").unlink()
+    run_challenge(folder)
+    assert written(folder)["beta"].n_unusable == 2
+    (table,) = open_board(tmp_path / "board").tables
+    assert dict(table.filled) == {"alpha": 0, "beta": 2, "gämma": 0}
+    grid, beta = table.grid, table.grid.teams.index("beta")
+    assert np.isnan(grid.values).sum() == 2
+    assert np.isnan(grid.values[[0, 2], beta]).all()
+
+
 def test_the_ladder_shows_a_new_score_only_where_it_is_clearly_better(tmp_path):
     folder = begun(tmp_path, N, n_resamples=50, ladder=True)
     run_challenge(folder)
@@ -168,6 +230,9 @@ def test_the_ladder_shows_a_new_score_only_where_it_is_clearly_better(tmp_path):
     run_challenge(folder)
     third = written(folder)["beta"]
     assert (third.attempt, third.n_attempts, third.score) == (3, 3, 1.0)
+    text = (tmp_path / "board" / "leaderboard.html").read_text()
+    assert "By the ladder alpha, beta share the lead." in text
+    assert "On the locked test set itself (not for the teams): " in text
     assert verify_challenge(tmp_path / "board") == ()
 
 
@@ -198,21 +263,56 @@ def test_without_a_clinical_table_performance_ranks_and_says_so(tmp_path):
     board = ranking.board.boards[0]
     assert board.ranked_by == "performance, there is no clinical table"
     assert [row.team for row in board.rows] == ["alpha", "beta", "gämma"]
-    composite = ranking.summary.ranking.tables[0].methods[-1]
+    composite = ranking.summary.ranking.tables[0].methods[0]
     assert composite.scores[1] == pytest.approx(board.rows[1].performance)
 
 
 def test_masks_and_responses_have_a_board_each(tmp_path):
-    folder = begun(tmp_path, N, task=Task.BOTH)
-    rows = [f"{case_id},{int(k % 3 == 0)},0.{k + 1}" for k, case_id in enumerate(ids(N))]
-    table = folder / "submissions" / "alpha" / "predictions.csv"
-    table.write_text("\n".join(("patient_id,pcr,score", *rows)))
+    folder = begun(tmp_path, N, task=Task.BOTH, n_resamples=30)
+    for team, wrong in (("alpha", 0), ("beta", 1)):
+        rows = [
+            f"{case_id},{int((k % 3 == 0) ^ (k < wrong))},0.{k + 1}"
+            for k, case_id in enumerate(ids(N))
+        ]
+        table = folder / "submissions" / team / "predictions.csv"
+        table.write_text("\n".join(("patient_id,pcr,score", *rows)))
     run_challenge(folder)
     boards = {one.task: one for one in rank_challenge(folder, tmp_path / "board").board.boards}
-    first, *others = boards["classification"].rows
+    first, second, *others = boards["classification"].rows
     assert (first.team, first.rank, first.performance) == ("alpha", 1, 1.0)
+    assert (second.team, second.rank) == ("beta", 2)
     assert {row.reason for row in others} == {"nothing handed in for this task"}
     assert len(boards["segmentation"].rows) == 3
+    content = json.loads((tmp_path / "board" / "rank_responses.json").read_text())
+    assert content["methods"]["composite"] == {"alpha": 1.0, "beta": 2.0}
+    # a resample without a class in a group has no score
+    assert 20 < content["bayes_factors"]["alpha over beta"]["draws"] <= 30
+    # the two give the same probabilities
+    (pair,) = content["auc"]["comparisons"]
+    assert pair["delong"]["auc_a"] == pair["delong"]["auc_b"]
+    text = (tmp_path / "board" / "leaderboard.html").read_text()
+    assert "Responses: who leads" in text
+    assert "Bayes factor K: row over column" in text
+    assert "cases are wrong" in (tmp_path / "board" / "teams" / "beta.html").read_text()
+    assert verify_challenge(tmp_path / "board") == ()
+    ranks = tmp_path / "board" / "rank_responses.json"
+    ranks.write_text(ranks.read_text().replace('"beta": 2.0', '"beta": 1.0', 1))
+    assert "rank_responses.json: /methods/composite/beta" in words(
+        verify_challenge(tmp_path / "board", is_quick=True)
+    )
+
+
+def test_responses_alone_have_pages(tmp_path):
+    folder = begun(tmp_path, N, task=Task.CLASSIFICATION, n_resamples=10)
+    shutil.rmtree(folder / "submissions")
+    (folder / "submissions").mkdir()
+    rows = [f"{case_id},{int(k % 3 == 0)},0.{k + 1}" for k, case_id in enumerate(ids(N))]
+    table = folder / "submissions" / "only.csv"
+    table.write_text("\n".join(("patient_id,pcr,score", *rows)))
+    run_challenge(folder)
+    rank_challenge(folder, tmp_path / "board")
+    assert "only leads" in (tmp_path / "board" / "leaderboard.html").read_text()
+    assert not (tmp_path / "board" / "rank.json").exists()
     assert verify_challenge(tmp_path / "board") == ()
 
 

@@ -8,9 +8,10 @@ import pytest
 from tests.cli.warm_program import mamamia
 
 from napari_mamamia.core.choices import RankMethod
-from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError, SaveError
 from napari_mamamia.io.data_set.ranking_tables import read_draws, read_value_tables
 from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings, is_larger_better
+from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.rank.inputs import AlgorithmTable, RankInputs, algorithm_table
 from napari_mamamia.services.rank.rank import rank_files
 
@@ -63,6 +64,19 @@ def test_the_command_writes_the_shape_that_programs_read(write, tmp_path):
     assert [row["q05-then-rank rank"] for row in rows] == ["2", "1", "3"]
     cases = list(csv.DictReader((tmp_path / "o" / "case_ranks.csv").open()))
     assert [cases[1][name] for name in "ABC"] == ["2", "1", "3"]
+
+
+def test_cases_that_scoring_filled_count_as_filled_and_have_no_value_of_their_own(write, tmp_path):
+    head = "case_id,status,dsc\n"
+    a = write(f"{head}c1,ok,.9\nc2,ok,.8\nc3,prediction_empty,0\n", "a/case_scores.csv")
+    b = write(f"{head}c1,ok,.7\nc2,prediction_missing,0\nc3,unreadable,0\n", "b/case_scores.csv")
+    tables = tuple(algorithm_table(str(path)) for path in (a, b))
+    rank_files(RankInputs(algorithms=tables), tmp_path / "out", FEW)
+    got = json.loads((tmp_path / "out" / "rank.json").read_text())
+    assert got["filled"] == {"a": 1, "b": 2}
+    assert got["scores"]["mean-then-rank"]["b"] == pytest.approx(0.7 / 3)
+    values = list(csv.DictReader((tmp_path / "out" / "case_values.csv").open()))
+    assert [(row["a"], row["b"]) for row in values] == [("0.9", "0.7"), ("0.8", ""), ("", "")]
 
 
 def test_a_missing_value_without_a_rule_is_refused_before_anything_is_written(write, tmp_path):
@@ -281,3 +295,35 @@ def test_words_that_do_not_fit_are_errors_of_the_command_line(words, said, tmp_p
     done = mamamia("rank", *words, "--out", tmp_path / "o")
     assert done.returncode == 2
     assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_a_second_ranking_leaves_no_page_of_a_team_that_is_gone(write, tmp_path):
+    ranked(write("case,A,B,ä/x\nc1,.9,.8,.1\nc2,.5,.7,.2\n"), tmp_path)
+    teams = tmp_path / "out" / "teams"
+    assert {path.name for path in teams.iterdir()} == {"A.html", "B.html", "a-x.html"}
+    (teams / "mine.html").write_text("somebody's own")
+    two = RankInputs(table=write("case,A,B\nc1,.9,.8\nc2,.5,.7\n", "two.csv"))
+    rank_files(two, tmp_path / "out", FEW, existing=Existing.OVERWRITE)
+    assert {path.name for path in teams.iterdir()} == {"A.html", "B.html", "mine.html"}
+
+
+def test_a_file_in_the_place_of_the_pages_is_an_error_of_ours(write, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "teams").write_text("x")
+    inputs = RankInputs(table=write("case,A,B\nc1,.9,.8\nc2,.5,.7\n"))
+    with pytest.raises(SaveError, match=r"teams.B\.html"):
+        rank_files(inputs, tmp_path / "out", FEW, existing=Existing.OVERWRITE)
+
+
+def test_with_a_clinical_table_a_page_has_its_groups(write, tmp_path):
+    people = "".join(f"c{at},{30 + 5 * at},pre,a\n" for at in range(8))
+    clinical = write(f"patient_id,age,menopausal_status,breast_density\n{people}", "clinical.csv")
+    tables = []
+    for name, value in (("A", 0.5), ("B", 0.7)):
+        rows = "".join(f"c{at},{value},0.1\n" for at in range(8))
+        tables.append(AlgorithmTable(name, write(f"case_id,dsc,norm_hd\n{rows}", f"{name}.csv")))
+    inputs = RankInputs(algorithms=tuple(tables), clinical=clinical)
+    rank_files(inputs, tmp_path / "out", FEW)
+    text = (tmp_path / "out" / "teams" / "B.html").read_text()
+    assert "Menopausal status" in text
+    assert "0.7000 to 0.7000" in text  # eight equal values

@@ -1,10 +1,7 @@
 """Studies as people go through them: planned, read blind, compared, judged, signed, verified."""
 
 import json
-import multiprocessing
-import os
 import random
-import signal
 
 import numpy as np
 import pytest
@@ -16,11 +13,12 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan, Triggers
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.csv_text import from_csv_text
+from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.io.review.keys import WrongPassphraseError
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review import check_study, vouching
+from napari_mamamia.services.review import check_study, study_form, vouching
 from napari_mamamia.services.review.compare import compare_readings
 from napari_mamamia.services.review.look import find_key, load_state
 from napari_mamamia.services.review.make_study import (
@@ -172,6 +170,31 @@ def test_who_read_it_at_two_computers_at_once_is_a_conflict_and_exits_as_one(tmp
     assert check_study.find_status(ana.store).conflicts == ()
 
 
+def test_a_reading_that_does_not_count_is_said_so_to_its_reader_and_kept(tmp_path):
+    ana, lea = people_at(tmp_path, "ana", "lea")
+    task = ana.next_task()
+    ana.claim(task)
+    ana.start(task)
+    lea.reject(task.case, "motion")
+    with pytest.raises(CaseError, match="but the case is rejected already: mask and answers"):
+        ana.finish(task, mask_file(tmp_path, 4))
+    assert ("refused", "the case is rejected already") in verified(lea)
+    assert len(lea.store.list_masks()) == 1
+
+
+def test_what_nobody_compared_is_compared_before_it_is_accepted(tmp_path):
+    ana, ben, jo = people_at(tmp_path, "ana", "ben", "jo")
+    case = read(ana, mask_file(tmp_path, 4))
+    ben.compare = lambda _case: None  # his program ended before
+    assert read(ben, mask_file(tmp_path, 1)) == case
+    assert jo.refresh().case(case).comparison is None
+    with pytest.raises(CaseError, match="the case is disagrees"):
+        jo.accept(case)
+    assert jo.refresh().case(case).state is CaseState.DISAGREES
+    with pytest.raises(CaseError, match="the case is disagrees"):
+        jo.accept(case)
+
+
 def test_a_second_look_sees_the_first(tmp_path):
     ana, ben = people_at(tmp_path, "ana", "ben", mode=ReadingMode.SECOND_LOOK)
     assert ben.next_task() is None
@@ -263,6 +286,33 @@ def test_answers_of_categories_that_differ_disagree(tmp_path):
     assert compare_readings(ana.store, [one, other], quiet).because == ()
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "because"),
+    [
+        # several terms are a category as one is; a number and a text are none
+        (
+            '{"f":["a","b"],"n":{"number":"1"}}',
+            '{"f":["a"],"n":{"number":"2"}}',
+            ("f: a, b and a",),
+        ),
+        ('{"t":{"text":"big"}}', '{"t":{"text":"small"}}', ()),
+        # what the program filled in for both is no disagreement of readers; for one it is
+        ('{"@computed":["k@1"],"k@1":"fast"}', '{"@computed":["k@1"],"k@1":"slow"}', ()),
+        ('{"@computed":["k@1"],"k@1":"fast"}', '{"k@1":"slow"}', ("k@1: fast and slow",)),
+        # lesion 1 of two need not be lesion 1 of the other reader
+        ('{"k@1":"a","k@2":"b"}', '{"k@1":"b"}', ()),
+        ('{"k@right":"a","l@1":"b"}', '{"k@right":"b","l@1":"b"}', ("k@right: a and b",)),
+        ('{"@form":{"name":"x"}}', '{"@form":"y"}', ()),
+        ("[1]", "{", ()),
+    ],
+)
+def test_what_counts_as_another_answer(tmp_path, one, other, because):
+    (ana,) = people_at(tmp_path, "ana")
+    views = views_of(ana, None, None)
+    views = [view._replace(answers=text) for view, text in zip(views, (one, other), strict=True)]
+    assert compare_readings(ana.store, views, Triggers()).because == because
+
+
 # ------------------------------------------------------------------------ making
 
 
@@ -276,6 +326,37 @@ def data_set(tmp_path):
                 np.full((2, 3, 4), phase, np.int16), Grid.of_spacing((2, 3, 4), (1, 1, 1)), path
             )
     return open_data_set(tmp_path / "data", tmp_path / "workspace")
+
+
+def test_protocol_and_form_are_frozen_with_the_study(tmp_path, data_set):
+    path = tmp_path / "p.json"
+    path.write_text('{"name": "Größe", "form": "breast-mri-2013"}', encoding="utf-8")
+    people = StudyPeople(("Lea",), ("Ana", "Ben"))
+    folder = tmp_path / "STUDY"
+    freeze_study(draft_study(data_set, StudyPlan("t"), people, protocol=path), folder)
+    path.write_text("{}")  # the original may go its own way
+    store = FolderStore(folder, tmp_path / "home")
+    form = study_form.load_study_form(folder, store.study)
+    assert form.fields == read_shipped_lexicon("breast-mri-2013").fields
+    assert form.field("mass.shape").terms[0].codes[0].text == "SCT:84360004"
+    assert study_form.load_study_protocol(folder, store.study).name == "Größe"
+    assert check_study.verify_study(store).problems == ()
+    form_file = folder / study_form.FORM
+    form_file.write_text(form_file.read_text("utf-8").replace("oval", "ovaI"), "utf-8")
+    with pytest.raises(FormatError, match="as it was frozen"):
+        study_form.load_study_form(folder, store.study)
+    (problem,) = check_study.verify_study(store).problems
+    assert (problem.kind, problem.where) == ("file", "form.json")
+    form_file.unlink()
+    (problem,) = check_study.verify_study(store).problems
+    assert "form.json, but No such file" in problem.text
+
+
+def test_a_study_without_a_protocol_asks_nothing(tmp_path, data_set):
+    draft = draft_study(data_set, StudyPlan("t"), StudyPeople(("Lea",), ("Ana", "Ben")))
+    freeze_study(draft, tmp_path / "STUDY")
+    assert study_form.load_study_form(tmp_path / "STUDY", draft.study) is None
+    assert study_form.load_study_protocol(tmp_path / "STUDY", draft.study) is None
 
 
 def test_a_study_is_shown_then_frozen_with_the_hashes_of_its_images(tmp_path, data_set):
@@ -365,92 +446,3 @@ def test_a_clock_that_is_a_day_behind_is_told_and_changes_nothing(tmp_path, monk
         "its clock was 24.0 h behind another's; no state depends on it"
     ]
     assert load_state(ana.store).case(case).state is CaseState.READ
-
-
-# -------------------------------------------------------------------------- robots
-
-
-def robot(folder, home, who, seed, masks):
-    """Read whatever is there; die at a random step now and then."""
-    rng = random.Random(seed)
-    store = FolderStore(folder, home, host=who, session=str(seed))
-    append = store.append
-
-    def risky(*args, **named):
-        event = append(*args, **named)
-        if rng.random() < 0.05:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return event
-
-    store.send_left()
-    store.append = risky
-    session = ReviewSession(store, who, home)
-    while (task := session.next_task()) is not None:
-        if not session.holds(session.claim(task)):
-            # a dead self of before holds it: its lease would end it
-            session.store.append(who, {"act": "claim", "case": task.case, "round": 1})
-        session.start(task)
-        session.finish(task, masks[rng.randrange(len(masks))], active_s=rng.randrange(90))
-        session.refresh()
-    store.append = append
-    session.close()
-
-
-def run_robots(tmp_path, n_readers, n_cases, n_away):
-    names = [f"r{n:02d}" for n in range(n_readers)]
-    folder = tmp_path / "STUDY"
-    write_study(
-        folder,
-        study(
-            mode=ReadingMode.INDEPENDENT,
-            readers=names,
-            cases=[f"case {n}" for n in range(n_cases)],
-        ),
-    )
-    masks = [mask_file(tmp_path, rows) for rows in (4, 4, 4, 1)]
-    context = multiprocessing.get_context("fork")
-    n_deaths = 0
-    for number, who in enumerate(names):
-        away = number % max(1, n_readers // n_away) == 0
-        for attempt in range(400):
-            if away:  # the share fails at some time while this one reads
-                hidden = folder.with_name("AWAY")
-                if attempt == 1:
-                    folder.rename(hidden)
-                    folder.mkdir()
-                    folder.rmdir()
-                    hidden.rename(folder)
-            one = context.Process(
-                target=robot, args=(folder, tmp_path / who, who, 1000 * number + attempt, masks)
-            )
-            one.start()
-            one.join()
-            if one.exitcode == 0:
-                break
-            assert one.exitcode == -signal.SIGKILL, one.exitcode
-            n_deaths += 1
-    lead = ReviewSession(FolderStore(folder, tmp_path / "lea"), "lea", tmp_path / "lea")
-    return lead, n_deaths
-
-
-def hold(lead, n_readers, n_cases):
-    checked = check_study.verify_study(lead.store)
-    assert [one for one in checked.problems if one.kind != "refused"] == []
-    state = lead.refresh()
-    assert all(reading.state is CaseState.READ for view in state.cases for reading in view.readings)
-    assert sum(len(view.readings) for view in state.cases) == n_readers * n_cases
-    assert {view.state for view in state.cases} <= {CaseState.READ, CaseState.DISAGREES}
-
-
-def test_robots_that_are_killed_at_random_lose_nothing(tmp_path):
-    lead, n_deaths = run_robots(tmp_path, 3, 4, 1)
-    assert n_deaths > 0
-    hold(lead, 3, 4)
-
-
-@pytest.mark.night
-@pytest.mark.timeout(1500)
-def test_twenty_robots_read_two_hundred_cases(tmp_path):
-    lead, n_deaths = run_robots(tmp_path, 20, 200, 4)
-    assert n_deaths > 20
-    hold(lead, 20, 200)

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.services.challenge_world import ids, write_mask, write_references, write_team
+from tests.services.challenge_world import (
+    ids,
+    reference,
+    write_mask,
+    write_references,
+    write_team,
+)
 
 from napari_mamamia.core.choices import SiteShare
 from napari_mamamia.core.errors import CaseError, FormatError
@@ -31,6 +37,10 @@ def world(tmp_path_factory):
 
 
 def evaluated(world, out, share=SiteShare.CASES, models=("a", "b"), **more):
+    return evaluation(world, out, share, models, **more).file
+
+
+def evaluation(world, out, share=SiteShare.CASES, models=("a", "b"), **more):
     site = SiteSettings("GUM", share, world / "site.key", DIGESTS)
     settings = ScoreSettings(clinical=world / "clinical.csv", n_resamples=0)
     folders = [PredictionFolder(name, world / name) for name in models]
@@ -81,6 +91,20 @@ def test_a_mask_that_is_damaged_or_missing_counts_as_the_worst(tmp_path):
     assert site.models[0].n_unusable == 2
     whole = next(one for one in site.numbers if one.metric == "dsc" and not one.variable)
     assert whole.mean == pytest.approx(0.8)
+
+
+def test_a_reference_that_cannot_be_read_counts_for_nobody_and_is_named(tmp_path):
+    write_references(tmp_path, 12)
+    write_team(tmp_path / "a", 0, 12)
+    write_team(tmp_path / "b", 1, 12)
+    (tmp_path / "reference" / "C_03.nii.gz").write_bytes(b"damaged")
+    write_mask(tmp_path / "reference" / "C_05.nii", reference(5))
+    both = evaluation(tmp_path, tmp_path / "s.json")
+    assert [case.case_id for case in both.left_out] == ["C_03", "C_05"]
+    assert "C_05.nii" in both.left_out[1].reason
+    assert both.file.n_cases == 10
+    assert all(model.n_unusable == 0 for model in both.file.models)
+    assert not any("C_03" in text for text in (tmp_path / "s.json").read_text().splitlines())
 
 
 def test_which_model_made_the_masks_must_be_known(world, tmp_path):

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import FormatError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure, CaseScore, CaseTag, ScoreStatus
+from napari_mamamia.io.data_set.case_list import CaseList
 from napari_mamamia.scoring.case.failure_kinds import Failure, FailureKind
 from napari_mamamia.scoring.cohort.comparison import NamedScores, compare_models
 from napari_mamamia.scoring.cohort.ranking import ModelScore, sweep_weights
@@ -44,7 +46,8 @@ class FakeScoring:
         self.has_cluster = True
         self.tags = []
 
-    def find_pairs(self, reference, prediction):
+    def find_pairs(self, reference, prediction, cases=None):
+        self.listed = cases
         return {k: (reference / f"{k}.nii.gz", prediction / f"{k}.nii.gz") for k in self.ids}
 
     ids = ("A_1", "A_2", "b_1")
@@ -149,6 +152,7 @@ def panel(qtbot, viewer, world, new_mask, scoring, new_case):
         read_tags=scoring.read_tags,
         tag_case=scoring.tag_case,
         has_cluster=lambda: scoring.has_cluster,
+        read_case_list=lambda path: CaseList(path.name, ("A_1", "A_2")),
     )
     made = MamamiaDock(viewer, services)
     qtbot.addWidget(made)
@@ -403,6 +407,32 @@ def test_processes_time_limit_bootstrap_and_seed_reach_the_run(qtbot, panel, sco
     assert place == Place(workers=3, time_limit_s=90.0)
     assert (settings.n_resamples, settings.seed) == (200, 7)
     assert existing is Existing.OVERWRITE
+
+
+def test_the_list_of_cases_and_the_rule_for_unusable_ones_reach_the_run(qtbot, panel, scoring):
+    options = open_options(panel)
+    options.listed.setText("cases.txt")
+    options.unusable.setCurrentIndex(options.unusable.findData(UnusableRule.WORST_SCORE.value))
+    run(qtbot, panel)
+    settings = scoring.asked[0][3]
+    assert settings.cases == scoring.listed == CaseList("cases.txt", ("A_1", "A_2"))
+    assert settings.unusable is UnusableRule.WORST_SCORE
+
+
+def test_without_a_list_and_a_rule_the_run_is_that_of_the_command(qtbot, panel, scoring):
+    run(qtbot, panel)
+    settings = scoring.asked[0][3]
+    assert (settings.cases, settings.unusable) == (None, None)
+
+
+def test_a_rule_that_the_profile_has_no_worst_value_for_starts_nothing(panel, scoring):
+    options = open_options(panel)
+    profiles = panel.batch_page.profile
+    profiles.setCurrentIndex(profiles.findText("official-code"))
+    options.unusable.setCurrentIndex(options.unusable.findData(UnusableRule.WORST_SCORE.value))
+    click(panel, "batch_start")
+    assert "take reject or leave-out" in panel.batch_page.state.text()
+    assert scoring.asked == []
 
 
 def test_a_cluster_needs_the_address_of_its_scheduler(qtbot, panel, scoring):

@@ -36,8 +36,21 @@ IMAGES_AND_SETTINGS = {
     *("predict.write_beside", "predict.other_models", "predict.isolation_reason"),
     *("predict.convert", "predict.doubt_kinds"),
     # Settings.
-    *("read_protocol", "has_cluster", "check_name", "load_preferences", "save_preferences"),
+    *(
+        "read_case_list",
+        "read_protocol",
+        "has_cluster",
+        "check_name",
+        "load_preferences",
+        "save_preferences",
+    ),
     *("imports.source_of", "imports.default_target", "look_at_labels"),
+    # A study decides what its desk shows, and tells the window what is hidden.
+    *("review.is_study", "review.list_people", "review.open_desk", "review.open_dispute"),
+    *("review.decide_dispute", "review.set_down", "review.leave_out", "review.measure_lesions"),
+    *("review.plan_study", "review.freeze_study", "review.load_first_look"),
+    # Whether there is a ranking, not what it says.
+    "ranks.is_ranking",
     # Page Export asks it by itself: what lies in the folder that it would write to.
     "look_at_target",
 }

@@ -32,5 +32,7 @@ def test_masks_have_the_okabe_ito_colours():
     assert MASK_COLOURS == {
         "reference": "#56B4E9",
         "prediction": "#E69F00",
+        "reading A": "#56B4E9",
+        "reading B": "#E69F00",
         "refined": "#009E73",
     }

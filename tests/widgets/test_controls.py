@@ -6,12 +6,13 @@ from qtpy.QtWidgets import (
     QLabel,
     QLineEdit,
     QProgressBar,
+    QPushButton,
     QTabBar,
     QWidget,
 )
 
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.controls.controls import discard, named
+from napari_mamamia.widgets.controls.controls import MOST_LETTERS, discard, named, tell_reader
 from napari_mamamia.widgets.dock.page_tabs import PAGES
 
 pytestmark = pytest.mark.usefixtures("dressed")
@@ -70,7 +71,7 @@ def test_each_page_has_at_most_one_primary_button(opened, page):
 @pytest.mark.parametrize("page", PAGES)
 def test_no_text_is_cut_off_at_the_width_of_the_dock(qtbot, opened, page):
     opened.show_page(page)
-    opened.resize(opened.minimumWidth(), 800)
+    opened.resize(max(opened.minimumWidth(), opened.pages.width + 16), 800)
     qtbot.wait(10)
     cut = [
         (widget.objectName(), widget.width(), widget.sizeHint().width())
@@ -128,3 +129,58 @@ def test_a_control_that_discards_itself_is_silent_and_found_no_more(qtbot):
     inside.destroyed.connect(lambda: said.append("gone"))
     inside.blockSignals(False)
     qtbot.waitUntil(lambda: said == ["fat", "gone"])
+
+
+SIGNS = set("▾▸▶◀‹›✕×◎☰…")
+
+
+def test_a_screen_reader_calls_each_control_by_a_short_name_and_describes_it(opened):
+    """Of every page, whatever comes to it: words, few, without signs; the tooltip beside."""
+    nameless, long, odd, undescribed = [], [], [], []
+    for control in controls(opened):
+        tell_reader(control)  # as it is when the keyboard comes to it
+        name, own = control.accessibleName(), control.objectName()
+        nameless += [own] if sum(letter.isalnum() for letter in name) < 2 else []
+        long += [own] if len(name) > MOST_LETTERS else []
+        odd += [own] if SIGNS & set(name) else []
+        undescribed += [own] if control.accessibleDescription() != control.toolTip() else []
+    assert (nameless, long, odd, undescribed) == ([], [], [], [])
+
+
+def test_a_screen_reader_reads_a_text_as_it_stands(opened):
+    """A label that is called by its tooltip would be silent about what it says."""
+    texts = [one for one in opened.findChildren(QLabel) if one.objectName() and one.toolTip()]
+    assert len(texts) > 20
+    assert [one.objectName() for one in texts if one.accessibleName()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [
+        ("batch_out", "Results to"),
+        ("batch_bootstrap_text", "Bootstrap"),
+        ("batch_choose_clinical", "Choose a table"),
+        ("header_next", "Opens the next case"),
+        ("batch_start", "Start"),
+        ("leaderboard_cases", "cases"),
+        ("key_next_case", "key of next case"),
+    ],
+)
+def test_names_are_words_on_it_before_it_or_of_it(opened, name, called):
+    assert opened.findChild(QWidget, name).accessibleName() == called
+
+
+def test_what_a_screen_reader_says_follows_the_text_and_the_tooltip(qtbot, opened):
+    control = QPushButton("▶ Play")
+    named(control, "view_trial", "Plays the phases")
+    assert (control.accessibleName(), control.accessibleDescription()) == (
+        "Play", "Plays the phases",
+    )  # fmt: skip
+    opened.layout().addWidget(control)
+    control.show()
+    control.setText("▶ Stop")
+    control.setToolTip("Stops the phases")
+    opened.focus_ring._follow_focus(None, control)
+    assert (control.accessibleName(), control.accessibleDescription()) == (
+        "Stop", "Stops the phases",
+    )  # fmt: skip

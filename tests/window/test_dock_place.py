@@ -24,7 +24,7 @@ def test_the_panel_is_the_same_one_every_time(qtbot, window):
         panels.append(window.window.add_plugin_dock_widget("napari-mamamia", page)[1])
         qtbot.wait(20)
     assert len(set(map(id, panels))) == 1
-    assert panels[0].page == "Export"
+    assert panels[0].page == PAGES[-1]
 
 
 def test_all_pages_at_once_give_one_dock(qtbot, window):

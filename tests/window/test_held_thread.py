@@ -334,7 +334,10 @@ def test_what_changes_together_is_sliced_once_and_shows_the_new_voxels():
     np.testing.assert_array_equal(phases._slice.image.raw, phases.data[2, step[1]])
 
 
-@pytest.mark.parametrize("steps", [1, 4, 9, 14])
+@pytest.mark.parametrize(
+    "steps",
+    [1, *(pytest.param(steps, marks=pytest.mark.night) for steps in (4, 9)), 14],
+)
 def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, window, docked, steps):
     planes = docked.planes
     show(docked.scene, FIRST, (0.0, 90.0))

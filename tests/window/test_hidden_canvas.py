@@ -39,7 +39,7 @@ def shown(qtbot, hidden):
 
 
 def test_what_a_hidden_window_was_told_of_depths_is_kept_and_its_masks_are_drawn(shown, canvas):
-    assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 500
+    assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 100
     scene = main_view(shown).canvas._scene_canvas
     scene.set_current()
     assert gl.glGetParameter(DEPTH_FUNC) == LESS_OR_EQUAL
@@ -48,7 +48,7 @@ def test_what_a_hidden_window_was_told_of_depths_is_kept_and_its_masks_are_drawn
 def test_masks_are_drawn_over_images_that_write_depths_and_over_ours_by_any_rule(shown, canvas):
     for layer in shown.layers:
         layer.blending = "translucent"
-    assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 500
+    assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 100
     shown.layers[0].blending = "translucent_no_depth"
     main_view(shown).canvas._scene_canvas.context.set_depth_func("less")
-    assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 500
+    assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 100

@@ -1,4 +1,4 @@
-"""Batch scoring in a real window: form, run, table, review of the worst case, cancel."""
+"""Batch scoring in a real window: form, run, table, review of the worst case, a leaderboard."""
 
 import shutil
 
@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QDockWidget
 
+from napari_mamamia.core.choices import RankMethod
+from napari_mamamia.scoring.ranking.table import RankSettings
+from napari_mamamia.services.rank.inputs import RankInputs, algorithm_table
+from napari_mamamia.services.rank.rank import rank_files
+from napari_mamamia.services.score.score import score_folders
+from napari_mamamia.services.score.settings import ScoreSettings
 from napari_mamamia.widgets.base.bottom import BOTTOM_NAME
 from napari_mamamia.widgets.base.layers import Role
 
@@ -154,3 +161,94 @@ def test_two_models_are_compared_filtered_reviewed_and_tagged(
     assert "Batch scoring" in text
     assert "A_2" not in text
     picture(window, "40_batch_log")
+
+
+# ------------------------------------------------------------------- the leaderboard
+
+
+@pytest.fixture
+def ranking(small_data_set, tmp_path):
+    """Two teams scored and ranked: one is right, the other shifted and without B_1."""
+    expert = small_data_set / "segmentations" / "expert"
+    tables = []
+    for team, shift in (("right", 0), ("shifted", 2)):
+        folder = tmp_path / "teams" / team
+        folder.mkdir(parents=True)
+        for path in sorted(expert.glob("*.nii.gz"))[: 3 if shift == 0 else 2]:
+            image = nib.load(path)
+            moved = np.roll(np.asarray(image.dataobj), shift, axis=0)
+            nib.save(nib.Nifti1Image(moved, image.affine, image.header), folder / path.name)
+        out = tmp_path / "scores" / team
+        score_folders(expert, folder, out, ScoreSettings(n_resamples=0), name=team)
+        tables.append(algorithm_table(str(out / "case_scores.csv")))
+    settings = RankSettings(methods=(RankMethod.MEAN, RankMethod.RANK_MEAN), n_resamples=50)
+    rank_files(RankInputs(algorithms=tuple(tables)), tmp_path / "ranks", settings)
+    return tmp_path / "ranks"
+
+
+@pytest.mark.usefixtures("quick_figures")
+def test_from_the_menu_to_the_error_of_a_team(
+    qtbot, window, docked, small_data_set, ranking, menu_item, picture, canvas, tmp_path
+):
+    docked.open_data_set(small_data_set)
+    qtbot.waitUntil(lambda: docked.session.opened is not None, timeout=15_000)
+    menu_item(window, "MAMA-MIA", "Leaderboard").trigger()
+    view = docked.results.leaderboard
+    qtbot.waitUntil(view.isVisible)
+    assert docked.page == "Batch scoring"
+    view.folder_chosen.emit(ranking)
+    qtbot.waitUntil(lambda: view.teams_model.rowCount() == 2, timeout=10_000)
+    assert view.sentence.text().startswith("right clearly leads by mean-then-rank")
+    assert [view.teams_model.index(row, 6).data() for row in (0, 1)] == ["0", "1"]
+    # B_1 was not answered by the second team: it is the case to look at
+    view.orders.setCurrentIndex(2)
+    view.orders.activated.emit(2)
+    assert view.case_ids()[0] == "B_1"
+    # rows enough to work with, at 900 pixels
+    assert view.cases.viewport().height() > 5 * view.cases.rowHeight(0)
+    picture(window, "35_leaderboard")
+
+    row = view.case_ids().index("A_2")
+    index = view.cases_model.index(row, 3)
+    where = view.cases.visualRect(index).center()
+    QTest.mouseClick(view.cases.viewport(), Qt.MouseButton.LeftButton, pos=where)
+    qtbot.waitUntil(lambda: "Where the masks of shifted" in view.masks_text.text(), timeout=15_000)
+    assert docked.session.case_id == "A_2"
+    view.masks_chosen.emit("shifted", tmp_path / "teams" / "shifted")
+    qtbot.waitUntil(lambda: docked.scene.layer(Role.AGREEMENT) is not None, timeout=15_000)
+    assert docked.session.mask(Role.PREDICTION).name == "shifted"
+    docked.scene.layer(Role.AGREEMENT).opacity = 1.0
+    picture(window, "36_leaderboard_case")
+    pixels = canvas(window)
+    for colour in ("#CCCCCC", "#D55E00", "#0072B2"):
+        assert has_colour(pixels, colour), colour
+
+    # by keys: one to the left is the other team, whose folder lies beside
+    view.cases.setFocus()
+    QTest.keyClick(view.cases, Qt.Key.Key_Left)
+    QTest.keyClick(view.cases, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: docked.session.mask(Role.PREDICTION).name == "right", timeout=15_000)
+    assert "teams/right" in view.masks_text.text()
+    # another case, and the keyboard stays in the table
+    QTest.keyClick(view.cases, Qt.Key.Key_Up)
+    QTest.keyClick(view.cases, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: docked.session.case_id != "A_2", timeout=15_000)
+    qtbot.waitUntil(lambda: docked.session.case is not None and docked.session.case.is_loaded)
+    assert view.has_keyboard()
+
+    left = [
+        dock
+        for dock in window.window._qt_window.findChildren(QDockWidget)
+        if dock.objectName() in ("layer list", "layer controls")
+    ]
+    assert len(left) == 2
+    assert not any(dock.isVisible() for dock in left)
+    # reading mode knows of the docks that were put away, and gives them back
+    docked.reading.enter()
+    assert not any(dock.isVisible() for dock in left)
+    docked.reading.leave()
+    assert all(dock.isVisible() for dock in left)
+    docked.show_leaderboard()
+    docked.results.fold_wanted.emit()
+    assert not docked.results.isVisible()
+    assert all(dock.isVisible() for dock in left)

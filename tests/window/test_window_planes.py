@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from napari.qt import QtViewer
 from one_window import forget_mask, put_back
-from qtpy.QtCore import QPoint, Qt
+from qtpy.QtCore import QPoint, QPointF, Qt
+from qtpy.QtGui import QWheelEvent
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QFrame
+from qtpy.QtWidgets import QApplication, QFrame
 
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.widgets.base.layers import Role
@@ -102,6 +103,37 @@ def test_a_stroke_on_the_coronal_canvas_paints_where_it_is_seen(
     assert mask[2, y, 48 - 1 - 10] == 0
     assert tuple(coronal.model.scene.camera.center) == centre
     picture(window, f"21_painted_{neurological}")
+
+
+def turn_wheel(canvas, at, turns, key=Qt.KeyboardModifier.NoModifier):
+    """Turn the wheel over a canvas as the system does, 120 units a notch."""
+    place, step = QPointF(at), QPoint(0, 120 * turns)
+    none, phase = Qt.MouseButton.NoButton, Qt.ScrollPhase.NoScrollPhase
+    event = QWheelEvent(place, canvas.mapToGlobal(place), QPoint(), step, none, key, phase, False)
+    QApplication.sendEvent(canvas, event)
+
+
+def test_the_wheel_goes_through_the_slices_of_the_plane_below_it_and_zooms_with_ctrl(qtbot, three):
+    canvas = main_canvas(three)
+    middle = QPoint(canvas.width() // 2, canvas.height() // 2)
+    camera, before = three.viewer.scene.camera, three.viewer.dims.current_step
+    zoom = camera.zoom
+    turn_wheel(canvas, middle, -1)
+    assert three.viewer.dims.current_step[1] == before[1] + 1
+    assert three.viewer.dims.current_step[0] == before[0]
+    assert camera.zoom == zoom
+    turn_wheel(canvas, middle, 1, Qt.KeyboardModifier.ControlModifier)
+    assert three.viewer.dims.current_step[1] == before[1] + 1
+    assert camera.zoom == pytest.approx(1.2 * zoom)
+    turn_wheel(canvas, middle, -1, Qt.KeyboardModifier.ControlModifier)
+    turn_wheel(canvas, middle, 1)
+    assert three.viewer.dims.current_step == before
+    # over the sagittal plane it is x that changes, and the others follow
+    sagittal, at = pixel(three, three.planes.panes[0], PLACE)
+    turn_wheel(sagittal, at, -1)
+    qtbot.waitUntil(lambda: three.planes.links.place != PLACE)
+    assert three.planes.links.place[:2] == PLACE[:2]
+    assert abs(three.planes.links.place[2] - PLACE[2]) == 1
 
 
 def test_the_cross_hair_is_drawn_on_all_three_canvases(three):

@@ -56,7 +56,7 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "viewing:demo",
             "Make 12 phantom cases with known truth, then predict, score and export them.",
         ),
-        Entry("view", "viewing:view", "Open the window on a data set."),
+        Entry("view", "viewing:view", "Open the window on a data set, or on a review study."),
         Entry(
             "check-computer",
             "submitting:check_computer",

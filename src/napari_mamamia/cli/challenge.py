@@ -13,20 +13,25 @@ from napari_mamamia.cli.options import (
     BootstrapOption,
     CasesOption,
     ColumnsOption,
+    ConsentOption,
+    CudaOnProcessorOption,
+    IsolationOption,
     OutOption,
     OverwriteOption,
     ProfileOption,
+    PythonOption,
     SeedOption,
     UnusableOption,
     WorkersOption,
     case_list,
     column_choice,
     existing_policy,
+    isolation_kind,
     place_of,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
-from napari_mamamia.core.choices import IsolationChoice, IsolationKind, ProfileName, Task
+from napari_mamamia.core.choices import IsolationChoice, ProfileName, Task
 
 if TYPE_CHECKING:
     from napari_mamamia.services.challenge.run import TeamOutcome
@@ -153,25 +158,10 @@ def run_teams(
         typer.Option("--express", help="Only the express lane: no attempt, nothing is scored."),
     ] = False,
     workers: WorkersOption = 0,
-    isolation: Annotated[
-        IsolationChoice, typer.Option("--isolation", help="What keeps a program in.")
-    ] = IsolationChoice.AUTO,
-    consent: Annotated[
-        bool,
-        typer.Option(
-            "--consent-no-isolation",
-            help="Run programs even where nothing keeps them in: they can do whatever you can.",
-        ),
-    ] = False,
-    python: Annotated[
-        Path | None, typer.Option("--python", help="Python that has what programs need.")
-    ] = None,
-    cuda_on_processor: Annotated[
-        bool,
-        typer.Option(
-            "--cuda-on-processor", help="Give programs the processor where they ask for CUDA."
-        ),
-    ] = False,
+    isolation: IsolationOption = IsolationChoice.AUTO,
+    consent: ConsentOption = False,
+    python: PythonOption = None,
+    cuda_on_processor: CudaOnProcessorOption = False,
     as_root: AsRootOption = False,
 ) -> None:
     """Score what teams handed in to FOLDER/submissions; each attempt stands in the ledger."""
@@ -180,7 +170,7 @@ def run_teams(
     from napari_mamamia.services.submission.settings import SubmissionSettings
 
     program = SubmissionSettings(
-        isolation=None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value),
+        isolation=isolation_kind(isolation),
         consent=consent,
         python=python,
         as_root=as_root,
@@ -198,7 +188,7 @@ def run_teams(
 
 def _print_team(outcome: "TeamOutcome") -> None:
     from napari_mamamia.io.challenge.ledger import AttemptOutcome
-    from napari_mamamia.services.challenge.rank import ordinal
+    from napari_mamamia.services.challenge.board_text import ordinal
 
     if outcome.outcome is not AttemptOutcome.SCORED:
         print(f"failed: {outcome.team}: {outcome.reason}", file=sys.stderr)
@@ -219,11 +209,15 @@ def rank(
     out: OutOption,
     overwrite: OverwriteOption = False,
 ) -> None:
-    """Make the leaderboard: OUT/leaderboard.json, OUT/rank.json, OUT/leaderboard.html."""
-    from napari_mamamia.services.challenge.rank import describe_row, rank_challenge
+    """Make the leaderboard: OUT/leaderboard.html, a page for each team, and files for programs."""
+    from napari_mamamia.services.challenge.board_pages import answer_board
+    from napari_mamamia.services.challenge.board_text import describe_row
+    from napari_mamamia.services.challenge.rank import rank_challenge
 
     existing = existing_policy(False, overwrite)
-    board = run(partial(rank_challenge, folder, out, existing=existing)).board
+    ranking = run(partial(rank_challenge, folder, out, existing=existing))
+    board = ranking.board
+    mentioned = set()
     for one in board.boards:
         heads = ("rank", "team", "n", "score", "performance", "fairness")
         numbers = [
@@ -241,11 +235,17 @@ def rank(
         title = f"{board.challenge}, {one.task}: {one.ranked_by} (profile {board.profile})"
         print_table(title, heads, numbers, to_the_right=heads[2:], is_folded=True)
         for row in one.rows:
-            print(describe_row(row))
+            # Who has no part in a task, or was refused, is told of once.
+            if row.rank is not None or row.team not in mentioned:
+                print(describe_row(row))
+            mentioned.add(row.team)
     for note in board.notes:
         print(f"note: {note}")
+    for answer in answer_board(ranking):
+        print(f"{answer.question}: {' '.join(answer.sentences)}")
     print(f"ledger: {', '.join(head[:16] for head in board.heads)} (publish it)")
-    print(f"Leaderboard: {out / 'leaderboard.json'}")
+    print(f"Leaderboard: {out / 'leaderboard.html'}, each team's page in {out / 'teams'}")
+    print(f"For programs: {out / 'leaderboard.json'}")
 
 
 @app.command("verify")

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from napari_mamamia.cli.quantities import LABEL, SECONDS, Quantity
-from napari_mamamia.core.choices import CompositeName, ProfileName, UnusableRule
+from napari_mamamia.core.choices import (
+    CompositeName,
+    IsolationChoice,
+    IsolationKind,
+    ProfileName,
+    UnusableRule,
+)
 
 if TYPE_CHECKING:
     from napari_mamamia.io.clinical.columns import ColumnChoice
@@ -96,6 +102,25 @@ TimeLimitOption = Annotated[
 ]
 AsRootOption = Annotated[
     bool, typer.Option("--as-root", help="Run a foreign program although this is root.")
+]
+IsolationOption = Annotated[
+    IsolationChoice, typer.Option("--isolation", help="What keeps a program in.")
+]
+ConsentOption = Annotated[
+    bool,
+    typer.Option(
+        "--consent-no-isolation",
+        help="Run a program even where nothing keeps it in: it can then do whatever you can.",
+    ),
+]
+PythonOption = Annotated[
+    Path | None, typer.Option("--python", help="Python that has what a program needs.")
+]
+CudaOnProcessorOption = Annotated[
+    bool,
+    typer.Option(
+        "--cuda-on-processor", help="Give a program the processor where it asks for CUDA by name."
+    ),
 ]
 SeedOption = Annotated[int, typer.Option("--seed", parser=_SEED, help="Seed of everything random.")]
 
@@ -191,6 +216,11 @@ def place_of(workers: int, scheduler: str, time_limit: float | None) -> "Place":
         return Place(workers, scheduler, time_limit)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def isolation_kind(isolation: IsolationChoice) -> IsolationKind | None:
+    """Return what keeps a program in; None takes the best of this computer."""
+    return None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value)
 
 
 def existing_policy(resume: bool, overwrite: bool) -> "Existing":

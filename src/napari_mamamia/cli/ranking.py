@@ -160,8 +160,8 @@ def rank(
     overwrite: OverwriteOption = False,
 ) -> None:
     """Rank algorithms by every method and say how sure: OUT/rank.json, OUT/ranks.csv."""
+    from napari_mamamia.io.data_set.rank_files import RANK_FILE
     from napari_mamamia.scoring.ranking.table import VALUE_METHODS, RankSettings
-    from napari_mamamia.services.rank.output import RANK_FILE
     from napari_mamamia.services.rank.rank import rank_files
     from napari_mamamia.services.rank.text import rank_blocks
 
@@ -191,6 +191,7 @@ def rank(
     for note in summary.notes:
         print(f"note: {note}", file=sys.stderr)
     print(f"Ranking saved in {out / RANK_FILE}")
+    print(f"Pages: {out / 'leaderboard.html'}, each algorithm's in {out / 'teams'}")
 
 
 def _parse_missing(text: str) -> "MissingRule":

@@ -9,11 +9,26 @@ import typer
 
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.opening import open_at
-from napari_mamamia.cli.options import CaseOption, ColumnsOption, DataSetArgument, SeedOption
+from napari_mamamia.cli.options import (
+    BootstrapOption,
+    CaseOption,
+    ColumnsOption,
+    DataSetArgument,
+    SeedOption,
+)
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.study import quality, report
+from napari_mamamia.cli.study.options import AskerOption, StudyArgument, UnblindOption
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, Hidden
-from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, StudyPlan, Triggers
+from napari_mamamia.core.review import (
+    ConsensusRule,
+    Meaning,
+    ReadingMode,
+    ReviewFormat,
+    StudyPlan,
+    Triggers,
+)
 
 if TYPE_CHECKING:
     from napari_mamamia.io.review.store import FolderStore
@@ -31,7 +46,6 @@ _SHARE: Final = Quantity("a share of hidden repeats", 0, 0.5, "", "give 0.05 for
 _DICE: Final = Quantity("a Dice", 0, 1, "", "give a number such as 0.7; 0 for none")
 _MOST_PAIRS: Final = 30
 
-StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
 ReaderOption = Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name or id.")]
 PassphraseOption = Annotated[
     Path | None,
@@ -83,11 +97,22 @@ def init(
         Path | None,
         typer.Option("--honeypots", metavar="FILE", help="Case ids of known truth, one a line."),
     ] = None,
+    protocol: Annotated[
+        Path | None,
+        typer.Option("--protocol", metavar="FILE", help="What readers go by and answer (JSON)."),
+    ] = None,
+    order: Annotated[
+        Path | None,
+        typer.Option("--order", metavar="QUEUE", help="Read by `mamamia review queue`'s JSON."),
+    ] = None,
     seed: SeedOption = 42,
     case: CaseOption = None,
     columns: ColumnsOption = None,
     freeze: Annotated[
         bool, typer.Option("--freeze", help="Write the study; without it, it is only shown.")
+    ] = False,
+    without_broken: Annotated[
+        bool, typer.Option("--without-broken", help="Freeze without cases that cannot be read.")
     ] = False,
 ) -> None:
     """Plan a study: who reads what is shown; with --freeze STUDY/study.json is written."""
@@ -110,12 +135,13 @@ def init(
     people = make_study.StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ()))
     pots = () if honeypots is None else read_case_list(honeypots)
     opened = open_at(data_set, columns)
-    draft = run(partial(make_study.draft_study, opened, plan, people, case or (), pots))
+    beside = {"protocol": protocol, "order": order}
+    draft = run(partial(make_study.draft_study, opened, plan, people, case or (), pots, **beside))
     _print_draft(draft)
     if not freeze:
         print("Nothing was written: add --freeze to begin with this.")
         return
-    origin = make_study.freeze_study(draft, out)
+    origin = make_study.freeze_study(draft, out, is_complete=not without_broken)
     print(f"Study: {out}\nstudy.json SHA-256 {origin}: from now on it never changes.")
 
 
@@ -140,7 +166,7 @@ def _print_draft(draft: "StudyDraft") -> None:
         for a, b, count in deal.pairs:
             print(f"{names[a]} and {names[b]} share {count} case(s)")
     print(study.plan.blinding.text or "Not blind")
-    for note in draft.notes:
+    for note in (*draft.left_out, *draft.notes):
         print(f"note: {note}")
 
 
@@ -215,6 +241,96 @@ def audit(
         print(f"Audit trail: {path}")
 
 
+@app.command("agreement")
+def agreement(
+    study: StudyArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for all files.")],
+    reader: AskerOption = "",
+    unblind: UnblindOption = "",
+    honeypots: Annotated[
+        Path | None,
+        typer.Option("--honeypots", metavar="FILE", help="The list that `init` was given."),
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option("--truth", metavar="DIR", help="Folder of the honeypots' known masks."),
+    ] = None,
+    ordered: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ordered", metavar="QUESTION", help="Its terms have an order, the form's; repeatable."
+        ),
+    ] = None,
+    bootstrap: BootstrapOption = 1000,
+    seed: SeedOption = 42,
+) -> None:
+    """Say how far the readers agree; exit 3 if anything was left out. OUT/agreement.json, .csv."""
+    from napari_mamamia.io.review.study_file import read_case_list
+    from napari_mamamia.services.review.agreement import agree
+    from napari_mamamia.services.review.agreement.agreement_output import (
+        agreement_lines,
+        save_agreement,
+    )
+    from napari_mamamia.services.review.study_form import load_study_form
+
+    if (honeypots is None) is not (truth is None):
+        raise typer.BadParameter("expected --honeypots and --truth together, got one: give both")
+    store = _open_study(study)
+    _require_sight(store, reader, unblind)
+    pots = None
+    if honeypots is not None and truth is not None:
+        pots = agree.Truth(read_case_list(honeypots), truth)
+    orders = agree.list_orders(load_study_form(study, store.study), ordered or ())
+    job = partial(agree.measure_agreement, store, pots, orders, bootstrap, seed)
+    result = run(job)
+    print("\n".join(agreement_lines(result)))
+    for note in result.notes:
+        print(f"note: {note}")
+    for path in save_agreement(result, out):
+        print(f"Agreement: {path}")
+    for one in result.left_out:
+        print(f"failed: {one.case_id}: {one.what}: {one.why}", file=sys.stderr)
+    if result.left_out:
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
+@app.command("export")
+def export(
+    study: StudyArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder of the export.")],
+    formats: Annotated[
+        list[ReviewFormat] | None,
+        typer.Option("--format", help="What is exported; repeatable (default: masks, answers)."),
+    ] = None,
+    reader: AskerOption = "",
+    unblind: UnblindOption = "",
+    rating: Annotated[
+        str, typer.Option("--rating", metavar="QUESTION", help="Whose answers are MRMC ratings.")
+    ] = "",
+    positives: Annotated[
+        Path | None,
+        typer.Option("--positives", metavar="FILE", help="Cases whose truth is 1, one a line."),
+    ] = None,
+) -> None:
+    """Write accepted masks, answers and tables into a new folder; exit 3 if something is open."""
+    from napari_mamamia.io.review.study_file import read_case_list
+    from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
+
+    store = _open_study(study)
+    _require_sight(store, reader, unblind)
+    ids = None if positives is None else read_case_list(positives)
+    chosen = tuple(dict.fromkeys(formats or (ReviewFormat.MASKS, ReviewFormat.ANSWERS)))
+    result = run(partial(export_study, store, out, ExportChoice(chosen, rating, ids)))
+    print(
+        f"{result.n_accepted} case(s) accepted, {len(result.others)} not yet or not at all; "
+        f"{len(result.files)} file(s) in {result.folder}"
+    )
+    for one in (*result.conflicts, *result.left_out):
+        print(f"failed: {one.case_id}: {one.what}: {one.why}", file=sys.stderr)
+    if not result.is_complete:
+        raise typer.Exit(NOT_EVERY_CASE)
+
+
 @app.command("key")
 def key(
     study: StudyArgument,
@@ -279,11 +395,23 @@ def sign(
     _end_session(session)
 
 
+app.command("queue")(quality.queue)
+app.command("capture")(quality.capture)
+app.command("report")(report.report)
+
+
 def _open_study(study: Path) -> "FolderStore":
     from napari_mamamia.io.files.user_folders import review_folder
     from napari_mamamia.io.review.store import FolderStore
 
     return FolderStore(study, review_folder())
+
+
+def _require_sight(store: "FolderStore", reader: str, reason: str) -> None:
+    from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.services.review.unblinding import require_sight
+
+    require_sight(store, reader, reason, review_folder())
 
 
 def _begin_session(study: Path, reader: str) -> "ReviewSession":
@@ -310,4 +438,4 @@ def _read_passphrase(path: Path | None, *, is_new: bool = False) -> str:
 
 def _print_problems(problems: "tuple[Problem, ...]") -> None:
     for one in problems:
-        print(f"{one.kind}: {one.where}: {one.text}", file=sys.stderr)
+        print(f"failed: {one.kind}: {one.where}: {one.text}", file=sys.stderr)

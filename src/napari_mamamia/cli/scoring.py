@@ -1,7 +1,8 @@
 """The commands that score: folders of masks, tables of case scores, predicted responses."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 
 def score(
-    reference: Annotated[Path, typer.Option("--reference", help="Folder of reference masks.")],
     prediction: Annotated[
         list[str],
         typer.Option(
@@ -56,6 +56,15 @@ def score(
         ),
     ],
     out: OutOption,
+    reference: Annotated[
+        Path | None, typer.Option("--reference", help="Folder of reference masks.")
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            "--study", metavar="STUDY", help="Review study, whose accepted masks are the reference."
+        ),
+    ] = None,
     clinical: ClinicalOption = None,
     columns: ColumnsOption = None,
     profile: ProfileOption = ProfileName.CLINICAL,
@@ -89,29 +98,49 @@ def score(
     )
     settings = replace(plain, composites=choice, images=images, workspace=workspace)
     folders = [prediction_folder(text) for text in prediction]
-    if len(folders) == 1:
-        (only,) = folders
-        if baseline:
-            raise typer.BadParameter(
-                "expected several models for --baseline, got one: give --prediction twice or more"
-            )
-        job = partial(
-            score_folders,
-            reference,
-            only.folder,
-            out,
-            settings,
-            name=only.name,
-            place=place,
-            existing=existing,
+    if len(folders) == 1 and baseline:
+        raise typer.BadParameter(
+            "expected several models for --baseline, got one: give --prediction twice or more"
         )
-        _finish_scores([run(job)], out)
-        return
-    job_of_all = partial(
-        score_models, reference, folders, out, settings, place=place, existing=existing
-    )
-    compared = run(job_of_all)
-    _finish_scores(compared.models, out, comparison_lines(compared.comparison))
+    with ExitStack() as stack:
+        if (reference is None) is (study is None):
+            raise typer.BadParameter("expected one of --reference and --study: give one of them")
+        masks = reference or stack.enter_context(_study_reference(study or Path()))
+        if len(folders) == 1:
+            (only,) = folders
+            job = partial(
+                score_folders,
+                masks,
+                only.folder,
+                out,
+                settings,
+                name=only.name,
+                place=place,
+                existing=existing,
+            )
+            _finish_scores([run(job)], out)
+            return
+        job_of_all = partial(
+            score_models, masks, folders, out, settings, place=place, existing=existing
+        )
+        compared = run(job_of_all)
+        _finish_scores(compared.models, out, comparison_lines(compared.comparison))
+
+
+@contextmanager
+def _study_reference(study: Path) -> Iterator[Path]:
+    """Give a folder with the accepted masks of a review study; exit 3 where one is broken."""
+    from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.io.review.store import FolderStore
+    from napari_mamamia.services.review.reference import accepted_reference
+
+    with accepted_reference(FolderStore(study, review_folder())) as accepted:
+        print(f"Reference: {accepted.n_cases} accepted mask(s) of {study}")
+        for line in accepted.lines:
+            print(f"not scored: {line}", file=sys.stderr)
+        yield accepted.folder
+    if accepted.broken:
+        raise typer.Exit(NOT_EVERY_CASE)
 
 
 def score_table(
@@ -194,6 +223,7 @@ def score_pcr(
     from napari_mamamia.services.classifier import responses
     from napari_mamamia.services.classifier.text import classifier_lines
     from napari_mamamia.services.score import pcr as service
+    from napari_mamamia.services.score.composite import say_unequal_responses
 
     existing = existing_policy(False, overwrite)
     plain = _score_settings(profile, None, columns, None, bootstrap, seed, minimum_group)
@@ -220,7 +250,11 @@ def score_pcr(
         existing=existing,
     )
     scored = run(job_of_all)
-    lines = classifier_lines(scored.classifiers.result, scored.classifiers.notes, "case")
+    unequal = say_unequal_responses([one.model for one in scored.models])
+    lines = [
+        *([unequal] if unequal else []),
+        *classifier_lines(scored.classifiers.result, scored.classifiers.notes, "case"),
+    ]
     page = f"Models and operating points: {out / responses.CLASSIFIERS}"
     _finish_scores(scored.models, out, (*lines, page), cases=False)
 

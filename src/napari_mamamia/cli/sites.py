@@ -60,7 +60,8 @@ def evaluate(
     asked = SiteSettings(site, share, key, read_digests(digest or ()))
     models = [prediction_folder(text) for text in prediction]
     job = partial(evaluate_site, reference, models, out, asked, settings, overwrite=overwrite)
-    written = run(job)
+    evaluation = run(job)
+    written = evaluation.file
     print(f"site        {written.site}: {written.n_cases} case(s), {written.share}")
     for model in written.models:
         print(f"model       {model.name} {model.digest[:12]}…, {model.n_unusable} unusable")
@@ -71,7 +72,9 @@ def evaluate(
         if model.n_unusable:
             text = f"{model.n_unusable} case(s) without a usable mask count as the worst"
             print(f"failed: {model.name}: {text}", file=sys.stderr)
-    if any(model.n_unusable for model in written.models):
+    for case in evaluation.left_out:
+        print(f"failed: {case.case_id}: left out: {case.reason}", file=sys.stderr)
+    if evaluation.left_out or any(model.n_unusable for model in written.models):
         raise typer.Exit(NOT_EVERY_CASE)
 
 

@@ -11,15 +11,20 @@ from napari_mamamia.cli.options import (
     AsRootOption,
     CaseOption,
     ColumnsOption,
+    ConsentOption,
+    CudaOnProcessorOption,
     DataSetArgument,
+    IsolationOption,
     OutOption,
     OverwriteOption,
+    PythonOption,
     ResumeOption,
     existing_policy,
+    isolation_kind,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, finish, run
 from napari_mamamia.cli.quantities import GIGABYTES, SECONDS, Quantity
-from napari_mamamia.core.choices import IsolationChoice, IsolationKind, Task
+from napari_mamamia.core.choices import IsolationChoice, Task
 
 if TYPE_CHECKING:
     from napari_mamamia.segmentation.submission.limits import RunLimits
@@ -64,28 +69,13 @@ def run_submission(
     together: Annotated[
         bool, typer.Option("--together", help="All cases in one process, as the challenge.")
     ] = False,
-    isolation: Annotated[
-        IsolationChoice, typer.Option("--isolation", help="What keeps it in.")
-    ] = IsolationChoice.AUTO,
-    consent: Annotated[
-        bool,
-        typer.Option(
-            "--consent-no-isolation",
-            help="Run it even where nothing keeps it in: it can then do whatever you can.",
-        ),
-    ] = False,
-    python: Annotated[
-        Path | None, typer.Option("--python", help="Python that has what the submission needs.")
-    ] = None,
+    isolation: IsolationOption = IsolationChoice.AUTO,
+    consent: ConsentOption = False,
+    python: PythonOption = None,
     image: Annotated[
         str | None, typer.Option("--image", help="Container image, for docker and podman.")
     ] = None,
-    cuda_on_processor: Annotated[
-        bool,
-        typer.Option(
-            "--cuda-on-processor", help="Give it the processor where it asks for CUDA by name."
-        ),
-    ] = False,
+    cuda_on_processor: CudaOnProcessorOption = False,
     as_root: AsRootOption = False,
     resume: ResumeOption = False,
     columns: ColumnsOption = None,
@@ -102,7 +92,7 @@ def run_submission(
         express_seconds=express_limit,
         limits=_make_limits(time_limit, memory_limit),
         together=together,
-        isolation=None if isolation is IsolationChoice.AUTO else IsolationKind(isolation.value),
+        isolation=isolation_kind(isolation),
         consent=consent,
         image=image or CHALLENGE_IMAGE,
         python=python,

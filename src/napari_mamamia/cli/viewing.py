@@ -77,7 +77,10 @@ def cases(
 
 
 def view(
-    data_set: DataSetArgument,
+    data_set: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATASET", help="Data-set folder, case folder or 4-D file."),
+    ] = None,
     case: Annotated[str | None, typer.Option("--case", metavar="ID", help="Case to open.")] = None,
     blind: Annotated[
         bool,
@@ -96,15 +99,49 @@ def view(
             help="Annotation protocol (JSON) to read by; it may hide things, too.",
         ),
     ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option("--study", metavar="STUDY", help="Review study to read in, by its folder."),
+    ] = None,
+    reader: Annotated[
+        str | None, typer.Option("--reader", metavar="NAME", help="With --study: your name or id.")
+    ] = None,
+    panels: Annotated[
+        bool, typer.Option("--panels", help="Show napari's own menu and panels (key F10), too.")
+    ] = False,
 ) -> None:
-    """Open the window on a data set."""
+    """Open the window on a data set, or on a review study."""
+    if (data_set is None) is (study is None) or (study is None and reader is not None):
+        raise typer.BadParameter(
+            "expected a DATASET or --study STUDY (then --reader NAME, if you like): give one"
+        )
+    if study is not None and (case is not None or blind or protocol is not None):
+        raise typer.BadParameter(
+            "expected --study with --reader alone: the study says which case comes, what is "
+            "hidden and which protocol is used"
+        )
+    if find_spec("napari") is None or find_spec("qtpy") is None:
+        raise MissingExtraError("napari", "pyqt6")
+    asked = (
+        _name_data_set(data_set, case, protocol, blind=blind)
+        if data_set is not None
+        else _name_study(study or Path(), reader)
+    )
+    if panels:
+        asked["MAMAMIA_PANELS"] = "1"
+    # The window starts in the home folder: nothing of the current one may steer it.
+    command = python_command("napari", "-w", "napari-mamamia", "Cases")
+    become(command, child_environment(**asked), Path.home())
+
+
+def _name_data_set(
+    data_set: Path, case: str | None, protocol: Path | None, *, blind: bool
+) -> dict[str, str]:
+    """Return what the window is told of a data set."""
     from napari_mamamia.io.data_set.layout import find_data_set
     from napari_mamamia.io.workspace.protocol import read_protocol
 
-    if find_spec("napari") is None or find_spec("qtpy") is None:
-        raise MissingExtraError("napari", "pyqt6")
     layout = find_data_set(data_set)
-    # The window starts in the home folder: nothing of the current one may steer it.
     asked = {"MAMAMIA_DATA_SET": str(layout.root.resolve())}
     if case is not None:
         asked["MAMAMIA_CASE"] = layout.case(case).case_id
@@ -113,5 +150,17 @@ def view(
     if protocol is not None:
         read_protocol(protocol)
         asked["MAMAMIA_PROTOCOL"] = str(protocol.resolve())
-    command = python_command("napari", "-w", "napari-mamamia", "Cases")
-    become(command, child_environment(**asked), Path.home())
+    return asked
+
+
+def _name_study(study: Path, reader: str | None) -> dict[str, str]:
+    """Return what the window is told of a review study, which has such a person."""
+    from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.io.review.store import FolderStore
+    from napari_mamamia.services.review.look import find_person, load_state
+
+    store = FolderStore(study, review_folder())
+    asked = {"MAMAMIA_STUDY": str(study.resolve())}
+    if reader is not None:
+        asked["MAMAMIA_READER"] = find_person(load_state(store), reader).name
+    return asked

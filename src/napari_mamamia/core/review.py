@@ -50,9 +50,21 @@ class ConsensusRule(StrEnum):
 
     MAJORITY_BACKGROUND = "majority-background"
     MAJORITY_FOREGROUND = "majority-foreground"
+    MAJORITY_THIRD = "majority-third-reader"
     UNION = "union"
     INTERSECTION = "intersection"
     STAPLE = "staple"
+
+
+class ReviewFormat(StrEnum):
+    """What of a study is exported, each a folder of its own."""
+
+    MASKS = "masks"
+    ANSWERS = "answers"
+    MRMC = "mrmc"
+    MONAI_LABEL = "monai-label"
+    GRAND_CHALLENGE = "grand-challenge"
+    EVENTS = "events"
 
 
 class Meaning(StrEnum):

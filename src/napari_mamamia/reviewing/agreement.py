@@ -7,7 +7,7 @@ large (statsmodels), and a base install takes neither. Tests hold them to those 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, log, nan
+from math import exp, isnan, log, nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ N_RESAMPLES = 1000
 _NORMAL = 1.96
 """Standard deviations on either side that hold 95 % of differences, as Bland and Altman print."""
 
+Floats = NDArray[np.float64]
 Rating = str | int | None
 """A category that a reader gave; None where the reader gave none."""
 
@@ -54,17 +55,26 @@ def cohen_kappa(
     0.4
     """
     places = _number_pair(first, second, order)
-    n = len(order)
-    seen = np.zeros((n, n))
-    np.add.at(seen, (places[:, 0], places[:, 1]), 1.0)
-    distance = np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(np.float64)
+    counts = np.zeros((len(order), len(order)))
+    np.add.at(counts, (places[:, 0], places[:, 1]), 1.0)
+    return float(kappa_of_counts(counts, weighting))
+
+
+def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Floats:
+    """Return Cohen's kappa of (..., categories, categories) counts of pairs of ratings.
+
+    nan where chance alone would agree always.
+    """
+    steps = np.arange(counts.shape[-1])
+    distance: Floats = np.abs(np.subtract.outer(steps, steps)).astype(np.float64)
     if weighting is Weighting.NONE:
         distance = (distance > 0).astype(np.float64)
     elif weighting is Weighting.QUADRATIC:
         distance **= 2
-    by_chance = np.outer(seen.sum(axis=1), seen.sum(axis=0)) / max(1.0, seen.sum())
-    expected = float((distance * by_chance).sum())
-    return nan if expected == 0 else 1 - float((distance * seen).sum()) / expected
+    total = counts.sum(axis=(-2, -1))
+    by_chance = counts.sum(axis=-1)[..., :, None] * counts.sum(axis=-2)[..., None, :]
+    expected = _divide_all((distance * by_chance).sum(axis=(-2, -1)), total)
+    return np.asarray(1 - _divide_all((distance * counts).sum(axis=(-2, -1)), expected))
 
 
 def raw_agreement(first: Sequence[Rating], second: Sequence[Rating]) -> float:
@@ -94,9 +104,19 @@ def fleiss_kappa(ratings: Sequence[Sequence[Rating]], order: Sequence[Rating]) -
     n = n_readers.pop() if n_readers else 0
     if n < 2:
         return nan
-    agreed = ((counts**2).sum(axis=1) - n) / (n * (n - 1))
-    by_chance = float(((counts.sum(axis=0) / counts.sum()) ** 2).sum())
-    return nan if by_chance == 1 else (float(agreed.mean()) - by_chance) / (1 - by_chance)
+    return float(fleiss_of_counts(counts.sum(axis=0), (counts**2).sum(), n))
+
+
+def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
+    """Return Fleiss' kappa of sums over cases that each have `n_readers` ratings.
+
+    `counts` (..., categories) is how often each category was given, `squares` (...) the sum of the
+    squares of each case's counts. nan with one category alone, or no case.
+    """
+    total = counts.sum(axis=-1)
+    share = _divide_all(squares - total, total * (n_readers - 1))
+    by_chance = (_divide_all(counts, total[..., None]) ** 2).sum(axis=-1)
+    return _divide_all(share - by_chance, 1 - by_chance)
 
 
 def krippendorff_alpha(
@@ -107,23 +127,39 @@ def krippendorff_alpha(
     Cases with fewer than two ratings do not count; nan where no difference could be expected.
     Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011).
     """
-    counts = _count_ratings(ratings, order)
-    counts = counts[counts.sum(axis=1) >= 2]
-    n = len(order)
-    pairs = np.zeros((n, n))
-    for row in counts:
-        pairs += (np.outer(row, row) - np.diag(row)) / (row.sum() - 1)
-    totals = pairs.sum(axis=1)
+    pairs = count_pairs(_count_ratings(ratings, order)).sum(axis=0)
+    return float(alpha_of_pairs(pairs, scale))
+
+
+def count_pairs(counts: Floats) -> Floats:
+    """Return the pairs of ratings within each case, (cases, categories, categories).
+
+    `counts` (cases, categories) is how often each category was given to it. Each case's pairs
+    count 1 / (ratings - 1), and none where it has fewer than two: Krippendorff's coincidences.
+    """
+    n_ratings = counts.sum(axis=1)
+    pairs = counts[:, :, None] * counts[:, None, :]
+    at = np.arange(counts.shape[1])
+    pairs[:, at, at] -= counts
+    pairs /= np.maximum(n_ratings - 1, 1)[:, None, None]
+    return np.asarray(pairs * (n_ratings >= 2)[:, None, None])
+
+
+def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
+    """Return Krippendorff's alpha of (..., categories, categories) sums of `count_pairs`.
+
+    nan where no difference could be expected.
+    """
+    totals = pairs.sum(axis=-1)
+    n = totals.shape[-1]
     if scale is Scale.NOMINAL:
-        distance = 1 - np.eye(n)
+        distance = np.broadcast_to(1 - np.eye(n), pairs.shape)
     else:
-        ends = np.cumsum(totals)
-        middle = ends - totals / 2
-        distance = np.subtract.outer(middle, middle) ** 2
-    expected = float((distance * np.outer(totals, totals)).sum())
-    if expected == 0:
-        return nan
-    return 1 - float(totals.sum() - 1) * float((distance * pairs).sum()) / expected
+        middle = np.cumsum(totals, axis=-1) - totals / 2
+        distance = (middle[..., :, None] - middle[..., None, :]) ** 2
+    expected = (distance * totals[..., :, None] * totals[..., None, :]).sum(axis=(-2, -1))
+    told_apart = (distance * pairs).sum(axis=(-2, -1))
+    return np.asarray(1 - (totals.sum(axis=-1) - 1) * _divide_all(told_apart, expected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,24 +240,79 @@ def intraclass_correlation(values: NDArray[np.float64]) -> IntraclassCorrelation
     )
 
 
-def interval_over_cases(
-    statistic: Callable[[NDArray[np.intp]], float],
-    n_cases: int,
+def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
+    """Return ICC(A,1), as `intraclass_correlation`, of sums over cases.
+
+    Parameters
+    ----------
+    n
+        (...) cases.
+    sums, products
+        (..., readers) sums of each reader's values and (..., readers, readers) of their products,
+        taken from the mean of all, which spares digits.
+    """
+    k = sums.shape[-1]
+    n = np.where(n > 1, n, nan)
+    middle = sums.sum(axis=-1) ** 2 / (n * k)
+    of_cases = products.sum(axis=(-2, -1)) / k - middle
+    of_readers = (sums**2).sum(axis=-1) / n - middle
+    rest = np.trace(products, axis1=-2, axis2=-1) - middle - of_cases - of_readers
+    rows, columns, error = of_cases / (n - 1), of_readers / (k - 1), rest / ((n - 1) * (k - 1))
+    return _divide_all(rows - error, rows + (k - 1) * error + k * (columns - error) / n)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its 95 % interval over resampled cases.
+
+    `n` is of cases that count. `n_undefined` resamples had no value and are left out; both ends
+    are nan if that were all.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    n_undefined: int = 0
+
+
+def estimate_sums(
+    statistic: Callable[[Floats], Floats],
+    parts: Floats,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
-) -> tuple[float, float, int]:
-    """Return the 95 % percentile interval of a number over resampled cases.
+) -> Estimate:
+    """Return a number that is made of sums over cases, and its interval, all resamples at once.
 
-    `statistic` takes the places of the drawn cases. The third value counts resamples in which it
-    was undefined: they are left out, and both ends are nan if that were all.
+    Parameters
+    ----------
+    statistic
+        From (..., m) sums to (...) numbers.
+    parts
+        (cases, m): what each case adds to the sums. A case that adds nothing (all 0) does not
+        count and is not drawn.
     """
-    draw = np.random.default_rng(seed)
-    values = np.array(
-        [
-            statistic(draw.integers(0, n_cases, n_cases))
-            for _ in range(n_resamples if n_cases else 0)
-        ]
-    )
+    parts = parts[(parts != 0).any(axis=1)]
+    n = len(parts)
+    if not n:
+        return Estimate(nan, nan, nan, 0)
+    places = np.random.default_rng(seed).integers(0, n, (n_resamples, n))
+    places += n * np.arange(n_resamples)[:, None]
+    times = np.bincount(places.ravel(), minlength=n * n_resamples).reshape(n_resamples, n)
+    low, high, n_undefined = _interval_of(np.asarray(statistic(times @ parts)))
+    return Estimate(float(statistic(parts.sum(axis=0))), low, high, n, n_undefined)
+
+
+def estimate_mean(
+    values: Sequence[float], n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> Estimate:
+    """Return the mean of the values that are defined, one a case, and its interval."""
+    defined = np.array([value for value in values if not isnan(value)], dtype=np.float64)
+    parts = np.stack([defined, np.ones_like(defined)], axis=1)
+    return estimate_sums(lambda sums: sums[..., 0] / sums[..., 1], parts, n_resamples, seed)
+
+
+def _interval_of(values: Floats) -> tuple[float, float, int]:
     defined = values[~np.isnan(values)]
     if not defined.size:
         return nan, nan, values.size
@@ -258,6 +349,12 @@ def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
     if unknown:
         names = ", ".join(str(one) for one in place)
         raise ValueError(f"expected the categories {names}, got {', '.join(unknown)} too")
+
+
+def _divide_all(parts: Floats, wholes: Floats) -> Floats:
+    """Return parts / wholes, nan where a whole is 0."""
+    wholes = np.asarray(wholes, dtype=np.float64)
+    return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))
 
 
 def _divide_parts(part: float, whole: float) -> float:

@@ -1,7 +1,7 @@
 """Dealing out cases to readers: balanced, connected, each in an order of its own, by a seed."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -41,7 +41,12 @@ class Deal:
     is_connected: bool
 
 
-def deal_cases(plan: StudyPlan, cases: Sequence[str], readers: Sequence[str]) -> Deal:
+def deal_cases(
+    plan: StudyPlan,
+    cases: Sequence[str],
+    readers: Sequence[str],
+    order: Sequence[str] = (),
+) -> Deal:
     """Deal each case to as many readers as the plan says.
 
     Loads differ by at most one case. Among readers of the same load those come first who connect
@@ -54,6 +59,9 @@ def deal_cases(plan: StudyPlan, cases: Sequence[str], readers: Sequence[str]) ->
     ----------
     cases, readers
         Keys of cases and ids of readers, each once.
+    order
+        Keys in the order in which every reader gets them, such as that of quality control; none
+        to shuffle.
 
     Raises
     ------
@@ -66,7 +74,10 @@ def deal_cases(plan: StudyPlan, cases: Sequence[str], readers: Sequence[str]) ->
             f"{len(readers)}: name more readers, or ask for fewer readings of a case"
         )
     children = np.random.SeedSequence(plan.seed).spawn(_TRIES)
-    deals = (_deal_once(plan, cases, readers, np.random.default_rng(one)) for one in children)
+    places = {case: at for at, case in enumerate(order)}
+    deals = (
+        _deal_once(plan, cases, readers, places, np.random.default_rng(one)) for one in children
+    )
     first = next(deals)
     if first.is_connected or plan.n_readers == 1 or len(cases) * plan.n_readers < len(readers):
         return first
@@ -84,7 +95,11 @@ def order_of_looks(tasks: Iterable[Task], mode: ReadingMode) -> dict[tuple[str, 
 
 
 def _deal_once(
-    plan: StudyPlan, cases: Sequence[str], readers: Sequence[str], rng: np.random.Generator
+    plan: StudyPlan,
+    cases: Sequence[str],
+    readers: Sequence[str],
+    places: Mapping[str, int],
+    rng: np.random.Generator,
 ) -> Deal:
     loads = dict.fromkeys(readers, 0)
     pairs: Counter[tuple[str, str]] = Counter()
@@ -101,7 +116,7 @@ def _deal_once(
             _join_groups(group, a, b)
         given[cases[at]] = chosen
     firsts = _choose_firsts(given, rng) if plan.mode is ReadingMode.SECOND_LOOK else {}
-    orders = {reader: _order_tasks(plan, reader, given, rng) for reader in readers}
+    orders = {reader: _order_tasks(plan, reader, given, places, rng) for reader in readers}
     tasks = [task for reader in readers for task in orders[reader]]
     # Of second looks the first reader's task stands first: that is what tells them apart.
     tasks.sort(key=lambda task: firsts.get(task.case, task.reader) != task.reader)
@@ -143,10 +158,16 @@ def _choose_firsts(given: dict[str, list[str]], rng: np.random.Generator) -> dic
 
 
 def _order_tasks(
-    plan: StudyPlan, reader: str, given: dict[str, list[str]], rng: np.random.Generator
+    plan: StudyPlan,
+    reader: str,
+    given: dict[str, list[str]],
+    places: Mapping[str, int],
+    rng: np.random.Generator,
 ) -> list[Task]:
     given_cases = sorted(case for case, chosen in given.items() if reader in chosen)
     order = [Task(reader, given_cases[at]) for at in rng.permutation(len(given_cases))]
+    if places:
+        order.sort(key=lambda task: places[task.case])
     n_repeats = round(plan.repeat_share * len(given_cases))
     # Of the first half, so that much lies between.
     half = max(1, len(order) // 2)

@@ -38,8 +38,9 @@ _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
-"""Of a reading: the table of steps alone says whether they are possible."""
+"""Of a reading: the table of steps alone says whether they are possible; of some claims too."""
 _READING_ACTS: Final = frozenset({"claim", "start", "release", "read", "read-again"})
+_REMARKS: Final = {act.value: act for act in (Act.NOTE, Act.UNBLIND)}
 _S = CaseState
 
 
@@ -89,6 +90,8 @@ class CaseFold:
         self._study, self._origin, self._case = study, origin, case
         self._roles, self._keys = roles, keys
         self._has_mask, self._check = has_mask, check
+        waits = study.plan.mode is ReadingMode.SECOND_LOOK
+        self._plain_acts = _PLAIN_ACTS if waits else _PLAIN_ACTS | {"claim"}
         self._slots = {
             (reader, occasion): ReadingView(reader, occasion)
             for occasion in (0, 1)
@@ -121,12 +124,12 @@ class CaseFold:
         act = read_text(event, "act")
         if act in _READING_ACTS:
             return self._on_reading(event, act, roles)
+        if act in _REMARKS:
+            text = read_text(event, "text")
+            self._remarks.append(Remark(_REMARKS[act], event.reader, event.at, text))
+            return ""
         if act == Act.SIGN:
             return self._on_signature(event)
-        if act in (Act.NOTE, Act.UNBLIND):
-            text = read_text(event, "text")
-            self._remarks.append(Remark(Act(act), event.reader, event.at, text))
-            return ""
         if act == Act.REASSIGN:
             return self._on_reassign(event, roles)
         if act not in _CASE_STEPS:
@@ -142,10 +145,10 @@ class CaseFold:
             return self._why_other_round(event)
         if self._decided is not None and self._decided is not _S.REOPENED:
             return f"the case is {self._decided} already"
-        if act not in _PLAIN_ACTS and (why := self._why_not_now(event, act, slot, place)):
+        if act not in self._plain_acts and (why := self._why_not_now(event, act, slot, place)):
             return "" if why == _SAME else why
         step = _MOVES.get((act, slot.state))
-        if step is None or not step.roles & roles:
+        if step is None or step.roles.isdisjoint(roles):
             return f"the reading is {slot.state}: {act} is not possible"
         if slot.hash:
             self._earlier.append(slot)
@@ -186,8 +189,6 @@ class CaseFold:
 
     def _why_no_claim(self, place: tuple[str, int]) -> str:
         """Of a second look the first must be done."""
-        if self._study.plan.mode is not ReadingMode.SECOND_LOOK:
-            return ""
         for other, slot in self._slots.items():
             if other == place:
                 return ""
@@ -263,7 +264,9 @@ class CaseFold:
         if mask and not self._has_mask(mask):
             return self.WAITS
         answers, choice = read_text(event, "answers", "{}"), read_text(event, "choice")
-        decision = Decision(act, event.reader, event.at, event.hash, mask, answers, choice, reason)
+        made_of = (read_list(event, "parents"), read_pairs(event, "how"))
+        who = (act, event.reader, event.at, event.hash)
+        decision = Decision(*who, mask, answers, choice, reason, *made_of)
         self._clear_conflicts(event)
         self._history.append(decision)
         self._decision, self._adjudicator = decision, ""
@@ -439,7 +442,7 @@ _SAME: Final = "same"
 
 
 def _move_reading(slot: ReadingView, target: CaseState, event: Event) -> ReadingView:
-    place = (slot.reader, slot.occasion, slot.round, target, event.at, event.host, event.session)
+    place = (*slot[:3], target, event.at, event.host, event.session)
     if target is not _S.READ:
         return ReadingView(*place)
     mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
@@ -449,5 +452,5 @@ def _move_reading(slot: ReadingView, target: CaseState, event: Event) -> Reading
 def _find_tips(events: Sequence[Event]) -> tuple[str, ...]:
     """Return the events that no other one comes after: what the next one has seen."""
     last = {event[:3]: event.hash for event in events}
-    covered = {one for event in events for one in event.seen}
+    covered = {one for event in events if event.seen for one in event.seen}
     return tuple(sorted(set(last.values()) - covered))

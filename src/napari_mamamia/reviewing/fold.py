@@ -4,9 +4,11 @@ Nothing is decided by clocks: a step counts if the table of `states` has it from
 had seen the case stand, or where nobody knew better. What does not count is kept and told.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from typing import Final
 
 from napari_mamamia.core.garbage import uncollected
 from napari_mamamia.core.review import Role, Study
@@ -21,6 +23,9 @@ from napari_mamamia.reviewing.signatures import (
 )
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, read_list, read_text
+
+_HASH: Final = attrgetter("hash")
+_CLOCK: Final = attrgetter("at", "hash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +173,7 @@ def fold_events(
         folded = []
         for case in study.cases:
             events = by_case.get(case.key, [])
-            stamp = (tuple(event.hash for event in events), tuple(keys))
+            stamp = (tuple(map(_HASH, events)), tuple(keys))
             one = memory.cases.get(case.key)
             if one is None or one.stamp != stamp or one.waiting:
                 run = CaseFold(study, origin, case, looks, roles, keys, has_mask, check)
@@ -193,19 +198,16 @@ def _group_events(
     chains: Iterable[Sequence[Event]],
 ) -> tuple[dict[str, list[Event]], list[Event]]:
     """Return the events of each case, and those of none."""
-    by_case: dict[str, list[Event]] = {}
+    by_case: defaultdict[str, list[Event]] = defaultdict(list)
     others: list[Event] = []
     for chain in chains:
         for event in chain:
             case = event.body.get("case")
             if type(case) is str:
-                if case in by_case:
-                    by_case[case].append(event)
-                else:
-                    by_case[case] = [event]
+                by_case[case].append(event)
             else:
                 others.append(event)
-    return by_case, others
+    return dict(by_case), others
 
 
 def _order_events(events: list[Event]) -> Iterable[Event]:
@@ -213,8 +215,8 @@ def _order_events(events: list[Event]) -> Iterable[Event]:
 
     By clock where that is such an order already, which it nearly always is.
     """
-    by_hash = {event.hash: event for event in events}
-    order = sorted(by_hash.values(), key=attrgetter("at", "hash"))
+    by_hash = dict(zip(map(_HASH, events), events, strict=True))
+    order = sorted(by_hash.values(), key=_CLOCK)
     if _keeps_order(order, by_hash):
         return order
     return merge_events(_chain_anew(by_hash.values()))
@@ -276,7 +278,11 @@ class _StudyFold:
         if act == Act.KEY:
             return self._add_key(event, *_read_texts(event, "key", "proof"))
         if act not in (Act.COUNTERSIGN, Act.REVOKE, Act.RENAME):
-            return "" if act in (Act.ENTER, Act.NOTE) else f"it does {act!r}, which is not known"
+            return (
+                ""
+                if act in (Act.ENTER, Act.NOTE, Act.UNBLIND)
+                else f"it does {act!r}, which is not known"
+            )
         if Role.LEAD not in self._roles[event.reader]:
             return "only a lead may do that"
         if act == Act.RENAME:

@@ -67,7 +67,8 @@ class Comparison:
 class Decision:
     """What was decided about a case: `act` is accept, decide, reject or reopen.
 
-    `choice` is how the mask came about: a reader's id, a rule of consensus, or "edited".
+    `choice` is how the mask came about: a reader's id, a rule of consensus, or "edited". Of a mask
+    that was made from others `parents` are their SHA-256, and `how` says how, in words by name.
     """
 
     act: Act
@@ -78,6 +79,8 @@ class Decision:
     answers: str = "{}"
     choice: str = ""
     reason: str = ""
+    parents: tuple[str, ...] = ()
+    how: tuple[tuple[str, str], ...] = ()
 
     @property
     def answers_sha256(self) -> str:

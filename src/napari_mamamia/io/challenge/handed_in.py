@@ -98,7 +98,7 @@ def find_submissions(folder: Path, names: tuple[str, ...] = ()) -> TeamList:
             continue
         both = " and ".join(one.path.name for one in same)
         text = f"expected one submission of a team, found {both}: keep or rename one"
-        problems += [(one.team, text) for one in same]
+        problems += dict.fromkeys((one.team, text) for one in same)
     there = {case_key(team.team) for team in teams} | {case_key(name) for name, _ in problems}
     missing = [name for name in names if case_key(file_name(name)) not in there]
     if missing:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.record_codec import RecordCodec
 from napari_mamamia.io.tables.tables import write_json
 
 BOARD_FILE: Final = "leaderboard.json"
+_LARGEST_PAGE: Final = 1 << 28
 _REMEDY: Final = "make it again with `mamamia challenge rank`"
 
 
@@ -105,3 +106,16 @@ def read_leaderboard(folder: Path) -> Leaderboard:
         If it cannot be read.
     """
     return _BOARD.record(read_json(folder / BOARD_FILE), folder / BOARD_FILE)
+
+
+@reads("a page of a leaderboard", _REMEDY)
+def read_page(path: Path) -> str:
+    """Return the text of a page, to be compared with one made again; at most 256 MB of it.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read.
+    """
+    with open_plain(path) as file:
+        return file.read(_LARGEST_PAGE).decode("utf-8", errors="replace")

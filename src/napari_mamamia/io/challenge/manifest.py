@@ -120,10 +120,7 @@ def look_inside(sealed: Path) -> Contents:
     """
     folder = inner_folder(sealed)
     programs = [one for one in (folder, *_list_folders(folder)) if (one / _MODEL).is_file()]
-    asked_file = folder / _ASKED
-    asked = AskedRun()
-    if asked_file.is_file():
-        asked = _ASKED_RUN.record(read_json(asked_file), asked_file.name)
+    asked = _read_asked(folder / _ASKED) if (folder / _ASKED).is_file() else AskedRun()
     if len(programs) == 1:
         return Contents(SubmissionKind.PROGRAM, programs[0], image=asked.image)
     if programs:
@@ -139,6 +136,11 @@ def look_inside(sealed: Path) -> Contents:
         return Contents(SubmissionKind.SCORES, folder, scores=scores)
     expected = f"expected masks (ID.nii.gz), {_MODEL} or a table, found none: hand in one of them"
     return _say_nothing(folder, problem or expected)
+
+
+@reads("what a team asks for", "ask the team to correct it")
+def _read_asked(path: Path) -> AskedRun:
+    return _ASKED_RUN.record(read_json(path), path.name)
 
 
 def seal_manifest(

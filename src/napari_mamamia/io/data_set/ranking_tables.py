@@ -54,13 +54,15 @@ class ValueTables:
 class CaseColumns:
     """The columns of one algorithm's table: `values` (n, k) float64, nan where one is missing.
 
-    `profiles` are those that its column ``profile`` names, () where there is none.
+    `profiles` are those that its column ``profile`` names, `statuses` what its column ``status``
+    says of each case; () where there is none.
     """
 
     cases: tuple[str, ...]
     columns: tuple[str, ...]
     values: NDArray[np.float64]
     profiles: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,9 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
     wanted_names = [_plain_name(name) for name in columns] or _choose_column(path, header, case_at)
     ats = [_find_column(path, header, plain, name) for name in wanted_names]
     profile_at = plain.index("profile") if "profile" in plain else None
+    status_at = plain.index("status") if "status" in plain else None
     profiles: dict[str, None] = {}
+    statuses: list[str] = []
     seen: dict[str, tuple[str, int]] = {}
     rows: list[list[float]] = []
     for number, line in _rows_of(path, sheet):
@@ -128,12 +132,14 @@ def read_case_columns(path: Path, columns: Sequence[str]) -> CaseColumns:
         seen[case_key(case)] = case, number
         if profile_at is not None and line[profile_at]:
             profiles[str(line[profile_at])] = None
+        if status_at is not None:
+            statuses.append(str(line[status_at] or ""))
         rows.append([_parse_value(path, number, header[at], line[at]) for at in ats])
     if not rows:
         raise FormatError(f"expected a row for each case in {path}, found none: look into the file")
     cases = tuple(case for case, _ in seen.values())
     values = np.array(rows, dtype=np.float64)
-    return CaseColumns(cases, tuple(wanted_names), values, tuple(profiles))
+    return CaseColumns(cases, tuple(wanted_names), values, tuple(profiles), tuple(statuses))
 
 
 @reads("a table of resamples", "write the names of a resample's cases into each row")

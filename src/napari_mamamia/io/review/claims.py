@@ -49,7 +49,9 @@ def take_claim(folder: Path, asked: Claim, lease_s: float) -> Claim:
             mine = replace(asked, number=latest.number)
             _write_claim(folder, mine, overwrite=True)
             return mine
-        if not latest.is_released and latest.age_s <= lease_s:
+        # One's own of an earlier run on this computer, which a crash may have left, is taken over.
+        is_earlier_self = (latest.reader, latest.host) == (asked.reader, asked.host)
+        if not (latest.is_released or is_earlier_self) and latest.age_s <= lease_s:
             return latest
         asked = replace(asked, number=latest.number + 1)
     try:

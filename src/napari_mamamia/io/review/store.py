@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from napari_mamamia.core.errors import FormatError, SaveConflictError, SaveError
+from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.append_file import AppendFile
 from napari_mamamia.io.files.checksums import sha256_of
-from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.claims import (
     CLAIMS,
     Claim,
@@ -29,7 +29,8 @@ from napari_mamamia.io.review.claims import (
     renew_claim,
     take_claim,
 )
-from napari_mamamia.io.review.study_file import STUDY_NAME, read_study
+from napari_mamamia.io.review.mask_files import read_mask, write_mask_once
+from napari_mamamia.io.review.study_file import STUDY_NAME, hash_study, read_study
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import (
     EventLog,
@@ -48,10 +49,11 @@ _KNOWN_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StoreReading:
-    """All events by chain, in the order of each, and what is wrong with them."""
+    """All events by chain in their order, what is wrong, and why some cannot be seen now ("")."""
 
     chains: Mapping[str, Sequence[Event]]
     problems: tuple[EventProblem, ...] = ()
+    away: str = ""
 
 
 class EventStore(Protocol):
@@ -151,20 +153,19 @@ class FolderStore:
     def read(self) -> StoreReading:
         """Return all events that can be seen; while the share is away, those of before."""
         with self._turn:
-            is_away = False
+            away = ""
             try:
                 self._require_share()
                 self._log = self._read_share()
             except (FormatError, OSError) as error:
-                is_away = True
-                self.trouble = str(error)
+                away = self.trouble = str(error)
             self._local = read_events(self._home / EVENTS, self.origin, self._local)
             # What waits here is no other history of what is there.
             chains = {f"{_WAITS}/{name}": one for name, one in self._local.chains.items()}
             problems = (*self._log.problems, *self._missing_since_before())
-            if not is_away:
+            if not away:
                 self._note_known()
-            return StoreReading({**self._log.chains, **chains}, problems)
+            return StoreReading({**self._log.chains, **chains}, problems, away)
 
     def send(self) -> int:
         """Send what waits on this computer, masks first; return how many events still wait.
@@ -269,8 +270,7 @@ class FolderStore:
         (self.folder / STUDY_NAME).stat()
 
     def _read_share(self) -> EventLog:
-        origin = read_study(self.folder)[1]
-        if origin == self.origin:
+        if hash_study(self.folder) == self.origin:
             return read_events(self.folder / EVENTS, self.origin, self._log)
         log = read_events(self.folder / EVENTS, self.origin, self._log)
         text = "it is not the file that this program opened: somebody changed it"
@@ -331,7 +331,7 @@ class FolderStore:
             self._place_mask(content, name)
         except OSError as error:
             self.trouble = str(error)
-            _write_once(self._home / MASKS / f"{name}{MASK_SUFFIX}", content)
+            write_mask_once(self._home / MASKS / f"{name}{MASK_SUFFIX}", content)
         return name
 
     def get_mask(self, sha256: str) -> bytes:
@@ -345,7 +345,7 @@ class FolderStore:
         for folder in (self.folder / MASKS, self._home / MASKS):
             path = folder / f"{file_name(sha256)}{MASK_SUFFIX}"
             if path.exists():
-                return _read_mask(path, sha256)
+                return read_mask(path, sha256)
         raise FormatError(
             f"expected the mask {sha256[:12]} in {self.folder / MASKS}, but it is not there: it "
             "may still be on the computer of its reader, or was removed"
@@ -372,7 +372,7 @@ class FolderStore:
         return tuple(problems)
 
     def _place_mask(self, content: bytes, name: str) -> None:
-        _write_once(self.folder / MASKS / f"{name}{MASK_SUFFIX}", content)
+        write_mask_once(self.folder / MASKS / f"{name}{MASK_SUFFIX}", content)
 
     # ------------------------------------------------------------------ claims
 
@@ -431,26 +431,3 @@ def _find_lost(
         if not is_there and not any(event.hash == digest for event in events):
             lost.append((name, seq))
     return lost
-
-
-def _write_once(path: Path, content: bytes) -> None:
-    """Write a file named after its content, unless it is there whole."""
-    if path.exists() and path.stat().st_size == len(content):
-        with suppress(FormatError):
-            _read_mask(path, path.name.removesuffix(MASK_SUFFIX))
-            return
-    # One that is there and is damaged keeps its place: `verify` tells of it.
-    with suppress(SaveConflictError), saving(path) as temporary:
-        temporary.write_bytes(content)
-
-
-@reads("a mask of the review room", "bring the file back from a backup, or read the case again")
-def _read_mask(path: Path, sha256: str) -> bytes:
-    with open_plain(path) as stream:
-        content = stream.read()
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise FormatError(
-            f"expected the bytes that {path} was named after, got others: the mask was changed; "
-            "bring it back from a backup, or read the case again"
-        )
-    return content

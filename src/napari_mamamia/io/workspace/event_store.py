@@ -295,7 +295,7 @@ def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRea
     if stop == 0:
         return known
     first = _parse_event(line_at(path, known.size))
-    if first is None or any(half in data for half in _HALVES):
+    if first is None or (b"\\" in data and any(half in data for half in _HALVES)):
         return None
     try:
         fresh = _parse_lines(data[:stop], first, known, bodies)
@@ -321,7 +321,7 @@ def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -
     before = b',"host":%s,"reader":%s,"schema":%d,"seen":[' % (host, reader, SCHEMA)
     end = b'],"session":%s}}' % session
     plain = before + end
-    make = Event._make
+    make, who = tuple.__new__, first[:3]  # `Event._make` is a call more
     fresh: list[Event] = []
     head = known.head
     for count, line in enumerate(data.split(b"\n")[:-1], start=known.count):
@@ -346,9 +346,8 @@ def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -
             body = _parse_body(text)
             if len(text) < _SHORT:
                 bodies[text] = body
-        who = (first.reader, first.host, first.session, count)
         clock = line[len(begin) : clock_stop].decode()
-        fresh.append(make((*who, clock, body, seen, digest, head)))
+        fresh.append(make(Event, (*who, count, clock, body, seen, digest, head)))
         head = digest
     return fresh
 

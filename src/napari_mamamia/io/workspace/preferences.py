@@ -22,6 +22,7 @@ from napari_mamamia.io.files.user_folders import documents_folder, preferences_p
 _log = logging.getLogger(__name__)
 
 _MOST_RECENT: Final = 10
+_MOST_TEAMS: Final = 200
 _KIND_OF: Final = {
     **dict.fromkeys(("images", "segmentations", "patient_info_files"), LayoutKind.MAMA_MIA),
     **dict.fromkeys(("imagesTr", "imagesTs", "labelsTr", "labelsTs"), LayoutKind.NNUNET_RAW),
@@ -36,7 +37,9 @@ class Preferences:
     `reader` is None until it was asked; `workspaces` pairs a data set's root with the workspace
     that was chosen for it; `recent` are data sets, the latest first; `keys` pairs an action of
     the window with the user's own key for it; `view` pairs a setting of the image area with what
-    it was left at. `problem` says why these are defaults though something may be saved, "" else.
+    it was left at; `team_masks` has a folder with a ranking, a team of it and the folder of that
+    team's masks, the latest first. `problem` says why these are defaults though something may be
+    saved, "" else.
     """
 
     reader: str | None = None
@@ -44,6 +47,7 @@ class Preferences:
     recent: tuple[Path, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
     view: tuple[tuple[str, str], ...] = ()
+    team_masks: tuple[tuple[Path, str, Path], ...] = ()
     problem: str = ""
     loaded: "Preferences | None" = field(default=None, compare=False, repr=False)
 
@@ -55,6 +59,13 @@ class _Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class _TeamMasks:
+    ranking: Path
+    team: str
+    masks: Path
+
+
+@dataclass(frozen=True, slots=True)
 class _Stored:
     """The file: what of `Preferences` is kept."""
 
@@ -63,6 +74,7 @@ class _Stored:
     recent: tuple[Path, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
     view: tuple[tuple[str, str], ...] = ()
+    team_masks: tuple[_TeamMasks, ...] = ()
 
 
 _CODEC: Final = RecordCodec(
@@ -83,7 +95,8 @@ def load_preferences() -> Preferences:
     try:
         stored = _CODEC.record(read_json(path), path)
         pairs = tuple((one.data_set, one.workspace) for one in stored.workspaces)
-        saved = Preferences(stored.reader, pairs, stored.recent, stored.keys, stored.view)
+        teams = tuple((one.ranking, one.team, one.masks) for one in stored.team_masks)
+        saved = Preferences(stored.reader, pairs, stored.recent, stored.keys, stored.view, teams)
         return replace(saved, loaded=saved)
     except FileNotFoundError:
         return Preferences(loaded=Preferences())
@@ -135,7 +148,7 @@ def _join_changes(own: Preferences, there: Preferences) -> Preferences:
         return own
     changed = {
         name: getattr(own, name)
-        for name in ("reader", "workspaces", "recent", "keys")
+        for name in ("reader", "workspaces", "recent", "keys", "team_masks")
         if getattr(own, name) != getattr(before, name)
     }
     view = dict(there.view) | dict(set(own.view) - set(before.view))
@@ -149,6 +162,7 @@ def _write_preferences(preferences: Preferences, path: Path) -> None:
         preferences.recent,
         preferences.keys,
         preferences.view,
+        tuple(_TeamMasks(*one) for one in preferences.team_masks),
     )
     text = json.dumps(_CODEC.plain(stored), indent=2, ensure_ascii=False) + "\n"
     write_text_atomically(path, text, overwrite=True)
@@ -177,6 +191,22 @@ def remember_recent(preferences: Preferences, data_set: Path) -> Preferences:
     data_set = absolute(data_set)
     others = (path for path in preferences.recent if path != data_set)
     return replace(preferences, recent=(data_set, *others)[:_MOST_RECENT])
+
+
+def remember_team_masks(
+    preferences: Preferences, ranking: Path, team: str, masks: Path
+) -> Preferences:
+    """Return preferences that know where the masks of a team in a ranking lie; 200 at most."""
+    ranking, masks = absolute(ranking), absolute(masks)
+    others = (one for one in preferences.team_masks if one[:2] != (ranking, team))
+    newest = ((ranking, team, masks), *others)[:_MOST_TEAMS]
+    return replace(preferences, team_masks=newest)
+
+
+def team_masks_of(preferences: Preferences, ranking: Path) -> dict[str, Path]:
+    """Return the folders of masks that were named for the teams of a ranking, by team."""
+    here = absolute(ranking)
+    return {team: masks for folder, team, masks in preferences.team_masks if folder == here}
 
 
 def workspace_for(data_set: Path, preferences: Preferences) -> Path:

@@ -14,8 +14,9 @@
 
 Only ``name`` is required. A key that is not known is refused, so that a typing error is not taken
 for "left to the reader". Keys of the SmartPaint brush of before are read and reported as unused.
-for "left to the reader". ``blind`` hides the reference, the model, other readers, numbers and
-clinical data; a list of some of these names hides those alone.
+``form`` names a shipped lexicon ("breast-mri-2013"), ``questions`` are a study's own, asked after
+it; `docs/methods/forms.md` says how they are written. ``blind`` hides the reference, the model,
+other readers, numbers and clinical data; a list of some of these names hides those alone.
 """
 
 import math
@@ -28,8 +29,10 @@ from typing import Any, Final
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.edits import Action, Brush, Extent, Features, Sampling, Tool
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.io.files.foreign import reads
-from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.core.form import Form
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import MOST_BYTES, read_json
+from napari_mamamia.io.forms.form_file import parse_form
 
 _LARGEST_LABEL: Final = 255
 _BRUSH: Final = Brush()
@@ -66,6 +69,8 @@ class Protocol:
         Keys of the brush that the file has and nothing heeds any more.
     blinding
         What the reader is not to see.
+    form
+        What is asked of each case; None for nothing.
     """
 
     name: str
@@ -76,6 +81,7 @@ class Protocol:
     time_limit_s: float | None = None
     blinding: Blinding = NOT_BLIND
     unused: tuple[str, ...] = ()
+    form: Form | None = None
 
 
 @reads("an annotation protocol (JSON)", "correct the file, see docs/protocol_example.json")
@@ -97,13 +103,23 @@ def read_protocol(path: Path) -> Protocol:
         ) from error
     try:
         values = _require_name(_parse_values(content, _PARSERS, "the protocol"))
-        unused = _list_unused(content.get("brush", {}))
-        return Protocol(blinding=values.pop(_BLIND, NOT_BLIND), unused=unused, **values)
     except (TypeError, ValueError) as error:
         raise FormatError(
             f"expected an annotation protocol in {path}, but {error}: correct the file, see "
             "docs/protocol_example.json"
         ) from error
+    unused = _list_unused(content.get("brush", {}))
+    lexicon, questions = values.pop(_FORM, ""), values.pop(_QUESTIONS, [])
+    form = parse_form(lexicon, questions, path) if lexicon or questions else None
+    blinding = values.pop(_BLIND, NOT_BLIND)
+    return Protocol(blinding=blinding, unused=unused, form=form, **values)
+
+
+@reads("an annotation protocol (JSON)", "save it as UTF-8")
+def read_protocol_text(path: Path) -> str:
+    """Return the text of a protocol's file, to be kept beside what was made by it."""
+    with open_plain(path) as stream:
+        return stream.read(MOST_BYTES).decode("utf-8-sig")
 
 
 def _parse_values(
@@ -220,6 +236,8 @@ def _describe_value(value: Any) -> str:
 
 
 _BLIND: Final = "blind"
+_FORM: Final = "form"
+_QUESTIONS: Final = "questions"
 _LABEL: Final = _make_whole_parser(1, _LARGEST_LABEL)
 _STRUCTURE_PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "value": _LABEL,
@@ -242,4 +260,6 @@ _PARSERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "checklist": _parse_checklist,
     "time_limit_s": _or_none(_parse_positive),
     _BLIND: _parse_blinding,
+    _FORM: _parse_text,
+    _QUESTIONS: _parse_list,
 }

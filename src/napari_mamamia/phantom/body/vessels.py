@@ -1,6 +1,9 @@
-"""Vessels: tubes along bent paths through the breasts, beside the sternum, and to each tumour.
+"""What enhances and is no tumour: vessels along bent paths, and lymph nodes in the armpits.
 
-Numbers, radii (0.5 to 1.7 mm) and bends are our choice.
+Tubes run through the breasts, beside the sternum, and to each tumour; their numbers, radii (0.5 to
+1.7 mm) and bends are our choice. Nodes are round, early and strongly enhancing, beside the chest
+and high up; number, places and sizes are our choice: what a radiologist would not take for a breast
+tumour, but a rule for enhancement and shape does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -119,3 +122,39 @@ def _bend_tube(
     wriggle = np.sin(2 * np.pi * turns * t + phases) * np.sin(np.pi * t)
     path = path + 1.6 * wriggle
     return Tube(path, np.linspace(radii_mm[0], radii_mm[1], _STEPS))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An ellipsoid: RAS mm of its centre, and its radii along right, anterior and superior."""
+
+    centre_mm: tuple[float, float, float]
+    radii_mm: tuple[float, float, float]
+
+    @property
+    def bounds_mm(self) -> Bounds:
+        """A box that holds the node and a margin for partial volume."""
+        x, y, z = (
+            (c - r - 3.0, c + r + 3.0) for c, r in zip(self.centre_mm, self.radii_mm, strict=True)
+        )
+        return (x, y, z)
+
+
+def lay_nodes(spec: PhantomSpec, body: Body) -> tuple[Node, ...]:
+    """Return the nodes of both armpits, each between ribs and skin."""
+    rng = stream(spec.seed, Part.NODES)
+    return tuple(
+        _make_node(body, breast, rng) for breast in body.breasts for _ in range(spec.nodes)
+    )
+
+
+def _make_node(body: Body, breast: Breast, rng: np.random.Generator) -> Node:
+    chest = body.chest
+    aside, height = float(rng.uniform(98.0, 126.0)), float(rng.uniform(40.0, 85.0))
+    radii = rng.uniform((3.5, 4.5, 5.0), (6.0, 8.0, 9.5))
+    across = aside / chest.half_width_mm
+    ribs = chest.centre_y_mm + chest.half_depth_mm * float(np.sqrt(1 - across**2))
+    out = 0.5 * chest.fat_mm
+    y = ribs - chest.lean * height + out * float(rng.uniform(0.6, 1.2))
+    rx, ry, rz = (float(radius) for radius in radii)
+    return Node((breast.outward * (aside + out), y, height), (rx, ry, rz))

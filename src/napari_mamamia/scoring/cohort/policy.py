@@ -85,6 +85,11 @@ class CountedCases:
         return dict(Counter(case.reason for case in self.unusable))
 
 
+def is_unusable(status: ScoreStatus) -> bool:
+    """Whether a case of this status has no usable prediction."""
+    return status in _REASONS
+
+
 def unusable_reason(row: CaseScore) -> UnusableReason | None:
     """Return why a case has no usable prediction, None where it has one."""
     return _REASONS.get(row.status)
@@ -174,7 +179,7 @@ def _collect_cases(
     )
 
 
-_SAID: Final = MappingProxyType(
+SAID: Final = MappingProxyType(
     {
         UnusableReason.MISSING: "missing",
         UnusableReason.UNREADABLE: "unreadable",
@@ -185,6 +190,7 @@ _SAID: Final = MappingProxyType(
         UnusableReason.NOT_SCORED: "not scored in time",
     }
 )
+"""Why a case has no usable prediction, in words."""
 
 _WORTH: Final = MappingProxyType(
     {
@@ -211,7 +217,7 @@ def counted_lines(cases: CountedCases) -> tuple[str, ...]:
     for rule in UnusableRule:
         reasons = Counter(case.reason for case in cases.unusable if case.rule is rule)
         if reasons:
-            listed = ", ".join(f"{n} {_SAID[reason]}" for reason, n in reasons.items())
+            listed = ", ".join(f"{n} {SAID[reason]}" for reason, n in reasons.items())
             n_of_rule = sum(reasons.values())
             lines.append(
                 f"{n_of_rule} case(s) without a usable prediction ({listed}) {_WORTH[rule]}"

@@ -199,6 +199,8 @@ def _score_copied_ranks(
 
 
 def methods_for(methods: Sequence[RankMethod], composite: Composite | None) -> list[RankMethod]:
-    """Return the methods that can be used: the composite only where there is one."""
+    """Return the methods that can be used; the composite only where there is one, else last."""
+    if composite is not None and RankMethod.COMPOSITE in methods:
+        return list(methods)
     plain: list[RankMethod] = [one for one in methods if one is not RankMethod.COMPOSITE]
     return plain if composite is None else [*plain, RankMethod.COMPOSITE]

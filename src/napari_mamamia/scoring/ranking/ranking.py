@@ -87,6 +87,13 @@ class TableRanking:
     significance: NDArray[np.float64]
     lead_changes: tuple[LeadChange, ...]
 
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The values (n, m) of the cases that counted, nan where an algorithm gave none."""
+        if not self.dropped:
+            return self.table.values
+        return self.table.values[np.isin(self.table.cases, self.cases)]
+
     def by(self, method: RankMethod) -> MethodRanking:
         """Return what came of one method."""
         return next(one for one in self.methods if one.method is method)

@@ -78,7 +78,9 @@ class MissingRule:
 class RankingTable:
     """Values of n cases by m algorithms: `values` (n, m) float64, nan where one is missing.
 
-    `task`, `metric` and `site` are "" where there is only one.
+    `task`, `metric` and `site` are "" where there is only one. `given` (n, m) bool says which
+    values the algorithm gave itself; the others a rule gave before ranking. None: all that are not
+    missing.
 
     Raises
     ------
@@ -93,6 +95,7 @@ class RankingTable:
     task: str = ""
     metric: str = ""
     site: str = ""
+    given: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         values = np.array(self.values, dtype=np.float64)
@@ -111,8 +114,19 @@ class RankingTable:
                 f"expected finite values, got an infinite one for case {self.cases[case]} of "
                 f"{self.algorithms[algorithm]}: make it missing, or give a number"
             )
+        if self.given is not None and self.given.shape != values.shape:
+            raise ValueError(
+                f"expected for each of {values.shape} values whether it was given, got "
+                f"{self.given.shape}"
+            )
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
+
+    @property
+    def stand_ins(self) -> NDArray[np.bool_]:
+        """Which values a rule gave before ranking, (n, m)."""
+        there = ~np.isnan(self.values)
+        return np.zeros_like(there) if self.given is None else there & ~self.given
 
     @property
     def n_missing(self) -> NDArray[np.int64]:
@@ -213,7 +227,8 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
     sign = 1.0 if table.is_larger_better else -1.0
     missing = np.isnan(table.values)
     places = np.arange(len(table.cases))
-    filled = missing.sum(axis=0)
+    before = table.stand_ins
+    filled = (missing | before).sum(axis=0)
     if not missing.any():
         return Merits(sign * table.values, places, filled, sign, settings.is_exact)
     rule = settings.missing
@@ -226,8 +241,8 @@ def fill_missing(table: RankingTable, settings: RankSettings) -> Merits:
                 "expected a case that every algorithm has a value for, found none: choose another "
                 f"rule for missing values than {rule.text}"
             )
-        none = np.zeros_like(filled)
-        return Merits(sign * table.values[places], places, none, sign, settings.is_exact)
+        stand_ins = before[places].sum(axis=0)
+        return Merits(sign * table.values[places], places, stand_ins, sign, settings.is_exact)
     filler = sign * rule.value if rule.kind is MissingKind.VALUE else -np.inf
     return Merits(
         np.where(missing, filler, sign * table.values), places, filled, sign, settings.is_exact

@@ -42,10 +42,10 @@ def classifier_page(
     """Return the page of classifiers; `notes` stand as warnings before everything."""
     best = max(result.models, key=lambda model: (not np.isnan(model.auc), model.auc))
     sections = [
-        PageSection("Models", (_models_table(result),), _draw_curves(cases, result)),
+        PageSection("Models", (models_table(result),), _draw_curves(cases, result)),
         PageSection("Operating points", tuple(_point_tables(result))),
         *(PageSection(*part) for part in (("Against the reader", _reader_tables(result)),
-                                          ("Models against models", _pair_tables(result)),
+                                          ("Models against models", pair_tables(result)),
                                           ("Subgroups", tuple(_group_tables(result)))) if part[1]),
     ]  # fmt: skip
     return Page(
@@ -65,7 +65,8 @@ def _format_ends(ends: Ends) -> str:
     return range_text(ends.low, ends.high)
 
 
-def _models_table(result: ClassifierResult) -> ReportTable:
+def models_table(result: ClassifierResult) -> ReportTable:
+    """Return the AUC and partial AUC of each model with their intervals."""
     headings = ("AUC", "95 % resampled", "95 % DeLong", "Partial AUC", "95 %", "Scaled", "Unusable")
     rows = tuple(
         Row(
@@ -176,7 +177,8 @@ def _reader_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
     )  # fmt: skip
 
 
-def _pair_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
+def pair_tables(result: ClassifierResult) -> tuple[ReportTable, ...]:
+    """Return every pair of models: difference of AUC, DeLong's test, Bayes factor."""
     if not result.pairs:
         return ()
     factors = {(one.better, one.other): one for one in result.factors}

@@ -13,7 +13,9 @@ from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores, SegmentationResult
 from napari_mamamia.scoring.cohort.slices import N_PERMUTATIONS, SliceSearch, worst_slices
 from napari_mamamia.scoring.cohort.strata import TAG
+from napari_mamamia.scoring.ranking.ranking import MethodRanking
 from napari_mamamia.scoring.report.gallery import CasePicture
+from napari_mamamia.scoring.report.text import Answer
 
 FEATURED_STRATA: Final = (
     "volume",
@@ -77,11 +79,22 @@ class ModelReport:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class RankedModels:
+    """Models ranked by their ranking score, with what resamples of the cases make of it."""
+
+    names: tuple[str, ...]
+    method: MethodRanking
+    n_draws: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ReportContent:
     """A whole report: one model or several under one profile, and how they compare.
 
     `created` is ISO 8601 in UTC; `software` and `versions` name what made the numbers; `baseline`
-    is the model that others are meant to beat ("" for none).
+    is the model that others are meant to beat ("" for none). Of several models `summary` stands
+    first, and `ranks` says how sure their order is; those that are not `is_ranked` have no figures
+    side by side.
     """
 
     models: tuple[ModelReport, ...]
@@ -92,6 +105,9 @@ class ReportContent:
     created: str = field(default_factory=now_utc)
     software: str = field(default_factory=software_version)
     versions: tuple[tuple[str, str], ...] = ()
+    summary: tuple[Answer, ...] = ()
+    ranks: RankedModels | None = None
+    is_ranked: bool = True
 
     def __post_init__(self) -> None:
         if not self.title:

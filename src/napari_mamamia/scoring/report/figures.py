@@ -73,7 +73,7 @@ def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> Fig
     Median, quartiles, whiskers to 1.5 times the box, mean as a diamond. The number of cases stands
     under each label; groups without a value keep their place.
     """
-    figure, axes = _make_figure((max(_WIDE[0], 0.75 * len(groups) + 1.2), _WIDE[1]))
+    figure, axes = new_figure((max(_WIDE[0], 0.75 * len(groups) + 1.2), _WIDE[1]))
     defined = [group.values[~np.isnan(group.values)] for group in groups]
     drawn = axes.boxplot(
         [values if values.size else [np.nan] for values in defined],
@@ -105,20 +105,25 @@ def fairness_performance(
     Dotted lines join equal ranking scores at weight of fairness 0.5. With `baseline`, the name of
     one of the models, the region better than it in both is shaded.
     """
-    figure, axes = _make_figure((5.0, 3.7))
+    figure, axes = new_figure((5.0, 3.7))
+    named: Sequence[int] = range(len(points))
+    if len(points) > len(MODEL_COLOURS):
+        named = _choose_named(np.array([one.performance + one.fairness for one in points]))
     for place, point in enumerate(points):
-        colour = MODEL_COLOURS[place % len(MODEL_COLOURS)]
+        is_named = place in named
+        colour = MODEL_COLOURS[named.index(place)] if is_named else GREY
         axes.errorbar(
             point.performance,
             point.fairness,
             xerr=_measure_arms(point.performance, point.performance_interval),
             yerr=_measure_arms(point.fairness, point.fairness_interval),
-            fmt=_MODEL_MARKERS[place % len(_MODEL_MARKERS)],
+            fmt=_MODEL_MARKERS[named.index(place)] if is_named else ".",
             color=colour,
             ecolor=colour,
-            elinewidth=1,
+            elinewidth=1 if is_named else 0.5,
             capsize=2,
-            label=_format_label(point.name),
+            zorder=3 if is_named else 1,
+            label=_format_label(point.name) if is_named else None,
         )
     axes.margins(0.15)
     _equal_scores(axes)
@@ -131,20 +136,32 @@ def fairness_performance(
     return figure
 
 
+def _choose_named(scores: NDArray[np.float64]) -> list[int]:
+    """Return the places of the best, which have a colour and a name of their own."""
+    best = np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
+    return sorted(best[: len(MODEL_COLOURS)].tolist())
+
+
 def weight_sweep(sweep: Sweep) -> Figure:
     """Return the ranks of several models, or the ranking score of one, over the weight."""
-    figure, axes = _make_figure(_WIDE)
     several = len(sweep.names) > 1
+    figure, axes = new_figure((_WIDE[0], max(_WIDE[1], 0.2 * len(sweep.names))))
     rows = sweep.ranks if several else sweep.scores
+    named: Sequence[int] = range(len(sweep.names))
+    if len(sweep.names) > len(MODEL_COLOURS):
+        named = _choose_named(-sweep.ranks[:, len(sweep.weights) // 2])
     for place, name in enumerate(sweep.names):
+        is_named = place in named
         axes.plot(
             sweep.weights,
             rows[place],
-            color=MODEL_COLOURS[place % len(MODEL_COLOURS)],
-            marker=_MODEL_MARKERS[place % len(_MODEL_MARKERS)],
+            color=MODEL_COLOURS[named.index(place)] if is_named else GREY,
+            marker=_MODEL_MARKERS[named.index(place)] if is_named else "",
             markevery=max(1, len(sweep.weights) // 10),
             markersize=4,
-            label=_format_label(name),
+            linewidth=1.5 if is_named else 0.7,
+            zorder=3 if is_named else 1,
+            label=_format_label(name) if is_named else None,
         )
     if several:
         axes.set_ylim(len(sweep.names) + 0.5, 0.5)
@@ -153,13 +170,13 @@ def weight_sweep(sweep: Sweep) -> Figure:
     ends = [f"0\n{sweep.ends[0]}", "0.25", "0.5", "0.75", f"1\n{sweep.ends[1]}"]
     axes.set_xticks((0, 0.25, 0.5, 0.75, 1), ends)
     axes.set_xlabel("weight of fairness")
-    _add_legend(axes)
+    _add_legend(axes, is_beside=len(sweep.names) > len(MODEL_COLOURS))
     return figure
 
 
 def reliability_diagram(calibration: Calibration) -> Figure:
     """Return the response rate against the mean score of each bin, with n beside each point."""
-    figure, axes = _make_figure((4.2, 3.7))
+    figure, axes = new_figure((4.2, 3.7))
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1, label="perfect")
     means = [bin_.mean_score for bin_ in calibration.bins]
     rates = [bin_.response_rate for bin_ in calibration.bins]
@@ -182,7 +199,7 @@ def reliability_diagram(calibration: Calibration) -> Figure:
 
 def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float) -> Figure:
     """Return ROC curves over 1 - specificity; the band is the partial area's, a star the reader."""
-    figure, axes = _make_figure((4.4, 4.0))
+    figure, axes = new_figure((4.4, 4.0))
     axes.axhspan(above, 1.0, color="#F0F0F0", zorder=0)
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1)
     for curve, colour in zip(curves, MODEL_COLOURS, strict=False):
@@ -206,7 +223,7 @@ def volume_histogram(volumes_mm3: NDArray[np.float64]) -> Figure:
 
     Volumes of 0 and nan are left out.
     """
-    figure, axes = _make_figure(_WIDE)
+    figure, axes = new_figure(_WIDE)
     volumes = volumes_mm3[~np.isnan(volumes_mm3)]
     volumes = volumes[volumes > 0]
     if volumes.size:
@@ -244,7 +261,7 @@ def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.na
 
     A dotted line stands at `ceiling`, where there is one.
     """
-    figure, axes = _make_figure((5.0, 3.7))
+    figure, axes = new_figure((5.0, 3.7))
     for place, line in enumerate(lines):
         colour = MODEL_COLOURS[place % len(MODEL_COLOURS)]
         if line.fp_per_case.size == 1:
@@ -293,7 +310,8 @@ def png_of(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _make_figure(size_inches: tuple[float, float]) -> tuple[Figure, Axes]:
+def new_figure(size_inches: tuple[float, float]) -> tuple[Figure, Axes]:
+    """Return an empty figure of the house: axes left and below, small ticks, quiet lines."""
     figure = Figure(figsize=size_inches, layout="constrained", facecolor="w")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
@@ -310,8 +328,9 @@ def _format_label(name: str) -> str:
     return f" {name}" if name.startswith("_") else name
 
 
-def _add_legend(axes: Axes) -> None:
-    legend = axes.legend()
+def _add_legend(axes: Axes, *, is_beside: bool = False) -> None:
+    beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    legend = axes.legend(**beside) if is_beside else axes.legend()
     legend.set_frame_on(False)
     for text in legend.get_texts():
         text.set_fontsize(8)

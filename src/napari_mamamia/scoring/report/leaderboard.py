@@ -8,8 +8,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, Ranking, TableRanking
 from napari_mamamia.scoring.ranking.sites import SiteMeans, SitesResult
+from napari_mamamia.scoring.ranking.stability import Stability
 from napari_mamamia.scoring.ranking.table import ALPHA
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.page import Page, PageSection
@@ -23,7 +25,7 @@ from napari_mamamia.scoring.report.rank_figures import (
     tau_violins,
 )
 from napari_mamamia.scoring.report.report_figures import ReportFigure
-from napari_mamamia.scoring.report.text import Column, ReportTable, Row, number, p_text
+from napari_mamamia.scoring.report.text import Answer, Column, ReportTable, Row, number, p_text
 
 _MOST_TABLES: Final = 12
 """Tables with parts of their own; all are in the files beside the page."""
@@ -31,13 +33,20 @@ _MOST_TABLES: Final = 12
 _MOST_ON_PODIUM: Final = 7
 """Algorithms on a podium: as many as have a colour of their own."""
 
+_LONGEST_HEAD: Final = 18
+
 _MOST_SPREAD: Final = 10
 """Algorithms up to which tables of pairs lie open; of more they are folded below the figure."""
 
-_FOOTER: Final = (
+LEADERBOARD_FOOTER: Final = (
     "Numbers are rounded for reading; rank.json, rank_details.json, ranks.csv and case_ranks.csv "
-    "beside this page have them in full."
+    "beside this page have them in full. A team's name leads to its own page."
 )
+
+
+_SURE: Final = 0.95
+_LIKELY: Final = 0.75
+"""Shares of resamples from which on a lead is called sure, or likely. Our choice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +54,9 @@ class LeaderboardContent:
     """What a leaderboard shows.
 
     `sentences` are what is said of all tables together (where there are several) and of each, in
-    that order; `links` lead from an algorithm's name to its own page; `facts` stand below the
-    title, `warnings` before everything.
+    that order; `links` lead from an algorithm's name to its own page; `summary` stands first, then
+    `facts`, and `warnings` before the parts. `groupings` part the first table's cases that counted
+    on the teams' pages.
     """
 
     title: str
@@ -58,10 +68,28 @@ class LeaderboardContent:
     facts: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     links: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    summary: tuple[Answer, ...] = ()
+    groupings: tuple[Grouping, ...] = ()
 
 
 def leaderboard_page(content: LeaderboardContent) -> Page:
     """Return the page: the summary first, then pairs, cases and sites."""
+    warnings = content.warnings
+    left_out = len(content.ranking.tables) - _MOST_TABLES
+    if left_out > 0:
+        warnings = (*warnings, f"{left_out} further tables are in rank.json, not on this page.")
+    return Page(
+        content.title,
+        content.facts,
+        ranking_sections(content),
+        warnings,
+        footer=LEADERBOARD_FOOTER,
+        summary=content.summary,
+    )
+
+
+def ranking_sections(content: LeaderboardContent) -> tuple[PageSection, ...]:
+    """Return the parts of a page that a ranking fills: boards, pairs, cases, sites."""
     ranking, sites = content.ranking, content.sites
     sections: list[PageSection] = []
     texts = list(content.sentences)
@@ -73,19 +101,30 @@ def leaderboard_page(content: LeaderboardContent) -> Page:
             names, content.overall, n, content.overall_filled, content.links,
             f"All {len(ranking.tables)} tables together: mean rank, ranked again",
         )  # fmt: skip
-        figures = tuple(_draw_stability("all", names, content.overall, ranking.n_draws))
+        figures = tuple(draw_stability("all", names, content.overall, ranking.n_draws))
         sections.append(PageSection("All together", (table,), figures, says=tuple(texts.pop(0))))
     elif content.overall:
         texts.pop(0)
     for one, sentences in list(zip(ranking.tables, texts, strict=False))[:_MOST_TABLES]:
         sections += _describe_table(one, sentences, content, several)
-    left_out = len(ranking.tables) - _MOST_TABLES
-    warnings = content.warnings
-    if left_out > 0:
-        warnings = (*warnings, f"{left_out} further tables are in rank.json, not on this page.")
     if sites is not None and len(sites.sites) > 1:
         sections.append(_describe_sites(ranking, sites))
-    return Page(content.title, content.facts, tuple(sections), warnings, footer=_FOOTER)
+    return tuple(sections)
+
+
+def judge_certainty(lead: MethodRanking) -> str:
+    """Return how sure the first rank is in a word: first in 95 %, or in 75 %, of the resamples."""
+    stable = lead.stability
+    share = 0.0 if stable is None else float(stable.first[int(np.argmin(lead.ranks))])
+    return "Sure:" if share >= _SURE else "Likely:" if share >= _LIKELY else "Open:"
+
+
+def show_interval(stable: Stability, at: int, between: str = " to ") -> str:
+    """Return whole ranks that hold the interval; halves where ties share the mean rank."""
+    low, high = np.floor(2 * stable.low[at]) / 2, np.ceil(2 * stable.high[at]) / 2
+    if not np.any(stable.ranks[:, at] % 1):
+        low, high = np.floor(low), np.ceil(high)
+    return f"{low:g}{between}{high:g}"
 
 
 def _describe_table(
@@ -100,7 +139,9 @@ def _describe_table(
         f"{table.phrase}: {'more' if table.is_larger_better else 'less'} is better",
     )  # fmt: skip
     stem = "-".join(part for part in (table.task, table.metric, table.site) if part) or "table"
-    figures = tuple(_draw_stability(stem, names, one.methods, n_draws))
+    # Beside others a table has the figure of its ranks alone: a page of ten is long enough.
+    shown = one.methods[:1] if several else one.methods
+    figures = tuple(draw_stability(stem, names, shown, n_draws))[: 1 if several else None]
     title = table.phrase.strip().removeprefix("by ") if several else "Leaderboard"
     yield PageSection(f"{title[:1].upper()}{title[1:]}", (board,), figures, says=tuple(sentences))
     if several or len(names) < 2:
@@ -135,7 +176,7 @@ def _make_board(
     for at in np.argsort(lead.ranks, kind="stable").tolist():
         cells = [names[at], f"{lead.ranks[at]:g}", number(lead.scores[at], 4)]
         if stable is not None:
-            cells += [f"{100 * stable.first[at]:.0f}", f"{stable.low[at]:g} to {stable.high[at]:g}"]
+            cells += [f"{100 * stable.first[at]:.0f}", show_interval(stable, at)]
         if lead.covering is not None:
             low, high = lead.covering.marginal[at]
             cells.append(f"{low:g} to {high:g}")
@@ -156,9 +197,10 @@ def _make_board(
     return ReportTable(title, columns, tuple(rows), tuple(notes))
 
 
-def _draw_stability(
+def draw_stability(
     stem: str, names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int
 ) -> Iterator[ReportFigure]:
+    """Yield the figures of how sure ranks are; `stem` ends their names."""
     lead = methods[0]
     order = np.argsort(lead.ranks, kind="stable")
     shown = [names[at] for at in order.tolist()]
@@ -208,7 +250,7 @@ def _describe_pairs(one: TableRanking) -> PageSection:
     shown = [names[at] for at in order.tolist()]
     p_values = one.significance[np.ix_(order, order)]
     tables = [
-        _make_matrix(
+        make_matrix(
             "p-values: row better than column",
             shown,
             [["" if np.isnan(p) else p_text(p) for p in row] for row in p_values.tolist()],
@@ -218,7 +260,7 @@ def _describe_pairs(one: TableRanking) -> PageSection:
     if lead.stability is not None:
         wins = lead.stability.wins[np.ix_(order, order)]
         tables.append(
-            _make_matrix(
+            make_matrix(
                 f"Share of resamples in which the row has a better rank by {lead.method}, %",
                 shown,
                 [["" if np.isnan(w) else f"{100 * w:.0f}" for w in row] for row in wins.tolist()],
@@ -236,10 +278,16 @@ def _describe_pairs(one: TableRanking) -> PageSection:
     return PageSection("Who beats whom", (), (figure,), folded=tuple(tables))
 
 
-def _make_matrix(
+def _shorten_name(name: str) -> str:
+    """Return a name as the head of a column has room for; the rows have it in full."""
+    return name if len(name) <= _LONGEST_HEAD else f"{name[: _LONGEST_HEAD - 1]}…"
+
+
+def make_matrix(
     title: str, names: Sequence[str], cells: Sequence[Sequence[str]], note: str
 ) -> ReportTable:
-    columns = (Column("", is_number=False), *(Column(name) for name in names))
+    """Return a table of rows of columns of the same names."""
+    columns = (Column("", is_number=False), *(Column(_shorten_name(name)) for name in names))
     rows = tuple(Row((name, *row)) for name, row in zip(names, cells, strict=True))
     return ReportTable(title, columns, rows, (note,))
 
@@ -270,7 +318,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
         )
     ]
     if m <= _MOST_ON_PODIUM:
-        values = one.table.values[np.isin(one.table.cases, one.cases)][:, order]
+        values = one.values[:, order]
         figures.append(
             ReportFigure(
                 "podium",

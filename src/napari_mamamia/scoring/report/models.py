@@ -1,10 +1,18 @@
 """The tables of several models in a report: ranks, paired tests, variants of the ranking score."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import nan
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from napari_mamamia.scoring.cohort.comparison import PairedComparison
 from napari_mamamia.scoring.cohort.composites import CompositeResult, CompositeScore
+from napari_mamamia.scoring.cohort.ranking import Sweep
 from napari_mamamia.scoring.cohort.results import ModelComparison, n_text
+from napari_mamamia.scoring.report.content import ModelReport
 from napari_mamamia.scoring.report.text import (
     Column,
     ReportTable,
@@ -13,6 +21,9 @@ from napari_mamamia.scoring.report.text import (
     p_text,
     range_text,
 )
+
+_MOST_TESTS: Final = 30
+"""Paired tests that a page lists; of more those of neighbours by rank alone."""
 
 
 def composite_tables(composites: Sequence[CompositeResult]) -> tuple[ReportTable, ...]:
@@ -46,29 +57,59 @@ def _composite_row(score: CompositeScore) -> Row:
     return Row((*cells, counts, score.reason))
 
 
-def comparison_tables(comparison: ModelComparison) -> tuple[ReportTable, ...]:
-    """Return the ranking of several models, and the paired tests between them."""
+def models_table(models: Sequence[ModelReport], links: Mapping[str, str]) -> ReportTable:
+    """Return the models with their main numbers, each leading to its own page."""
+    rows = []
+    for model in models:
+        scores = model.scores
+        task1, task2 = scores.segmentation, scores.response
+        score = fairness = nan
+        if task1 is not None:
+            score, fairness = task1.cohort.ranking_score, float(task1.cohort.fairness.value)
+        elif task2 is not None:
+            score, fairness = task2.cohort.ranking_score, task2.cohort.fairness
+        cells = (scores.name, f"{scores.n_scored:,}", number(score), number(fairness))
+        rows.append(Row(cells, link=links.get(scores.name, "")))
+    heads = ("Scored", "Ranking score", "Fairness")
+    columns = (Column("Model", is_number=False), *(Column(text) for text in heads))
+    return ReportTable("Models", columns, tuple(rows))
+
+
+def comparison_tables(
+    comparison: ModelComparison, links: Mapping[str, str] = MappingProxyType({})
+) -> tuple[ReportTable, ...]:
+    """Return the ranking of several models, and the paired tests between them.
+
+    `links` lead from a model's name to its own page.
+    """
     ordered = sorted(comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
     ranking = tuple(
         Row(
             (
-                number(m.rank, 0),
                 m.name,
+                number(m.rank, 0),
                 n_text(m),
                 number(m.ranking_score),
                 number(m.performance),
                 number(m.fairness),
                 number(m.rank_by_performance, 0),
-            )
+            ),
+            link=links.get(m.name, ""),
         )
         for m in ordered
     )
     head = (
-        Column("Rank"),
         Column("Model", is_number=False),
         *(
             Column(text)
-            for text in ("n", "Ranking score", "Performance", "Fairness", "Rank by performance")
+            for text in (
+                "Rank",
+                "n",
+                "Ranking score",
+                "Performance",
+                "Fairness",
+                "Rank by performance",
+            )
         ),
     )
     first = ReportTable(
@@ -83,8 +124,41 @@ def comparison_tables(comparison: ModelComparison) -> tuple[ReportTable, ...]:
         title = f"Against the baseline {comparison.baseline}"
         tables.append(_tests_table(title, comparison.against_baseline))
     if len(comparison.tests) > len(comparison.against_baseline):
-        tables.append(_tests_table("Paired comparisons", comparison.tests))
+        tests = comparison.tests
+        title = "Paired comparisons"
+        if len(tests) > _MOST_TESTS:
+            order = {one.name: place for place, one in enumerate(ordered)}
+            near = [one for one in tests if abs(order[one.model_a] - order[one.model_b]) == 1]
+            title = f"Paired comparisons of neighbours; all {len(tests)} are in comparison.json"
+            tests = tuple(near)
+        tables.append(_tests_table(title, tests))
     return tuple(tables)
+
+
+def say_weights(sweep: Sweep, weight: float) -> str:
+    """Return at which weights of fairness nearest to `weight` another model leads; "" without any.
+
+    The weights are those of the sweep, by default hundredths.
+    """
+    at = int(np.argmin(np.abs(sweep.weights - weight)))
+    leaders = [_find_first(sweep.ranks[:, place]) for place in range(len(sweep.weights))]
+    if not leaders[at]:
+        return ""
+    texts = []
+    for places in (range(at - 1, -1, -1), range(at + 1, len(leaders))):
+        place = next((one for one in places if leaders[one] != leaders[at]), None)
+        if place is not None:
+            names = ", ".join(sweep.names[one] for one in sorted(leaders[place]))
+            verb = "leads" if len(leaders[place]) == 1 else "share the lead"
+            texts.append(f"at {sweep.weights[place]:g} {names} {verb}")
+    if not texts:
+        return "No other weight of fairness changes who leads."
+    return f"Another weight of fairness ({weight:g} here): {'; '.join(texts)}."
+
+
+def _find_first(ranks: NDArray[np.float64]) -> frozenset[int]:
+    """Return the places of those with rank 1."""
+    return frozenset(np.flatnonzero(ranks == 1).tolist())
 
 
 def _tests_table(title: str, tests: Sequence[PairedComparison]) -> ReportTable:

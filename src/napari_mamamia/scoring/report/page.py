@@ -1,5 +1,6 @@
 """A report of tables and figures in one self-contained HTML page, without network or script."""
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +13,15 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.scoring.report.drawing import Draw, draw_here
 from napari_mamamia.scoring.report.report_figures import ReportFigure
-from napari_mamamia.scoring.report.text import ReportTable
+from napari_mamamia.scoring.report.text import Answer, ReportTable, Way
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageSection:
-    """A part of a page: what it `says` first, then notes, tables, figures, tables in a fold."""
+    """A part of a page: what it `says` first, then notes, tables, figures, tables in a fold.
+
+    `pictures` of cases stand small beside each other, each with its caption.
+    """
 
     title: str
     tables: tuple[ReportTable, ...] = ()
@@ -25,11 +29,16 @@ class PageSection:
     notes: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     folded: tuple[ReportTable, ...] = ()
+    pictures: tuple[ReportFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """A page: `facts` stand below its title, `warnings` before the parts, `failures` at its end."""
+    """A page: `facts` stand below its title, `warnings` before the parts, `failures` at its end.
+
+    `summary` stands before everything, `ways` lead to other pages. `created` and `software` say
+    when it was made and with what; "" means now and this.
+    """
 
     title: str
     facts: tuple[str, ...]
@@ -37,6 +46,10 @@ class Page:
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     footer: str = ""
+    summary: tuple[Answer, ...] = ()
+    ways: tuple[Way, ...] = ()
+    created: str = ""
+    software: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +60,17 @@ class _Drawn:
 
 
 @dataclass(frozen=True, slots=True)
+class _Picture:
+    name: str
+    caption: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Section:
     part: PageSection
     drawings: tuple[_Drawn, ...]
+    pictures: tuple[_Picture, ...]
 
 
 def render_page(page: Page, draw: Draw = draw_here) -> str:
@@ -64,7 +85,10 @@ def render_page(page: Page, draw: Draw = draw_here) -> str:
     sections = [_draw_section(section, draw) for section in page.sections]
     report_progress(1, 1, "Writing the report")
     return environment.get_template("page.html.j2").render(
-        page=page, sections=sections, created=now_utc(), software=software_version()
+        page=page,
+        sections=sections,
+        created=page.created or now_utc(),
+        software=page.software or software_version(),
     )
 
 
@@ -83,7 +107,15 @@ def write_page(page: Page, path: Path, *, overwrite: bool = False, draw: Draw = 
 
 
 def _draw_section(section: PageSection, draw: Draw) -> _Section:
-    return _Section(section, _draw_figures(section.figures, draw))
+    pictures = tuple(
+        _Picture(one.name, one.caption, f"data:image/png;base64,{_encode_png(one, draw)}")
+        for one in section.pictures
+    )
+    return _Section(section, _draw_figures(section.figures, draw), pictures)
+
+
+def _encode_png(figure: ReportFigure, draw: Draw) -> str:
+    return b64encode(draw(figure.drawing).png).decode("ascii")
 
 
 def _draw_figures(figures: Sequence[ReportFigure], draw: Draw) -> tuple[_Drawn, ...]:

@@ -1,11 +1,14 @@
 """One self-contained ``report.html``: reads like a results page, without network or script."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeVar
+from urllib.parse import quote
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -31,7 +34,12 @@ from napari_mamamia.scoring.report.groups import (
     slice_table,
     stratum_table,
 )
-from napari_mamamia.scoring.report.models import comparison_tables, composite_tables
+from napari_mamamia.scoring.report.leaderboard import draw_stability
+from napari_mamamia.scoring.report.models import (
+    comparison_tables,
+    composite_tables,
+    models_table,
+)
 from napari_mamamia.scoring.report.report_figures import (
     ReportFigure,
     figures_of_cohort,
@@ -44,7 +52,7 @@ from napari_mamamia.scoring.report.tables import (
     failure_table,
     numbers_table,
 )
-from napari_mamamia.scoring.report.text import ReportTable
+from napari_mamamia.scoring.report.text import ReportTable, Way
 
 # Drawing a case of the gallery: grey image, outlines of reference and prediction, scale bar.
 
@@ -172,6 +180,9 @@ def _or_undefined(value: float | None) -> str:
 
 
 PAGE_ROWS: Final = 50
+MOST_JOINED: Final = 5000
+"""Rows up to which the page of several models holds the cases of all; else each one's own page."""
+NO_LINKS: Final[Mapping[str, str]] = MappingProxyType({})
 
 T = TypeVar("T")
 
@@ -211,11 +222,17 @@ class _Section:
     excluded: tuple[ReportTable, ...]
 
 
-def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
+def render_report(
+    content: ReportContent,
+    draw: Draw = draw_here,
+    links: Mapping[str, str] = NO_LINKS,
+    ways: Sequence[Way] = (),
+) -> str:
     """Make the report, the text of one HTML page that loads nothing.
 
-    All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them as data,
-    which the page's script sorts, filters and pages.
+    With `links` to a page of each model it holds what is on all of them alone; `ways` lead to pages
+    beside it. All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them
+    as data, which the page's script sorts, filters and pages.
     """
     environment = Environment(
         loader=PackageLoader("napari_mamamia.scoring", "templates"),
@@ -225,23 +242,28 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
         lstrip_blocks=True,
     )
     total = len(content.models) + 1
-    drawings = _draw_figures(figures_of_cohort(content), Progress(0, total, "Drawing"), draw)
+    figures = _list_figures(content) if content.ranks else figures_of_cohort(content)
+    drawings = _draw_figures(figures, Progress(0, total, "Drawing"), draw)
     sections = []
-    for index, model in enumerate(content.models):
+    for index, model in enumerate(() if links else content.models):
         now = Progress(index, total, f"Drawing {model.scores.name}")
         section = _make_section(model, now, draw)
         sections.append(section)
     report_progress(total - 1, total, "Writing the report")
     now = Progress(total - 1, total, "Writing the table of cases")
     with _standing_at(now):
-        cases = case_table_job(content.models)
+        n_rows = sum(one.scores.n_cases for one in content.models)
+        cases = case_table_job(content.models if not links or n_rows <= MOST_JOINED else ())
         data = script_json(cases)
     report_progress(total - 1, total, "Writing the report")
     page = environment.get_template("report.html.j2").render(
         content=content,
         points=profile_points(content.profile, is_given=content.is_given),
         sections=sections,
-        comparison=comparison_tables(content.comparison) if content.comparison else (),
+        comparison=_compare_models(content, links) if total > 2 else (),
+        facts=[(model.scores.name, _describe_model(model)) for model in content.models],
+        links=links,
+        ways=ways,
         drawings=drawings,
         cases=cases,
         page=cases.page(PAGE_ROWS),
@@ -253,10 +275,32 @@ def render_report(content: ReportContent, draw: Draw = draw_here) -> str:
     return page
 
 
+def _list_figures(content: ReportContent) -> Iterator[ReportFigure]:
+    for figure in figures_of_cohort(content):
+        yield figure
+    if content.ranks is not None:
+        ranks = content.ranks
+        for figure in draw_stability("models", ranks.names, (ranks.method,), ranks.n_draws):
+            yield figure
+
+
+def _compare_models(content: ReportContent, links: Mapping[str, str]) -> tuple[ReportTable, ...]:
+    """Return the tables of several models; where no ranking names the models, one that does."""
+    if content.comparison is not None:
+        return comparison_tables(content.comparison, links)
+    return (models_table(content.models, links),) if links else ()
+
+
 def write_report(
-    content: ReportContent, path: Path, *, overwrite: bool = False, draw: Draw = draw_here
+    content: ReportContent,
+    path: Path,
+    *,
+    overwrite: bool = False,
+    draw: Draw = draw_here,
+    links: Mapping[str, str] = NO_LINKS,
+    ways: Sequence[Way] = (),
 ) -> Path:
-    """Write the report to `path` and return it.
+    """Write the report to `path` and return it; `links` and `ways` as in `render_report`.
 
     Raises
     ------
@@ -265,9 +309,46 @@ def write_report(
     SaveError
         If the system refuses to write.
     """
-    page = render_report(content, draw)
+    page = render_report(content, draw, links, ways)
     write_text_atomically(path, page, overwrite=overwrite)
     return path
+
+
+def write_reports(
+    content: ReportContent, path: Path, *, overwrite: bool = False, draw: Draw = draw_here
+) -> Path:
+    """Write to `path` what is on several models together, and a page for each beside it.
+
+    A model's page is ``NAME/report.html`` where `path` is ``report.html``. Errors as there.
+    """
+    names = _order_names(content)
+    links = {name: f"{quote(name)}/{path.name}" for name in names}
+    write_report(content, path, overwrite=overwrite, draw=draw, links=links)
+    by_name = {model.scores.name: model for model in content.models}
+    for at, name in enumerate(names):
+        ways = [Way("← All models", f"../{path.name}")]
+        near = (("Before", names[at - 1 : at]), ("After", names[at + 1 : at + 2]))
+        ways += [Way(f"{word}: {one}", f"../{links[one]}") for word, others in near
+                 for one in others]  # fmt: skip
+        one_model = replace(content, models=(by_name[name],), title=f"{name}: {content.title}",
+                      comparison=None, summary=(), ranks=None)  # fmt: skip
+        target = path.parent / name / path.name
+        write_report(one_model, target, overwrite=overwrite, draw=draw, ways=ways)
+    return path
+
+
+def _order_names(content: ReportContent) -> list[str]:
+    """Return the models by rank, those without one last."""
+    names = [model.scores.name for model in content.models]
+    places: dict[str, float] = {}
+    if content.comparison is not None:
+        places = {one.name: one.rank for one in content.comparison.ranking}
+    elif content.ranks is not None:
+        ranks = content.ranks
+        places = dict(zip(ranks.names, ranks.method.ranks.tolist(), strict=True))
+    last = len(names) + 1.0
+    placed = {name: places.get(name, last) for name in names}
+    return sorted(names, key=lambda name: last if isnan(placed[name]) else placed[name])
 
 
 def _make_section(model: ModelReport, now: Progress, draw: Draw) -> _Section:

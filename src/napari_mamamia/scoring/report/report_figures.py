@@ -14,6 +14,7 @@ from napari_mamamia.scoring.cohort.ranking import ModelScore, Sweep, sweep_weigh
 from napari_mamamia.scoring.report.content import ModelReport, ReportContent, is_featured
 from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here
 from napari_mamamia.scoring.report.figures import (
+    MODEL_COLOURS,
     BoxGroup,
     ModelPoint,
     box_plot,
@@ -37,7 +38,12 @@ class ReportFigure:
 
 def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
     """Yield the figures that hold all models: fairness against performance, weight sweep."""
+    if not content.is_ranked:
+        return
     points = [point for model in content.models if (point := _make_point(model))]
+    n_named = len(MODEL_COLOURS)
+    is_long = len(points) > n_named
+    named = f" The best {n_named} are named, the others grey." if is_long else ""
     if any(not np.isnan([p.performance, p.fairness]).any() for p in points):
         label = "performance (1 is best)"
         if content.models[0].scores.segmentation is None:
@@ -47,7 +53,7 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
             "fairness_performance",
             f"Fairness against performance (profile {content.profile}), crosses: 95 % "
             "intervals, where the value lies inside (one of fairness leaves small groups out), "
-            "dotted: equal ranking scores at weight of fairness 0.5." + shaded,
+            "dotted: equal ranking scores at weight of fairness 0.5." + shaded + named,
             Drawing(fairness_performance, (points, label, content.baseline)),
         )
     sweep = _make_sweep(content, points)
@@ -56,7 +62,7 @@ def figures_of_cohort(content: ReportContent) -> Iterator[ReportFigure]:
         yield ReportFigure(
             "weight_sweep",
             f"{what} as the weight of fairness goes from 0 (performance only) to 1 (fairness "
-            f"only); {sweep.composite}, profile {content.profile}.",
+            f"only); {sweep.composite}, profile {content.profile}.{named}",
             Drawing(weight_sweep, (sweep,)),
         )
 

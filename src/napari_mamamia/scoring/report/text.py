@@ -56,6 +56,22 @@ class ReportTable:
     listed: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a reader asks first, such as "How sure?", and sentences that answer it."""
+
+    question: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A link to a page beside this one."""
+
+    text: str
+    target: str
+
+
 def number(value: float, decimals: int = DECIMALS) -> str:
     """Return a number as a report shows it, "–" for nan.
 

@@ -126,11 +126,15 @@
 
   table.querySelectorAll("thead th").forEach((head, place) => {
     const text = head.textContent;
+    // A browser that repeats the head on each printed page leaves buttons out.
+    const onPaper = document.createElement("span");
+    onPaper.className = "on-paper";
+    onPaper.textContent = text;
     head.replaceChildren(button(text, "", () => {
       state.down = state.column === place ? !state.down : false;
       state.column = place;
       renew();
-    }));
+    }), onPaper);
   });
 
   const search = document.createElement("input");

@@ -17,8 +17,8 @@ from napari_mamamia.core.child_process import (
 )
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import PACE_S, report_progress
+from napari_mamamia.core.system import free_memory_bytes, total_memory_bytes
 from napari_mamamia.io.files.own_paths import sweep_temporary
-from napari_mamamia.segmentation.model.memory import memory_text
 from napari_mamamia.segmentation.model.planner import OutOfMemoryError
 from napari_mamamia.segmentation.worker import wire
 
@@ -109,7 +109,7 @@ class WorkerProcess:
         code = None if process is None else end_silent(process)
         if code == 0:
             return IdleEndError("the model's process ended for lack of work: try again")
-        memory = memory_text(self.peak)
+        memory = _describe_memory(self.peak)
         if code == -_KILLED:
             return OutOfMemoryError(
                 "the model's process should have answered, but was ended by the system, most "
@@ -156,3 +156,14 @@ def _keep_lines(stream: IO[bytes], said: "deque[str]") -> None:
     with suppress(OSError, ValueError):
         for line in stream:
             said.append(line.decode("utf-8", errors="replace").strip()[:300])
+
+
+def _describe_memory(peak_bytes: int | None) -> str:
+    """Return what a process had at its peak and what is free, as far as it is known."""
+    free, total = free_memory_bytes(), total_memory_bytes()
+    parts = []
+    if peak_bytes is not None:
+        parts.append(f"it had {peak_bytes / 1e9:.1f} GB at its peak")
+    if free is not None and total is not None:
+        parts.append(f"{free / 1e9:.1f} of {total / 1e9:.1f} GB are free now")
+    return ", ".join(parts) or "its memory is not known"

@@ -16,6 +16,7 @@ RUN_FILE = "run.json"
 _WITHOUT_RESUME: Final = frozenset(
     {
         "audit",
+        "challenge rank",
         "export",
         "ftv-from",
         "rank",

@@ -16,7 +16,7 @@ from napari_mamamia.core.choices import SiteShare
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.challenge.site_file import (
     SiteFile,
     SiteModel,
@@ -73,6 +73,14 @@ class SiteSettings:
     digests: Mapping[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SiteEvaluation:
+    """What may leave a site, and what stays there: cases by id whose reference told nothing."""
+
+    file: SiteFile
+    left_out: tuple[CaseFailure, ...] = ()
+
+
 def evaluate_site(
     reference: Path,
     predictions: Sequence[PredictionFolder],
@@ -81,10 +89,11 @@ def evaluate_site(
     settings: ScoreSettings,
     *,
     overwrite: bool = False,
-) -> SiteFile:
+) -> SiteEvaluation:
     """Score models on a site's own cases and write the one file that may leave.
 
-    A case that a model gave no usable mask of counts as the worst.
+    A case that a model gave no usable mask of counts as the worst. A case whose reference cannot be
+    read, or is there twice, counts for nobody and is named.
 
     Raises
     ------
@@ -96,7 +105,8 @@ def evaluate_site(
         If `out` exists and `overwrite` is off.
     """
     require_names([model.name for model in predictions])
-    pairs = [_with_reference(find_cases(reference, model.folder)) for model in predictions]
+    cases = [find_cases(reference, model.folder) for model in predictions]
+    pairs = [_with_reference(one) for one in cases]
     n_cases = len(pairs[0].pairs)
     if site.share is SiteShare.AGGREGATES and n_cases < SMALLEST_GROUP:
         raise CaseError(
@@ -121,7 +131,23 @@ def evaluate_site(
     content = _describe_site(site, scored, digests, plain)
     write_site_file(content, out, overwrite=overwrite)
     report_progress(1, 1, "Finished")
-    return content
+    return SiteEvaluation(content, _list_left_out(cases, scored))
+
+
+def _list_left_out(
+    cases: Sequence[FoundPairs], scored: Sequence[ModelScores]
+) -> tuple[CaseFailure, ...]:
+    """Return the cases whose reference is there and cannot be used, each once, by id."""
+    unreadable = ScoreStatus.REFERENCE_UNREADABLE
+    reasons = {
+        case_id: reason
+        for one in cases
+        for case_id, (status, reason) in one.problems.items()
+        if status is unreadable
+    }
+    rows = [row for model in scored for row in model.rows if row.status is unreadable]
+    reasons |= {row.case_id: row.reason for row in rows}
+    return tuple(CaseFailure(case_id, reasons[case_id]) for case_id in sorted(reasons))
 
 
 def _with_reference(found: FoundPairs) -> FoundPairs:
@@ -172,8 +198,13 @@ def _describe_site(
     digests: Sequence[str],
     settings: ScoreSettings,
 ) -> SiteFile:
-    counted = [row.case_id for row in scored[0].rows if row.status not in _UNCOUNTED]
-    places = [at for at, row in enumerate(scored[0].rows) if row.status not in _UNCOUNTED]
+    # A read may fail for one model alone: what counts for one counts for all.
+    places = [
+        at
+        for at, rows in enumerate(zip(*(model.rows for model in scored), strict=True))
+        if not any(row.status in _UNCOUNTED for row in rows)
+    ]
+    counted = [scored[0].rows[at].case_id for at in places]
     if not counted or (site.share is SiteShare.AGGREGATES and len(counted) < SMALLEST_GROUP):
         raise CaseError(
             f"expected {SMALLEST_GROUP} cases with a tumour in their reference for aggregates, one "
@@ -290,7 +321,8 @@ def _tell_groups(
     places = {case_id: place for place, case_id in enumerate(ids)}
     codes = np.full(len(ids), -1, dtype=np.intp)
     for case_id, code in zip(scored_ids, grouping.codes, strict=True):
-        codes[places[case_id]] = code
+        if case_id in places:
+            codes[places[case_id]] = code
     everyone = [np.flatnonzero(codes == code) for code in range(len(grouping.labels))]
     everyone.append(np.flatnonzero(codes < 0))
     hidden = set(withheld_groups([len(cases) for cases in everyone]))

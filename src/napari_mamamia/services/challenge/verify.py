@@ -32,6 +32,7 @@ from napari_mamamia.io.challenge.manifest import (
     read_manifest,
     read_program_files,
 )
+from napari_mamamia.io.data_set.rank_files import RANK_FILE
 from napari_mamamia.io.data_set.score_files import read_response_table
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
@@ -51,8 +52,10 @@ from napari_mamamia.services.challenge.attempt import (
     SCORES,
 )
 from napari_mamamia.services.challenge.inputs import find_changed_inputs, score_settings
-from napari_mamamia.services.challenge.rank import make_ranking
-from napari_mamamia.services.rank.output import RANK_FILE, rank_content
+from napari_mamamia.services.challenge.rank_responses import RESPONSE_RANKS, responses_content
+from napari_mamamia.services.challenge.ranking import make_ranking
+from napari_mamamia.services.challenge.verify_pages import find_changed_pages
+from napari_mamamia.services.rank.output import rank_content
 from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.score import score_pairs
 
@@ -83,12 +86,12 @@ def verify_challenge(path: Path, *, is_quick: bool = False) -> tuple[Difference,
     board = read_leaderboard(path)
     opened = read_challenge(path / board.place)
     ledger = read_ledger(opened.attempts, opened.sha256)
-    differences = _verify_board(opened, ledger, board, path)
+    differences = _verify_board(opened, ledger, board, path, is_quick=is_quick)
     return (*differences, *verify_folder(opened, ledger, is_quick=is_quick))
 
 
 def _verify_board(
-    opened: OpenChallenge, ledger: Ledger, board: Leaderboard, folder: Path
+    opened: OpenChallenge, ledger: Ledger, board: Leaderboard, folder: Path, *, is_quick: bool
 ) -> list[Difference]:
     """Return where a leaderboard is not what its challenge gives."""
     texts = []
@@ -107,6 +110,14 @@ def _verify_board(
             f"{RANK_FILE}: {text}"
             for text in _compare_content(read_ranks(folder / RANK_FILE), content, "")
         ]
+    if again.responses is not None and again.responses.ranking is not None:
+        content = plain_content(responses_content(again.responses.ranking))
+        texts += [
+            f"{RESPONSE_RANKS}: {text}"
+            for text in _compare_content(read_ranks(folder / RESPONSE_RANKS), content, "")
+        ]
+    if not texts:  # else the pages differ for the same reason
+        texts += find_changed_pages(board, again, folder, is_quick=is_quick)
     return [Difference("leaderboard", text) for text in texts]
 
 

@@ -1,12 +1,14 @@
 """What is ranked, from files: one table for each algorithm, or one of all; and resamples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseScore, ScoreStatus
@@ -21,14 +23,16 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.cohort.group_rules import rules_of
-from napari_mamamia.scoring.cohort.groups import group_cases_job
-from napari_mamamia.scoring.cohort.policy import count_cases
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases_job
+from napari_mamamia.scoring.cohort.policy import count_cases, is_unusable
 from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
 from napari_mamamia.scoring.ranking.draws import NamedDraws
 from napari_mamamia.scoring.ranking.methods import Composite
 from napari_mamamia.scoring.ranking.table import RankingTable, is_larger_better
 from napari_mamamia.services.score.clinical_table import matched, read_table
 
+_UNUSABLE = frozenset(status.value for status in ScoreStatus if is_unusable(status))
+"""A case with one of these in its table's column ``status`` was not answered: a rule filled it."""
 _SCORED = ("dsc", "norm_hd")
 """The two columns that the challenge's composite is made of."""
 
@@ -89,13 +93,17 @@ class RankInputs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadInputs:
-    """What was read: `keys` are the columns that part tables, `notes` what must be said of it."""
+    """What was read: `keys` are the columns that part tables, `notes` what must be said of it.
+
+    `group` puts cases in the clinical table's groups; None without one.
+    """
 
     tables: tuple[RankingTable, ...]
     keys: tuple[str, ...]
     draws: NamedDraws | None
     composite: Composite | None
     notes: tuple[str, ...]
+    group: Callable[[Sequence[str]], tuple[Grouping, ...]] | None = None
 
 
 def algorithm_table(text: str) -> AlgorithmTable:
@@ -128,7 +136,7 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
         If a file cannot be read or is not what it should be.
     """
     keys: tuple[str, ...]
-    composite, notes = None, []
+    composite, notes, group = None, [], None
     if inputs.table is not None:
         read = read_value_tables(inputs.table)
         keys, tables = (
@@ -143,14 +151,16 @@ def read_inputs(inputs: RankInputs) -> ReadInputs:
     else:
         tables = _read_algorithms(inputs)
         keys = ("metric",) if len(tables) > 1 else ()
-        if inputs.clinical is not None:
-            composite, note = _make_composite(inputs, tables[0].cases)
+        cohort = read_table(inputs.clinical, inputs.columns)
+        if cohort is not None:
+            group = partial(_group_cases, cohort, inputs.profile)
+            composite, note = _make_composite(inputs, tables[0].cases, cohort)
             notes += [note] if note else []
     tables, directions = _direct_tables(tables, inputs.larger_is_better)
     draws = None
     if inputs.draws is not None:
         draws = _spell_draws(read_draws(inputs.draws), tables)
-    return ReadInputs(tuple(tables), keys, draws, composite, (*directions, *notes))
+    return ReadInputs(tuple(tables), keys, draws, composite, (*directions, *notes), group)
 
 
 def _read_algorithms(inputs: RankInputs) -> list[RankingTable]:
@@ -185,14 +195,22 @@ def _read_algorithms(inputs: RankInputs) -> list[RankingTable]:
             )
     spelled = _spell_cases(read)
     values = np.full((len(read[0].columns), len(spelled), len(read)), np.nan)
+    given = np.ones(values.shape[1:], dtype=np.bool_)
     places = {case: at for at, case in enumerate(spelled)}
     for at, columns in enumerate(read):
         rows = [places[case_key(case)] for case in columns.cases]
         values[:, rows, at] = columns.values.T
+        given[rows, at] = _find_given(columns)
     return [
-        RankingTable(tuple(names), tuple(spelled.values()), values[at], metric=metric)
+        RankingTable(tuple(names), tuple(spelled.values()), values[at], metric=metric, given=given)
         for at, metric in enumerate(read[0].columns)
     ]
+
+
+def _find_given(columns: CaseColumns) -> list[bool]:
+    """Return of which cases the values are the algorithm's own, and not what scoring filled in."""
+    statuses = columns.statuses or ("",) * len(columns.cases)
+    return [status not in _UNUSABLE for status in statuses]
 
 
 def _spell_cases(read: Sequence[CaseColumns]) -> dict[str, str]:
@@ -224,7 +242,7 @@ def _direct_tables(
     directed = [
         RankingTable(
             one.algorithms, one.cases, one.values, directions[one.metric],
-            one.task, one.metric, one.site,
+            one.task, one.metric, one.site, one.given,
         )
         for one in tables
     ]  # fmt: skip
@@ -239,7 +257,13 @@ def _spell_draws(rows: Sequence[Sequence[str]], tables: Sequence[RankingTable]) 
     )
 
 
-def _make_composite(inputs: RankInputs, cases: Sequence[str]) -> tuple[Composite | None, str]:
+def _group_cases(cohort: Cohort, profile: Profile, cases: Sequence[str]) -> tuple[Grouping, ...]:
+    return group_cases_job(tuple(cases), matched(list(cases), cohort), rules_of(profile.name))
+
+
+def _make_composite(
+    inputs: RankInputs, cases: Sequence[str], cohort: Cohort
+) -> tuple[Composite | None, str]:
     """Return the challenge's ranking score of resamples, or None and why not.
 
     Cases without a usable prediction count by the profile's rule, as `mamamia score` counts them.
@@ -249,9 +273,6 @@ def _make_composite(inputs: RankInputs, cases: Sequence[str]) -> tuple[Composite
         rows = [_read_rows(one.path, inputs.profile, spelled) for one in inputs.algorithms]
     except FormatError as error:
         return None, f"no composite: {error}"
-    cohort = read_table(inputs.clinical, inputs.columns)
-    if cohort is None:
-        return None, ""
     rules = rules_of(inputs.profile.name)
     inside = matched(list(cases), cohort)
     models = []

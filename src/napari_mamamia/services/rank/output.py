@@ -23,11 +23,10 @@ from napari_mamamia.services.rank.inputs import ReadInputs
 Content = dict[str, Any]
 Numbers = NDArray[Any]
 
-RANK_FILE: Final = "rank.json"
 DETAILS_FILE: Final = "rank_details.json"
 RANKS_FILE: Final = "ranks.csv"
 CASES_FILE: Final = "case_ranks.csv"
-LEADERBOARD_FILE: Final = "leaderboard.html"
+VALUES_FILE: Final = "case_values.csv"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +54,7 @@ def rank_content(
     if overall is not None:
         names = overall.algorithms
         together = {
-            **_methods_content(names, overall.methods, with_draws),
+            **methods_content(names, overall.methods, with_draws),
             "filled": _by_name(names, overall.filled),
         }
     if sites is not None:
@@ -126,6 +125,19 @@ def case_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
             yield [*keys, case, *ranks]
 
 
+def value_rows(tables: Iterable[TableRanking]) -> Iterator[list[str | float]]:
+    """Yield the lines of ``case_values.csv``: a row for each case, a value for each algorithm.
+
+    What an algorithm did not give itself is nan, an empty cell, whatever it counts by a rule.
+    """
+    for one in tables:
+        table = one.table
+        keys = [table.task, table.metric, table.site]
+        given = np.where(table.stand_ins, np.nan, table.values)
+        for case, values in zip(table.cases, given.tolist(), strict=True):
+            yield [*keys, case, *values]
+
+
 def _cells_of(methods: Sequence[MethodRanking], at: int) -> list[str | float]:
     cells: list[str | float] = []
     for one in methods:
@@ -139,15 +151,16 @@ def _cells_of(methods: Sequence[MethodRanking], at: int) -> list[str | float]:
 def _table_content(one: TableRanking, with_draws: bool) -> Content:
     names = one.table.algorithms
     return {
-        **_methods_content(names, one.methods, with_draws),
+        **methods_content(names, one.methods, with_draws),
         "significance": _by_pair(names, one.significance),
         "filled": _by_name(names, one.filled),
     }
 
 
-def _methods_content(
-    names: Sequence[str], methods: Sequence[MethodRanking], with_draws: bool
+def methods_content(
+    names: Sequence[str], methods: Sequence[MethodRanking], with_draws: bool = False
 ) -> Content:
+    """Return ranks, scores and stability by method and name, as ``rank.json`` has them."""
     content: Content = {
         "methods": {one.method.value: _by_name(names, one.ranks) for one in methods},
         "scores": {one.method.value: _by_name(names, one.scores) for one in methods},

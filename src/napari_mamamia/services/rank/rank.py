@@ -6,6 +6,7 @@ from napari_mamamia.core.choices import RankResampling
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.io.data_set.rank_files import RANK_FILE
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.scoring.ranking.draws import check_draws, weights_of
@@ -17,23 +18,21 @@ from napari_mamamia.scoring.ranking.ranking import (
 )
 from napari_mamamia.scoring.ranking.sites import SitesResult, describe_sites
 from napari_mamamia.scoring.ranking.table import RankSettings, fill_missing
-from napari_mamamia.scoring.report.leaderboard import leaderboard_page
-from napari_mamamia.scoring.report.page import write_page
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.rank.inputs import RankInputs, ReadInputs, read_inputs
 from napari_mamamia.services.rank.output import (
     CASES_FILE,
     DETAILS_FILE,
-    LEADERBOARD_FILE,
-    RANK_FILE,
     RANKS_FILE,
+    VALUES_FILE,
     RankSummary,
     case_rows,
     details_content,
     rank_content,
     rank_rows,
+    value_rows,
 )
-from napari_mamamia.services.rank.text import leaderboard_content
+from napari_mamamia.services.rank.pages import ranking_pages, write_pages
 
 
 def rank_files(
@@ -44,7 +43,7 @@ def rank_files(
     smallest_site: int = 0,
     existing: Existing = Existing.REFUSE,
 ) -> RankSummary:
-    """Rank the algorithms of tables; write ``rank.json``, its details, two tables and a page.
+    """Rank the algorithms of tables; write ``rank.json``, its details, two tables and pages.
 
     `smallest_site`: sites with fewer cases are left out of the ranks over sites.
 
@@ -69,7 +68,10 @@ def rank_files(
     sites = describe_sites(read.tables, smallest_site)
     notes = (*read.notes, *_list_notes(ranking, sites))
     summary = RankSummary(ranking, overall, sites, notes, out)
-    write_ranking(summary, read, overwrite=existing is not Existing.REFUSE)
+    overwrite = existing is not Existing.REFUSE
+    write_ranking(summary, read, overwrite=overwrite)
+    groupings = () if read.group is None else read.group(ranking.tables[0].cases)
+    write_pages(ranking_pages(summary, groupings), out, overwrite=overwrite)
     return summary
 
 
@@ -91,7 +93,7 @@ def setting_parameters(
 
 
 def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = False) -> None:
-    """Write the five files of a ranking.
+    """Write the five files of a ranking's numbers.
 
     Raises
     ------
@@ -111,8 +113,9 @@ def write_ranking(summary: RankSummary, read: ReadInputs, *, overwrite: bool = F
     n_cases = sum(len(one.cases) for one in ranking.tables)
     lines = case_rows(ranking.tables)
     write_flat_table(columns, lines, n_cases, out / CASES_FILE, overwrite=overwrite)
-    page = leaderboard_page(leaderboard_content(summary))
-    write_page(page, out / LEADERBOARD_FILE, overwrite=overwrite)
+    values = value_rows(ranking.tables)
+    n_listed = sum(len(one.table.cases) for one in ranking.tables)
+    write_flat_table(columns, values, n_listed, out / VALUES_FILE, overwrite=overwrite)
 
 
 def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.scoring.cohort.groups import Grouping
 from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
-from napari_mamamia.scoring.ranking.stability import Stability
-from napari_mamamia.scoring.ranking.table import ALPHA, listed
-from napari_mamamia.scoring.report.leaderboard import LeaderboardContent
+from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule, listed
+from napari_mamamia.scoring.report.leaderboard import (
+    LeaderboardContent,
+    judge_certainty,
+    show_interval,
+)
+from napari_mamamia.scoring.report.text import Answer, number
 from napari_mamamia.services.rank.output import RankSummary
 
 
@@ -43,7 +48,10 @@ def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
 
 
 def leaderboard_content(
-    summary: RankSummary, title: str = "", links: Mapping[str, str] | None = None
+    summary: RankSummary,
+    title: str = "",
+    links: Mapping[str, str] | None = None,
+    groupings: tuple[Grouping, ...] = (),
 ) -> LeaderboardContent:
     """Return what the page of a ranking shows; `links` lead from an algorithm to its own page."""
     ranking, overall = summary.ranking, summary.overall
@@ -64,11 +72,59 @@ def leaderboard_content(
         overall.methods if overall is not None else (),
         overall.filled if overall is not None else None,
         summary.sites,
-        [block.lines for block in rank_blocks(summary)],
+        # What stands first is said there.
+        [
+            _say_filled(ranking.tables[0], settings.missing) if overall is None else (),
+            *(block.lines for block in rank_blocks(summary)[1:]),
+        ],
         facts,
         summary.notes,
         links or {},
+        answer_first(summary),
+        groupings,
     )
+
+
+def order_names(summary: RankSummary) -> tuple[str, ...]:
+    """Return the algorithms in the order of the leaderboard."""
+    overall, first = summary.overall, summary.ranking.tables[0]
+    ranks = (first.methods if overall is None else overall.methods)[0].ranks
+    return tuple(first.table.algorithms[at] for at in np.argsort(ranks, kind="stable").tolist())
+
+
+def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
+    """Return who leads, how sure that is, and what would change it, by the first method."""
+    overall, first = summary.overall, summary.ranking.tables[0]
+    names = first.table.algorithms if overall is None else overall.algorithms
+    methods = first.methods if overall is None else overall.methods
+    if len(names) < 2:
+        return (Answer("Who leads", _say_agreement(names, methods)),)
+    lead = methods[0]
+    n = f"{len(first.cases):,} cases"
+    if overall is not None:
+        n = f"mean rank over {len(summary.ranking.tables)} tables"
+    leaders = _find_leaders(names, lead)
+    score = number(float(lead.scores[int(np.argmin(lead.ranks))]), 4)
+    who = f"{_say_leaders(names, lead).removesuffix('.')} (score {score}; {n})."
+    sure = list(_say_agreement(names, methods))
+    if lead.stability is not None and len(leaders) == 1:
+        certainty = _say_certainty(names, lead, summary.ranking.n_draws)
+        sure.insert(0, f"{judge_certainty(lead)} {certainty.removeprefix(': ')}.")
+    elif lead.stability is not None and len(leaders) < len(names):
+        shares = [(one, lead.stability.first[names.index(one)]) for one in leaders]
+        texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
+        sure.insert(
+            0, f"Open: share of resamples of the cases in which each is first: {listed(texts)}."
+        )
+    if overall is None:
+        sure += _say_significance(first)
+        changes = [f"W{text[1:]}" for text in _say_changes(first)]
+    else:
+        changes = _say_sites_left_out(summary)
+    answers = [Answer("Who leads", (who,)), Answer("How sure", tuple(sure))]
+    if changes:
+        answers.append(Answer("What would change it", tuple(changes)))
+    return tuple(answers)
 
 
 def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
@@ -79,18 +135,29 @@ def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
         f"{n_algorithms} algorithm(s) on {len(one.cases)} cases{table.phrase}: {better} is better"
     )
     lines = _say_lead(table.algorithms, one.methods, summary.ranking.n_draws)
-    lines += _say_changes(one)
+    lines += [f"What would change it: {text}" for text in _say_changes(one)]
     lines += _say_significance(one)
-    rule = summary.ranking.settings.missing
-    if one.filled.any() and rule is not None:
-        counts = [
-            f"{algorithm} {count}"
-            for algorithm, count in zip(table.algorithms, one.filled.tolist(), strict=True)
-            if count
-        ]
-        lines.append(f"Missing values, counted as {rule.text}: {listed(counts)}.")
+    lines += _say_filled(one, summary.ranking.settings.missing)
     rows = _make_rows(table.algorithms, one.methods, len(one.cases), one.filled)
     return RankBlock(title, _make_heads(one.methods), rows, tuple(lines))
+
+
+def _say_filled(one: TableRanking, rule: MissingRule | None) -> list[str]:
+    """Say which values no algorithm gave: the rule's, and those that scoring had filled before."""
+    before = one.table.stand_ins.sum(axis=0)
+    texts = [(before, "Cases without a usable answer, counted as they were scored")]
+    if rule is not None and not one.dropped:
+        texts.append((one.filled - before, f"Missing values, counted as {rule.text}"))
+    lines = []
+    for counts, text in texts:
+        shares = [
+            f"{name} {count}"
+            for name, count in zip(one.table.algorithms, counts.tolist(), strict=True)
+            if count
+        ]
+        if shares:
+            lines.append(f"{text}: {listed(shares)}.")
+    return lines
 
 
 def _make_heads(methods: Sequence[MethodRanking]) -> tuple[str, ...]:
@@ -116,7 +183,7 @@ def _make_rows(
         ]
         if lead.stability is not None:
             stable = lead.stability
-            cells += [f"{100 * stable.first[at]:.0f}", _show_interval(stable, at, "–")]
+            cells += [f"{100 * stable.first[at]:.0f}", show_interval(stable, at, "–")]
         rows.append(tuple(cells))
     return tuple(rows)
 
@@ -126,17 +193,30 @@ def _find_leaders(names: Sequence[str], one: MethodRanking) -> tuple[str, ...]:
 
 
 def _say_lead(names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int) -> list[str]:
+    """Return who leads and how sure that is, and what the other methods say."""
     if len(names) < 2:
-        return ["One algorithm alone is first whatever it scores."]
+        return list(_say_agreement(names, methods))
     lead = methods[0]
-    leaders = _find_leaders(names, lead)
-    method = lead.method.value
+    who = _say_leaders(names, lead)
+    if len(_find_leaders(names, lead)) == 1:
+        who = f"{who.removesuffix('.')}{_say_certainty(names, lead, n_draws)}."
+    return [who, *_say_agreement(names, methods)]
+
+
+def _say_leaders(names: Sequence[str], lead: MethodRanking) -> str:
+    leaders, method = _find_leaders(names, lead), lead.method.value
     if len(leaders) == len(names):
-        lines = [f"By {method} all {len(names)} share a rank: there is no leader."]
-    elif len(leaders) > 1:
-        lines = [f"By {method} {', '.join(leaders)} share the first rank."]
-    else:
-        lines = [f"By {method} {leaders[0]} leads{_say_certainty(names, lead, n_draws)}."]
+        return f"By {method} all {len(names)} share a rank: there is no leader."
+    if len(leaders) > 1:
+        return f"By {method} {', '.join(leaders)} share the first rank."
+    return f"By {method} {leaders[0]} leads."
+
+
+def _say_agreement(names: Sequence[str], methods: Sequence[MethodRanking]) -> tuple[str, ...]:
+    """Return whether the other methods put the same ones first."""
+    if len(names) < 2:
+        return ("One algorithm alone is first whatever it scores.",)
+    leaders, lines = _find_leaders(names, methods[0]), []
     by_leaders: dict[tuple[str, ...], list[str]] = {}
     for one in methods[1:]:
         by_leaders.setdefault(_find_leaders(names, one), []).append(one.method.value)
@@ -150,7 +230,7 @@ def _say_lead(names: Sequence[str], methods: Sequence[MethodRanking], n_draws: i
     if not others and len(methods) > 1:
         verdict = "put nobody apart" if len(leaders) == len(names) else "agree on who is first"
         lines.append(f"All {len(methods)} methods {verdict}.")
-    return lines
+    return tuple(lines)
 
 
 def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> str:
@@ -161,8 +241,8 @@ def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> s
     others = np.where(np.arange(len(names)) == at, -1.0, stable.first)
     rival = int(np.argmax(others))
     text = (
-        f": first in {100 * stable.first[at]:.0f} % of {n_draws} resamples of the cases, rank "
-        f"{_show_interval(stable, at, ' to ')} in 95 % of them"
+        f": first in {100 * stable.first[at]:.0f} % of {n_draws:,} resamples of the cases, rank "
+        f"{show_interval(stable, at, ' to ')} in 95 % of them"
     )
     if others[rival] > 0:
         text += f"; next {names[rival]}, first in {100 * others[rival]:.0f} %"
@@ -172,20 +252,12 @@ def _say_certainty(names: Sequence[str], lead: MethodRanking, n_draws: int) -> s
     return text
 
 
-def _show_interval(stable: Stability, at: int, between: str) -> str:
-    """Return whole ranks that hold the interval; halves where ties share the mean rank."""
-    low, high = np.floor(2 * stable.low[at]) / 2, np.ceil(2 * stable.high[at]) / 2
-    if not np.any(stable.ranks[:, at] % 1):
-        low, high = np.floor(low), np.ceil(high)
-    return f"{low:g}{between}{high:g}"
-
-
 def _say_changes(one: TableRanking) -> list[str]:
     lines = []
     for change in one.lead_changes:
         share = f"{len(change.cases)} of {len(one.cases)} cases"
         lines.append(
-            f"What would change it: without {share} ({listed(change.cases)}) {change.challenger} "
+            f"without {share} ({listed(change.cases)}) {change.challenger} "
             f"draws level with {change.leader} by {change.method.value}."
         )
     return lines

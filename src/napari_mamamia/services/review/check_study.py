@@ -20,7 +20,8 @@ from napari_mamamia.io.workspace.event_order import Event, merge_events
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.services.review.look import load_state
+from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.study_form import list_changed_files
 
 STATUS: Final = "status.json"
 VERIFY: Final = "verify.json"
@@ -88,8 +89,8 @@ class StudyCheck:
 
 
 def find_status(store: EventStore) -> StudyStatus:
-    """Return where a study stands."""
-    state = load_state(store)
+    """Return where a study stands; raises as `read_whole`."""
+    state = fold_reading(store, read_whole(store))
     readers = []
     for one in store.study.readers:
         mine = [
@@ -132,12 +133,13 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
     count, conflicts; with `images`, the data set, the images of every case too.
     """
     report_progress(0, 4, "Reading the events")
-    reading = store.read()
-    state = load_state(store)
+    reading = read_whole(store)
+    state = fold_reading(store, reading)
     problems = [Problem("chain", one.path, one.text) for one in reading.problems]
     chains = {name: tuple(events) for name, events in reading.chains.items() if events}
     report_progress(1, 4, "Reading the masks")
     problems += [Problem("mask", one.path, one.text) for one in store.changed_masks()]
+    problems += [Problem("file", *one) for one in list_changed_files(store.folder, store.study)]
     problems += _list_misplaced(chains)
     problems += [Problem("waiting", _place_of(one.event), one.why) for one in state.waiting]
     problems += [Problem("refused", _place_of(one.event), one.why) for one in state.refused]
@@ -174,9 +176,13 @@ def save_check(check: StudyCheck, folder: Path) -> Path:
 
 
 def save_audit(store: EventStore, folder: Path) -> tuple[Path, Path]:
-    """Write every event in order, as CSV and as one HTML page; return both paths."""
-    state = load_state(store)
-    events = merge_events(store.read().chains.values())
+    """Write every event in order, as CSV and as one HTML page; return both paths.
+
+    Raises as `read_whole`, and `SaveError` if the system refuses to write.
+    """
+    reading = read_whole(store)
+    state = fold_reading(store, reading)
+    events = merge_events(reading.chains.values())
     why = {one.event.hash: one.why for one in (*state.refused, *state.waiting)}
     head = ("time", "reader", "name", "computer", "case_id", "act", "what", "counts", "hash")
     rows = [_audit_row(state, event, why.get(event.hash, "")) for event in events]

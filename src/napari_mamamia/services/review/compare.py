@@ -1,6 +1,5 @@
 """Do readings of a case disagree, and by what: the triggers of the study, pair by pair."""
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.review import Triggers
 from napari_mamamia.io.data_set.volumes import read_labels
@@ -16,7 +17,9 @@ from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 from napari_mamamia.metrics.of_masks import dice, hausdorff95_mm, lesion_counts, volume_mm3
-from napari_mamamia.reviewing.views import ReadingView
+from napari_mamamia.reviewing.form_values import pair_categories
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.views import CaseView, ReadingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,16 @@ class Difference:
         return tuple((name, repr(value)) for name, value in pairs if not math.isnan(value))
 
 
+def load_stored_labels(store: EventStore, sha256: str) -> LabelMap | None:
+    """Return a mask of the store as the block that is not zero; else as `load_stored_mask`."""
+    if not sha256:
+        return None
+    with own_folder() as folder:
+        path = folder / f"mask{MASK_SUFFIX}"
+        path.write_bytes(store.get_mask(sha256))
+        return read_labels(path)
+
+
 def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
     """Return a mask of the store, any value above 0 as foreground; None for "" (none drawn).
 
@@ -58,12 +71,9 @@ def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
     FormatError
         If it is missing, was changed, or cannot be read as a mask.
     """
-    if not sha256:
+    labels = load_stored_labels(store, sha256)
+    if labels is None:
         return None
-    with own_folder() as folder:
-        path = folder / f"mask{MASK_SUFFIX}"
-        path.write_bytes(store.get_mask(sha256))
-        labels = read_labels(path)
     array = np.zeros(labels.grid.shape, dtype=np.bool_)
     array[labels.box.slices] = labels.crop > 0
     return ReadMask(array, labels.grid)
@@ -95,6 +105,23 @@ def compare_readings(
         min(_list_defined(pair.dice for pair in pairs), default=math.nan),
         max(_list_defined(pair.hd95_mm for pair in pairs), default=math.nan),
         max(_list_defined(pair.volume_ratio for pair in pairs), default=math.nan),
+    )
+
+
+def list_acceptable(view: CaseView, case_id: str) -> tuple[ReadingView, ...]:
+    """Return the readings of which one may be accepted, in order.
+
+    Raises
+    ------
+    CaseError
+        If a reading is not done, they disagree, or the case is decided already.
+    """
+    if view.state is CaseState.READ:
+        return tuple(one for one in view.readings if one.hash and one.occasion == 0)
+    because = "; ".join(view.comparison.because) if view.comparison else ""
+    raise CaseError(
+        f"expected all readings of {case_id} to be done and to agree, but the case is "
+        f"{view.state}{f' ({because})' if because else ''}: wait, or adjudicate it"
     )
 
 
@@ -133,15 +160,11 @@ def _count_parts(mask: NDArray[np.bool_]) -> int:
 
 
 def _compare_answers(one: str, other: str) -> list[str]:
-    """Return the questions of categories that were answered otherwise: texts and lists of texts."""
-    answers = [json.loads(text) for text in (one, other)]
-    if not all(isinstance(answer, dict) for answer in answers):
-        return []
-    questions = sorted(set(answers[0]) & set(answers[1]))
+    """Return the questions of categories that both answered, and otherwise."""
     return [
-        f"{question}: {answers[0][question]} and {answers[1][question]}"
-        for question in questions
-        if isinstance(answers[0][question], str) and answers[0][question] != answers[1][question]
+        f"{question}: {', '.join(a)} and {', '.join(b)}"
+        for question, a, b in pair_categories(one, other)
+        if a != b
     ]
 
 

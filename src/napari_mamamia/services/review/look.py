@@ -1,22 +1,59 @@
 """Looking at a study: its state now, a person by name, the order of what is disputed."""
 
-from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.review import StudyReader
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.review import Meaning, ReadingMode, StudyReader, Task
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.keys import signature_fits
-from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.io.review.store import EventStore, StoreReading
+from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.reviewing.fold import FoldMemory, ReviewState, fold_events
 from napari_mamamia.reviewing.signatures import short_key
-from napari_mamamia.reviewing.views import CaseView
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.views import CaseView, Decision, ReadingView
 
 
 def load_state(store: EventStore, before: FoldMemory | None = None) -> ReviewState:
     """Return where a study stands by all that can be seen of it; see `fold_events`."""
-    chains = store.read().chains.values()
-    masks = store.list_masks()
+    return fold_reading(store, store.read(), before)
+
+
+def fold_reading(
+    store: EventStore, reading: StoreReading, before: FoldMemory | None = None
+) -> ReviewState:
+    """Return where a study stands by these events; see `fold_events`."""
+    chains, masks = reading.chains.values(), store.list_masks()
     return fold_events(
         store.study, store.origin, chains, masks.__contains__, signature_fits, before
     )
+
+
+def read_whole(store: EventStore) -> StoreReading:
+    """Return all events of a study, for what is said of the whole of it.
+
+    Raises
+    ------
+    FormatError
+        If the study cannot be reached, or one of its files cannot be read now. People at work go
+        on with what they know; a status, a check or an export of a part would be taken for all.
+    """
+    reading = store.read()
+    if reading.away:
+        raise FormatError(
+            f"expected to read all events of the study, but some cannot be read ({reading.away}): "
+            "see that the folder is there, then try again"
+        )
+    return reading
+
+
+def require_counted(state: ReviewState, event: Event) -> None:
+    """Raise `CaseError` where what somebody just handed in does not count, and say why."""
+    why = next((one.why for one in state.refused if one.event.hash == event.hash), "")
+    if why:
+        case_id = state.study.case(str(event.body["case"])).case_id
+        raise CaseError(
+            f"expected your reading of {case_id} to count, but {why}: mask and answers are kept in "
+            "the study and stand in its audit trail; ask the lead"
+        )
 
 
 def find_person(state: ReviewState, who: str) -> StudyReader:
@@ -33,6 +70,18 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
             return one
     names = ", ".join(state.name(one.reader_id) for one in state.study.readers)
     raise CaseError(f"expected a name of the study, got {who!r}: it has {names}")
+
+
+def is_possible(state: ReviewState, task: Task) -> bool:
+    """Return whether a task can be read now: nothing is decided, of a second look the first is."""
+    view = state.case(task.case)
+    if view.decision is not None and view.state is not CaseState.REOPENED and view.round == 1:
+        return False
+    if state.study.plan.mode is not ReadingMode.SECOND_LOOK:
+        return True
+    looks = [one for one in view.readings if one.occasion == task.occasion]
+    before = looks[: [one.reader for one in looks].index(task.reader)]
+    return all(one.state is CaseState.READ for one in before)
 
 
 def rank_dispute(view: CaseView) -> tuple[float, str]:
@@ -60,3 +109,15 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
         f"expected the 16 digits of a key of {state.name(reader_id)}, got {digits!r}: ask again by "
         "voice; if they differ the key is not that person's"
     )
+
+
+def find_subject(
+    view: CaseView, reader_id: str, meaning: Meaning, occasion: int
+) -> ReadingView | Decision | None:
+    """Return what a signature would be of: one's own reading, or what was decided."""
+    if meaning is not Meaning.AUTHOR:
+        is_there = view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
+        return view.decision if is_there else None
+    mine = (reader_id, occasion)
+    own_readings = [one for one in view.readings if (one.reader, one.occasion) == mine]
+    return own_readings[0] if own_readings else None

@@ -21,11 +21,13 @@ from napari_mamamia.core.review import (
     StudyReader,
 )
 from napari_mamamia.io.files.checksums import sha256_of_large
+from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.reviewing.assignment import Deal, deal_cases
 from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.review.study_form import hash_text, list_texts, order_cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,17 @@ class StudyPeople:
 
 @dataclass(frozen=True, slots=True)
 class StudyDraft:
-    """A study before it is frozen: what to look at first."""
+    """A study before it is frozen: what to look at first.
+
+    `texts` are the files that will lie beside the study's, by name. `left_out` are cases that
+    cannot be read, with the reason: a file that fails for a moment would be out for ever.
+    """
 
     study: Study
     deal: Deal
     notes: tuple[str, ...] = field(default=())
+    texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    left_out: tuple[str, ...] = field(default=())
 
 
 def draft_study(
@@ -52,6 +60,8 @@ def draft_study(
     people: StudyPeople,
     case_ids: Sequence[str] = (),
     honeypots: Sequence[str] = (),
+    protocol: Path | None = None,
+    order: Path | None = None,
 ) -> StudyDraft:
     """Return a study as it would be; the images of every case are read for their hashes.
 
@@ -61,16 +71,27 @@ def draft_study(
         Of the cases; none for all that can be opened.
     honeypots
         Ids of cases of known truth among them; the study keeps their number and a hash alone.
+    protocol
+        What readers go by, with the form; frozen with the study.
+    order
+        The queue of quality control (``queue.json``): its cases, to every reader in its order;
+        frozen with the study.
 
     Raises
     ------
     CaseError
         If a name or case is missing, unknown or there twice, or there are too few readers.
+    FormatError
+        If the protocol or the order is none.
     """
+    texts = list_texts(protocol, order)
+    if order is not None:
+        case_ids = order_cases(order, case_ids)
     data_set = opened.data_set
     files = [data_set.case(one) for one in case_ids] or list(data_set.cases)
     usable = [one for one in files if not one.problems]
-    notes = [f"{one.case_id} is left out: {one.problems[0]}" for one in files if one.problems]
+    left_out = [f"{one.case_id} is left out: {one.problems[0]}" for one in files if one.problems]
+    notes = []
     unknown = sorted(set(honeypots) - {one.case_id for one in usable})
     if unknown:
         raise CaseError(
@@ -79,7 +100,8 @@ def draft_study(
     readers = name_people(people)
     cases = tuple(_print_cases(data_set.root, usable))
     ids = [one.reader_id for one in readers if Role.READER in one.roles]
-    deal = deal_cases(plan, [case.key for case in cases], ids)
+    keys = [case.key for case in cases]
+    deal = deal_cases(plan, keys, ids, () if order is None else keys)
     if not deal.is_connected and plan.n_readers > 1:
         notes.append(
             "not all readers are connected by cases that they share: agreement cannot be told "
@@ -96,26 +118,41 @@ def draft_study(
         cases,
         readers,
         deal.tasks,
-        _hash_honeypots(honeypots),
+        hash_honeypots(honeypots),
+        tuple(FilePrint(name, hash_text(text)) for name, text in texts),
     )
-    return StudyDraft(study, deal, tuple(notes))
+    return StudyDraft(study, deal, tuple(notes), texts, tuple(left_out))
 
 
-def freeze_study(draft: StudyDraft, folder: Path) -> str:
+def freeze_study(draft: StudyDraft, folder: Path, *, is_complete: bool = True) -> str:
     """Write a study into a new or empty folder; return the SHA-256 of its file.
+
+    Parameters
+    ----------
+    is_complete
+        Whether every case must be there; False freezes without those that cannot be read.
 
     Raises
     ------
+    CaseError
+        If a case cannot be read and every one must be there.
     SaveConflictError
         If there is something in the folder.
     SaveError
         If the system refuses.
     """
+    if draft.left_out and is_complete:
+        raise CaseError(
+            f"expected to read every case before the study is frozen, but {len(draft.left_out)} "
+            f"cannot be ({draft.left_out[0]}): mend the files, or freeze without them on purpose"
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
             f"expected a new or empty folder for the study, got {folder}, which holds something: "
             "name another folder"
         )
+    for name, text in draft.texts:
+        write_text_atomically(folder / name, text)
     return write_study(folder, draft.study)
 
 
@@ -180,7 +217,8 @@ def name_below(path: Path, root: Path) -> str:
         return path.name
 
 
-def _hash_honeypots(case_ids: Sequence[str]) -> Honeypots:
+def hash_honeypots(case_ids: Sequence[str]) -> Honeypots:
+    """Return what a study file keeps of a list of honeypots: how many, and its SHA-256."""
     if not case_ids:
         return Honeypots()
     text = "\n".join(sorted(case_ids))

@@ -5,7 +5,7 @@ possible is an error before anything is written.
 """
 
 import getpass
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,20 @@ from napari_mamamia.io.review.keys import (
 )
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventProblem
 from napari_mamamia.reviewing.fold import FoldMemory, ReviewState
 from napari_mamamia.reviewing.signatures import SignedThing, key_message
 from napari_mamamia.reviewing.states import Act, CaseState
-from napari_mamamia.reviewing.views import CaseView, Decision, ReadingView
-from napari_mamamia.services.review.compare import compare_readings
-from napari_mamamia.services.review.look import find_person, load_state, rank_dispute
+from napari_mamamia.reviewing.views import CaseView, ReadingView
+from napari_mamamia.services.review.compare import compare_readings, list_acceptable
+from napari_mamamia.services.review.look import (
+    find_person,
+    find_subject,
+    fold_reading,
+    is_possible,
+    rank_dispute,
+    require_counted,
+)
 
 _JUDGES = (Role.ADJUDICATOR, Role.LEAD)
 
@@ -55,7 +63,8 @@ class ReviewSession:
     def __init__(self, store: EventStore, who: str, home: Path) -> None:
         self.store, self._home = store, home
         self._memory = FoldMemory()
-        self.state = load_state(store, self._memory)
+        self.problems: tuple[EventProblem, ...] = ()
+        self.state = self.refresh()
         self.reader = find_person(self.state, who)
         self._claims: dict[str, Claim] = {}
         self._has_entered = False
@@ -81,7 +90,9 @@ class ReviewSession:
 
     def refresh(self) -> ReviewState:
         """Look at the study anew; return where it stands."""
-        self.state = load_state(self.store, self._memory)
+        reading = self.store.read()
+        self.state = fold_reading(self.store, reading, self._memory)
+        self.problems = reading.problems
         return self.state
 
     def queue(self) -> tuple[tuple[Task, ReadingView], ...]:
@@ -104,7 +115,7 @@ class ReviewSession:
     def next_task(self) -> Task | None:
         """Return the first task that is open and possible now; None where nothing is left."""
         for task, reading in self.queue():
-            if reading.state is not CaseState.READ and self._is_open(task):
+            if reading.state is not CaseState.READ and is_possible(self.state, task):
                 return task
         return None
 
@@ -143,10 +154,19 @@ class ReviewSession:
     def claim(self, task: Task) -> Claim:
         """Take a task; compare the claim's session with one's own, or use `holds`."""
         place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
+        claim = self._claim_place(place)
+        if self._is_mine(claim):
+            self._add_to_case(Act.CLAIM, task.case, task.occasion)
+        return claim
+
+    def claim_case(self, case: str) -> Claim:
+        """Take a case to judge it; compare the claim's session with one's own, or use `holds`."""
+        return self._claim_place(f"{case}.{self.state.case(case).round}.judge.0")
+
+    def _claim_place(self, place: str) -> Claim:
         claim = self.store.claim(place, self.reader.reader_id)
         if self._is_mine(claim):
             self._claims[place] = claim
-            self._add_to_case(Act.CLAIM, task.case, task.occasion)
         return claim
 
     def holds(self, claim: Claim) -> bool:
@@ -175,6 +195,8 @@ class ReviewSession:
         mask: bytes | None,
         answers: Mapping[str, Any] | None = None,
         active_s: int = 0,
+        *,
+        compares: bool = True,
         **more: str,
     ) -> Event:
         """Hand in a reading; the mask's file first. Compares where it was the last one.
@@ -187,6 +209,8 @@ class ReviewSession:
             Of the form: JSON without floats.
         active_s
             Seconds of work.
+        compares
+            Whether `compare` follows at once; it takes seconds.
         more
             Further texts for the event, such as what was hidden.
 
@@ -194,6 +218,8 @@ class ReviewSession:
         ------
         SaveError
             If this computer can keep neither.
+        CaseError
+            If the reading does not count, such as of a case that was decided meanwhile.
         """
         sha256 = "" if mask is None else self.store.put_mask(mask)
         event = self._add_to_case(
@@ -206,7 +232,9 @@ class ReviewSession:
             **more,
         )
         self._let_go(task)
-        self.compare(task.case)
+        if compares:
+            self.compare(task.case)
+        require_counted(self.refresh(), event)
         return event
 
     def read_again(self, task: Task, reason: str) -> Event:
@@ -241,14 +269,9 @@ class ReviewSession:
         return self._add_to_case(Act.SET_DOWN, case)
 
     def accept(self, case: str, reading: ReadingView | None = None) -> Event:
-        """Accept a case: one of its readings, the last one unless said."""
-        view = self.refresh().case(case)
-        first = [one for one in view.readings if one.hash and one.occasion == 0]
-        if not first:
-            raise CaseError(
-                f"expected a reading of {self._id_of(case)} to accept, got none: wait for it"
-            )
-        one = reading or first[-1]
+        """Accept a case: one of its readings, the last one unless said; compared before."""
+        self.compare(case)  # whoever handed in the last reading may have ended before
+        one = reading or list_acceptable(self.refresh().case(case), self._id_of(case))[-1]
         return self._add_to_case(
             Act.ACCEPT, case, mask=one.mask, answers=one.answers, choice=one.reader
         )
@@ -260,6 +283,8 @@ class ReviewSession:
         choice: str,
         reason: str,
         answers: str = "{}",
+        parents: Sequence[str] = (),
+        how: Iterable[tuple[str, str]] = (),
     ) -> Event:
         """Decide a case that is in adjudication.
 
@@ -269,12 +294,16 @@ class ReviewSession:
             The new mask's file, or the SHA-256 of one that is in the store; None for none.
         choice
             How it came about: a reader's id, a rule of consensus, "edited".
+        parents, how
+            Of a mask that was made from others: their SHA-256, and in words how
+            (`consensus.ConsensusMask`).
         """
         _require_reason(reason)
         digits = mask if isinstance(mask, str) else self.store.put_mask(mask) if mask else ""
-        return self._add_to_case(
-            Act.DECIDE, case, mask=digits, choice=choice, reason=reason, answers=answers
-        )
+        about: dict[str, Any] = {"choice": choice, "reason": reason, "answers": answers}
+        if parents:
+            about |= {"parents": list(parents), "how": dict(how)}
+        return self._add_to_case(Act.DECIDE, case, mask=digits, **about)
 
     def reject(self, case: str, reason: str) -> Event:
         """Leave a case out, with the reason."""
@@ -326,7 +355,7 @@ class ReviewSession:
             If there is no key on this computer.
         """
         view = self.refresh().case(case)
-        subject = self._find_subject(view, meaning, occasion)
+        subject = find_subject(view, self.reader.reader_id, meaning, occasion)
         if subject is None or not subject.hash:
             raise CaseError(
                 f"expected something to sign as {meaning} of {self._id_of(case)}, but the case is "
@@ -360,17 +389,6 @@ class ReviewSession:
             signature=sign_with(self.key_file, passphrase, thing.message),
         )
 
-    def _find_subject(
-        self, view: CaseView, meaning: Meaning, occasion: int
-    ) -> ReadingView | Decision | None:
-        """Return what a signature would be of: one's own reading, or what was decided."""
-        if meaning is not Meaning.AUTHOR:
-            is_there = view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
-            return view.decision if is_there else None
-        mine = (self.reader.reader_id, occasion)
-        own_readings = [one for one in view.readings if (one.reader, one.occasion) == mine]
-        return own_readings[0] if own_readings else None
-
     # ---------------------------------------------------------------------- inner
 
     @property
@@ -381,23 +399,18 @@ class ReviewSession:
         mine = self.reader.reader_id
         return any(one.reader == mine for one in self.state.case(case).readings)
 
-    def _is_open(self, task: Task) -> bool:
-        view = self.state.case(task.case)
-        if view.decision is not None and view.state is not CaseState.REOPENED and view.round == 1:
-            return False
-        if self.state.study.plan.mode is not ReadingMode.SECOND_LOOK:
-            return True
-        looks = [one for one in view.readings if one.occasion == task.occasion]
-        before = looks[: [one.reader for one in looks].index(task.reader)]
-        return all(one.state is CaseState.READ for one in before)
-
     def _is_mine(self, claim: Claim) -> bool:
         writer = self.store.claim_holder(self.reader.reader_id)
         return (claim.reader, claim.host, claim.session) == writer
 
+    def let_go_of_case(self, case: str) -> None:
+        """Let another judge have a case."""
+        self._release_places(f"{case}.", ".judge.0")
+
     def _let_go(self, task: Task) -> None:
-        prefix = f"{task.case}."
-        suffix = f".{task.reader}.{task.occasion}"
+        self._release_places(f"{task.case}.", f".{task.reader}.{task.occasion}")
+
+    def _release_places(self, prefix: str, suffix: str) -> None:
         for place in [one for one in self._claims if one.startswith(prefix)]:
             if place.endswith(suffix):
                 self.store.release(self._claims.pop(place))

@@ -30,9 +30,9 @@ class FoundPairs:
     outside: tuple[str, ...] = ()
 
 
-def find_pairs(reference: Path, prediction: Path) -> Pairs:
+def find_pairs(reference: Path, prediction: Path, cases: CaseList | None = None) -> Pairs:
     """Return both files of every case that `find_cases` finds."""
-    return find_cases(reference, prediction).pairs
+    return find_cases(reference, prediction, cases).pairs
 
 
 def find_cases(reference: Path, prediction: Path, cases: CaseList | None = None) -> FoundPairs:

@@ -10,11 +10,25 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import ScoreStatus
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
-from napari_mamamia.scoring.report.content import CaseColumn, ModelReport, ReportContent, report_of
+from napari_mamamia.scoring.report.answers import answer_comparison, answer_responses
+from napari_mamamia.scoring.report.content import (
+    CaseColumn,
+    ModelReport,
+    RankedModels,
+    ReportContent,
+    report_of,
+)
+from napari_mamamia.scoring.report.drawing import draw_each_once
 from napari_mamamia.scoring.report.gallery import CasePicture, picture_of, worst_cases
-from napari_mamamia.scoring.report.report import write_report
+from napari_mamamia.scoring.report.report import write_report, write_reports
 from napari_mamamia.scoring.report.report_figures import write_figures
+from napari_mamamia.scoring.report.text import Answer
 from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.score.composite import (
+    rank_models,
+    rank_response_models,
+    say_unequal_responses,
+)
 from napari_mamamia.services.score.looks import NO_LOOKS, Looks, read_pair
 from napari_mamamia.services.score.settings import ScoreSettings
 
@@ -46,6 +60,8 @@ def write_score_report(
 ) -> tuple[tuple[str, ...], ...]:
     """Write ``report.html`` and the folder ``figures``: each model's warnings.
 
+    Of several models ``report.html`` is on all of them, and leads to ``NAME/report.html`` of each.
+
     The masks of the worst cases are read once more, for their pictures; one that cannot be read
     now has none, and a warning says so.
 
@@ -57,8 +73,10 @@ def write_score_report(
         If the system refuses to write.
     """
     content, lacks = report_content(scored, settings, comparison)
-    with drawing_place() as draw:
-        write_report(content, out / REPORT, overwrite=overwrite, draw=draw)
+    with drawing_place() as draw_anew:
+        draw = draw_each_once(draw_anew)
+        write = write_report if len(scored) == 1 else write_reports
+        write(content, out / REPORT, overwrite=overwrite, draw=draw)
         write_figures(content, out / FIGURES, overwrite=overwrite, draw=draw)
     return lacks
 
@@ -90,7 +108,28 @@ def report_content(
         lacks.append(warnings)
     baseline = comparison.baseline if comparison else ""
     content = ReportContent(tuple(parts), comparison=comparison, baseline=baseline)
+    if len(scored) > 1:
+        content = _summarise_models(content, [item.model for item in scored], settings)
     return content, tuple(lacks)
+
+
+def _summarise_models(
+    content: ReportContent, models: Sequence[ModelScores], settings: ScoreSettings
+) -> ReportContent:
+    """Return a report of several models with who leads, how sure, and what would change it."""
+    n_resamples, seed = settings.n_resamples, settings.seed
+    if content.comparison is not None:
+        ranks = rank_models(models, n_resamples, seed)
+        return replace(content, ranks=ranks, summary=answer_comparison(content.comparison, ranks))
+    unequal = say_unequal_responses(models)
+    if unequal is not None:
+        return replace(content, summary=(Answer("Who leads", (unequal,)),), is_ranked=False)
+    responses = rank_response_models(models, n_resamples, seed)
+    if responses is None:
+        return content
+    results = [(one.name, one.response) for one in models if one.response is not None]
+    ranks = RankedModels(responses.names, responses.method, responses.n_draws)
+    return replace(content, ranks=ranks, summary=answer_responses(responses, results))
 
 
 def _report_model(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, tuple[str, ...]]:

@@ -79,6 +79,12 @@ def layer_scrolling(viewer: Any) -> list[Any]:
     return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
 
 
+def slice_scrolling(viewer: Any) -> list[Any]:
+    """Return napari's wheel functions that go through the slices with Ctrl, likewise."""
+    name = "dims_scroll"
+    return [f for f in viewer.mouse_wheel_callbacks if getattr(f, "__name__", "") == name]
+
+
 def redraw_part(layer: Labels, part: tuple[slice, slice, slice]) -> None:
     """Draw a labels layer anew inside `part`, after its data were changed there in place.
 
@@ -167,6 +173,20 @@ def canvas_of(view: Any) -> QWidget | None:
 def watch_font(then: Callable[[], None]) -> None:
     """Call `then` whenever the user changes the size of napari's texts."""
     get_settings().appearance.events.font_size.connect(then)
+
+
+def fit_axis_labels(view: Any) -> None:
+    """Give the sliders' names their room again: napari looks before the sliders have their width.
+
+    (napari 0.9.2, `_qt/widgets/qt_dims.py`, ``_resize_axis_labels``.)
+    """
+    with suppress(AttributeError, IndexError):
+        view.dims._resize_axis_labels()
+
+
+def has_own_window_size() -> bool:
+    """Return whether napari's settings hold a size that the user left a window with."""
+    return get_settings().application.window_size is not None
 
 
 def theme_colours(viewer: Any) -> ThemeColours:

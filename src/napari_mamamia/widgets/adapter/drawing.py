@@ -294,11 +294,15 @@ def _find_contours(
 ) -> Any:
     """Return the contours inside `data_slice` as `find_whole` does, asked about a part of it."""
     layer = layer_ref()
+    smooth = getattr(layer, "_smooth_outline", None)
+    is_smooth = smooth is not None and smooth.draw(labels)
     if layer.contour < 1 or labels.ndim > 2:
         return find_whole(layer, labels, data_slice)
     background = layer.colormap.background_value
     part = labels[data_slice]
     contours = np.full(part.shape, background, part.dtype)
+    if is_smooth:
+        return contours
     labelled = part != background
     hits = [np.flatnonzero(labelled.any(axis=1 - axis)) for axis in range(2)]
     if all(hit.size for hit in hits):

@@ -38,6 +38,8 @@ ROLES: Final[Shown] = MappingProxyType(
         Role.REFERENCE: _REFERENCE,
         Role.AGREEMENT: _REFERENCE,
         Role.PREDICTION: _MODEL,
+        Role.READING_A: frozenset({Hidden.OTHER_READERS}),
+        Role.READING_B: frozenset({Hidden.OTHER_READERS}),
         Role.DOUBT: _MODEL,
     }
 )
@@ -51,6 +53,7 @@ PAGES: Final[Shown] = MappingProxyType(
         "Kinetics": frozenset(),
         "Batch scoring": _COMPARISON,
         "Export": _COMPARISON,
+        "Review": frozenset(),
         "Import": _REFERENCE,
     }
 )
@@ -82,6 +85,11 @@ SERVICES: Final[Shown] = MappingProxyType(
         "kinetics.mask_numbers": _NUMBERS,
         "kinetics.live_ftv": _NUMBERS,
         "kinetics.ftv_under_seg": _REFERENCE,
+        "review.list_differences": frozenset({Hidden.OTHER_READERS}),
+        "review.fuse_dispute": frozenset({Hidden.OTHER_READERS}),
+        "ranks.open_board": _COMPARISON | _NUMBERS,
+        "ranks.find_team_folder": _MODEL,
+        "ranks.find_team_mask": _MODEL,
         "imports.look": _REFERENCE,
         "imports.judge": _REFERENCE,
         "imports.preview": _REFERENCE,

@@ -37,16 +37,25 @@ class BottomDock:
         if self._find_dock() is None:
             self._make_dock()
         self._fill_dock()
-        self._panel.show()
-        dock = self._find_dock()
-        if dock is not None:
-            dock.show()
+        self._show_dock()
+
+    def show_by_turns(self, least_share: float) -> None:
+        """Show the panel likewise, a step a turn, with a share of the window's height at least."""
+        if self._find_window() is not None:
+            steps = (self._make_dock, self._fill_dock, self._show_dock)
+            self._turns.start([*steps, lambda: self._give_height(least_share)])
 
     def fold(self) -> None:
         """Hide the dock; `show` brings it back as it was."""
         dock = self._find_dock()
         if dock is not None:
             dock.hide()
+
+    def _show_dock(self) -> None:
+        self._panel.show()
+        dock = self._find_dock()
+        if dock is not None:
+            dock.show()
 
     def _find_window(self) -> Any | None:
         return getattr(self._viewer, "window", None)
@@ -66,6 +75,13 @@ class BottomDock:
         layout = None if self._holder is None else self._holder.layout()
         if layout is not None and self._panel.parent() is not self._holder:
             layout.addWidget(self._panel)
+
+    def _give_height(self, least_share: float) -> None:
+        window, dock = self._panel.window(), self._find_dock()
+        if dock is not None and isinstance(window, QMainWindow):
+            height = round(least_share * window.height())
+            if dock.height() < height:
+                window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
 
     def _find_dock(self) -> QDockWidget | None:
         # napari takes the widget out of a dock that it closes: the parent tells whether there is

@@ -55,6 +55,7 @@ class Header(QFrame):
     lesion_wanted = Signal()
     cancel_wanted = Signal()
     keys_wanted = Signal()
+    napari_wanted = Signal()
     view_wanted = Signal(bool)
     reader_wanted = Signal()
     reader_given = Signal(str)
@@ -95,9 +96,10 @@ class Header(QFrame):
             control.setEnabled(bool(position))
         self.lesion.setEnabled(bool(case_id))
 
-    def set_blind(self, text: str) -> None:
+    def set_blind(self, text: str, *, may_end: bool = True) -> None:
         """Say what is hidden from the reader; "" where nothing is."""
         self.blind.setText(text)
+        self.unblind.setVisible(may_end)
         self._blind_line.setVisible(bool(text))
         self._ask_unblinding(False)
 
@@ -206,6 +208,12 @@ class Header(QFrame):
             with_key("Opens the next case", "next_case"),
             self.next_wanted.emit,
         )
+        self.napari = tool_button(
+            "header_napari",
+            "☰",
+            with_key("Shows or hides napari's menu and panels", "reading"),
+            self.napari_wanted.emit,
+        )
         self.keys = tool_button(
             "header_keys", "?", with_key("Shows all keys", "keys"), self.keys_wanted.emit
         )
@@ -215,7 +223,8 @@ class Header(QFrame):
         self.reader.setProperty("framed", True)
         self.reader.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.reader.setMaximumWidth(_MOST_READER_WIDTH)
-        line = row(self.case, self.position, self.lesion, self.previous, self.next, self.keys)
+        steps = (self.lesion, self.previous, self.next)
+        line = row(self.case, self.position, *steps, self.napari, self.keys)
         line.layout().setStretch(0, 1)
         return line
 

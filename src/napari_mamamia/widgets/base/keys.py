@@ -76,7 +76,7 @@ KEYS: Final = (
         "accept",
         "Control-Enter",
         "Ctrl+Enter",
-        "Refine: save, accept and open the next case",
+        "Refine, Review: save, accept and open the next case",
         page=_REFINE,
     ),
     Key("undo", "Control-Z", "Ctrl+Z", "while a tool is on: undo", on_mask=True),
@@ -96,6 +96,7 @@ KEYS: Final = (
         "during a stroke: drop it, nothing happens",
         on_mask=True,
     ),
+    Key("reading", "F10", "F10", "napari's menu and panels: hide or show", by_qt=True),
     Key("keys", "?", "?", "show or hide this table", by_qt=True),
 )
 """Every key of ours."""
@@ -107,6 +108,9 @@ MOUSE_LINES: Final = (
     ("left drag", "Refine: what is missing; Outline: draw round it"),
     ("right drag", "Refine: what is too much"),
     ("Shift + drag", "SmartPaint: the stroke acts on the whole lesion"),
+    ("wheel", "previous, next slice"),
+    ("Ctrl + wheel", "larger, smaller, at the pointer"),
+    ("Shift + wheel", "previous, next phase (while no tool is on)"),
     ("Alt + wheel", "Refine: radius"),
     ("middle drag", "right wider window, up brighter"),
     ("click, Shift + move", "several views: move the cross-hair (Ctrl + click while a tool is on)"),
@@ -120,7 +124,6 @@ NAPARI_KEYS: Final = (
     ("4 / F", "fill"),
     ("Ctrl+Z", "undo of napari's own brush"),
     ("arrows", "previous, next slice"),
-    ("Ctrl + wheel", "previous, next slice"),
     ("V", "show or hide the chosen layer"),
 )
 """What napari's own keys do on the own mask while no tool of ours is on, for the panel."""

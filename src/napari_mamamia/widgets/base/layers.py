@@ -18,10 +18,12 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.widgets.adapter.outlines import LineLook
 from napari_mamamia.widgets.controls.colours import (
     AGREEMENT_COLOURS,
     MARK_COLOURS,
     MASK_COLOURS,
+    MASK_DASHES,
     OUTLINE_VOXELS,
 )
 
@@ -52,12 +54,20 @@ class Role(StrEnum):
     DOUBT = "doubt"
     REFERENCE = "reference"
     PREDICTION = "prediction"
+    READING_A = "reading A"
+    READING_B = "reading B"
     REFINED = "refined"
     AGREEMENT = "agreement"
     MARKS = "marks"
 
 
-MASK_ROLES: Final = (Role.REFERENCE, Role.PREDICTION, Role.REFINED)
+MASK_ROLES: Final = (
+    Role.REFERENCE,
+    Role.PREDICTION,
+    Role.READING_A,
+    Role.READING_B,
+    Role.REFINED,
+)
 """The roles of masks, lowest in the list of layers first."""
 
 
@@ -308,6 +318,15 @@ def style_mask(layer: Labels) -> None:
     layer.contour = OUTLINE_VOXELS
     layer.editable = tag is not None and tag.role is Role.REFINED
     layer.selected_label = 1
+
+
+def find_line_look(layer: Layer) -> LineLook | None:
+    """Return how a mask's smooth line looks, None for layers that are no masks of ours."""
+    tag = tag_of(layer)
+    if tag is None or tag.role not in MASK_ROLES:
+        return None
+    stroke, period = MASK_DASHES[tag.role]
+    return LineLook(MASK_COLOURS[tag.role], stroke=stroke, period=period)
 
 
 def _volume_keywords(tag: LayerTag, name: str) -> dict[str, Any]:

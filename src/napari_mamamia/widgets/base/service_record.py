@@ -2,7 +2,9 @@
 
 from typing import Any, Self
 
+from napari_mamamia.io.data_set.case_list import read_case_list
 from napari_mamamia.io.data_set.layout import recognise
+from napari_mamamia.io.data_set.rank_files import is_ranking
 from napari_mamamia.io.dicom.probe import dicom_source
 from napari_mamamia.io.workspace.preferences import load_preferences, save_preferences
 from napari_mamamia.io.workspace.protocol import read_protocol
@@ -89,6 +91,8 @@ from napari_mamamia.services.predict.model_recipes import (
     write_beside,
 )
 from napari_mamamia.services.predict.predict import predict_case, segmenters
+from napari_mamamia.services.rank.board import open_board
+from napari_mamamia.services.rank.team_masks import find_team_folder, find_team_mask
 from napari_mamamia.services.refine.edit_case import is_begun, open_editing, prepare_saving
 from napari_mamamia.services.refine.grow_mask import grow_from_labels
 from napari_mamamia.services.refine.leaks import cut_off, remove_part
@@ -97,6 +101,23 @@ from napari_mamamia.services.refine.numbers import measure_mask
 from napari_mamamia.services.refine.strokes import describe_stroke, settle_kept
 from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
+from napari_mamamia.services.review.case_facts import measure_lesions
+from napari_mamamia.services.review.desk import (
+    is_study,
+    list_people,
+    open_desk,
+)
+from napari_mamamia.services.review.judging import (
+    decide_dispute,
+    fuse_dispute,
+    leave_out,
+    list_differences,
+    load_first_look,
+    open_dispute,
+    set_down,
+)
+from napari_mamamia.services.review.make_study import freeze_study
+from napari_mamamia.services.review.plan_study import plan_study
 from napari_mamamia.services.score.case_facets import (
     case_table,
 )
@@ -205,6 +226,33 @@ class ImportServices(ServiceSet):
     default_target = staticmethod(default_target)
 
 
+class ReviewServices(ServiceSet):
+    """The services of page Review; a field left out is the real one."""
+
+    is_study = staticmethod(is_study)
+    list_people = staticmethod(list_people)
+    open_desk = staticmethod(open_desk)
+    measure_lesions = staticmethod(measure_lesions)
+    plan_study = staticmethod(plan_study)
+    freeze_study = staticmethod(freeze_study)
+    load_first_look = staticmethod(load_first_look)
+    open_dispute = staticmethod(open_dispute)
+    list_differences = staticmethod(list_differences)
+    fuse_dispute = staticmethod(fuse_dispute)
+    decide_dispute = staticmethod(decide_dispute)
+    set_down = staticmethod(set_down)
+    leave_out = staticmethod(leave_out)
+
+
+class RankServices(ServiceSet):
+    """The services of the leaderboard; a field left out is the real one."""
+
+    is_ranking = staticmethod(is_ranking)
+    open_board = staticmethod(open_board)
+    find_team_folder = staticmethod(find_team_folder)
+    find_team_mask = staticmethod(find_team_mask)
+
+
 class Services(ServiceSet):
     """The services as the window calls them; a field left out is the real one."""
 
@@ -259,6 +307,7 @@ class Services(ServiceSet):
     choose_candidate = staticmethod(choose_candidate)
     score_shown = staticmethod(score_shown)
     compare_masks = staticmethod(compare_masks)
+    read_case_list = staticmethod(read_case_list)
     find_pairs = staticmethod(find_pairs)
     score_folders = staticmethod(score_folders)
     score_models = staticmethod(score_models)
@@ -281,3 +330,5 @@ class Services(ServiceSet):
     kinetics = KineticServices()
     imports = ImportServices()
     predict = PredictServices()
+    review = ReviewServices()
+    ranks = RankServices()

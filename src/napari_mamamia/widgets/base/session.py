@@ -59,6 +59,8 @@ class Session(QObject):
     are shown. `phases_changed` says that other voxels of the same case are shown, registered ones
     or its own. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
     of the refined mask's voxels.
+    `study` is the name of the review study that this window reads, "" for none: its cases are
+    opened on page Review alone.
     """
 
     data_set_changed = Signal()
@@ -74,6 +76,7 @@ class Session(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.blinding = NOT_BLIND
+        self.study = ""
         self.opened: OpenDataSet | None = None
         self.context: CaseContext | None = None
         self.case: Case | None = None

@@ -1,12 +1,14 @@
-"""The further settings of a batch: where it runs, intervals, what is done with older results."""
+"""The further settings of a batch: which cases count, where it runs, intervals, older results."""
 
 import os
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QComboBox,
+    QFileDialog,
     QLabel,
     QLineEdit,
     QSpinBox,
@@ -15,6 +17,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import MissingExtraError
 from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
@@ -50,6 +53,21 @@ _EXISTING: Final = (
     ("go on with them", Existing.RESUME, "Only cases that are new, changed or failed are scored"),
     ("replace them", Existing.OVERWRITE, "Files of the same names are replaced; others stay"),
 )
+_UNUSABLE: Final = (
+    ("as the profile says", None, "Least favourable or worst score, as the profile has it"),
+    ("reject the submission", UnusableRule.REJECT, "One such case, and there is no ranked number"),
+    (
+        "least favourable",
+        UnusableRule.LEAST_FAVOURABLE,
+        "The case takes the values that make each ranked number lowest",
+    ),
+    ("worst score", UnusableRule.WORST_SCORE, "Dice 0 and the worst NormHD"),
+    (
+        "leave out: not for ranking",
+        UnusableRule.LEAVE_OUT,
+        "The case does not count; who leaves out hard cases would gain by it",
+    ),
+)
 
 
 class Where(StrEnum):
@@ -69,8 +87,8 @@ class BatchOptions(QWidget):
         self._has_cluster = True
         self.more: QToolButton = tool_button(
             "batch_more",
-            "▸ More: processes, time limit, bootstrap",
-            "Shows where the cases are scored and how sure the numbers are made",
+            "▸ More: which cases, processes, bootstrap",
+            "Shows which cases count, where they are scored and how sure the numbers are made",
             self._toggle_body,
         )
         self.more.setCheckable(True)
@@ -119,7 +137,50 @@ class BatchOptions(QWidget):
         """What is done where the output folder holds results."""
         return Existing(self.existing.currentData())
 
+    @property
+    def case_list(self) -> Path | None:
+        """The file that lists the cases that count, None for all with a reference."""
+        text = self.listed.text().strip()
+        return Path(text).expanduser() if text else None
+
+    @property
+    def unusable_rule(self) -> UnusableRule | None:
+        """What a case without a usable prediction is worth; None as the profile says."""
+        chosen = self.unusable.currentData()
+        return None if chosen is None else UnusableRule(chosen)
+
     # -------------------------------------------------------------------- inner
+
+    def _make_which(self) -> QWidget:
+        tip = (
+            "The cases that count (as --cases): a file with an id on each line, or a table with "
+            "case_id and, if wanted, sha256; empty: all that have a reference"
+        )
+        self.listed: QLineEdit = named(QLineEdit(), "batch_cases", tip)
+        self.listed.setPlaceholderText("all with a reference")
+        choose = tool_button(
+            "batch_choose_cases", "…", "Choose a list of cases", self._choose_case_list
+        )
+        choose.setProperty("framed", True)
+        self.unusable: QComboBox = named(
+            QComboBox(),
+            "batch_unusable",
+            "What a case without a usable prediction is worth (as --unusable)",
+        )
+        for text, rule, tip in _UNUSABLE:
+            self.unusable.addItem(text, None if rule is None else rule.value)
+            self.unusable.setItemData(self.unusable.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        return column(
+            row(name_of("Cases"), self.listed, choose),
+            row(name_of("Unusable"), self.unusable, 1),
+        )
+
+    def _choose_case_list(self) -> None:
+        start = self.listed.text() or str(Path.home())
+        kinds = "Lists of cases (*.txt *.csv *.xlsx *.ods);;All files (*)"
+        chosen, _ = QFileDialog.getOpenFileName(self, "Choose a list of cases", start, kinds)
+        if chosen:
+            self.listed.setText(chosen)
 
     def _make_body(self) -> QWidget:
         self.place: QComboBox = named(
@@ -169,6 +230,7 @@ class BatchOptions(QWidget):
         self._workers_line = row(name_of("Processes"), self.workers, 1)
         self._address_line = row(name_of("Address"), self.address)
         return column(
+            self._make_which(),
             row(name_of("Scored"), self.place, 1),
             self._workers_line,
             self._address_line,

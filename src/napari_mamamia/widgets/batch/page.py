@@ -100,7 +100,10 @@ _PROFILE_TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """What the page asks for; `place` None is this program without a time limit."""
+    """What the page asks for; `place` None is this program without a time limit.
+
+    `case_list` is the file of the cases that count, None for all that have a reference.
+    """
 
     reference: Path
     models: tuple[PredictionFolder, ...]
@@ -108,6 +111,7 @@ class BatchRequest:
     settings: ScoreSettings
     place: Place | None
     existing: Existing
+    case_list: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ class BatchPage(QScrollArea):
     cancel_wanted = Signal()
     table_wanted = Signal()
     log_wanted = Signal()
+    leaderboard_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
@@ -276,13 +281,20 @@ class BatchPage(QScrollArea):
         self.log = tool_button(
             "batch_log", "Log", "Shows what the plugin did and said", self.log_wanted.emit
         )
-        self.log.setProperty("framed", True)
+        self.leaderboard = tool_button(
+            "batch_leaderboard",
+            "Leaderboard",
+            "Shows the teams of a ranking and each case of each team below the image",
+            self.leaderboard_wanted.emit,
+        )
+        for tool in (self.log, self.leaderboard):
+            tool.setProperty("framed", True)
         self.progress: QProgressBar = named(QProgressBar(), "batch_progress", "How far the run is")
         self.progress.setRange(0, _STEPS)
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
         self.state = label("batch_state", tip="What the run does now, or how it ended")
-        buttons = row(self.start, self.cancel, self.log)
+        buttons = row(self.start, self.cancel, self.leaderboard, self.log)
         buttons.layout().setStretch(0, 1)
         return column(buttons, self.progress, self.state)
 
@@ -359,15 +371,21 @@ class BatchPage(QScrollArea):
             choose = f"Choose the {' and the '.join(empty)} first."
             self.say(choose if empty else self.options.problem(), "warning")
             return
+        try:
+            settings = self._read_settings()
+        except ValueError as error:  # a rule that the profile has no worst value for
+            self.say(f"Nothing was started: {error}", "warning")
+            return
         self.show_taken(False)
         self.start_wanted.emit(
             BatchRequest(
                 Path(fields["reference folder"]).expanduser(),
                 models,
                 Path(fields["folder for the results"]).expanduser(),
-                self._read_settings(),
+                settings,
                 self.options.place_of_work(),
                 existing or self.options.chosen_existing,
+                self.options.case_list,
             )
         )
 
@@ -383,6 +401,7 @@ class BatchPage(QScrollArea):
             n_resamples=self.options.resamples.value(),
             seed=self.options.seed.value(),
             minimum_group=self.options.least.value(),
+            unusable=self.options.unusable_rule,
         )
 
     def _open_folder(self) -> None:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from qtpy.QtCore import Signal
+
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.case.data_set import OpenDataSet
-from napari_mamamia.services.case.show_case import CaseMasks, Counting
-from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.services.case.show_case import Counting
 from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.run import ModelAnswer
+from napari_mamamia.widgets.batch.scored_masks import ScoredMasks
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -21,8 +22,10 @@ class ResultsReview(WindowPart):
 
     While a review goes on (a row was opened, the agreement colours are on) every case that is
     opened is shown with the two masks that were scored, and next and previous go through the table
-    as it is sorted and filtered.
+    as it is sorted and filtered. `case_wanted` says that a row opens a case.
     """
+
+    case_wanted = Signal()
 
     def __init__(
         self,
@@ -31,11 +34,12 @@ class ResultsReview(WindowPart):
         cases: CasesFlow,
         opening: Opening,
         reviewing: Reviewing,
+        scored_masks: ScoredMasks,
     ) -> None:
         super().__init__(context)
         self._table = table
         self._cases = cases
-        self._reviewing = reviewing
+        self._scored_masks = scored_masks
         self._model: ModelAnswer | None = None
         self._opened: OpenDataSet | None = None
         self._own_ids: Mapping[str, str] = MappingProxyType({})
@@ -65,12 +69,17 @@ class ResultsReview(WindowPart):
         if own_id is None:
             self._notifier.warn(f"{case_id} is not in the open data set: open its folder first.")
             return
+        self.case_wanted.emit()
         self._is_review = True
         self._set_queue()
         if own_id == self._session.listed_id:
             self._follow_case()
         else:
             self._cases.open_case(own_id)
+
+    def leave(self) -> None:
+        """Show cases with their own masks again, from the next one on."""
+        self._is_review = False
 
     # -------------------------------------------------------------------- inner
 
@@ -117,31 +126,4 @@ class ResultsReview(WindowPart):
         reference, prediction = model.pairs[scored_id]
         counting = Counting(model.settings.profile, model.settings.label)
 
-        self._jobs.start(
-            "review",
-            f"Reading what was scored of {case.case_id}",
-            lambda: self._services.review_masks(case, reference, prediction, model.name, counting),
-            lambda masks: self._show_masks(masks, counting),
-            still=lambda: self._session.shows(case),
-        )
-
-    def _show_masks(self, masks: CaseMasks, counting: Counting) -> None:
-        case = self._session.case
-        if case is None:
-            return
-        # Before the masks: whoever hears of them measures by this.
-        self._session.counting = counting
-        roles = {mask.role for mask in masks.masks}
-        if Role.PREDICTION not in roles:
-            self._scene.remove_mask(Role.PREDICTION)
-            self._session.drop_mask(Role.PREDICTION)
-        for mask in masks.masks:
-            role = Role(mask.role)
-            self._scene.show_mask(tag_for(case, role), mask.buffer)
-            self._session.set_mask(
-                SessionMask(role, mask.name, mask.buffer, mask.labels, mask.values)
-            )
-        for problem in masks.problems:
-            self._notifier.warn(problem)
-        if roles >= {Role.REFERENCE, Role.PREDICTION}:
-            self._reviewing.turn_on(Role.PREDICTION)
+        self._scored_masks.read(reference, prediction, model.name, counting)

@@ -3,7 +3,7 @@
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -146,6 +146,7 @@ class BatchRun:
         self._before = before
         self._opened = opened
         self._is_over = threading.Event()
+        self._settings = wanted.settings
         self.pace = RunPace(())
 
     def work(self) -> BatchAnswer:
@@ -166,8 +167,14 @@ class BatchRun:
 
     def _score_models(self) -> BatchAnswer:
         request, services = self._wanted, self._services
+        cases = None
+        if request.case_list is not None:
+            cases = services.read_case_list(request.case_list)
+        settings = self._settings = replace(request.settings, cases=cases)
         report_progress(0, 1, "Looking for the masks")
-        pairs = [services.find_pairs(request.reference, model.folder) for model in request.models]
+        pairs = [
+            services.find_pairs(request.reference, model.folder, cases) for model in request.models
+        ]
         self.pace = RunPace([len(entry) for entry in pairs])
         comparison: ModelComparison | None = None
         if len(request.models) == 1:
@@ -176,7 +183,7 @@ class BatchRun:
                 request.reference,
                 only.folder,
                 request.out,
-                request.settings,
+                settings,
                 name=only.name,
                 place=request.place,
                 existing=request.existing,
@@ -187,7 +194,7 @@ class BatchRun:
                 request.reference,
                 request.models,
                 request.out,
-                request.settings,
+                settings,
                 place=request.place,
                 existing=request.existing,
             )
@@ -226,6 +233,7 @@ class BatchRun:
                 figures.append(Figure(saved.title, image.scaledToWidth(wide)))
             report_progress(1, 1, "Reading the figures")
         lines = (*cohort_lines(model), *(f"  warning: {text}" for text in summary.warnings))
-        settings = self._wanted.settings
         images = () if self._opened is None else self._opened.data_set.cases
-        return ModelAnswer(summary, pairs, cases, settings, lines, page, tuple(figures), images)
+        return ModelAnswer(
+            summary, pairs, cases, self._settings, lines, page, tuple(figures), images
+        )

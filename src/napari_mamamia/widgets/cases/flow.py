@@ -1,6 +1,9 @@
 """Page Cases at work: data sets and cases are opened, the table follows what is saved."""
 
 from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Signal
 
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.cases.page import CasesPage
@@ -8,9 +11,19 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
+_OF_STUDY: Final = (
+    "This window reads the study {}: its cases are opened on page Review. For other data start "
+    "another window."
+)
+
 
 class CasesFlow(WindowPart):
-    """Joins the page, the session, opening and saving."""
+    """Joins the page, the session, opening and saving.
+
+    `ranking_chosen` carries a folder that holds a ranking and no data set.
+    """
+
+    ranking_chosen = Signal(object)
 
     def __init__(
         self, context: WindowContext, page: CasesPage, opening: Opening, editing: Editing
@@ -30,11 +43,20 @@ class CasesFlow(WindowPart):
 
     def open_data_set(self, path: Path, case_id: str | None = None) -> None:
         """Open a data set, and a case of it, after the present mask is saved."""
+        if self._reads_study():
+            return
+        if self._services.ranks.is_ranking(path):
+            self.ranking_chosen.emit(path)
+            if self._session.opened is not None:
+                self._page.folder.setText(str(self._session.opened.data_set.root))
+            return
         self._leave_case(lambda: self._opening.open_data_set(path, case_id))
 
     def open_case(self, case_id: str) -> None:
         """Open a case after the present mask is saved."""
         opened = self._session.opened
+        if self._reads_study():
+            return
 
         # Another data set may be listed by the time that the mask is saved.
         def still_listed() -> None:
@@ -52,7 +74,15 @@ class CasesFlow(WindowPart):
             end = "last" if by > 0 else "first"
             self._notifier.hint(f"This is the {end} case of the list.")
 
+    def _reads_study(self) -> bool:
+        """Whether this window reads a study, whose cases are not opened here; says so."""
+        if self._session.study:
+            self._notifier.hint(_OF_STUDY.format(self._session.study))
+        return bool(self._session.study)
+
     def _change_workspace(self, folder: Path) -> None:
+        if self._reads_study():
+            return
         self._leave_case(lambda: self._opening.change_workspace(folder))
 
     def _leave_case(self, then: object) -> None:

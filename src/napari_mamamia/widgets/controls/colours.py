@@ -5,8 +5,25 @@ Source: the colour-blind safe palette of M. Okabe and K. Ito, "Color Universal D
 
 from typing import Final
 
-MASK_COLOURS: Final = {"reference": "#56B4E9", "prediction": "#E69F00", "refined": "#009E73"}
-"""Hexadecimal RGB for each mask role: sky blue, orange, bluish green."""
+MASK_COLOURS: Final = {
+    "reference": "#56B4E9",
+    "prediction": "#E69F00",
+    "reading A": "#56B4E9",
+    "reading B": "#E69F00",
+    "refined": "#009E73",
+}
+"""Hexadecimal RGB for each mask role: sky blue, orange, bluish green. Two readings that disagree
+have the colours of reference and prediction, which are never shown with them."""
+
+MASK_DASHES: Final = {
+    "reference": (4.0, 8.0),
+    "prediction": (10.0, 15.0),
+    "reading A": (4.0, 8.0),
+    "reading B": (10.0, 15.0),
+    "refined": (1.0, 1.0),
+}
+"""Beside their colour masks differ by dashes: pixels in colour, of each so many. What is edited has
+no gaps."""
 
 AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
 """Where a mask agrees with the reference, where it is too much, and where it is too little."""

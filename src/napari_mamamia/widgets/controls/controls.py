@@ -1,16 +1,21 @@
 """Named controls: each one has an objectName and a tooltip, and looks the same on every page."""
 
+import re
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any
 
 from qtpy.QtCore import QSize, Qt
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
 from qtpy.QtWidgets import (
     QAbstractButton,
+    QAbstractSpinBox,
+    QComboBox,
     QDoubleSpinBox,
     QFrame,
     QHBoxLayout,
     QLabel,
+    QLineEdit,
     QPushButton,
     QSizePolicy,
     QSpinBox,
@@ -28,9 +33,16 @@ from napari_mamamia.widgets.controls.colours import (
 )
 
 _SPACE = 6
+_CALLED = "called"
+"""Property of a control that has a name of its own for a screen reader."""
+MOST_LETTERS = 44
+"""Of the name that a screen reader calls a control by: what is longer is its description."""
 _TICK = 12
 """Side of a tick box in pixels, with napari's usual text."""
 _USUAL_POINTS = 9
+_SIGNS = " ▾▸▶◀‹›✕×◎☰…:+−✓●"
+_FIELDS = QComboBox, QLineEdit, QAbstractSpinBox
+"""What a text before it in a row is the name of."""
 
 
 class FittedLabel(QLabel):
@@ -69,15 +81,23 @@ def row_name(text: str, among: Iterable[str]) -> FittedLabel:
 def named(widget: Any, name: str, tip: str) -> Any:
     """Give a widget its name and tooltip, and return it.
 
-    The field inside a spin box and the bar of a tab widget get them as well.
+    The field inside a spin box and the bar of a tab widget get them as well. A screen reader says a
+    short name (what stands on it; else what stands before it in its `row`; else the words of its
+    name) and the tooltip as its description.
     """
     widget.setObjectName(name)
     widget.setToolTip(tip)
-    widget.setAccessibleName(tip)
+    if isinstance(widget, QAbstractButton):
+        widget.setAccessibleName(_name_by_tip(tip) or _speak_name(name))
+    elif not isinstance(widget, QLabel):
+        widget.setAccessibleName(_speak_name(name))
+    tell_reader(widget)
     if isinstance(widget, QSpinBox | QDoubleSpinBox):
         named(widget.lineEdit(), f"{name}_text", tip)
+        call_by(widget, _speak_name(name))
     elif isinstance(widget, QTabWidget):
         named(widget.tabBar(), f"{name}_bar", tip)
+        call_by(widget.tabBar(), _speak_name(name))
     return widget
 
 
@@ -94,8 +114,9 @@ def button(
 
 def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) -> QToolButton:
     """Return a small button of one sign."""
-    sign_button: QToolButton = named(QToolButton(), name, tip)
-    sign_button.setText(text)
+    bare_button = QToolButton()
+    bare_button.setText(text)
+    sign_button: QToolButton = named(bare_button, name, tip)
     sign_button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     sign_button.clicked.connect(lambda _checked=False: on_click())
     return sign_button
@@ -133,8 +154,36 @@ def line() -> QFrame:
 
 
 def row(*widgets: QWidget | int) -> QWidget:
-    """Return widgets side by side; a number is a stretch."""
+    """Return widgets side by side; a number is a stretch.
+
+    A field after a text is called by it.
+    """
+    for before, field in pairwise(widgets):
+        if isinstance(before, QLabel) and isinstance(field, _FIELDS):
+            call_by(field, before.text())
     return _make_box(QHBoxLayout(), widgets)
+
+
+def call_by(control: QWidget, text: str) -> None:
+    """Let a screen reader call a control by a short text, such as the one that stands before it."""
+    words = _read_words(text)
+    if words:
+        control.setAccessibleName(words)
+        control.setProperty(_CALLED, True)
+    if words and isinstance(control, QAbstractSpinBox):
+        control.lineEdit().setAccessibleName(words)
+
+
+def tell_reader(widget: QWidget) -> None:
+    """Bring what a screen reader says of a control up to date: texts and tooltips change.
+
+    A button is called by its words, signs apart, unless `call_by` named it; a label is read as it
+    stands.
+    """
+    widget.setAccessibleDescription(widget.toolTip())
+    words = _read_words(widget.text()) if isinstance(widget, QAbstractButton) else ""
+    if words and not widget.property(_CALLED):
+        widget.setAccessibleName(words)
 
 
 def column(*widgets: QWidget | int) -> QWidget:
@@ -228,6 +277,41 @@ def style_sheet(theme: ThemeColours) -> str:
         QLabel[level="warning"] {{ color: {WARNING_COLOURS[kind]}; }}
         QLabel[level="error"] {{ color: {ERROR_COLOURS[kind]}; }}
     """
+
+
+def _read_words(text: str) -> str:
+    """Return the words of a text without the signs before and after them.
+
+    Examples
+    --------
+    >>> _read_words("▾ Fold away"), _read_words("View ▾"), _read_words("3-D"), _read_words("…")
+    ('Fold away', 'View', '3-D', '')
+    """
+    words = " ".join(text.replace("&", "").split()).strip(_SIGNS)
+    return words if any(letter.isalpha() for letter in words) else ""
+
+
+def _speak_name(name: str) -> str:
+    """Return the words of an object name without its page, such as "choose clinical".
+
+    Examples
+    --------
+    >>> _speak_name("batch_choose_clinical"), _speak_name("keys")
+    ('choose clinical', 'keys')
+    """
+    return name.partition("_")[2].replace("_", " ") or name
+
+
+def _name_by_tip(tip: str) -> str:
+    """Return the first clause of a tooltip if it is short, for a button that shows a sign alone.
+
+    Examples
+    --------
+    >>> _name_by_tip("Next doubtful place  (key G)"), _name_by_tip("x" * 50)
+    ('Next doubtful place', '')
+    """
+    clause = re.split(r"[;:,(\n]", tip, maxsplit=1)[0].strip()
+    return clause if len(clause) <= MOST_LETTERS else ""
 
 
 def _set_property(widget: QWidget, name: str, value: object) -> None:

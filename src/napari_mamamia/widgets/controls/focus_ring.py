@@ -6,6 +6,8 @@ from qtpy.QtCore import QEvent, QObject, QRect, Qt
 from qtpy.QtGui import QColor, QPainter, QPen
 from qtpy.QtWidgets import QApplication, QSplitter, QWidget
 
+from napari_mamamia.widgets.controls.controls import tell_reader
+
 _WIDTH: Final = 2
 _FOLLOWED: Final = (QEvent.Type.Move, QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.Hide)
 
@@ -63,6 +65,7 @@ class FocusRing(QObject):
         is_ours = now is not None and any(root.isAncestorOf(now) for root in self._roots)
         self._around = now if is_ours else None
         if self._around is not None:
+            tell_reader(self._around)
             self._around.installEventFilter(self)
             self._around.destroyed.connect(self._forget_control)
         self._place_ring()

@@ -14,6 +14,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _ENDING = "Noting the end of the blind reading"
+_OF_STUDY = "What a study hides stays hidden in its window: only its lead may change a study."
 
 
 class BlindFlow(WindowPart):
@@ -53,6 +54,9 @@ class BlindFlow(WindowPart):
         """Show all that is hidden, once it is recorded for the open case that it was."""
         if not self._session.blinding.is_blind:
             return
+        if self._session.study:
+            self._notifier.hint(_OF_STUDY)
+            return
         if self._session.context is None:
             self._show_all(None)
         else:
@@ -63,7 +67,7 @@ class BlindFlow(WindowPart):
     def _follow_blinding(self) -> None:
         blinding: Blinding = self._session.blinding
         self._scene.stack.blinding = blinding
-        self._header.set_blind(blinding.text)
+        self._header.set_blind(blinding.text, may_end=not self._session.study)
         self._pages.shut({page: self.why_shut(page) for page in PAGES})
         self._refine_page.set_blind(blinding)
 

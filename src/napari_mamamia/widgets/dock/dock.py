@@ -8,18 +8,20 @@ from qtpy.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
+    fit_axis_labels,
     focus_canvas,
     main_view,
     theme_colours,
     watch_font,
 )
 from napari_mamamia.widgets.adapter.drawing import guard_canvas, late_controls, split_drawing
+from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.base.blinding import guard_services
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.event_log import EventLog
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.jobs import JobRunner
-from napari_mamamia.widgets.base.layers import tag_of
+from napari_mamamia.widgets.base.layers import find_line_look, tag_of
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
@@ -27,6 +29,7 @@ from napari_mamamia.widgets.base.turns import IdleCollection
 from napari_mamamia.widgets.batch.flow import BatchFlow
 from napari_mamamia.widgets.batch.page import BatchPage
 from napari_mamamia.widgets.batch.results_review import ResultsReview
+from napari_mamamia.widgets.batch.scored_masks import ScoredMasks
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.controls.controls import style_sheet
@@ -34,7 +37,7 @@ from napari_mamamia.widgets.controls.focus_ring import FocusRing
 from napari_mamamia.widgets.dicom.flow import ImportFlow
 from napari_mamamia.widgets.dicom.page import ImportPage
 from napari_mamamia.widgets.dock.blind import BlindFlow
-from napari_mamamia.widgets.dock.docking import Docking
+from napari_mamamia.widgets.dock.docking import Docking, ReadingMode
 from napari_mamamia.widgets.dock.dropping import Dropping
 from napari_mamamia.widgets.dock.header_flow import HeaderFlow
 from napari_mamamia.widgets.dock.jumping import Jumping
@@ -48,6 +51,7 @@ from napari_mamamia.widgets.export.page import ExportPage
 from napari_mamamia.widgets.keys.key_choice import KeyChoice
 from napari_mamamia.widgets.keys.panel import KeysPanel
 from napari_mamamia.widgets.kinetics.page import KineticsPage
+from napari_mamamia.widgets.leaderboard.flow import LeaderboardFlow
 from napari_mamamia.widgets.predict.flow import PredictFlow
 from napari_mamamia.widgets.predict.page import PredictPage
 from napari_mamamia.widgets.predict.predicting import Predicting
@@ -60,11 +64,13 @@ from napari_mamamia.widgets.refine.mouse_tools import MouseTools
 from napari_mamamia.widgets.refine.page import RefinePage
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
+from napari_mamamia.widgets.review.flow import ReviewFlow
+from napari_mamamia.widgets.review.page import ReviewPage
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.score.flow import ScoreFlow
 from napari_mamamia.widgets.score.page import ScorePage
 from napari_mamamia.widgets.score.tagging import Tagging
-from napari_mamamia.widgets.viewer.canvas import CanvasText, WindowLevelDrag
+from napari_mamamia.widgets.viewer.canvas import CanvasText, WheelTurns, WindowLevelDrag
 from napari_mamamia.widgets.viewer.context import WindowContext
 from napari_mamamia.widgets.viewer.contrasting import Contrasting
 from napari_mamamia.widgets.viewer.marks import Marks
@@ -78,6 +84,8 @@ from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 _WIDTH: Final = 340
 _MARGIN: Final = 8
+_LEADERBOARD_SHARE: Final = 0.45
+"""Of the window's height: by looking, seven teams are seen at 720 pixels."""
 
 
 class MamamiaDock(QWidget):
@@ -97,6 +105,7 @@ class MamamiaDock(QWidget):
         self.viewer = bare(napari_viewer)
         guard_canvas(main_view(self.viewer))
         split_drawing(main_view(self.viewer))
+        draw_smooth_outlines(main_view(self.viewer), find_line_look)
         late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
         self.session = Session(self)
         self.services = guard_services(services or Services(), lambda: self.session.blinding)
@@ -134,9 +143,19 @@ class MamamiaDock(QWidget):
         """Open a data set and, if named, a case of it."""
         self.cases_flow.open_data_set(path, case_id)
 
+    def open_study(self, folder: Path, who: str = "") -> None:
+        """Open a review study, as a person of it where one is named."""
+        self.review_flow.open_study(folder, who)
+
     def import_dicom(self, source: Path) -> None:
         """Show what is in a DICOM folder or zip, to make cases of it."""
         self.import_flow.look(source)
+
+    def show_leaderboard(self) -> None:
+        """Show the leaderboard below the image."""
+        self.results.show_leaderboard()
+        self.docking.make_room(_LEADERBOARD_SHARE)
+        self.bottom.show_by_turns(_LEADERBOARD_SHARE)
 
     def predict(self) -> None:
         """Show the page Predict and start, if a case is open and nothing is hidden."""
@@ -148,6 +167,7 @@ class MamamiaDock(QWidget):
         """Save what is unsaved and stop all work, because the window closes; False if not saved."""
         # First of all: stopping all work would stop a saving that is under way.
         all_saved = self.editing.save_now()
+        self.review_flow.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
         self.predict_flow.close()
@@ -187,7 +207,8 @@ class MamamiaDock(QWidget):
         self.prompts, self.grow_box = self.tools.prompts, self.tools.grow_box
         links = self.planes.links
         links.is_free = lambda: self.hand.tool is None
-        links.tools += [self.window_level.attach, self.tools.attach]
+        self.wheel = WheelTurns(self.context, lambda: self.hand.tool is None)
+        links.tools += [self.window_level.attach, self.wheel.attach, self.tools.attach]
         self.planes.farewells.append(self.painting.cursor.come_home)
         self.painting.cursor.canvas_of_view = self.planes.canvas
 
@@ -205,6 +226,7 @@ class MamamiaDock(QWidget):
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results)
         self.export_page = ExportPage()
+        self.review_page = ReviewPage()
         self.import_page = ImportPage()
         self.keys_panel = KeysPanel(self.keys.keys)
         pages = (
@@ -215,6 +237,7 @@ class MamamiaDock(QWidget):
             self.kinetics_page,
             self.batch_page,
             self.export_page,
+            self.review_page,
         )
         self.pages = PageTabs(pages, self.import_page, self.keys_panel)
         self.pages.setParent(self)
@@ -248,6 +271,7 @@ class MamamiaDock(QWidget):
             self.readers,
             self.keys.keys,
             lambda: self.cases_flow.open_neighbour(1),
+            lambda: self.review_flow.accept(),
         )
 
     def _make_results(self) -> None:
@@ -256,17 +280,24 @@ class MamamiaDock(QWidget):
         self.score_flow = ScoreFlow(context, self.score_page, self.reviewing, self.tagging)
         self.export_flow = ExportFlow(context, self.export_page, self.opening, self.editing)
         self.batch_flow = BatchFlow(context, self.batch_page, self.opening)
+        scored = ScoredMasks(context, self.reviewing)
+        shown = (self.cases_flow, self.opening)
         self.results_review = ResultsReview(
-            context, self.results.cases, self.cases_flow, self.opening, self.reviewing
+            context, self.results.cases, *shown, self.reviewing, scored
         )
+        self.leaderboard_flow = LeaderboardFlow(context, self.results.leaderboard, *shown, scored)
         self.results_flow = ResultsFlow(
             context, self.results, self.bottom, self.batch_flow, self.results_review, self.tagging
         )
 
     def _make_import(self) -> None:
         context = self.context
+        self.review_flow = ReviewFlow(
+            context, self.review_page, self.opening, self.editing, self.readers, self.protocols
+        )
+        self.review_flow.shown_wanted.connect(lambda: self.show_page("Review"))
         self.import_flow = ImportFlow(context, self.import_page, self.cases_flow.open_data_set)
-        self.dropping = Dropping(context, self, self.import_flow, self.cases_flow)
+        self.dropping = Dropping(context, self, self.import_flow, self.cases_flow, self.review_flow)
         self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
 
     def _make_kinetics(self) -> None:
@@ -293,10 +324,14 @@ class MamamiaDock(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
 
     def _connect_window(self) -> None:
+        self.reading = ReadingMode(self.context)
         self.docking = Docking(
             self.context, self, lambda: self.pages.width + 2 * _MARGIN, self.close_down
         )
+        self.results.fold_wanted.connect(self.docking.give_room_back)
         self.docking.shown.connect(self.dropping.watch_view)
+        self.docking.closed.connect(self.reading.leave)
+        self.reading.entering.connect(self.docking.give_room_back)
         self.docking.hidden.connect(self.hand.put_down)
         self.docking.closed.connect(self._put_aside)
         self.docking.window_came.connect(self.refresh.look)
@@ -317,7 +352,8 @@ class MamamiaDock(QWidget):
         self._connect_header()
         self._connect_review()
         self._connect_import()
-        self.opening.case_shown.connect(lambda: focus_canvas(self.viewer))
+        self.opening.case_shown.connect(self._focus_image)
+        self.opening.case_shown.connect(lambda: fit_axis_labels(main_view(self.viewer)))
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
         self.viewer.events.theme.connect(self._dress_panel)
@@ -336,6 +372,7 @@ class MamamiaDock(QWidget):
         header.lesion_wanted.connect(self.jumping.to_lesion)
         header.mask_toggled.connect(self.kinetics.flow.refresh)
         header.keys_wanted.connect(self.pages.toggle_keys)
+        header.napari_wanted.connect(self.reading.toggle)
         header.view_wanted.connect(self.view_panel.setVisible)
 
     def _connect_import(self) -> None:
@@ -354,6 +391,16 @@ class MamamiaDock(QWidget):
         self.results.cohort.report_wanted.connect(self.batch_page.show_report)
         self.events.added.connect(self.results.log.add)
         self.reviewing.changed.connect(self.header.set_agreement)
+        self._connect_leaderboard()
+
+    def _connect_leaderboard(self) -> None:
+        flow = self.leaderboard_flow
+        self.batch_page.leaderboard_wanted.connect(self.show_leaderboard)
+        self.cases_flow.ranking_chosen.connect(flow.open_ranking)
+        self.dropping.ranking_dropped.connect(flow.open_ranking)
+        flow.shown.connect(self.show_leaderboard)
+        flow.case_wanted.connect(self.results_review.leave)
+        self.results_review.case_wanted.connect(flow.leave)
 
     def _list_actions(self) -> dict[str, Callable[..., object]]:
         actions: dict[str, Callable[..., object]] = {
@@ -367,10 +414,15 @@ class MamamiaDock(QWidget):
             "next_case": lambda: self.cases_flow.open_neighbour(1),
             "previous_case": lambda: self.cases_flow.open_neighbour(-1),
             "keys": self.pages.toggle_keys,
+            "reading": self.reading.toggle,
         }
         return actions | self.view_flow.actions() | self.refine_flow.actions()
 
     # ----------------------------------------------------------------- actions
+
+    def _focus_image(self) -> None:
+        if not self.results.leaderboard.has_keyboard():  # who goes by keys keeps it there
+            focus_canvas(self.viewer)
 
     def _put_aside(self) -> None:
         self.hand.put_down()

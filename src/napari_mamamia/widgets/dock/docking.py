@@ -1,4 +1,8 @@
-"""The panel in the viewer's window: docked, moved by napari, put aside, within the screen."""
+"""The panel in the viewer's window: docked, moved by napari, put aside, within the screen.
+
+And reading mode: napari's panels, menu and status line take half of the width from the image, so
+they go out of sight, and all comes back as it was. Nothing of it reaches napari's own settings.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -6,7 +10,7 @@ from typing import Any, Final
 from qtpy.QtCore import QEvent, QObject, QRect, Qt, QTimer, Signal
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
-from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.adapter.adapter import has_own_window_size, main_view
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -14,6 +18,9 @@ _OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close)
 _PUT_AWAY: Final = (
     "napari's {} have no room on this screen and are put away: menu Window brings them back"
 )
+_LENT: Final = "napari's {} are put away until the results are folded away"
+_BARS: Final = 60
+"""Pixels of the window's menu and status bar, by looking."""
 _NOT_SAVED: Final = (
     "Your mask is not saved, so that the window stays open: mend what is said above and save, or "
     "close the window again to lose the last changes"
@@ -24,7 +31,8 @@ class Docking(WindowPart):
     """Follows the panel and its window.
 
     `shown` says that the panel came into sight, `hidden` that its controls went out of it,
-    `closed` that its cross was clicked, `window_came` that the user came back to the window.
+    `closed` that its cross was clicked, `window_came` that the user came back to the window,
+    `fitting`, once, that the window is about to be brought into its screen.
 
     Parameters
     ----------
@@ -45,6 +53,7 @@ class Docking(WindowPart):
     hidden = Signal()
     closed = Signal()
     window_came = Signal()
+    fitting = Signal()
 
     def __init__(
         self,
@@ -61,6 +70,7 @@ class Docking(WindowPart):
         self.docks: list[QDockWidget] = []
         self.was_warned = False
         self._is_fitted = False
+        self._made_room: list[QDockWidget] = []
         # Between two docks the panel has no parent for a moment: only a turn later is it told from
         # removed.
         self._orphaned = QTimer(self)
@@ -73,6 +83,25 @@ class Docking(WindowPart):
         self.closed.emit()
         if self.home is not None:
             self.home.hide()
+
+    def make_room(self, share: float) -> None:
+        """Put napari's docks on the left away where `share` of the height is wanted below them."""
+        window = self._main_window
+        if not isinstance(window, QMainWindow):
+            return
+        left = _docks_on_the_left(window)
+        beside = sum(dock.minimumSizeHint().height() for dock in left) + _BARS
+        if left and beside + round(share * window.height()) > window.height():
+            for dock in left:
+                dock.hide()
+            self._made_room += left
+            self._notifier.hint(_LENT.format(" and ".join(map(_title_of, left))))
+
+    def give_room_back(self) -> None:
+        """Show the docks again that `make_room` put away."""
+        for dock in self._made_room:
+            dock.show()
+        self._made_room = []
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the panel; keep the window open once where its mask cannot be saved."""
@@ -125,6 +154,7 @@ class Docking(WindowPart):
         if self._is_fitted or self.home is None or not isinstance(window, QMainWindow):
             return
         self._is_fitted = True
+        self.fitting.emit()
         away = fit_window(window, self.home, self._width())
         if away:
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
@@ -136,6 +166,8 @@ class Docking(WindowPart):
         """
         if event.type() == QEvent.Type.WindowActivate:
             self.window_came.emit()
+        if event.type() == QEvent.Type.Close:
+            self.give_room_back()  # before napari notes how its window stands
         if event.type() != QEvent.Type.Close or self._close_down() or self.was_warned:
             return False
         if self._scene.layer(Role.PHASE) is None:
@@ -144,6 +176,102 @@ class Docking(WindowPart):
         self._notifier.warn_loudly(_NOT_SAVED)
         event.ignore()
         return True
+
+
+_NAPARIS: Final = ("layer list", "layer controls")
+"""Names of the docks that napari makes for itself; those of other plugins stay."""
+
+_SHARE: Final = (0.92, 0.90)
+_MOST: Final = (1600, 1000)
+"""A first window takes that much of the screen, and no more pixels: facts of this project."""
+
+
+class ReadingMode(WindowPart):
+    """Hides what belongs to napari while somebody reads; `is_on` says whether it does.
+
+    `entering` comes before anything is hidden.
+
+    Where the window was before it got its first size is kept, and it goes back there before napari
+    notes a size that no user chose.
+    """
+
+    entering = Signal()
+
+    def __init__(self, context: WindowContext) -> None:
+        super().__init__(context)
+        self.is_on = False
+        self._hidden: list[QWidget] = []
+        self._place: QRect | None = None
+        self._own_place: QRect | None = None
+
+    def toggle(self) -> None:
+        """Enter or leave."""
+        if self.is_on:
+            self.leave()
+        else:
+            self.enter()
+
+    def begin(self) -> None:
+        """Enter in a window that was just shown, and give it its size where nobody chose one."""
+        window = self._find_window()
+        self.enter()
+        if window is None or has_own_window_size() or window.isMaximized():
+            return
+        self._place, self._own_place = window.geometry(), _find_first_place(window)
+        window.setGeometry(self._own_place)
+
+    def enter(self) -> None:
+        """Hide what is seen of napari's own."""
+        window = self._find_window()
+        if window is None or self.is_on:
+            return
+        self.entering.emit()
+        docks = window.findChildren(QDockWidget)
+        parts = [dock for dock in docks if dock.objectName() in _NAPARIS and not dock.isFloating()]
+        bars = [window.menuBar(), window.statusBar()]
+        self._hidden = [part for part in (*parts, *bars) if not part.isHidden()]
+        for part in self._hidden:
+            part.hide()
+        self.is_on = True
+        window.installEventFilter(self)
+
+    def leave(self) -> None:
+        """Show again what was seen before."""
+        hidden, self._hidden = self._hidden, []
+        for part in hidden:
+            part.show()
+        self.is_on = False
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Give all back before napari writes down how its window stands."""
+        if event.type() == QEvent.Type.Close and watched is self._find_window():
+            self.leave()
+            self._go_back()
+        return False
+
+    def _go_back(self) -> None:
+        window = self._find_window()
+        if window is not None and self._place is not None and window.geometry() == self._own_place:
+            window.setGeometry(self._place)
+
+    def _find_window(self) -> QMainWindow | None:
+        view = main_view(self._scene.viewer)
+        window: Any = None if view is None else view.window()
+        return window if isinstance(window, QMainWindow) else None
+
+
+def _find_first_place(window: QMainWindow) -> QRect:
+    """Return where a first window goes: most of its screen, in the middle."""
+    room = window.screen().availableGeometry()
+    frame, inside = window.frameGeometry(), window.geometry()
+    edges = (frame.width() - inside.width(), frame.height() - inside.height())
+    sizes = (room.width(), room.height())
+    width, height = (
+        min(most, round(share * size) - edge)
+        for most, share, size, edge in zip(_MOST, _SHARE, sizes, edges, strict=True)
+    )
+    left = room.left() + (room.width() - width) // 2
+    return QRect(left, room.top() + (room.height() - height) // 2, width, height)
 
 
 _LEAST_IMAGE: Final = 400
@@ -172,7 +300,11 @@ def fit_window(window: QMainWindow, own: QDockWidget, width: int) -> list[str]:
     if not window.isMaximized() and not window.isFullScreen():
         _bring_into(window, room)
     window.resizeDocks([own], [min(width, room.width() // 2)], Qt.Orientation.Horizontal)
-    return [dock.windowTitle() or dock.objectName() for dock in away]
+    return [_title_of(dock) for dock in away]
+
+
+def _title_of(dock: QDockWidget) -> str:
+    return str(dock.windowTitle() or dock.objectName())
 
 
 def _room_of(window: QMainWindow) -> QRect:

@@ -1,4 +1,4 @@
-"""What is dropped on the window: DICOM is looked into, a data set is opened, the rest is napari's.
+"""What is dropped on the window: DICOM, a study, a ranking, a data set; the rest is napari's.
 
 Without this, napari asks for each folder which of its readers shall take it.
 """
@@ -16,6 +16,7 @@ from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.dicom.flow import ImportFlow
+from napari_mamamia.widgets.review.flow import ReviewFlow
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
@@ -25,18 +26,26 @@ _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.Shift
 class Dropping(WindowPart):
     """Takes drops for the dock, and for napari's view while the dock is there.
 
-    `cases_wanted` asks for the page on which the cases of a dropped data set are listed.
+    `cases_wanted` asks for the page on which the cases of a dropped data set are listed,
+    `ranking_dropped` carries a folder with a ranking, or its ``rank.json``.
     """
 
     cases_wanted = Signal()
+    ranking_dropped = Signal(object)
 
     def __init__(
-        self, context: WindowContext, panel: QWidget, importing: ImportFlow, cases: CasesFlow
+        self,
+        context: WindowContext,
+        panel: QWidget,
+        importing: ImportFlow,
+        cases: CasesFlow,
+        review: ReviewFlow,
     ) -> None:
         super().__init__(context)
         self._panel = panel
         self._importing = importing
         self._cases = cases
+        self._review = review
 
         panel.setAcceptDrops(True)
         panel.installEventFilter(self)
@@ -48,10 +57,16 @@ class Dropping(WindowPart):
             view.installEventFilter(self)
 
     def take(self, paths: list[Path]) -> bool:
-        """Look into DICOM or open a data set; False where `paths` are neither."""
+        """Look into DICOM, open a study, a ranking or a data set; False where `paths` are none."""
         if not paths:
             return False
         is_one = len(paths) == 1
+        if is_one and self._services.review.is_study(paths[0]):
+            self._review.open_study(paths[0])
+            return True
+        if is_one and self._services.ranks.is_ranking(paths[0]):
+            self.ranking_dropped.emit(paths[0])
+            return True
         kind = self._services.recognise(paths[0]) if is_one else None
         if kind not in (None, LayoutKind.SINGLE_FILE, LayoutKind.DICOM):
             self._open_path(paths[0])

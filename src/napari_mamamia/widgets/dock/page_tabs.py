@@ -9,7 +9,16 @@ from qtpy.QtWidgets import QStackedWidget, QTabBar, QWidget
 from napari_mamamia.widgets.controls.controls import column, label, named
 from napari_mamamia.widgets.controls.page_area import PageArea
 
-PAGES: Final = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch scoring", "Export")
+PAGES: Final = (
+    "Cases",
+    "Predict",
+    "Refine",
+    "Score",
+    "Kinetics",
+    "Batch scoring",
+    "Export",
+    "Review",
+)
 """The pages in the order of their tabs, called as in the menu."""
 
 _TAB_TEXTS: Final = {"Batch scoring": "Batch"}

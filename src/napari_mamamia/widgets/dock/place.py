@@ -23,6 +23,9 @@ _DATA_SET_VARIABLE: Final = "MAMAMIA_DATA_SET"
 _CASE_VARIABLE: Final = "MAMAMIA_CASE"
 _BLIND_VARIABLE: Final = "MAMAMIA_BLIND"
 _PROTOCOL_VARIABLE: Final = "MAMAMIA_PROTOCOL"
+_STUDY_VARIABLE: Final = "MAMAMIA_STUDY"
+_READER_VARIABLE: Final = "MAMAMIA_READER"
+_PANELS_VARIABLE: Final = "MAMAMIA_PANELS"
 
 
 def dock_of(viewer: Any) -> MamamiaDock | None:
@@ -79,18 +82,24 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
 
 
 def _open_what_was_named(panel: MamamiaDock) -> None:
-    """Open the data set that ``mamamia view`` names; once, in the first dock.
+    """Open the data set or study that ``mamamia view`` names; once, in the first dock.
 
     napari's command makes the dock first and shows the window then; what is opened comes after.
     What is hidden is known before anything is opened: nothing is where a protocol cannot be read.
     """
     names = (_DATA_SET_VARIABLE, _CASE_VARIABLE, _BLIND_VARIABLE, _PROTOCOL_VARIABLE)
     root, case_id, blind, protocol = (os.environ.pop(name, "") for name in names)
+    shows_napari = bool(os.environ.pop(_PANELS_VARIABLE, ""))
     if blind:
         panel.session.set_blinding(ALL_HIDDEN)
     if protocol and not panel.protocols.load(Path(protocol)):
         return
-    if root:
+    study, reader = (os.environ.pop(name, "") for name in (_STUDY_VARIABLE, _READER_VARIABLE))
+    if (root or study) and not shows_napari:
+        panel.docking.fitting.connect(panel.reading.begin)
+    if study:
+        _act_soon(panel, lambda: panel.open_study(Path(study), reader))
+    elif root:
         _act_soon(panel, lambda: panel.open_data_set(Path(root), case_id or None))
 
 

@@ -1,4 +1,4 @@
-"""The panel at the bottom: the scored cases, the cohort's numbers, curves, the log."""
+"""The panel at the bottom: scored cases, the cohort's numbers, a leaderboard, curves, the log."""
 
 from typing import Final
 
@@ -12,6 +12,7 @@ from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.results_cohort import CohortTab
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
 from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
+from napari_mamamia.widgets.leaderboard.view import LeaderboardTab
 
 _MOST_LINES: Final = 2000
 
@@ -59,6 +60,7 @@ class LogTab(QWidget):
 _TIPS = (
     "The scored cases, worst first",
     "The cohort's numbers with intervals, and figures",
+    "Teams of a ranking, and each case of each team",
     "Contrast curves of the pointer, the mask and pinned regions",
     "What the plugin did and said",
 )
@@ -74,13 +76,14 @@ class ResultsPanel(QWidget):
         self.setObjectName("results_panel")
         self.cases = CasesTab(jobs)
         self.cohort = CohortTab()
+        self.leaderboard = LeaderboardTab()
         self.curves = CurvesTab()
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
         self.tabs.tabBar().setToolTip("Pages of this panel")
         for page, text, tip in zip(
-            (self.cases, self.cohort, self.curves, self.log),
-            ("Case table", "Cohort", "Curves", "Log"),
+            (self.cases, self.cohort, self.leaderboard, self.curves, self.log),
+            ("Case table", "Cohort", "Leaderboard", "Curves", "Log"),
             _TIPS,
             strict=True,
         ):
@@ -104,6 +107,10 @@ class ResultsPanel(QWidget):
     def show_curves(self) -> None:
         """Turn to the contrast curves."""
         self.tabs.setCurrentWidget(self.curves)
+
+    def show_leaderboard(self) -> None:
+        """Turn to the leaderboard."""
+        self.tabs.setCurrentWidget(self.leaderboard)
 
     def show_log(self) -> None:
         """Turn to the log."""

@@ -8,7 +8,15 @@ from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.base.keys import KEYS, MOUSE_LINES, NAPARI_KEYS, Key
-from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    call_by,
+    heading,
+    label,
+    named,
+    row,
+    set_level,
+)
 from napari_mamamia.widgets.controls.page_area import PageArea
 
 # A button that shows a key; pressed, it takes the next key instead.
@@ -53,6 +61,7 @@ class KeyButton(QPushButton):
         self._waits = False
         super().__init__()
         named(self, f"key_{action}", f"{text}: a click, then the key that shall do it; Esc leaves")
+        call_by(self, f"key of {action.replace('_', ' ')}")
         self.clicked.connect(self._wait_for_key)
 
     def show_key(self, shown: str) -> None:

@@ -88,12 +88,18 @@ class Editing(WindowPart):
         Where the reader has a mask of the case already, the copy becomes a step of it; where that
         is just being opened, once it is open.
         """
-        case, reader = self._session.case, self._session.reader
-        if case is None or not reader:
+        case = self._session.case
+        if case is None:
             return
         origin = None if source is None else self._session.mask(source)
         name = "" if origin is None else f"{origin.role} {origin.name}".strip()
-        labels = None if origin is None else LabelMap.of(origin.buffer, case.grid)
+        self.start_with(None if origin is None else LabelMap.of(origin.buffer, case.grid), name)
+
+    def start_with(self, labels: LabelMap | None, name: str) -> None:
+        """Take a mask (None: an empty one) as this reader's own, as `start` does."""
+        case, reader = self._session.case, self._session.reader
+        if case is None or not reader:
+            return
         if self.live is not None:
             self._lay_over(labels, name)
         elif self._jobs.is_running(_LANE) or self._pending is not None:

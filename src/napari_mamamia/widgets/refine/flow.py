@@ -122,6 +122,7 @@ class RefineFlow(WindowPart):
         readers: Readers,
         keys: Sequence[Key],
         open_next: Callable[[], None],
+        accept_reading: Callable[[], None],
     ) -> None:
         super().__init__(context)
         self._page = page
@@ -138,6 +139,7 @@ class RefineFlow(WindowPart):
         self._protocols = protocols
         self._keys = keys
         self._open_next = open_next
+        self._accept_reading = accept_reading
         self._keys_on: object = None
         page.start_wanted.connect(lambda role: readers.with_reader(lambda: editing.start(role)))
         self._connect_page()
@@ -236,7 +238,8 @@ class RefineFlow(WindowPart):
 
         def act(*held: bool) -> None:
             key = next(key for key in self._keys if key.action == name)
-            if self._hand.page == key.page or held == (False,):
+            is_reading = name == "accept" and bool(self._session.study)
+            if self._hand.page == key.page or held == (False,) or is_reading:
                 action(*held)
             else:
                 self._notifier.hint(f"{key.shown} acts on page {key.page}: go there first.")
@@ -244,7 +247,13 @@ class RefineFlow(WindowPart):
         return act
 
     def accept(self) -> None:
-        """Save the mask, then open the next case; what cannot be saved keeps its case open."""
+        """Save the mask, then open the next case; what cannot be saved keeps its case open.
+
+        In a study the mask is handed in with the answers.
+        """
+        if self._session.study:
+            self._accept_reading()
+            return
         if self._editing.live is None:
             return
         self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)

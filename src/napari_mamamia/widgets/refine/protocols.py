@@ -109,6 +109,11 @@ class Protocols(WindowPart):
             self._notifier.hint(f"Protocol {protocol.name} is loaded.")
         return True
 
+    def use(self, protocol: Protocol) -> None:
+        """Go by the protocol of a study, which says itself what is hidden."""
+        self.protocol = protocol
+        self.apply()
+
     def apply(self) -> None:
         """Set phase, brush and structures for the mask that is open."""
         protocol, live = self.protocol, self._editing.live

@@ -11,6 +11,9 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
+_OF_STUDY: Final = (
+    "This window reads the study {} as {}. To read as somebody else start another window."
+)
 _FIXED: Final = "Blind: other readers are hidden. To read under another name open another window."
 
 
@@ -38,9 +41,15 @@ class Readers(WindowPart):
         else:
             self._ask_reader(then)
 
+    def fix(self, reader: str) -> None:
+        """Take the reader of a study, who stays while this window reads it."""
+        self._waiting = None
+        self._session.set_reader(reader)
+        self._header.set_reader(reader)
+
     def _ask_reader(self, then: Callable[[], None] | None) -> None:
         if self._is_fixed:
-            self._notifier.hint(_FIXED)
+            self._notifier.hint(self._why_fixed)
             return
         self._waiting = then
         self._header.ask_reader(self._session.reader or self._services.load_preferences().reader)
@@ -49,18 +58,24 @@ class Readers(WindowPart):
     def _is_fixed(self) -> bool:
         """Whether another name would show another reader's mask, which is hidden."""
         is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
-        return is_hidden and bool(self._session.reader)
+        return (is_hidden or bool(self._session.study)) and bool(self._session.reader)
+
+    @property
+    def _why_fixed(self) -> str:
+        study = self._session.study
+        return _OF_STUDY.format(study, self._session.reader) if study else _FIXED
 
     def _forget_remembered(self) -> None:
         """Let a blind reader give the name: the one remembered may be that of somebody else."""
-        if self._session.blinding.hides(Hidden.OTHER_READERS) and self._session.opened is None:
+        is_hidden = self._session.blinding.hides(Hidden.OTHER_READERS)
+        if is_hidden and self._session.opened is None and not self._session.study:
             self._session.set_reader(None)
             self._header.set_reader(None)
             self._ask_reader(None)
 
     def _take_name(self, name: str) -> None:
         if self._is_fixed:
-            self._notifier.hint(_FIXED)
+            self._notifier.hint(self._why_fixed)
             return
         try:
             name = self._services.check_name(name, "the name of a reader")

@@ -14,7 +14,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
-from napari_mamamia.widgets.controls.controls import button, discard, label, named, row
+from napari_mamamia.widgets.controls.controls import button, call_by, discard, label, named, row
 
 _LETTERS: Final = 34
 """What a line of chips holds in a dock of 340 pixels."""
@@ -40,6 +40,7 @@ class TagsLine(QWidget):
         self.other: QLineEdit = named(
             QLineEdit(), "score_tag_other", "Adds a tag in your own words to this case"
         )
+        call_by(self.other, "another tag")
         self.other.setPlaceholderText(_HINT)
         self.other.returnPressed.connect(self._add_other)
         self.whose = label("score_tags_whose", tip="Who set the tags of this case")

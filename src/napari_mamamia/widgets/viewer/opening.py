@@ -80,13 +80,21 @@ class Opening(WindowPart):
     # --------------------------------------------------------------- data set
 
     def open_data_set(
-        self, path: Path, then_case: str | None = None, workspace: Path | None = None
+        self,
+        path: Path,
+        then_case: str | None = None,
+        workspace: Path | None = None,
+        *,
+        remembers: bool = True,
     ) -> None:
-        """List a data set; then open `then_case`, or its case where it holds only one."""
+        """List a data set; then open `then_case`, or its case where it holds only one.
+
+        `remembers` says whether it, and a `workspace` that is given, are found again next time.
+        """
         self._jobs.start(
             "list",
             f"Opening {path.name or path}",
-            lambda: self._list_cases(path, workspace),
+            lambda: self._list_cases(path, workspace, remembers=remembers),
             lambda listed: self._show_list(*listed, then_case),
         )
         self._warm_up()
@@ -110,7 +118,7 @@ class Opening(WindowPart):
             self.open_data_set(opened.data_set.root, self._session.listed_id or None, folder)
 
     def _list_cases(
-        self, path: Path, workspace: Path | None
+        self, path: Path, workspace: Path | None, *, remembers: bool
     ) -> tuple[OpenDataSet, tuple[CaseRow, ...]]:
         session = self._session
         read_now = session.context
@@ -122,14 +130,18 @@ class Opening(WindowPart):
         if session.blinding.is_blind and is_other:
             raise HiddenError(_ONE_DATA_SET)
         rows = self._services.case_rows(opened)
-        preferences = remember_recent(self._services.load_preferences(), opened.data_set.root)
+        if remembers:
+            self._remember_data_set(opened.data_set.root, workspace)
+        return opened, rows
+
+    def _remember_data_set(self, root: Path, workspace: Path | None) -> None:
+        preferences = remember_recent(self._services.load_preferences(), root)
         if workspace is not None:
-            preferences = remember_workspace(preferences, opened.data_set.root, workspace)
+            preferences = remember_workspace(preferences, root, workspace)
         try:
             self._services.save_preferences(preferences)
         except SaveError as error:
             _log.warning("the recent data sets were not remembered: %s", error)
-        return opened, rows
 
     def _show_list(
         self, opened: OpenDataSet, rows: tuple[CaseRow, ...], then_case: str | None

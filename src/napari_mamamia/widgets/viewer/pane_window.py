@@ -16,6 +16,8 @@ from napari_mamamia.widgets.adapter.adapter import (
     main_view,
     new_view,
 )
+from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
+from napari_mamamia.widgets.base.layers import find_line_look
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import discard
 from napari_mamamia.widgets.viewer.pane import Pane
@@ -150,6 +152,7 @@ class PaneWindow:
         if self._column is None:
             return
         view = new_view(pane.model)
+        draw_smooth_outlines(view, find_line_look)
         view.setObjectName(f"pane_{title}")
         view.setToolTip("")
         self._views[pane] = view

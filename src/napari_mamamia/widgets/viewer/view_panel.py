@@ -7,7 +7,14 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QSlider, QVBoxLayout, QWidget
 
 from napari_mamamia.widgets.base.keys import with_key
-from napari_mamamia.widgets.controls.controls import FittedLabel, named, row, row_name, tool_button
+from napari_mamamia.widgets.controls.controls import (
+    FittedLabel,
+    call_by,
+    named,
+    row,
+    row_name,
+    tool_button,
+)
 from napari_mamamia.widgets.viewer.cine import PACES
 from napari_mamamia.widgets.viewer.planes import Layout
 
@@ -136,6 +143,7 @@ class ViewPanel(QFrame):
         self.minus: QComboBox = named(
             QComboBox(), "view_minus", "Which phase is subtracted from the one on the slider"
         )
+        call_by(self.minus, "minus phase")
         self.minus.activated.connect(self.minus_wanted.emit)
         return row(_make_name("Image"), *self.images.values(), 1, self.minus)
 

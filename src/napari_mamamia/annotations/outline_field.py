@@ -1,0 +1,64 @@
+"""The smooth field whose level line is drawn as the outline of a mask."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+CHANNELS: Final = 4
+LEVEL: Final = 127.5 / 255
+"""Where the outline lies between 0 (all outside) and 1: no voxel's centre has this value."""
+
+_SIGMA_VOXELS: Final = 0.7
+_RADIUS: Final = 2
+_WHOLE: Final = 255
+
+
+class OutlineField(NamedTuple):
+    """A field around the labels of a slice, and where its first value lies in the slice.
+
+    `values` are uint8 ``(rows, columns, CHANNELS)``; label k is drawn from channel
+    ``(k - 1) % CHANNELS``. `row` and `column` are below 0 where labels touch the slice's border.
+    """
+
+    values: NDArray[np.uint8]
+    row: int
+    column: int
+
+
+def find_outline_field(labels: NDArray[np.uint8]) -> OutlineField | None:
+    """Return what the outlines of a slice are drawn from, None where it has no label.
+
+    Each label is blurred by 0.7 voxels, so that the line at `LEVEL` runs without steps. It still
+    parts the centres of all labelled voxels from all others: where the blur would lose a voxel, as
+    it does a single one or a thin oblique spicule, the voxel stands as it is.
+
+    Parameters
+    ----------
+    labels
+        A slice ``(rows, columns)``, 0 outside.
+
+    Source: the width of the blur by measurement against a mask of true circles (CHANGELOG).
+    """
+    sides = [np.flatnonzero(labels.any(axis=1 - axis)) for axis in range(2)]
+    if not sides[0].size:
+        return None
+    low = [int(side[0]) for side in sides]
+    part = labels[low[0] : int(sides[0][-1]) + 1, low[1] : int(sides[1][-1]) + 1]
+    part = np.pad(part, _RADIUS)
+    values = np.zeros((*part.shape, CHANNELS), np.uint8)
+    for channel in range(CHANNELS):
+        mask = (part > 0) & ((part - np.uint8(1)) % CHANNELS == channel)
+        if mask.any():
+            values[..., channel] = _blur_mask(mask)
+    return OutlineField(values, low[0] - _RADIUS, low[1] - _RADIUS)
+
+
+def _blur_mask(mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    whole = mask * np.float32(_WHOLE)
+    blurred = gaussian_filter(whole, _SIGMA_VOXELS, mode="constant", radius=_RADIUS)
+    values: NDArray[np.uint8] = np.rint(blurred).astype(np.uint8)
+    misses = (values > LEVEL * _WHOLE) != mask
+    values[misses] = whole[misses]
+    return values

@@ -1,0 +1,291 @@
+"""The files of a ranking, read back: ranks by method, and a value for each case and algorithm.
+
+``rank.json`` holds the ranks, ``rank_details.json`` how they came about, ``case_values.csv`` and
+``case_ranks.csv`` a number for each case and algorithm.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.progress import paced
+from napari_mamamia.io.files.csv_text import from_csv_text
+from napari_mamamia.io.files.foreign import open_plain, reads
+from napari_mamamia.io.files.json_text import MOST_BYTES, read_json
+
+RANK_FILE: Final = "rank.json"
+
+_REMEDY: Final = (
+    "rank again with `mamamia rank` or `mamamia challenge rank`; where a newer version wrote it, "
+    "open it with that"
+)
+_KEYS: Final = ("task", "metric", "site", "case")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAlgorithm:
+    """An algorithm by one method; nan where a number is not known.
+
+    `low` and `high` hold its rank in 95 % of the resamples, `first` is the share of them in which
+    it is first.
+    """
+
+    name: str
+    rank: float
+    score: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    first: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class RankedMethod:
+    """The algorithms by one method, in the file's order; its name as the file has it."""
+
+    name: str
+    algorithms: tuple[RankedAlgorithm, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTable:
+    """One table by every method: `filled` are values that a rule gave, by algorithm.
+
+    `task`, `metric` and `site` are "" where there is only one.
+    """
+
+    methods: tuple[RankedMethod, ...]
+    filled: Mapping[str, int]
+    task: str = ""
+    metric: str = ""
+    site: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Task, metric and site."""
+        return self.task, self.metric, self.site
+
+
+@dataclass(frozen=True, slots=True)
+class RankFile:
+    """What ``rank.json`` holds; `overall` is all tables together, None of a single one."""
+
+    tables: tuple[RankedTable, ...]
+    overall: RankedTable | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableDetails:
+    """Of one table: which way is better, and how many cases counted (-1: not known)."""
+
+    task: str
+    metric: str
+    site: str
+    is_larger_better: bool
+    n_cases: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Task, metric and site, as the details always have them."""
+        return self.task, self.metric, self.site
+
+
+@dataclass(frozen=True, slots=True)
+class RankDetails:
+    """How a ranking came about.
+
+    `missing` is the rule for missing values as it is typed, "" for none; `notes` what a reader
+    must know.
+    """
+
+    tables: tuple[TableDetails, ...] = ()
+    missing: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseNumbers:
+    """A number for each case and algorithm, (n, m) float64, nan where the cell is empty."""
+
+    task: str
+    metric: str
+    site: str
+    algorithms: tuple[str, ...]
+    cases: tuple[str, ...]
+    values: NDArray[np.float64]
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Task, metric and site, as such a table always has them."""
+        return self.task, self.metric, self.site
+
+
+def is_ranking(path: Path) -> bool:
+    """Whether a path is a folder with a ranking, or its ``rank.json``."""
+    return path.name == RANK_FILE if path.is_file() else (path / RANK_FILE).is_file()
+
+
+@reads("a ranking (rank.json)", _REMEDY)
+def read_rank_file(path: Path) -> RankFile:
+    """Return what a ``rank.json`` holds; keys and methods that are not known pass.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, or has no ranks where they should be.
+    """
+    content = _as_kind(read_json(path), dict, "an object")
+    if "tables" not in content:
+        return RankFile((_read_table(content),), None)
+    tables = tuple(
+        _read_table(_as_kind(one, dict, "an object for each table"))
+        for one in _as_kind(content["tables"], list, "a list of tables")
+    )
+    if not tables:
+        raise ValueError("it holds no table")
+    overall = _as_kind(content.get("overall") or {}, dict, "all tables together as an object")
+    return RankFile(tables, _read_table(overall) if overall.get("methods") else None)
+
+
+@reads("the details of a ranking (rank_details.json)", _REMEDY)
+def read_rank_details(path: Path) -> RankDetails:
+    """Return what a ``rank_details.json`` holds of what a table of ranks needs.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read or is something else.
+    """
+    content = _as_kind(read_json(path), dict, "an object")
+    settings = _as_kind(content.get("settings") or {}, dict, "settings as an object")
+    tables = _as_kind(content.get("tables") or [], list, "a list of tables")
+    return RankDetails(
+        tuple(_read_details(_as_kind(one, dict, "an object for each table")) for one in tables),
+        str(settings.get("missing") or ""),
+        tuple(str(one) for one in _as_kind(content.get("notes") or [], list, "a list of notes")),
+    )
+
+
+@reads("a table of cases and algorithms", _REMEDY)
+def read_case_numbers(path: Path) -> tuple[CaseNumbers, ...]:
+    """Return the tables of a ``case_values.csv`` or ``case_ranks.csv``, one for each key.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read, a column is missing or there twice, or a cell is no number.
+    """
+    with open_plain(path) as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it is larger than {MOST_BYTES >> 20} MB")
+    lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+    header = [from_csv_text(cell) for cell in next(lines, [])]
+    names = header[len(_KEYS) :]
+    if tuple(header[: len(_KEYS)]) != _KEYS or not names:
+        raise ValueError(f"its first row is not {', '.join(_KEYS)} and the algorithms")
+    if len(set(names)) < len(names):
+        raise ValueError("an algorithm has two columns")
+    parts: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    for number, line in enumerate(paced(list(lines), f"Reading {path.name}"), 2):
+        if len(line) != len(header):
+            raise ValueError(f"row {number} has {len(line)} cells, the first has {len(header)}")
+        task, metric, site, case = (from_csv_text(cell) for cell in line[: len(_KEYS)])
+        cases = parts.setdefault((task, metric, site), {})
+        if case in cases:
+            raise ValueError(f"{case} stands twice, again in row {number}")
+        cases[case] = [_parse_cell(cell, number) for cell in line[len(_KEYS) :]]
+    return tuple(
+        CaseNumbers(*key, tuple(names), tuple(cases), np.array(list(cases.values())))
+        for key, cases in parts.items()
+    )
+
+
+def _parse_cell(cell: str, row: int) -> float:
+    if not cell:
+        return math.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ValueError(f"row {row} has {cell[:40]!r} in place of a number") from None
+    if math.isinf(value):
+        raise ValueError(f"row {row} has an infinite number")
+    return value
+
+
+def _read_details(content: Mapping[str, Any]) -> TableDetails:
+    n_cases = content.get("n_cases")
+    task, metric, site = (str(content.get(key) or "") for key in ("task", "metric", "site"))
+    return TableDetails(
+        task,
+        metric,
+        site,
+        content.get("larger_is_better") is not False,
+        n_cases if isinstance(n_cases, int) else -1,
+    )
+
+
+def _read_table(content: Mapping[str, Any]) -> RankedTable:
+    methods = _as_kind(content.get("methods"), dict, "methods as an object")
+    if not methods:
+        raise ValueError("it holds no method")
+    scores, stability = (
+        _as_kind(content.get(name) or {}, dict, f"{name} as an object")
+        for name in ("scores", "stability")
+    )
+    counts = _as_kind(content.get("filled") or {}, dict, "filled as an object")
+    return RankedTable(
+        tuple(
+            RankedMethod(
+                name, tuple(_read_algorithms(ranks, scores.get(name), stability.get(name)))
+            )
+            for name, ranks in methods.items()
+        ),
+        {name: int(_read_number(count)) for name, count in counts.items() if count is not None},
+        *(str(content.get(key) or "") for key in ("task", "metric", "site")),
+    )
+
+
+def _read_algorithms(ranks: object, scores: object, stability: object) -> Iterator[RankedAlgorithm]:
+    by_name = _as_kind(ranks, dict, "a rank for each algorithm")
+    if not by_name:
+        raise ValueError("a method holds no algorithm")
+    by_score = _as_kind(scores or {}, dict, "a score for each algorithm")
+    stable = _as_kind(stability or {}, dict, "stability as an object")
+    intervals = _as_kind(stable.get("rank_interval") or {}, dict, "an interval for each algorithm")
+    firsts = _as_kind(stable.get("first") or {}, dict, "a share for each algorithm")
+    for name, rank in by_name.items():
+        ends = intervals.get(name) or (None, None)
+        if not isinstance(ends, list | tuple) or len(ends) != 2:
+            raise ValueError(f"the rank interval of {name[:40]} has no two ends")
+        numbers = (by_score.get(name), *ends, firsts.get(name))
+        yield RankedAlgorithm(name, _read_number(rank), *map(_read_number, numbers))
+
+
+def _read_number(value: object) -> float:
+    """Return a number, nan for null.
+
+    Raises
+    ------
+    ValueError
+        If it is something else, or infinite.
+    """
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        raise ValueError(f"{str(value)[:40]!r} stands in place of a number")
+    return float(value)
+
+
+def _as_kind(value: object, kind: type[T], what: str) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"it does not hold {what}")
+    return value

@@ -1,0 +1,155 @@
+"""`open_study`: a review study as tables, its agreement, and the masks that it accepted."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from napari_mamamia.core.case import Mask
+from napari_mamamia.io.files.user_folders import review_folder
+from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.library.argument_words import advising_arguments
+from napari_mamamia.library.arguments import PathLike, path_of
+from napari_mamamia.library.progress import drive
+from napari_mamamia.services.review import check_study
+from napari_mamamia.services.review.accepted import list_accepted
+from napari_mamamia.services.review.agreement.agree import StudyAgreement, measure_agreement
+from napari_mamamia.services.review.check_study import StudyStatus
+from napari_mamamia.services.review.compare import load_stored_labels
+from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.unblinding import require_sight
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class ReviewStudy:
+    """A review study: ``.cases`` and ``.readers`` are tables. Made by `open_study`.
+
+    Every look reads the study anew: others may be at work in it.
+    """
+
+    def __init__(self, store: FolderStore) -> None:
+        self._store = store
+
+    def __repr__(self) -> str:
+        """Return the title, and how many cases are in which state."""
+        status = self.status
+        states = ", ".join(f"{state} {count}" for state, count in status.states.items() if count)
+        return f"ReviewStudy({status.study}, {status.n_cases} cases: {states})"
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self._store.folder
+
+    @property
+    def status(self) -> StudyStatus:
+        """Where it stands, as one record."""
+        return check_study.find_status(self._store)
+
+    @property
+    def cases(self) -> "pd.DataFrame":
+        """A row for each case: its state, readings given, how it was decided."""
+        import pandas as pd
+
+        state = fold_reading(self._store, read_whole(self._store))
+        rows = []
+        for view in state.cases:
+            decision = view.decision
+            row: dict[str, Any] = {
+                "case_id": state.study.case(view.key).case_id,
+                "state": view.state.value,
+                "n_readings": sum(bool(one.hash) and not one.occasion for one in view.readings),
+                "choice": "" if decision is None else decision.choice,
+                "has_conflict": bool(view.conflicts),
+            }
+            rows.append(row)
+        return pd.DataFrame(rows).set_index("case_id")
+
+    @property
+    def readers(self) -> "pd.DataFrame":
+        """A row for each person: tasks, readings done, minutes of work."""
+        import pandas as pd
+
+        rows = [
+            {
+                "reader": one.reader,
+                "name": one.name,
+                "roles": ", ".join(one.roles),
+                "n_tasks": one.n_tasks,
+                "n_read": one.n_read,
+                "minutes": one.active_s / 60,
+            }
+            for one in self.status.readers
+        ]
+        return pd.DataFrame(rows).set_index("reader")
+
+    @advising_arguments
+    def agreement(
+        self,
+        *,
+        reader: str = "",
+        unblind: str = "",
+        bootstrap: int = 1000,
+        seed: int = 42,
+        progress: bool = True,
+    ) -> StudyAgreement:
+        """Return how far the readers agree, with the numbers of ``mamamia review agreement``.
+
+        Parameters
+        ----------
+        reader
+            Who asks, where readers do not see each other: a lead or an adjudicator.
+        unblind
+            Why somebody else may see it; everybody sees that in the audit trail.
+        bootstrap, seed
+            Resamples for the 95 % intervals (0: none) and their seed.
+
+        Raises
+        ------
+        CaseError
+            If the study is blind and nobody says who asks, or who may not gives no reason.
+        FormatError
+            If the study cannot be read to the end.
+        """
+        require_sight(self._store, reader, unblind, review_folder())
+        job = partial(measure_agreement, self._store, n_resamples=bootstrap, seed=seed)
+        return drive(job, progress)
+
+    def accepted_masks(self) -> dict[str, Mask]:
+        """Return the masks that were accepted, by case id; a case without one is not there.
+
+        Neither is one with an open conflict, nor one for which it was accepted that there is
+        nothing. ``mm.score(study.accepted_masks(), predictions)`` scores against them.
+
+        Raises
+        ------
+        FormatError
+            If a mask is missing or was changed, or the study cannot be read to the end.
+        """
+        state = fold_reading(self._store, read_whole(self._store))
+        masks = {}
+        for one in list_accepted(state).cases:
+            labels = load_stored_labels(self._store, one.decision.mask)
+            if labels is not None:
+                masks[one.case_id] = labels.mask()
+        return masks
+
+
+@advising_arguments
+def open_study(folder: PathLike) -> ReviewStudy:
+    """Return a review study that `mamamia review init` made; nothing in it is changed.
+
+    Parameters
+    ----------
+    folder
+        That holds ``study.json``.
+
+    Raises
+    ------
+    ArgumentError
+        If `folder` is no path.
+    FormatError
+        If there is no study.
+    """
+    return ReviewStudy(FolderStore(path_of(folder, "folder"), review_folder()))

@@ -1,0 +1,279 @@
+"""A form and answers: which questions are asked now, what the program fills in, what is missing.
+
+Everything goes through the questions in their order, once: each depends on those before it alone,
+and an answer to a question that is not asked decides nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from napari_mamamia.core.answers import (
+    NOTHING_KNOWN,
+    WHOLE_CASE,
+    Answer,
+    Answers,
+    CaseFacts,
+    LesionFacts,
+    Place,
+    Side,
+)
+from napari_mamamia.core.form import Condition, Field, FieldScope, Form, MaskRule, Measure
+from napari_mamamia.reviewing.form_values import normalise_values, write_number
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question that is asked now, of one place, with its answer where it has one."""
+
+    field: Field
+    place: Place
+    is_required: bool
+    answer: Answer | None = None
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """What was answered."""
+        return () if self.answer is None else self.answer.values
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it must be answered and is not."""
+        return self.is_required and not any(value.strip() for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What does not go together, in words, and the question and place where to look."""
+
+    field: str
+    place: Place
+    text: str
+
+
+def list_places(answers: Answers, facts: CaseFacts) -> tuple[Place, ...]:
+    """Return what is asked about: the case, the breasts in view, lesions of mask and answers."""
+    breasts = [Place(FieldScope.BREAST, side.value) for side in facts.sides]
+    measured = [Place(FieldScope.LESION, one.name) for one in facts.lesions or ()]
+    places = {one.place for one in answers.items if one.place.scope is not FieldScope.CASE}
+    lesions = {one for one in places if one.scope is FieldScope.LESION} - set(measured)
+    more_breasts = sorted({one for one in places if one.scope is FieldScope.BREAST} - set(breasts))
+    return (
+        WHOLE_CASE,
+        *breasts,
+        *more_breasts,
+        *measured,
+        *sorted(lesions, key=lambda place: (len(place.name), place.name)),
+    )
+
+
+def list_questions(
+    form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
+) -> tuple[AskedQuestion, ...]:
+    """Return the questions that are asked now, the case's first, then each breast's and lesion's.
+
+    What the program can answer and nobody has is filled in here, marked `is_computed`.
+    """
+    asked: dict[tuple[str, Place], AskedQuestion] = {}
+    places = list_places(answers, facts)
+    given = {(one.field, one.place): one for one in answers.items}
+    for field in form.fields:
+        for place in places:
+            if place.scope is not field.scope or not _all_hold(field.asked_if, place, asked):
+                continue
+            answer = given.get((field.id, place))
+            if field.measure is not None and (answer is None or answer.is_computed):
+                answer = _compute_answer(field, place, facts)
+            is_required = field.required or (
+                bool(field.required_if) and _all_hold(field.required_if, place, asked)
+            )
+            asked[(field.id, place)] = AskedQuestion(field, place, is_required, answer)
+    order = {place: at for at, place in enumerate(places)}
+    return tuple(sorted(asked.values(), key=lambda one: order[one.place]))
+
+
+def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
+    """Return the answers with what the program measures; what somebody touched stays as it is.
+
+    A measure of a question that is no longer asked, or of a lesion that is gone, goes.
+    """
+    asked = list_questions(form, answers, facts)
+    computed = [one.answer for one in asked if one.answer is not None and one.answer.is_computed]
+    typed = [one for one in answers.items if not one.is_computed]
+    return Answers((*typed, *computed), answers.form, answers.edition, answers.sha256)
+
+
+def list_missing(
+    form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
+) -> tuple[AskedQuestion, ...]:
+    """Return the questions that must be answered now and are not.
+
+    Where one breast alone may be in view, those of the other one are not missing.
+    """
+    asked = list_questions(form, answers, facts)
+    answered = {
+        one.field.id for one in asked if one.values and one.place.scope is FieldScope.BREAST
+    }
+    enough = answered if facts.is_one_breast else set()
+    return tuple(one for one in asked if one.is_missing and one.field.id not in enough)
+
+
+def find_contradictions(
+    form: Form, answers: Answers, facts: CaseFacts = NOTHING_KNOWN
+) -> tuple[Contradiction, ...]:
+    """Return what does not go together among the answers, and between them and the mask.
+
+    Terms that this edition of the form has not are none: they may be a later one's.
+    """
+    asked = list_questions(form, answers, facts)
+    return (
+        *_find_unasked(form, answers, asked),
+        *(problem for one in asked for problem in _find_wrong_values(one)),
+        *(problem for one in asked for problem in _find_other_side(one, facts)),
+        *(problem for one in asked for problem in _find_mask_rules(one, facts)),
+    )
+
+
+def why_other_form(form: Form, answers: Answers) -> str:
+    """Return in words that answers were given on another form; "" where they were on this one."""
+    if not answers.sha256 or answers.sha256 == form.sha256:
+        return ""
+    if (answers.form, answers.edition) == (form.name, form.edition):
+        return f"answered on another version of the form {form.name}"
+    return f"answered on the form {answers.form} {answers.edition}".rstrip()
+
+
+def find_unknown(form: Form, answers: Answers) -> tuple[Answer, ...]:
+    """Return answers to questions, or with terms, that this form has not; they are kept."""
+    return tuple(
+        one
+        for one in answers.items
+        for field in [form.field(one.field)]
+        if field is None
+        or (field.is_choice and any(field.term(value) is None for value in one.values))
+    )
+
+
+def _all_hold(
+    conditions: Iterable[Condition], place: Place, asked: Mapping[tuple[str, Place], AskedQuestion]
+) -> bool:
+    for condition in conditions:
+        key = (condition.field, place)
+        question = asked.get(key) or asked.get((condition.field, WHOLE_CASE))
+        if question is None or not set(question.values) & set(condition.values):
+            return False
+    return True
+
+
+def _compute_answer(field: Field, place: Place, facts: CaseFacts) -> Answer | None:
+    lesion = facts.lesion(place.name)
+    value = "" if lesion is None or field.measure is None else _measure_text(lesion, field.measure)
+    if not value or (field.is_choice and field.term(value) is None):
+        return None
+    return Answer(field.id, (value,), place, is_computed=True)
+
+
+def _measure_text(lesion: LesionFacts, measure: Measure) -> str:
+    match measure:
+        case Measure.INITIAL_RISE:
+            return lesion.rise
+        case Measure.DELAYED_COURSE:
+            return lesion.course
+        case Measure.SIDE:
+            return "" if lesion.side is None else lesion.side.value
+        case Measure.VOLUME_MM3:
+            return write_number(lesion.volume_mm3)
+        case Measure.LONGEST_IN_PLANE_MM:
+            return write_number(lesion.longest_in_plane_mm)
+
+
+def _find_unasked(
+    form: Form, answers: Answers, asked: Iterable[AskedQuestion]
+) -> Iterator[Contradiction]:
+    places = {(one.field.id, one.place) for one in asked}
+    for one in answers.items:
+        field = form.field(one.field)
+        if field is None or not one.values or one.is_computed or (field.id, one.place) in places:
+            continue
+        if one.place.scope is not field.scope:
+            text = f"it is asked of a {field.scope}, and was answered of a {one.place.scope}"
+        else:
+            needs = " and ".join(_say_condition(form, condition) for condition in field.asked_if)
+            text = f"it is answered, and is asked only where {needs}"
+        yield Contradiction(field.id, one.place, f"{field.text}: {text}")
+
+
+def _say_condition(form: Form, condition: Condition) -> str:
+    other = form.field(condition.field)
+    if other is None:
+        return condition.field
+    terms = [other.term(value) for value in condition.values]
+    return f"{other.text} is {' or '.join(one.text for one in terms if one is not None)}"
+
+
+def _find_wrong_values(one: AskedQuestion) -> Iterator[Contradiction]:
+    try:
+        values = normalise_values(one.field, one.values)
+    except ValueError as error:
+        yield Contradiction(one.field.id, one.place, f"{one.field.text}: {error}")
+        return
+    low, high = one.field.low, one.field.high
+    for value in values if low is not None or high is not None else ():
+        number = Decimal(value)
+        if (low is not None and number < Decimal(low)) or (
+            high is not None and number > Decimal(high)
+        ):
+            limits = f"{_say_limit(low, 'no lower limit')} to {_say_limit(high, 'no upper limit')}"
+            text = f"{one.field.text}: {value} lies outside {limits} {one.field.unit}".rstrip()
+            yield Contradiction(one.field.id, one.place, text)
+
+
+def _say_limit(value: float | None, words: str) -> str:
+    return words if value is None else f"{value:g}"
+
+
+def _find_other_side(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
+    """Yield what is said of a lesion's side where its mask lies on another one."""
+    if one.field.measure is not Measure.SIDE or one.answer is None or one.answer.is_computed:
+        return
+    lesion = facts.lesion(one.place.name)
+    sides = {Side.RIGHT.value, Side.LEFT.value, Side.BOTH.value}
+    if lesion is None or lesion.side is None or not set(one.values) & sides:
+        return
+    if lesion.side.value not in one.values:
+        chosen = " and ".join(one.values)
+        text = f"{one.field.text}: {chosen}, but the mask of lesion {lesion.name} lies "
+        place = "on both sides" if lesion.side is Side.BOTH else f"on the {lesion.side} side"
+        yield Contradiction(one.field.id, one.place, text + place)
+
+
+def _find_mask_rules(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:
+    if facts.lesions is None:
+        return
+    terms = [one.field.term(value) for value in one.values]
+    drawn = _list_drawn(one.place, facts.lesions)
+    where = _say_place(one.place)
+    for term in terms:
+        if term is None:
+            continue
+        words = f"{one.field.text}: {term.text}, but "
+        if term.mask is MaskRule.FORBIDDEN and drawn:
+            yield Contradiction(one.field.id, one.place, f"{words}the mask has something {where}")
+        if term.mask is MaskRule.NEEDED and not drawn:
+            yield Contradiction(one.field.id, one.place, f"{words}nothing is drawn {where}")
+
+
+def _list_drawn(place: Place, lesions: Iterable[LesionFacts]) -> list[str]:
+    """Return the lesions of the mask in a place."""
+    if place.scope is FieldScope.CASE:
+        return [one.name for one in lesions]
+    if place.scope is FieldScope.LESION:
+        return [one.name for one in lesions if one.name == place.name]
+    sides = (place.name, Side.BOTH.value)
+    return [one.name for one in lesions if one.side is not None and one.side.value in sides]
+
+
+def _say_place(place: Place) -> str:
+    if place.scope is FieldScope.LESION:
+        return f"as lesion {place.name}"
+    return f"in the {place.name} breast" if place.scope is FieldScope.BREAST else "in this case"

@@ -1,0 +1,169 @@
+"""Response (pCR) models ranked against each other: stability, Bayes factors, AUCs by DeLong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import RankMethod
+from napari_mamamia.scoring.classifier.against import (
+    BayesFactor,
+    BayesRule,
+    bayes_factor,
+    bayes_factors,
+)
+from napari_mamamia.scoring.classifier.results import (
+    ClassifierCases,
+    ClassifierResult,
+    ClassifierRules,
+)
+from napari_mamamia.scoring.classifier.scores import score_classifiers
+from napari_mamamia.scoring.cohort.group_rules import GroupRules
+from napari_mamamia.scoring.cohort.groups import Grouping
+from napari_mamamia.scoring.cohort.response_cohort import bootstrap_response, score_response
+from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
+from napari_mamamia.scoring.ranking.methods import rank_scores
+from napari_mamamia.scoring.ranking.ranking import MethodRanking
+from napari_mamamia.scoring.ranking.stability import stability_of
+
+_SCORE: Final = "ranking_score"
+_WITHOUT_GROUPS: Final = "balanced_accuracy"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedPredictions:
+    """A model's name and what it predicts."""
+
+    name: str
+    predictions: ResponsePredictions
+
+
+@dataclass(frozen=True, slots=True)
+class RobustGroup:
+    """Who is first under a rule: the best, and all that it is not robustly better than."""
+
+    rule: BayesRule
+    best: str
+    tied: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResponseRanking:
+    """The k models that have a ranking score, ranked by it on so many cases that count.
+
+    `factors` are the Bayes factors of that score for each ordered pair; `groups` who is first by
+    each rule. `aucs` compares the models with a probability for every case that has a label; None
+    without one.
+    """
+
+    names: tuple[str, ...]
+    n_cases: int
+    n_draws: int
+    method: MethodRanking
+    factors: tuple[BayesFactor, ...]
+    groups: tuple[RobustGroup, ...]
+    aucs: ClassifierResult | None
+    notes: tuple[str, ...] = ()
+
+    def factor(self, better: str, other: str) -> BayesFactor | None:
+        """Return the factor of a claim; None without resamples."""
+        claims = (one for one in self.factors if (one.better, one.other) == (better, other))
+        return next(claims, None)
+
+
+def rank_responses(
+    models: Sequence[NamedPredictions],
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    n_resamples: int,
+    seed: int,
+) -> ResponseRanking | None:
+    """Return the ranking of models on the same cases, in the same order; None where none has one.
+
+    All share their resamples of the cases. The ranking score is that of `score_response`; models
+    whose predictions are refused have none. Without `n_resamples` there is no stability and no
+    factor.
+    """
+    weight = rules.weight_of_fairness if groupings else 0.0
+    scored = [(one, score_response(one.predictions, groupings, rules, weight)) for one in models]
+    ranked = [(one, numbers) for one, numbers in scored if not np.isnan(numbers.ranking_score)]
+    if not ranked:
+        return None
+    names = tuple(one.name for one, _ in ranked)
+    scores = np.array([numbers.ranking_score for _, numbers in ranked])
+    ranks = rank_scores(scores)
+    stable, draws = None, np.empty((0, len(names)))
+    if n_resamples:
+        draws = _draw_scores([one for one, _ in ranked], groupings, rules, n_resamples, seed)
+        stable = stability_of(ranks, rank_scores(draws))
+    return ResponseRanking(
+        names,
+        ranked[0][1].n_scored,
+        len(draws),
+        MethodRanking(RankMethod.COMPOSITE, scores, ranks, stable),
+        bayes_factors(draws, names) if len(draws) else (),
+        find_groups(names, scores, draws) if len(draws) and len(names) > 1 else (),
+        *_compare_aucs(models, n_resamples, seed),
+    )
+
+
+def _draw_scores(
+    models: Sequence[NamedPredictions],
+    groupings: Sequence[Grouping],
+    rules: GroupRules,
+    n_resamples: int,
+    seed: int,
+) -> NDArray[np.float64]:
+    """Return the ranking score of each model in each resample, (B, k)."""
+    columns = []
+    for one in models:
+        weight = rules.weight_of_fairness
+        drawn = bootstrap_response(one.predictions, groupings, rules, weight, n_resamples, seed)
+        name = _SCORE if groupings else _WITHOUT_GROUPS
+        columns.append(drawn.replicates[:, drawn.names.index(name)])
+    return np.stack(columns, axis=1)
+
+
+def find_groups(
+    names: Sequence[str], scores: NDArray[np.float64], draws: NDArray[np.float64]
+) -> tuple[RobustGroup, ...]:
+    """Return, for each rule, the best of k scores and all that it is not robustly better than.
+
+    `draws` (B, k) are the scores in each resample. The order of the models decides between equals.
+    """
+    best = int(np.argmax(scores))
+    groups = []
+    for rule in BayesRule:
+        tied = [
+            names[at]
+            for at in range(len(names))
+            if at == best or not rule.holds(bayes_factor(draws[:, best], draws[:, at]).k)
+        ]
+        groups.append(RobustGroup(rule, names[best], tuple(tied)))
+    return tuple(groups)
+
+
+def _compare_aucs(
+    models: Sequence[NamedPredictions], n_resamples: int, seed: int
+) -> tuple[ClassifierResult | None, tuple[str, ...]]:
+    """Return the AUCs of the models with a probability for every labelled case, and notes."""
+    first = models[0].predictions
+    has_label = ~np.isnan(first.label)
+    able = [one for one in models if not np.isnan(one.predictions.score[has_label]).any()]
+    without = [one.name for one in models if one not in able]
+    notes = (
+        (f"no AUC without a probability for each case: {', '.join(without)}",) if without else ()
+    )
+    if not able or not has_label.any():
+        return None, notes
+    cases = ClassifierCases(
+        tuple(case for case, is_known in zip(first.case_ids, has_label.tolist(), strict=True)
+              if is_known),
+        first.label[has_label],
+        tuple(one.name for one in able),
+        np.stack([one.predictions.score[has_label] for one in able]),
+        (0,) * len(able),
+    )  # fmt: skip
+    return score_classifiers(cases, ClassifierRules(n_draws=n_resamples, seed=seed)), notes

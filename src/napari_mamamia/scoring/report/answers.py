@@ -1,0 +1,185 @@
+"""What a reader of several models asks first: who leads, how sure is it, what would change it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from napari_mamamia.scoring.classifier.response_ranking import ResponseRanking
+from napari_mamamia.scoring.cohort.ranking import ModelScore, sweep_weights
+from napari_mamamia.scoring.cohort.results import (
+    ModelComparison,
+    ModelScores,
+    RankedModel,
+    ResponseResult,
+    n_text,
+)
+from napari_mamamia.scoring.report.content import RankedModels
+from napari_mamamia.scoring.report.leaderboard import judge_certainty, show_interval
+from napari_mamamia.scoring.report.models import say_weights
+from napari_mamamia.scoring.report.text import Answer, number, p_said, range_text
+
+
+def answer_comparison(
+    comparison: ModelComparison, ranks: RankedModels | None
+) -> tuple[Answer, ...]:
+    """Return who leads the models by their masks, how sure that is, and what would change it."""
+    ordered = sorted(
+        (one for one in comparison.ranking if one.rank == one.rank), key=lambda one: one.rank
+    )
+    if not ordered:
+        return (Answer("Who leads", (_say_unranked(comparison),)),)
+    leaders = [one for one in ordered if one.rank == ordered[0].rank]
+    names = ", ".join(one.name for one in leaders)
+    verb = "leads" if len(leaders) == 1 else "share the first rank"
+    first = leaders[0]
+    who = (
+        f"{names} {verb}: ranking score {number(first.ranking_score)} (performance "
+        f"{number(first.performance)}, fairness {number(first.fairness)}; n {n_text(first)})."
+    )
+    answers = [Answer("Who leads", (who,))]
+    sure = [*_say_ranks(ranks, names, len(leaders)), *_say_test(comparison, ordered)]
+    answers += [Answer("How sure", tuple(sure))] if sure else []
+    changes = [text for text in (say_weights(comparison.sweep, comparison.weight_of_fairness),)
+               if text and len(ordered) > 1]  # fmt: skip
+    by_performance = [one.name for one in ordered if one.rank_by_performance == 1]
+    if by_performance and by_performance != [one.name for one in leaders]:
+        changes.append(f"By performance alone: {', '.join(by_performance)}.")
+    return (*answers, *((Answer("What would change it", tuple(changes)),) if changes else ()))
+
+
+def _say_unranked(comparison: ModelComparison) -> str:
+    """Return who has the best performance where no ranking score is defined, and why not."""
+    best = [one for one in comparison.ranking if one.rank_by_performance == 1]
+    reasons = list(dict.fromkeys(one.reason for one in comparison.ranking if one.reason))
+    why = f" ({reasons[0]})" if reasons else ""
+    if not best:
+        return f"Nobody: no model has a ranked number{why}."
+    names = ", ".join(one.name for one in best)
+    return (
+        f"No model has a ranking score{why}. Best performance: {names}, "
+        f"{number(best[0].performance)}."
+    )
+
+
+def _say_ranks(ranks: RankedModels | None, leader: str, n_leaders: int) -> list[str]:
+    stable = None if ranks is None else ranks.method.stability
+    if ranks is None or stable is None or n_leaders > 1 or len(ranks.names) < 2:
+        return []
+    at = ranks.names.index(leader)
+    others = np.where(np.arange(len(ranks.names)) == at, -1.0, stable.first)
+    rival = int(np.argmax(others))
+    return [
+        f"{judge_certainty(ranks.method)} first in {100 * stable.first[at]:.0f} % of "
+        f"{ranks.n_draws:,} resamples of the cases, rank {show_interval(stable, at)} "
+        f"in 95 % of them; next {ranks.names[rival]}, first in "
+        f"{100 * others[rival]:.0f} %."
+    ]
+
+
+def _say_test(comparison: ModelComparison, ordered: Sequence[RankedModel]) -> list[str]:
+    """Return the paired difference in Dice between the first two."""
+    if len(ordered) < 2:
+        return []
+    pair = {ordered[0].name, ordered[1].name}
+    test = next(
+        (one for one in comparison.tests
+         if one.metric == "dsc" and {one.model_a, one.model_b} == pair), None,
+    )  # fmt: skip
+    if test is None or np.isnan(test.mean_difference):
+        return []
+    sign = 1 if test.model_a == ordered[0].name else -1
+    low, high = (test.low, test.high) if sign > 0 else (-test.high, -test.low)
+    text = (
+        f"Dice of {ordered[0].name} less {ordered[1].name}: {number(sign * test.mean_difference)} "
+        f"({range_text(low, high)})"
+    )
+    p_value = test.p_wilcoxon_holm
+    return [f"{text}, {p_said(p_value)} (Wilcoxon, Holm)." if p_value == p_value else f"{text}."]
+
+
+def answer_weights(models: Sequence[tuple[str, ModelScores]], weight: float) -> tuple[str, ...]:
+    """Return at which other weights of fairness somebody else would lead, of masks."""
+    inputs = []
+    for name, model in models:
+        numbers = model.segmentation
+        if numbers is None:
+            continue
+        cohort = numbers.cohort
+        performance, fairness = float(cohort.performance.value), float(cohort.fairness.value)
+        inputs.append(ModelScore(name, performance, fairness, lowest=numbers.lowest))
+    return _say_sweep(inputs, weight)
+
+
+def _say_sweep(inputs: Sequence[ModelScore], weight: float) -> tuple[str, ...]:
+    ranked = [one for one in inputs if not np.isnan(one.ranking_score(weight))]
+    if len(ranked) < 2:
+        return ()
+    sweep = sweep_weights(ranked)
+    text = say_weights(sweep, weight)
+    return (text,) if text else ()
+
+
+def answer_responses(
+    ranking: ResponseRanking, results: Sequence[tuple[str, ResponseResult]]
+) -> tuple[Answer, ...]:
+    """Return who leads the responses, how sure that is, and what would change it."""
+    names, ranks = ranking.names, ranking.method.ranks
+    leaders = [names[at] for at in np.flatnonzero(ranks == ranks.min()).tolist()]
+    score = float(ranking.method.scores[int(np.argmin(ranks))])
+    verb = "leads" if len(leaders) == 1 else "share the first rank"
+    who = (
+        f"{', '.join(leaders)} {verb}: ranking score {number(score)} on {ranking.n_cases:,} cases."
+    )
+    answers = [Answer("Responses: who leads", (who,))]
+    sure = [*_say_stability(ranking, leaders), *_say_groups(ranking), *_say_aucs(ranking)]
+    answers += [Answer("How sure", tuple(sure))] if sure else []
+    weight = results[0][1].cohort.weight_of_fairness
+    inputs = [
+        ModelScore(name, float(one.cohort.balanced_accuracy), float(one.cohort.fairness))
+        for name, one in results
+    ]
+    changes = _say_sweep(inputs, weight)
+    return (*answers, *((Answer("What would change it", changes),) if changes else ()))
+
+
+def _say_stability(ranking: ResponseRanking, leaders: Sequence[str]) -> list[str]:
+    stable = ranking.method.stability
+    if stable is None or len(leaders) > 1 or len(ranking.names) < 2:
+        return []
+    at = ranking.names.index(leaders[0])
+    order = np.argsort(ranking.method.ranks, kind="stable")
+    rival = ranking.names[int(order[1])]
+    text = (
+        f"{judge_certainty(ranking.method)} first in {100 * stable.first[at]:.0f} % of "
+        f"{ranking.n_draws:,} resamples of the cases, rank {show_interval(stable, at)} "
+        f"in 95 % of them."
+    )
+    factor = ranking.factor(leaders[0], rival)
+    if factor is not None:
+        text += f" K of {factor.name}: {factor.text}."
+    return [text]
+
+
+def _say_groups(ranking: ResponseRanking) -> list[str]:
+    texts = []
+    for group in ranking.groups:
+        others = [name for name in group.tied if name != group.best]
+        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        verdict = f"tied with {shown}" if others else "robustly first"
+        texts.append(f"{group.rule.value}: {group.best} is {verdict}")
+    return [f"By Bayes factor: {'; '.join(texts)}."] if texts else []
+
+
+def _say_aucs(ranking: ResponseRanking) -> list[str]:
+    aucs = ranking.aucs
+    if aucs is None or not aucs.pairs:
+        return []
+    order = sorted(aucs.models, key=lambda one: (np.isnan(one.auc), -one.auc))
+    first, second = order[0].name, order[1].name
+    pair = next(one for one in aucs.pairs if {one.model_a, one.model_b} == {first, second})
+    if np.isnan(pair.delong.p_value):
+        return [f"AUC: {first} {number(order[0].auc)}, {second} {number(order[1].auc)}."]
+    return [
+        f"AUC: {first} {number(order[0].auc)}, {second} {number(order[1].auc)}, DeLong "
+        f"{p_said(pair.delong.p_value)} (by Holm over all pairs {p_said(pair.p_holm)})."
+    ]

@@ -1,0 +1,1 @@
+"""How far a study's readers agree: masks, volumes, answers, repeats and honeypots."""

@@ -1,0 +1,368 @@
+"""How far the readers of a study agree: masks, volumes, answers, with themselves, with the truth.
+
+Masks are read case by case and none is kept. What cannot be read or compared is left out and named.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import isnan, nan
+from pathlib import Path
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.form import Form
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.review import Study
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.reviewing.agreement import N_RESAMPLES, estimate_mean
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.questions import QuestionKind, ReaderAnswers, collect_questions
+from napari_mamamia.reviewing.ratings import (
+    CategoryAgreement,
+    NumberAgreement,
+    PairedValues,
+    compare_categories,
+    compare_numbers,
+)
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.views import CaseView, ReadingView
+from napari_mamamia.services.batch.masked_inputs import masks_of_cases
+from napari_mamamia.services.review.agreement.mask_pairs import (
+    CaseMasks,
+    LeftOut,
+    MaskAgreement,
+    MaskPair,
+    compare_volumes,
+    group_pairs,
+    list_waiting,
+    mean_of,
+    summarise_pairs,
+    summarise_readers,
+)
+from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.make_study import hash_honeypots
+
+
+@dataclass(frozen=True, slots=True)
+class CaseAgreement:
+    """One case: means over its pairs that are not both empty, and the lowest Dice."""
+
+    case_id: str
+    n_readings: int
+    n_pairs: int
+    n_both_empty: int
+    dsc: float
+    lowest_dsc: float
+    hd95_mm: float
+    nsd: float
+
+
+@dataclass(frozen=True, slots=True)
+class HoneypotCourse:
+    """A reader against the known truth: over all, and in the first and second half by time."""
+
+    reader: str
+    masks: MaskAgreement
+    first_half_dsc: float
+    second_half_dsc: float
+
+
+@dataclass(frozen=True, slots=True)
+class StudyAgreement:
+    """How far the readers of a study agree; `questions` by name, `left_out` is what is missing.
+
+    `masks` is over cases of the mean over a case's pairs; `readers` and `volumes` pair by pair;
+    `repeats` each reader with the own hidden repeats.
+    """
+
+    study: str
+    study_id: str
+    origin: str
+    at: str
+    software: str
+    mode: str
+    n_cases: int
+    n_compared: int
+    masks: MaskAgreement
+    readers: tuple[MaskAgreement, ...]
+    volumes: tuple[PairedValues, ...]
+    categories: tuple[CategoryAgreement, ...]
+    numbers: tuple[NumberAgreement, ...]
+    n_lesions_unmatched: int
+    repeats: tuple[MaskAgreement, ...]
+    repeat_volumes: tuple[PairedValues, ...]
+    repeat_answers: tuple[CategoryAgreement, ...]
+    honeypots: tuple[HoneypotCourse, ...]
+    notes: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
+    cases: tuple[CaseAgreement, ...]
+    pairs: tuple[MaskPair, ...]
+    repeat_pairs: tuple[MaskPair, ...]
+    honeypot_pairs: tuple[MaskPair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The lead's list of honeypots, and a folder with their known masks (``ID.nii.gz``)."""
+
+    case_ids: tuple[str, ...]
+    masks: Path
+
+
+def list_orders(form: Form | None, questions: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the terms of questions in the form's order, which somebody says means something.
+
+    Raises
+    ------
+    CaseError
+        If the study's form has no such question of terms.
+    """
+    orders = {}
+    for name in questions:
+        field = None if form is None else form.field(name)
+        if field is None or not field.is_choice:
+            raise CaseError(
+                f"expected a question of the study's form that has terms, got {name!r}: check "
+                "the spelling, or leave it out"
+            )
+        orders[name] = tuple(term.id for term in field.terms)
+    return orders
+
+
+def measure_agreement(
+    store: EventStore,
+    truth: Truth | None = None,
+    orders: Mapping[str, Sequence[str]] | None = None,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+) -> StudyAgreement:
+    """Return how far the readers of a study agree, by the readings of the round that stands.
+
+    Parameters
+    ----------
+    truth
+        Cases of known truth; None leaves honeypots out.
+    orders
+        The categories of questions in their order, by question; of the others those have one
+        whose categories are all whole numbers.
+
+    Raises
+    ------
+    CaseError
+        If the list of honeypots is not the one that the study was begun with.
+    FormatError
+        If the events cannot be read to the end.
+    """
+    state = fold_reading(store, read_whole(store))
+    study = store.study
+    if truth is not None:
+        _require_list(study, truth)
+    left_out = list_waiting(state)
+    sizes = (n_resamples, seed)
+    pairs, repeat_pairs, honeypot_pairs = _compare_all(store, state, truth, left_out)
+    report_progress(len(state.cases), len(state.cases), "Resampling the cases")
+    order = [one.reader_id for one in study.readers]
+    categories, numbers, notes, n_unmatched = _compare_answers(state, order, orders or {}, sizes)
+    return StudyAgreement(
+        study.plan.name,
+        study.study_id,
+        store.origin,
+        now_utc(),
+        software_version(),
+        str(study.plan.mode),
+        len(study.cases),
+        len({one.case_id for one in pairs}),
+        _summarise_cases(pairs, sizes),
+        tuple(summarise_readers(pairs, order, sizes)),
+        tuple(compare_volumes(pairs, order, sizes)),
+        categories,
+        numbers,
+        n_unmatched,
+        tuple(summarise_readers(repeat_pairs, order, sizes)),
+        tuple(compare_volumes(repeat_pairs, order, sizes)),
+        _compare_repeated_answers(state, orders or {}, sizes),
+        tuple(_follow_honeypots(honeypot_pairs, order, sizes)),
+        (*notes, *_note_design(state, pairs, truth)),
+        tuple(left_out),
+        tuple(_summarise_each(state, pairs)),
+        tuple(pairs),
+        tuple(repeat_pairs),
+        tuple(honeypot_pairs),
+    )
+
+
+# ------------------------------------------------------------------------ masks
+
+
+def _compare_all(
+    store: EventStore, state: ReviewState, truth: Truth | None, left_out: list[LeftOut]
+) -> tuple[list[MaskPair], list[MaskPair], list[MaskPair]]:
+    """Return the pairs of readers, of repeats and with the truth, one case's masks at a time."""
+    known_masks = {} if truth is None else masks_of_cases(truth.masks)
+    of_truth = set() if truth is None else {case_key(one) for one in truth.case_ids}
+    pairs: list[MaskPair] = []
+    repeats: list[MaskPair] = []
+    honeypots: list[MaskPair] = []
+    for at, view in enumerate(state.cases):
+        case_id = state.study.case(view.key).case_id
+        report_progress(at, len(state.cases), f"Comparing the masks of {case_id}")
+        look = CaseMasks(store, case_id, left_out)
+        pairs += look.compare(combinations(_list_first(view, state.study), 2))
+        repeats += look.compare(list_repeats(view))
+        if case_key(case_id) in of_truth:
+            readings = [one for one in (*view.earlier, *view.readings) if one.hash]
+            first = [one for one in readings if (one.round, one.occasion) == (1, 0)]
+            honeypots += look.compare_with(first, known_masks.get(case_key(case_id)))
+    return pairs, repeats, honeypots
+
+
+def _list_first(view: CaseView, study: Study) -> list[ReadingView]:
+    """Return the readings that count, in the order of the study's readers."""
+    order = {one.reader_id: at for at, one in enumerate(study.readers)}
+    readings = [one for one in view.readings if one.occasion == 0 and one.state is CaseState.READ]
+    return sorted(readings, key=lambda one: order[one.reader])
+
+
+def list_repeats(view: CaseView) -> list[tuple[ReadingView, ReadingView]]:
+    """Return (first time, hidden repeat) of each reader who did both in one round."""
+    readings = {
+        (one.reader, one.round, one.occasion): one
+        for one in (*view.earlier, *view.readings)
+        if one.hash
+    }
+    return [
+        (readings[(reader, turn, 0)], one)
+        for (reader, turn, occasion), one in sorted(readings.items())
+        if occasion == 1 and (reader, turn, 0) in readings
+    ]
+
+
+def _summarise_cases(pairs: Iterable[MaskPair], sizes: tuple[int, int]) -> MaskAgreement:
+    """Return the means over cases of the mean over a case's pairs."""
+    groups: dict[str, list[MaskPair]] = {}
+    for one in pairs:
+        groups.setdefault(one.case_id, []).append(one)
+    every = [one for group in groups.values() for one in group]
+    means = [
+        [mean_of(getattr(one, name) for one in group) for group in groups.values()]
+        for name in ("dsc", "hd95_mm", "nsd")
+    ]
+    return MaskAgreement(
+        "all",
+        "all",
+        len(every),
+        sum(one.empty == "both" for one in every),
+        sum(one.empty == "one" for one in every),
+        *(estimate_mean(values, *sizes) for values in means),
+    )
+
+
+def _summarise_each(state: ReviewState, pairs: Iterable[MaskPair]) -> Iterator[CaseAgreement]:
+    groups: dict[str, list[MaskPair]] = {}
+    for one in pairs:
+        groups.setdefault(one.case_id, []).append(one)
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        group = groups.get(case_id, [])
+        overlaps = [one.dsc for one in group if not isnan(one.dsc)]
+        yield CaseAgreement(
+            case_id,
+            len(_list_first(view, state.study)),
+            len(group),
+            sum(one.empty == "both" for one in group),
+            mean_of(one.dsc for one in group),
+            min(overlaps, default=nan),
+            mean_of(one.hd95_mm for one in group),
+            mean_of(one.nsd for one in group),
+        )
+
+
+# --------------------------------------------------------------------- the truth
+
+
+def _require_list(study: Study, truth: Truth) -> None:
+    if hash_honeypots(truth.case_ids) != study.honeypots:
+        raise CaseError(
+            f"expected the list of honeypots that the study was begun with "
+            f"({study.honeypots.count} case(s)), got another one of {len(truth.case_ids)}: name "
+            "the file that `mamamia review init` was given"
+        )
+
+
+def _follow_honeypots(
+    pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
+) -> Iterator[HoneypotCourse]:
+    for names, own_pairs in group_pairs(pairs, order):
+        by_time = sorted(own_pairs, key=lambda one: one.at)
+        half = (len(by_time) + 1) // 2
+        yield HoneypotCourse(
+            names[0],
+            summarise_pairs(names, by_time, sizes),
+            mean_of(one.dsc for one in by_time[:half]),
+            mean_of(one.dsc for one in by_time[half:]),
+        )
+
+
+# ------------------------------------------------------------------------ answers
+
+
+def _compare_answers(
+    state: ReviewState,
+    readers: Sequence[str],
+    orders: Mapping[str, Sequence[str]],
+    sizes: tuple[int, int],
+) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...], list[str], int]:
+    table = collect_questions(
+        ReaderAnswers(at, one.reader, one.answers)
+        for at, view in enumerate(state.cases)
+        for one in _list_first(view, state.study)
+    )
+    categories, numbers = [], []
+    for at, question in enumerate(table.questions):
+        report_progress(at, len(table.questions), f"Comparing the answers to {question.name}")
+        if question.kind is QuestionKind.NUMBER:
+            numbers.append(compare_numbers(question, readers, *sizes))
+        elif question.kind is not QuestionKind.TEXT:
+            order = orders.get(question.name, ())
+            categories.append(compare_categories(question, readers, order, *sizes))
+    notes = [f"{name} is not compared: {why}" for name, why in table.notes]
+    return tuple(categories), tuple(numbers), notes, table.n_unmatched
+
+
+def _compare_repeated_answers(
+    state: ReviewState, orders: Mapping[str, Sequence[str]], sizes: tuple[int, int]
+) -> tuple[CategoryAgreement, ...]:
+    """Return the answers of all readers to their own, first time against second."""
+    both = [pair for view in state.cases for pair in list_repeats(view)]
+    table = collect_questions(
+        ReaderAnswers(at, name, one.answers)
+        for at, pair in enumerate(both)
+        for name, one in zip(("first time", "repeat"), pair, strict=True)
+    )
+    return tuple(
+        compare_categories(
+            question, ("first time", "repeat"), orders.get(question.name, ()), *sizes
+        )
+        for question in table.questions
+        if question.kind in (QuestionKind.CATEGORY, QuestionKind.SEVERAL)
+    )
+
+
+def _note_design(
+    state: ReviewState, pairs: Sequence[MaskPair], truth: Truth | None
+) -> Iterator[str]:
+    """Yield in words what limits these numbers."""
+    study = state.study
+    if not pairs:
+        yield "no case was read by two people to the end: there is nothing to compare"
+    if study.plan.mode.value == "second-look":
+        yield "the second reader saw the first one's mask: this is no agreement of two who did not"
+    if study.honeypots.count and truth is None:
+        yield (
+            f"{study.honeypots.count} honeypot(s) are not looked at: give their list and the "
+            "folder of their known masks"
+        )
+    if not study.plan.repeat_share:
+        yield "the study has no hidden repeats: no reader is compared with the own first time"

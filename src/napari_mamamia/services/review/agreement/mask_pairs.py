@@ -1,0 +1,232 @@
+"""Two masks of a case compared, and many such pairs in numbers.
+
+The masks of one case are held while it is looked at, each read once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.grid import require_same_grid
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.metrics import overlap, surface
+from napari_mamamia.reviewing.agreement import Estimate, estimate_mean
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.ratings import PairedValues, compare_values
+from napari_mamamia.reviewing.views import ReadingView
+from napari_mamamia.services.review.compare import load_stored_labels
+
+NSD_TOLERANCE_MM: Final = 1.0
+TRUTH: Final = "truth"
+"""What stands in place of a second reader where a mask is held against the known one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaskPair:
+    """Two masks of a case, symmetric but for volumes; dsc, hd95_mm, nsd nan where undefined.
+
+    `empty` is "both", "one" or "": two empty masks agree, and are counted apart.
+    """
+
+    case_id: str
+    first: str
+    second: str
+    dsc: float
+    hd95_mm: float
+    nsd: float
+    volume_first_mm3: float
+    volume_second_mm3: float
+    empty: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What could not be read or compared: the case, of whom, and why."""
+
+    case_id: str
+    what: str
+    why: str
+
+
+def list_waiting(state: ReviewState) -> list[LeftOut]:
+    """Return what does not count yet since its mask is not in the store: lost, or on its way."""
+    return [
+        LeftOut(
+            state.study.case(str(one.event.body["case"])).case_id,
+            f"the {one.event.body.get('act')} by {one.event.reader}",
+            one.why,
+        )
+        for one in state.waiting
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class MaskAgreement:
+    """Means over cases of pairs that are not both empty, with intervals over cases.
+
+    `n` pairs, of which in `n_both_empty` nothing was drawn by either (they agree and have no
+    Dice), and in `n_one_empty` by one alone (Dice 0, no distance).
+    """
+
+    first: str
+    second: str
+    n: int
+    n_both_empty: int
+    n_one_empty: int
+    dsc: Estimate
+    hd95_mm: Estimate
+    nsd: Estimate
+
+
+class CaseMasks:
+    """The masks of one case while they are compared; each is read once.
+
+    What cannot be read or compared is added to `left_out`.
+    """
+
+    def __init__(self, store: EventStore, case_id: str, left_out: list[LeftOut]) -> None:
+        self._store, self._case_id, self._left_out = store, case_id, left_out
+        self._masks: dict[str, LabelMap | None] = {}
+        self._bad: dict[str, str] = {}
+        self._named: set[tuple[str, str]] = set()
+
+    def compare(self, pairs: Iterable[tuple[ReadingView, ReadingView]]) -> Iterator[MaskPair]:
+        """Yield the pairs that can be compared; those that cannot are named."""
+        for a, b in pairs:
+            masks = [self._load_mask(one) for one in (a, b)]
+            bad = [one.reader for one in (a, b) if one.mask in self._bad]
+            pair = None if bad else self._measure((a.reader, b.reader), masks, b.at)
+            if pair is not None:
+                yield pair
+
+    def compare_with(
+        self, readings: Iterable[ReadingView], path: Path | None
+    ) -> Iterator[MaskPair]:
+        """Yield each reading against a mask of known truth."""
+        if path is None:
+            self._leave_out(TRUTH, "expected its known mask in the folder of the truth, got none")
+            return
+        try:
+            reference = read_labels(path)
+        except MamamiaError as error:
+            self._leave_out(TRUTH, str(error))
+            return
+        for one in readings:
+            mask = self._load_mask(one)
+            names = (one.reader, TRUTH)
+            is_bad = one.mask in self._bad
+            pair = None if is_bad else self._measure(names, [mask, reference], one.at)
+            if pair is not None:
+                yield pair
+
+    def _load_mask(self, reading: ReadingView) -> LabelMap | None:
+        digest = reading.mask
+        if digest not in self._masks and digest not in self._bad:
+            try:
+                self._masks[digest] = load_stored_labels(self._store, digest)
+            except MamamiaError as error:
+                self._bad[digest] = str(error)
+        if digest in self._bad and (reading.reader, digest) not in self._named:
+            self._named.add((reading.reader, digest))
+            self._leave_out(f"all pairs with {reading.reader}", self._bad[digest])
+        return self._masks.get(digest)
+
+    def _measure(
+        self, names: tuple[str, str], masks: Sequence[LabelMap | None], at: str
+    ) -> MaskPair | None:
+        try:
+            return measure_pair(self._case_id, names, masks, at)
+        except MamamiaError as error:
+            self._leave_out(" and ".join(names), str(error))
+        return None
+
+    def _leave_out(self, what: str, why: str) -> None:
+        self._left_out.append(LeftOut(self._case_id, what, why))
+
+
+def measure_pair(
+    case_id: str, names: tuple[str, str], masks: Sequence[LabelMap | None], at: str = ""
+) -> MaskPair:
+    """Return two masks compared; None is one in which nothing was drawn.
+
+    Raises
+    ------
+    GridMismatchError
+        If they lie on different grids.
+    """
+    first, second = masks
+    if first is not None and second is not None:
+        require_same_grid(first.grid, second.grid, f"the mask of {names[0]}", f"of {names[1]}")
+    drawn = [one for one in masks if one is not None]
+    if not drawn:
+        return MaskPair(case_id, *names, nan, nan, nan, 0.0, 0.0, "both", at)
+    grid = drawn[0].grid
+    box = drawn[0].box.union(drawn[-1].box)
+    box = box if box.is_empty else box.grown((1, 1, 1), grid.shape)
+    a, b = (np.zeros(box.shape, np.bool_) if one is None else one.cut(box) > 0 for one in masks)
+    volumes = [float(np.count_nonzero(one)) * grid.voxel_volume_mm3 for one in (a, b)]
+    n_empty = sum(volume == 0 for volume in volumes)
+    if n_empty:
+        dsc, empty = (nan, "both") if n_empty == 2 else (0.0, "one")
+        return MaskPair(case_id, *names, dsc, nan, nan, volumes[0], volumes[1], empty, at)
+    between = surface.surface_distances(a, b, grid.matrix_mm)
+    numbers = (overlap.dice(a, b), surface.hausdorff95(between))
+    share = surface.nsd(between, NSD_TOLERANCE_MM)
+    return MaskPair(case_id, *names, *numbers, share, volumes[0], volumes[1], "", at)
+
+
+def summarise_pairs(
+    names: tuple[str, str], pairs: Sequence[MaskPair], sizes: tuple[int, int]
+) -> MaskAgreement:
+    """Return the means over pairs, one a case, with intervals; `sizes` are resamples and seed."""
+    return MaskAgreement(
+        *names,
+        len(pairs),
+        sum(one.empty == "both" for one in pairs),
+        sum(one.empty == "one" for one in pairs),
+        estimate_mean([one.dsc for one in pairs], *sizes),
+        estimate_mean([one.hd95_mm for one in pairs], *sizes),
+        estimate_mean([one.nsd for one in pairs], *sizes),
+    )
+
+
+def summarise_readers(
+    pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
+) -> Iterator[MaskAgreement]:
+    """Yield the means of each pair of readers, in the order of the study."""
+    for names, own_pairs in group_pairs(pairs, order):
+        yield summarise_pairs(names, own_pairs, sizes)
+
+
+def compare_volumes(
+    pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
+) -> Iterator[PairedValues]:
+    """Yield how far the volumes of each pair of readers agree, mm3."""
+    for names, own_pairs in group_pairs(pairs, order):
+        volumes = [(one.volume_first_mm3, one.volume_second_mm3) for one in own_pairs]
+        yield compare_values(*names, volumes, *sizes)
+
+
+def group_pairs(
+    pairs: Iterable[MaskPair], order: Sequence[str]
+) -> list[tuple[tuple[str, str], list[MaskPair]]]:
+    """Return the pairs of each two names, in the order of the study's readers."""
+    groups: dict[tuple[str, str], list[MaskPair]] = {}
+    for one in pairs:
+        groups.setdefault((one.first, one.second), []).append(one)
+    place = {reader: at for at, reader in enumerate((*order, TRUTH))}
+    return sorted(groups.items(), key=lambda group: [place[name] for name in group[0]])
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """Return the mean of the values that are defined, nan without one."""
+    defined = [value for value in values if not isnan(value)]
+    return sum(defined) / len(defined) if defined else nan

@@ -1,0 +1,121 @@
+"""What a form is filled in from and held against: the mask's lesions, measured one by one."""
+
+import math
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from napari_mamamia.core.answers import CaseFacts, LesionFacts, Side
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.kinetics.contrast_curve import region_contrast_curve
+from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
+from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
+from napari_mamamia.scoring.case.failures import midline_x_mm
+from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
+
+MOST_LESIONS: Final = 100
+"""Parts of a mask that are measured, the largest; our choice: nobody describes more one by one."""
+_TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
+
+
+def measure_case(
+    case: Case, mask: NDArray[np.bool_] | None, rule: TimingRule | None = None
+) -> CaseFacts:
+    """Return the lesions of a mask, the largest first, with side, sizes and classes of the curve.
+
+    A lesion is a 26-connected part. Its side is that of its centre from the middle of the volume,
+    None where the volume may hold one breast alone or the centre is within 10 mm of the middle.
+    Classes are of the mean curve over the lesion, phases chosen as `docs/methods/kinetics.md` says;
+    "" where the case has one phase, is not read to its end, or a class is undefined.
+
+    Parameters
+    ----------
+    mask
+        bool ``(z, y, x)`` on the case's grid; None where nothing was drawn.
+    rule
+        Which clock the phases are chosen by; None for the case's own.
+
+    Raises
+    ------
+    GridMismatchError
+        If the mask has another shape than the case.
+    """
+    is_one_breast = math.isnan(midline_x_mm(case.grid))
+    if mask is None:
+        return CaseFacts((), is_one_breast=is_one_breast)
+    if mask.shape != case.grid.shape:
+        raise GridMismatchError(
+            f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
+            "(z, y, x): choose the mask that was made for it"
+        )
+    box = Box.around(mask)
+    parts, n = ndimage.label(mask[box.slices], _TOUCHING)
+    n_voxels = np.bincount(parts.ravel(), minlength=n + 1)[1:]
+    largest = np.argsort(-n_voxels, kind="stable")[:MOST_LESIONS]
+    lesions = []
+    for number, part in enumerate(largest, start=1):
+        lesion = np.zeros(mask.shape, dtype=np.bool_)
+        lesion[box.slices] = parts == part + 1
+        lesions.append(_measure_lesion(case, lesion, str(number), rule))
+    return CaseFacts(tuple(lesions), is_one_breast=is_one_breast)
+
+
+def measure_lesions(case: Case, labels: NDArray[np.uint8], *, with_numbers: bool) -> CaseFacts:
+    """Return the lesions of a mask ``(z, y, x)`` for a form; their names alone without numbers.
+
+    Numbers of one's own mask are hidden in many blind readings; how many lesions it has is not.
+    """
+    facts = measure_case(case, labels > 0)
+    if with_numbers:
+        return facts
+    return replace(facts, lesions=tuple(LesionFacts(one.name) for one in facts.lesions or ()))
+
+
+def _measure_lesion(
+    case: Case, lesion: NDArray[np.bool_], name: str, rule: TimingRule | None
+) -> LesionFacts:
+    rise, course = _classify_curve(case, lesion, rule)
+    first = np.unravel_index(int(np.argmax(lesion)), lesion.shape)
+    z, y, x = (int(place) for place in first)
+    return LesionFacts(
+        name,
+        find_side(case.grid, lesion),
+        float(np.count_nonzero(lesion)) * case.grid.voxel_volume_mm3,
+        diameters_mm(lesion, case.grid)[1],
+        rise,
+        course,
+        (z, y, x),
+    )
+
+
+def find_side(grid: Grid, lesion: NDArray[np.bool_]) -> Side | None:
+    """Return the patient's side that a lesion's centre lies on; None where that is not known."""
+    centre = np.argwhere(lesion).mean(axis=0)
+    offset = float(grid.to_world_mm(centre[None])[0, 0]) - midline_x_mm(grid)
+    if math.isnan(offset) or abs(offset) < THRESHOLDS.midline_mm:
+        return None
+    return Side.RIGHT if offset > 0 else Side.LEFT  # RAS: x runs to the patient's right
+
+
+def _classify_curve(
+    case: Case, lesion: NDArray[np.bool_], rule: TimingRule | None
+) -> tuple[str, str]:
+    """Return the words of a lesion's curve, "" where a class is undefined."""
+    if len(case.phases) < 2 or not all(phase.loaded for phase in case.phases):
+        return "", ""
+    try:
+        curve = region_contrast_curve(case.signal, lesion, case.times_s, rule_of(case, rule))
+    except CaseError:  # times that cannot be used: nothing is filled in
+        return "", ""
+    rise, course = curve.initial, curve.delayed
+    return (
+        "" if rise is InitialRise.UNDEFINED else rise.name.lower(),
+        "" if course is DelayedCourse.UNDEFINED else course.name.lower(),
+    )

@@ -1,0 +1,109 @@
+"""What a desk in a study answers: records that no step after it changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from napari_mamamia.core.blinding import Blinding
+from napari_mamamia.core.review import Role, Task
+from napari_mamamia.io.review.desk_files import NO_DRAFT, Draft
+from napari_mamamia.reviewing.states import CaseState
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One's own reading in a list: those that were handed in, and the one at hand."""
+
+    task: Task
+    case_id: str
+    state: CaseState
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeRow:
+    """A case that waits for a judge: why it disagrees, who is at it ("" for nobody)."""
+
+    case: str
+    case_id: str
+    state: CaseState
+    because: tuple[str, ...]
+    judge: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRow:
+    """How far somebody is."""
+
+    name: str
+    roles: tuple[Role, ...]
+    n_read: int
+    n_tasks: int
+    active_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLook:
+    """What a person sees of a study now.
+
+    Parameters
+    ----------
+    n_unsent, trouble
+        Events that wait on this computer, and why.
+    lost
+        Claims that somebody else has taken over.
+    problems
+        What is wrong with the folder, in plain words.
+    states
+        Cases by where they stand.
+    """
+
+    study: str
+    person: str
+    roles: tuple[Role, ...]
+    blinding: Blinding
+    n_tasks: int
+    n_read: int
+    rows: tuple[TaskRow, ...]
+    disputes: tuple[DisputeRow, ...] = ()
+    readers: tuple[ReaderRow, ...] = ()
+    states: Mapping[str, int] | None = None
+    n_unsent: int = 0
+    trouble: str = ""
+    lost: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def n_left(self) -> int:
+        """Readings that are to be done."""
+        return self.n_tasks - self.n_read
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTask:
+    """A reading that can be begun: what is opened for it, what was kept of it.
+
+    `held` says who else is at it, in words; nothing is opened then.
+    """
+
+    task: Task
+    case_id: str
+    round: int
+    state: CaseState
+    blinding: Blinding
+    data_set: Path
+    workspace: Path
+    draft: Draft = NO_DRAFT
+    held: str = ""
+
+
+def describe_age(seconds: float) -> str:
+    """Return a time in the unit that fits.
+
+    Examples
+    --------
+    >>> describe_age(40), describe_age(200), describe_age(7300)
+    ('40 s', '3 min', '2 h')
+    """
+    if seconds < 60:
+        return f"{max(seconds, 0):.0f} s"
+    return f"{seconds // 60:.0f} min" if seconds < 3600 else f"{seconds // 3600:.0f} h"

@@ -1,0 +1,238 @@
+"""Answers of a study as tables: long, wide, and for MRMC programs."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.answers import WHOLE_CASE, Answer, Answers
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.form import Form
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_values import AnswerRow, list_rows, parse_answers_text
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.views import CaseView
+from napari_mamamia.services.review.agreement.agreement_output import save_rows
+
+ACCEPTED: Final = "accepted"
+"""Who, where the answers are those that were accepted with a case."""
+_WHO: Final = ("case_id", "who", "round", "occasion", "at", "stands")
+_ROW: Final = (
+    *("form", "edition", "scope", "place", "field", "question", "question_codes"),
+    *("value", "text", "codes", "unit", "computed", "known"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswers:
+    """The answers of one reading, or those that were accepted with a case (`who` is ACCEPTED)."""
+
+    case_id: str
+    key: str
+    who: str
+    round: int
+    occasion: int
+    at: str
+    stands: bool
+    active_s: int
+    mask: str
+    hash: str
+    answers: Answers
+
+    @property
+    def cells(self) -> tuple[Any, ...]:
+        """The first columns of every table."""
+        is_standing = "yes" if self.stands else "no"
+        return (self.case_id, self.who, self.round, self.occasion, self.at, is_standing)
+
+
+def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
+    """Yield every reading that was given, those of earlier rounds too, then what was accepted."""
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        for one in (*view.earlier, *view.readings):
+            if one.hash:
+                stands = one in view.readings and one.state is CaseState.READ
+                answers = parse_answers_text(one.answers)
+                who = (case_id, view.key, one.reader, one.round, one.occasion, one.at)
+                yield GivenAnswers(*who, stands, one.active_s, one.mask, one.hash, answers)
+        if is_accepted(view) and view.decision is not None:
+            last = view.decision
+            answers = parse_answers_text(last.answers)
+            who = (case_id, view.key, ACCEPTED, view.round, 0, last.at)
+            yield GivenAnswers(*who, True, 0, last.mask, last.hash, answers)
+
+
+def is_accepted(view: CaseView) -> bool:
+    """Whether a case is decided and nothing contradicts it."""
+    return not view.conflicts and view.state in (CaseState.ACCEPTED, CaseState.SIGNED)
+
+
+def list_answer_rows(form: Form | None, answers: Answers) -> tuple[AnswerRow, ...]:
+    """Return answers as rows; as they stand where there is no form or one does not fit it."""
+    if form is not None:
+        try:
+            return list_rows(form, answers)
+        except FormatError:
+            pass
+    return tuple(
+        AnswerRow(
+            answers.form,
+            answers.edition,
+            str(one.place.scope),
+            one.place.name,
+            one.field,
+            question="",
+            question_codes="",
+            value=value,
+            text=value,
+            codes="",
+            unit="",
+            computed=one.is_computed,
+            known=False,
+        )
+        for one in answers.items
+        for value in one.values
+    )
+
+
+def save_answers(state: ReviewState, form: Form | None, folder: Path) -> tuple[Path, ...]:
+    """Write ``answers_long.csv`` (a row a value) and ``answers_wide.csv`` (a row a reading)."""
+    given = tuple(list_answers(state))
+    long = [
+        (*one.cells, *(asdict(row)[name] for name in _ROW))
+        for one in given
+        for row in list_answer_rows(form, one.answers)
+    ]
+    columns = sorted({name_question(item) for one in given for item in one.answers.items})
+    wide = []
+    for one in given:
+        values = {name_question(item): "; ".join(item.values) for item in one.answers.items}
+        cells = (values.get(name, "") for name in columns)
+        wide.append((*one.cells, one.active_s, one.mask, *cells))
+    paths = (folder / "answers_long.csv", folder / "answers_wide.csv")
+    save_rows((*_WHO, *_ROW), long, paths[0])
+    save_rows((*_WHO, "active_s", "mask_sha256", *columns), wide, paths[1])
+    return paths
+
+
+def name_question(one: Answer) -> str:
+    """Return an answer's question and place, as events name it.
+
+    Examples
+    --------
+    >>> name_question(Answer("bpe", ("mild",)))
+    'bpe'
+    """
+    return one.field if one.place == WHOLE_CASE else f"{one.field}@{one.place.name}"
+
+
+# -------------------------------------------------------------------------- MRMC
+
+
+@dataclass(frozen=True, slots=True)
+class MrmcRow:
+    """One rating; `truth` 1 or 0, "" where nobody says."""
+
+    reader: str
+    treatment: str
+    case: str
+    truth: str
+    rating: float
+
+
+def list_ratings(
+    state: ReviewState, question: str, positives: Sequence[str] | None
+) -> tuple[MrmcRow, ...]:
+    """Return the ratings of the readings that stand, hidden repeats left out.
+
+    Parameters
+    ----------
+    question
+        Answered by numbers or by terms that are numbers; of a breast the case is ``ID@right``.
+    positives
+        Cases whose truth is 1, as the column `case` names them; all others are 0. None: nobody
+        says.
+
+    Raises
+    ------
+    CaseError
+        If nobody answered the question, an answer is no number, or a positive is no case of it.
+    """
+    rows = []
+    for one in list_answers(state):
+        if one.who == ACCEPTED or one.occasion or not one.stands:
+            continue
+        for item in one.answers.items:
+            if item.field == question and item.values:
+                case = name_question(Answer(one.case_id, item.values, item.place))
+                truth = "" if positives is None else str(int(case in positives))
+                rating = _read_rating(item.values[0], question, one.case_id)
+                rows.append(MrmcRow(one.who, state.study.plan.name, case, truth, rating))
+    _require_ratings(rows, question, positives)
+    return tuple(rows)
+
+
+def _read_rating(text: str, question: str, case_id: str) -> float:
+    try:
+        rating = float(text)
+    except ValueError:
+        rating = math.nan
+    if not math.isfinite(rating):
+        raise CaseError(
+            f"expected numbers as ratings, got {text!r} for {question!r} of {case_id}: choose a "
+            "question that is answered by numbers, such as assessment"
+        )
+    return rating
+
+
+def _require_ratings(
+    rows: Sequence[MrmcRow], question: str, positives: Iterable[str] | None
+) -> None:
+    if not rows:
+        raise CaseError(f"expected answers to {question!r}, got none: check how the form spells it")
+    unknown = sorted(set(positives or ()) - {row.case for row in rows})
+    if unknown:
+        raise CaseError(
+            f"expected positive cases among those that were rated, got {unknown[0]!r}: write "
+            "them as the column case of mrmc.csv has them, such as ID or ID@right"
+        )
+
+
+def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
+    """Write ``mrmc.csv``, and with truths of both kinds ``mrmc.imrmc`` and ``mrmc_ids.csv``.
+
+    The first is what R's MRMCaov and RJafroc read; the second the format of iMRMC (FDA), in which
+    readers and cases are numbers that the third explains.
+    """
+    table = folder / "mrmc.csv"
+    save_rows(
+        ("reader", "treatment", "case", "truth", "rating"),
+        [(row.reader, row.treatment, row.case, row.truth, row.rating) for row in rows],
+        table,
+    )
+    truths = {row.case: row.truth for row in rows}
+    if set(truths.values()) != {"0", "1"}:
+        return (table,)
+    # cases without the signal first, as iMRMC's own files have them
+    cases = sorted(truths, key=lambda case: (truths[case], case))
+    readers = sorted({row.reader for row in rows})
+    numbers = {case: number for number, case in enumerate(cases, start=1)}
+    of_reader = {reader: number for number, reader in enumerate(readers, start=1)}
+    lines = [
+        f"Review study {rows[0].treatment}",
+        f"N0: {sum(truth == '0' for truth in truths.values())}",
+        f"N1: {sum(truth == '1' for truth in truths.values())}",
+        f"NR: {len(readers)}",
+        "NM: 1",
+        "BEGIN DATA:",
+        *(f"-1,{numbers[case]},0,{truths[case]}" for case in cases),
+        *(f"{of_reader[row.reader]},{numbers[row.case]},1,{row.rating:g}" for row in rows),
+    ]
+    write_text_atomically(folder / "mrmc.imrmc", "\n".join(lines) + "\n")
+    ids = [("reader", number, name) for name, number in of_reader.items()]
+    ids += [("case", number, name) for name, number in numbers.items()]
+    save_rows(("what", "number", "name"), ids, folder / "mrmc_ids.csv")
+    return (table, folder / "mrmc.imrmc", folder / "mrmc_ids.csv")

@@ -1,0 +1,310 @@
+"""A judge at a desk: a case that disagrees taken up, its masks, what they differ in, the decision.
+
+The decision's mask is a reading as it was handed in, a consensus by a rule, or what the judge drew:
+which of them it is, is found by its voxels and not by what was clicked.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.blinding import Blinding, Hidden
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.review import ConsensusRule, ReadingMode, Task
+from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.review.desk_files import JUDGE
+from napari_mamamia.io.review.mask_files import read_mask
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.views import CaseView, ReadingView
+from napari_mamamia.services.review.compare import load_stored_labels
+from napari_mamamia.services.review.consensus import (
+    STAPLE_READERS,
+    ConsensusMask,
+    make_consensus,
+)
+from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.images import find_images
+from napari_mamamia.services.score.review import Agrees, compare_masks
+
+RULES: Final = (
+    ConsensusRule.UNION,
+    ConsensusRule.INTERSECTION,
+    ConsensusRule.MAJORITY_BACKGROUND,
+    ConsensusRule.STAPLE,
+)
+_MM3_PER_ML: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownReading:
+    """A reading of a dispute: the name that may be shown, its mask (None: nothing was drawn)."""
+
+    name: str
+    reading: ReadingView
+    labels: LabelMap | None
+
+    @property
+    def volume_ml(self) -> float:
+        """Of the mask."""
+        if self.labels is None:
+            return 0.0
+        n_voxels = int(np.count_nonzero(self.labels.crop))
+        return n_voxels * self.labels.grid.voxel_volume_mm3 / _MM3_PER_ML
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dispute:
+    """A case that was taken up, what is opened for it, and its readings.
+
+    `held` says who else is at it, in words; nothing was taken up then.
+    """
+
+    case: str
+    case_id: str
+    because: tuple[str, ...]
+    blinding: Blinding
+    data_set: Path
+    workspace: Path
+    readings: tuple[ShownReading, ...] = ()
+    held: str = ""
+
+    def why_not(self, rule: ConsensusRule) -> str:
+        """Return why a rule gives nothing here, "" where it does."""
+        least = STAPLE_READERS if rule is ConsensusRule.STAPLE else 2
+        if len(self.readings) >= least:
+            return ""
+        return f"needs {least} readings, there are {len(self.readings)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """A connected place that is in one of two masks alone.
+
+    `is_in_first` says in which, `voxel` (z, y, x) where to look, `distance_mm` how far it reaches
+    from the other mask, nan where that is empty.
+    """
+
+    is_in_first: bool
+    volume_mm3: float
+    distance_mm: float
+    voxel: tuple[int, int, int]
+
+
+def open_dispute(desk: StudyDesk, case: str) -> Dispute:
+    """Take up a case and read its masks; its images are checked first.
+
+    Raises
+    ------
+    CaseError
+        If this person is no judge, there is nothing to judge, or the images are not the study's.
+    FormatError
+        If a mask is missing or was changed.
+    """
+    if not desk.is_judge:
+        raise CaseError(
+            "expected an adjudicator or a lead to take up a case, got a reader: the others' masks "
+            "are not shown"
+        )
+    with desk.turn:
+        desk.require_same_study()
+        view = desk.session.state.case(case)
+        readings = [one for one in view.readings if one.hash and one.occasion == 0]
+        if not readings:
+            raise CaseError("expected a case that was read, but nobody has yet: wait for a reading")
+        desk.require_images(case)
+        claim = desk.session.claim_case(case)
+        held = "" if desk.session.holds(claim) else desk.describe_claim(claim)
+        begins = (CaseState.DISAGREES, CaseState.READ, CaseState.REOPENED)
+        if not held and view.state in begins:
+            desk.session.adjudicate(case)
+            view = desk.session.refresh().case(case)
+        return _describe_dispute(desk, view, readings, held)
+
+
+def _describe_dispute(
+    desk: StudyDesk, view: CaseView, readings: list[ReadingView], held: str
+) -> Dispute:
+    study, me = desk.store.study, desk.reader.reader_id
+    hides_names = study.plan.blinding.hides(Hidden.OTHER_READERS)
+    # By a hash: who is called A says nothing.
+    readings = sorted(readings, key=lambda one: one.hash)
+    shown = () if held else _load_readings(desk, readings, hides_names=hides_names)
+    return Dispute(
+        view.key,
+        study.case(view.key).case_id,
+        (*(view.comparison.because if view.comparison else ()), *view.conflicts),
+        Blinding(study.plan.blinding.hidden - {Hidden.OTHER_READERS}),
+        find_images(study, desk.files),
+        desk.files.work_folder(me, view.round, JUDGE),
+        shown,
+        held,
+    )
+
+
+def _load_readings(
+    desk: StudyDesk, readings: list[ReadingView], *, hides_names: bool
+) -> tuple[ShownReading, ...]:
+    state = desk.session.state
+    return tuple(
+        ShownReading(
+            f"Reader {chr(ord('A') + at)}" if hides_names else state.name(one.reader),
+            one,
+            load_stored_labels(desk.store, one.mask),
+        )
+        for at, one in enumerate(readings)
+    )
+
+
+def load_first_look(desk: StudyDesk, task: Task) -> ShownReading | None:
+    """Return the reading that a second look is at; None in other modes, and for who looks first.
+
+    Raises
+    ------
+    FormatError
+        If its mask is missing or was changed.
+    """
+    with desk.turn:
+        state = desk.session.state
+        if state.study.plan.mode is not ReadingMode.SECOND_LOOK:
+            return None
+        readings = state.case(task.case).readings
+        looks = [one for one in readings if one.occasion == task.occasion]
+        if not looks or looks[0].reader == task.reader or not looks[0].hash:
+            return None
+        return _load_readings(desk, looks[:1], hides_names=False)[0]
+
+
+def list_differences(
+    first: ShownReading, second: ShownReading, *, by_distance: bool = False
+) -> tuple[Difference, ...]:
+    """Return the connected places (26 neighbours) that are in one of two masks alone.
+
+    The largest first; `by_distance` those that reach farthest from the other mask first, those
+    whose distance is undefined before all: the other mask is empty.
+
+    Raises
+    ------
+    GridMismatchError
+        If the masks lie on different grids.
+    """
+    drawn = next((one.labels for one in (first, second) if one.labels is not None), None)
+    if drawn is None:
+        return ()
+    one, other = (_fill_mask(shown.labels, drawn) for shown in (first, second))
+    agreement = compare_masks(one, other, drawn.grid)
+    parts = [
+        Difference(part.kind is Agrees.MISSED, part.volume_mm3, part.distance_mm, part.voxel)
+        for part in agreement.errors
+    ]
+    if by_distance:
+        parts.sort(key=_rank_distance)
+    return tuple(parts)
+
+
+def _rank_distance(part: Difference) -> float:
+    return -math.inf if math.isnan(part.distance_mm) else -part.distance_mm
+
+
+def _fill_mask(labels: LabelMap | None, like: LabelMap) -> LabelMap | NDArray[np.uint8]:
+    return np.zeros(like.grid.shape, np.uint8) if labels is None else labels
+
+
+def fuse_dispute(desk: StudyDesk, dispute: Dispute, rule: ConsensusRule) -> ConsensusMask:
+    """Return the consensus of all readings of a dispute by a rule; see `make_consensus`."""
+    with desk.turn:
+        return make_consensus(desk.store, [one.reading for one in dispute.readings], rule)
+
+
+def decide_dispute(
+    desk: StudyDesk,
+    dispute: Dispute,
+    saved: tuple[Path, str] | None,
+    reason: str,
+    answers: str,
+    consensus: ConsensusMask | None = None,
+) -> str:
+    """Decide a case; return how its mask came about: a reader's id, a rule, or "edited".
+
+    Parameters
+    ----------
+    saved
+        The judge's mask as it was saved, with its SHA-256; None where there is no lesion.
+    consensus
+        What was laid over it last, if anything was.
+
+    Raises
+    ------
+    CaseError
+        Without a reason, or if the case is no longer in adjudication.
+    FormatError
+        If the saved mask was changed meanwhile.
+    """
+    with desk.turn:
+        desk.require_same_study()
+        if desk.session.state.case(dispute.case).state is not CaseState.IN_ADJUDICATION:
+            raise CaseError(
+                f"expected {dispute.case_id} in adjudication, but somebody decided it or set it "
+                "down meanwhile: look at it again"
+            )
+        choice = _tell_choice(desk, dispute, saved, reason, answers, consensus)
+        desk.session.let_go_of_case(dispute.case)
+    return choice
+
+
+def _tell_choice(
+    desk: StudyDesk,
+    dispute: Dispute,
+    saved: tuple[Path, str] | None,
+    reason: str,
+    answers: str,
+    consensus: ConsensusMask | None,
+) -> str:
+    session, case = desk.session, dispute.case
+    if saved is None:
+        session.decide(case, None, "edited", reason, answers)
+        return "edited"
+    content, labels = read_mask(*saved), read_labels(saved[0])
+    parents = tuple(dict.fromkeys(one.reading.mask for one in dispute.readings if one.reading.mask))
+    if consensus is not None and consensus.labels is not None:
+        is_as_made = _is_same_mask(consensus.labels, labels)
+        rule = str(consensus.rule)
+        if is_as_made and consensus.content is not None:
+            session.decide(
+                case, consensus.content, rule, reason, answers, consensus.parents, consensus.how
+            )
+            return rule
+    for one in dispute.readings:
+        if one.labels is not None and _is_same_mask(one.labels, labels):
+            session.decide(case, one.reading.mask, one.reading.reader, reason, answers)
+            return one.reading.reader
+    session.decide(case, content, "edited", reason, answers, parents, (("how", "edited"),))
+    return "edited"
+
+
+def _is_same_mask(one: LabelMap, other: LabelMap) -> bool:
+    """Whether two masks have the same voxels above 0."""
+    if not one.grid.is_same_place(other.grid):
+        return False
+    box = one.box.union(other.box)
+    return bool(box.is_empty or np.array_equal(one.cut(box) > 0, other.cut(box) > 0))
+
+
+def set_down(desk: StudyDesk, dispute: Dispute) -> None:
+    """Leave a case to another judge; what was drawn stays on this computer."""
+    with desk.turn:
+        if desk.session.refresh().case(dispute.case).state is CaseState.IN_ADJUDICATION:
+            desk.session.set_down(dispute.case)
+        desk.session.let_go_of_case(dispute.case)
+
+
+def leave_out(desk: StudyDesk, dispute: Dispute, reason: str) -> None:
+    """Reject a case, with the reason."""
+    with desk.turn:
+        desk.require_same_study()
+        desk.session.reject(dispute.case, reason)
+        desk.session.let_go_of_case(dispute.case)

@@ -1,0 +1,274 @@
+"""The parts of a study's report that come from its state: cases, disputes, time, signatures."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import median, quantiles
+from typing import Final
+
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.signatures import short_key
+from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.reviewing.views import CaseView, ReadingView
+from napari_mamamia.scoring.report.drawing import Drawing
+from napari_mamamia.scoring.report.page import PageSection
+from napari_mamamia.scoring.report.report import case_figure
+from napari_mamamia.scoring.report.report_figures import ReportFigure
+from napari_mamamia.scoring.report.study_figures import FlowBox, flow_diagram, time_bars
+from napari_mamamia.scoring.report.text import UNKNOWN, Column, ReportTable, Row, number
+from napari_mamamia.services.review.look import rank_dispute
+from napari_mamamia.services.review.report.reader_codes import ReaderLabels
+from napari_mamamia.services.review.report.study_pictures import Gallery
+
+ROWS_SHOWN: Final = 200
+_S: Final = CaseState
+_EDGES: Final = (1, 2, 5, 10, 20, 30, 60)
+_CLASSES: Final = ("< 1", "1 to 2", "2 to 5", "5 to 10", "10 to 20", "20 to 30", "30 to 60", "> 60")
+_GROUPS: Final = (
+    (
+        "not read to the end",
+        (_S.NEW, _S.CLAIMED, _S.IN_WORK, _S.SECOND_READING, _S.REOPENED),
+    ),
+    ("read, to be decided", (_S.READ, _S.DISAGREES, _S.IN_ADJUDICATION)),
+    ("decided", (_S.ACCEPTED, _S.SIGNED, _S.REJECTED)),
+)
+
+
+def make_flow(state: ReviewState) -> PageSection:
+    """Return where the cases stand, as a flow diagram and as a table."""
+    counts = state.counts
+    boxes = [
+        FlowBox(
+            title,
+            sum(counts[one] for one in states),
+            tuple(f"{one.value}: {counts[one]}" for one in states if counts[one]),
+        )
+        for title, states in _GROUPS
+    ]
+    whole = FlowBox("cases in the study", len(state.cases))
+    rows = [
+        Row((title, one.value, number(counts[one], 0), _say_share(counts[one], len(state.cases))))
+        for title, states in _GROUPS
+        for one in states
+    ]
+    columns = (Column("Group", False), Column("State", False), Column("Cases"), Column("Share"))
+    table = ReportTable("Cases by state", columns, tuple(rows))
+    figure = ReportFigure(
+        "flow",
+        "Where the cases of the study stand; every case is in one box.",
+        Drawing(flow_diagram, (whole, boxes)),
+    )
+    return PageSection("Cases", (table, _tell_decisions(state)), (figure,))
+
+
+def _tell_decisions(state: ReviewState) -> ReportTable:
+    """How decided cases came to their mask, and whether readers had disagreed."""
+    decided = [one for one in state.cases if one.decision and one.decision.act is not Act.REOPEN]
+    kinds = (
+        ("readings agreed", [one for one in decided if one.comparison and one.comparison.agrees]),
+        (
+            "readings disagreed",
+            [one for one in decided if one.comparison and not one.comparison.agrees],
+        ),
+        ("not compared", [one for one in decided if one.comparison is None]),
+    )
+    rows = []
+    for title, views in kinds:
+        acts = [one.decision.act for one in views if one.decision]
+        cells = (len(views), *(acts.count(act) for act in (Act.ACCEPT, Act.DECIDE, Act.REJECT)))
+        rows.append(Row((title, *(number(cell, 0) for cell in cells))))
+    columns = (
+        Column("Before the decision", False),
+        Column("Cases"),
+        Column("a reading accepted"),
+        Column("adjudicated"),
+        Column("rejected"),
+    )
+    return ReportTable("How cases were decided", columns, tuple(rows))
+
+
+def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
+    """Return the cases whose readings disagreed or that contradict themselves, worst first."""
+    views = [
+        one
+        for one in state.cases
+        if one.conflicts or (one.comparison is not None and not one.comparison.agrees)
+    ]
+    return tuple(sorted(views, key=rank_dispute))
+
+
+def make_disputes(state: ReviewState, labels: ReaderLabels, gallery: Gallery) -> PageSection:
+    """Return what readers disagreed on, how it was decided, and pictures."""
+    views = list_disputes(state)
+    rows = [_make_dispute_row(state, labels, one) for one in views[:ROWS_SHOWN]]
+    columns = (
+        Column("Case", False),
+        Column("Lowest Dice"),
+        Column("State", False),
+        Column("Decided by way of", False),
+        Column("Why they disagree", False),
+    )
+    notes = [f"{len(views) - ROWS_SHOWN} more case(s) are not listed."] * (len(views) > ROWS_SHOWN)
+    title = f"Readings that disagree ({len(views)} of {len(state.cases)} cases)"
+    says = [f"{len(views)} case(s) in which readings disagree by the study's triggers."]
+    if gallery.pictures:
+        says.append(
+            "Pictures: the slice where two readings differ most, blue the first, orange the "
+            "second; the bar is 10 mm."
+        )
+    if gallery.n_left_out:
+        says.append(f"{gallery.n_left_out} case(s) have no picture here: see --pictures.")
+    pictures = [
+        ReportFigure(
+            one.picture.case_id,
+            f"Dice {number(one.dice)}; blue {labels.call(one.first)}, orange "
+            f"{labels.call(one.second)}; {one.picture.plane}, {one.picture.place}",
+            Drawing(case_figure, (one.picture,), has_svg=False),
+        )
+        for one in gallery.pictures
+    ]
+    table = ReportTable(title, columns, tuple(rows), tuple(notes))
+    return PageSection(
+        "Disagreements",
+        (table,) if rows else (),
+        notes=(*gallery.notes, *gallery.failed),
+        says=tuple(says),
+        pictures=tuple(pictures),
+    )
+
+
+def _make_dispute_row(state: ReviewState, labels: ReaderLabels, view: CaseView) -> Row:
+    dice = rank_dispute(view)[0]
+    because = (*(view.comparison.because if view.comparison else ()), *view.conflicts)
+    decision = view.decision
+    way = UNKNOWN
+    if decision is not None:
+        parts = (decision.act.value, labels.call(decision.choice), labels.hide(decision.reason))
+        way = ": ".join(part for part in parts if part)
+    return Row(
+        (
+            state.study.case(view.key).case_id,
+            UNKNOWN if dice > 1 else number(dice),
+            view.state.value,
+            way,
+            labels.hide("; ".join(because)),
+        )
+    )
+
+
+def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> PageSection:
+    """Return the active time of all readings; of each reader only where that is asked for."""
+    readings = [one for view in state.cases for one in (*view.readings, *view.earlier) if one.hash]
+    timed = [one for one in readings if one.active_s > 0]
+    groups: list[tuple[str, list[ReadingView]]] = [("all", timed)]
+    if by_reader:
+        ids = [one.reader_id for one in state.study.readers]
+        groups += [(labels.call(who), [one for one in timed if one.reader == who]) for who in ids]
+    rows = tuple(_make_time_row(name, group) for name, group in groups if group or name == "all")
+    columns = (
+        Column("Readings of", False),
+        Column("n"),
+        Column("median (min)"),
+        Column("quartiles (min)"),
+        Column("total (h)"),
+    )
+    notes = ["Active seconds: input within 30 s counts, while the window is in front."]
+    if len(readings) > len(timed):
+        notes.append(f"{len(readings) - len(timed)} reading(s) have no time and are left out.")
+    if not by_reader:
+        notes.append("Not by reader: time is no measure of a reader, and is told when asked for.")
+    counts = _count_minutes([one.active_s / 60 for one in timed])
+    figure = ReportFigure(
+        "time", "Active minutes of the readings.", Drawing(time_bars, (_CLASSES, counts))
+    )
+    table = ReportTable("Active time of a reading", columns, rows, tuple(notes))
+    bars = ReportTable(
+        "Readings by active minutes",
+        (Column("Minutes", is_number=False), Column("Readings")),
+        tuple(Row((name, number(n, 0))) for name, n in zip(_CLASSES, counts, strict=True)),
+    )
+    return PageSection("Time", (table, bars) if timed else (table,), (figure,) if timed else ())
+
+
+def _count_minutes(minutes: Sequence[float]) -> list[int]:
+    """Return how many lie in each class: from an edge on, below the next."""
+    edges = (0.0, *_EDGES, float("inf"))
+    return [sum(low <= one < high for one in minutes) for low, high in pairwise(edges)]
+
+
+def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
+    minutes = [one.active_s / 60 for one in readings]
+    spread = UNKNOWN
+    if len(minutes) > 1:
+        low, _, high = quantiles(minutes, n=4, method="inclusive")
+        spread = f"{low:.1f} to {high:.1f}"
+    middle = f"{median(minutes):.1f}" if minutes else UNKNOWN
+    return Row((name, number(len(minutes), 0), middle, spread, f"{sum(minutes) / 60:.1f}"))
+
+
+def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
+    """Return every signature with what it means and whether it counts."""
+    rows = [
+        Row(
+            (
+                state.study.case(view.key).case_id,
+                labels.call(one.reader),
+                one.meaning.value,
+                _say_time(one.at),
+                short_key(one.key),
+                "yes" if one.counts else f"no: {one.why_not}",
+            ),
+            is_small=not one.counts,
+        )
+        for view in state.cases
+        for one in view.signatures
+    ]
+    columns = tuple(
+        Column(name, False) for name in ("Case", "Signed by", "as", "at (UTC)", "Key", "Counts")
+    )
+    says = f"{len(rows)} signature(s)." if rows else "Nothing was signed."
+    table = ReportTable("Signatures", columns, tuple(rows[:ROWS_SHOWN]))
+    notes = [f"{len(rows) - ROWS_SHOWN} more are in the audit trail."] * (len(rows) > ROWS_SHOWN)
+    return PageSection("Signatures", (table,) if rows else (), notes=tuple(notes), says=(says,))
+
+
+def make_chains(
+    origin: str, chains: Mapping[str, Sequence[Event]], labels: ReaderLabels
+) -> PageSection:
+    """Return the last hash of every file of events: what nobody can cut off unseen after this."""
+    filled = [(labels.call(ev[0].reader), ev[0].at, name, ev) for name, ev in chains.items() if ev]
+    rows = []
+    for at, (label, _, name, events) in enumerate(sorted(filled), start=1):
+        # The file's name holds the reader's id and the computer's name.
+        called = f"file {at}, {label}" if labels.words else name
+        rows.append(
+            Row((called, number(len(events), 0), _say_time(events[-1].at), _split(events[-1].hash)))
+        )
+    columns = (
+        Column("File", False),
+        Column("Events"),
+        Column("Last at (UTC)", False),
+        Column("Hash of the last event (SHA-256)", False),
+    )
+    says = f"study.json SHA-256 {_split(origin)}"
+    table = ReportTable("Heads of all chains", columns, tuple(rows))
+    return PageSection("Chains", (table,) if rows else (), says=(says,))
+
+
+def _say_time(at: str) -> str:
+    """Return a time of an event to the second, as it is read."""
+    return at[:19].replace("T", " ")
+
+
+def _split(digest: str) -> str:
+    """Return a hash in groups of 8, which a line may be broken between."""
+    return " ".join(digest[at : at + 8] for at in range(0, len(digest), 8))
+
+
+def _say_share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else UNKNOWN
+
+
+def list_words(lines: Iterable[str], labels: ReaderLabels) -> tuple[str, ...]:
+    """Return lines in which readers are called as the report calls them."""
+    return tuple(labels.hide(line) for line in lines)

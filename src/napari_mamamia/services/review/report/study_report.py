@@ -1,0 +1,390 @@
+"""The report of a study: one page to print, of flow, agreement, disputes, time, signatures, chains.
+
+Readers are codes unless the lead wants names. Every figure has its table.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.form import Form
+from napari_mamamia.core.quality import Queue
+from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.reviewing.agreement import N_RESAMPLES, Estimate
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_rules import why_other_form
+from napari_mamamia.reviewing.form_values import parse_answers_text
+from napari_mamamia.reviewing.quality import Capture, follow_capture
+from napari_mamamia.reviewing.ratings import CategoryAgreement, PairedValues
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.scoring.report.drawing import Drawing
+from napari_mamamia.scoring.report.page import Page, PageSection, write_page
+from napari_mamamia.scoring.report.report_figures import ReportFigure
+from napari_mamamia.scoring.report.study_figures import capture_curve, dice_of_cases
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Column,
+    ReportTable,
+    Row,
+    number,
+    range_text,
+)
+from napari_mamamia.services.review.agreement.agree import (
+    CaseAgreement,
+    StudyAgreement,
+    measure_agreement,
+)
+from napari_mamamia.services.review.agreement.mask_pairs import MaskAgreement
+from napari_mamamia.services.review.check_study import verify_study
+from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.quality_queue import describe_capture
+from napari_mamamia.services.review.report.reader_codes import ReaderLabels, make_labels
+from napari_mamamia.services.review.report.report_parts import (
+    list_disputes,
+    list_words,
+    make_chains,
+    make_disputes,
+    make_flow,
+    make_signatures,
+    make_times,
+)
+from napari_mamamia.services.review.report.study_pictures import MOST_PICTURES, make_gallery
+from napari_mamamia.services.review.study_form import load_study_form, load_study_queue
+
+REPORT: Final = "report.html"
+ERROR_QUESTION: Final = "error"
+"""The question of the form, answered yes or no, that the capture curve counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportChoice:
+    """What a report shows.
+
+    Parameters
+    ----------
+    are_named
+        Whether readers are called by name, not by a code.
+    by_reader
+        Whether time is told by reader.
+    images
+        The data set with the images; None for where it was when the study was made.
+    most_pictures
+        Pictures of disagreements, the worst first.
+    """
+
+    are_named: bool = False
+    by_reader: bool = False
+    images: Path | None = None
+    most_pictures: int = MOST_PICTURES
+    n_resamples: int = N_RESAMPLES
+
+
+DEFAULT: Final = ReportChoice()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyPage:
+    """The report as a page that is not drawn yet; `problems` do not hold or could not be read."""
+
+    page: Page
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyReport:
+    """Where the report is, and what does not hold or could not be read for it."""
+
+    path: Path
+    problems: tuple[str, ...] = ()
+
+
+def write_study_report(
+    store: FolderStore, out: Path, choice: ReportChoice = DEFAULT, *, overwrite: bool = False
+) -> StudyReport:
+    """Write ``report.html`` of a study.
+
+    Raises
+    ------
+    FormatError
+        If the events cannot be read to the end.
+    SaveConflictError
+        If the file exists and `overwrite` is off.
+    """
+    report = make_study_page(store, choice)
+    path = write_page(report.page, out / REPORT, overwrite=overwrite)
+    return StudyReport(path, report.problems)
+
+
+def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> StudyPage:
+    """Return the report of a study."""
+    reading = read_whole(store)
+    state = fold_reading(store, reading)
+    labels = make_labels(state, are_named=choice.are_named)
+    result = measure_agreement(store, n_resamples=choice.n_resamples)
+    images = choice.images or Path(store.study.data_set)
+    disputed = [state.study.case(one.key).case_id for one in list_disputes(state)]
+    gallery = make_gallery(store, state, result.pairs, disputed, images, choice.most_pictures)
+    queue = load_study_queue(store.folder, store.study)
+    form = load_study_form(store.folder, store.study)
+    check = verify_study(store)
+    plan = store.study.plan
+    facts = (
+        f"Study {store.study.study_id}, begun {store.study.created}, mode {plan.mode.value}, "
+        f"{len(store.study.cases)} cases, {len(store.study.readers)} people.",
+        plan.blinding.text or "Not blind.",
+        "Readers are named." if choice.are_named else "Readers are called by codes.",
+    )
+    sections = [
+        make_flow(state),
+        _make_agreement(
+            result, labels, plan.triggers.dice_below, form, count_other_forms(state, form)
+        ),
+        make_disputes(state, labels, gallery),
+        make_times(state, labels, by_reader=choice.by_reader),
+        *(() if queue is None else _make_capture(state, queue)),
+        make_signatures(state, labels),
+        make_chains(store.origin, reading.chains, labels),
+    ]
+    problems = [f"{one.kind}: {one.where}: {one.text}" for one in check.problems]
+    problems += [f"{one.case_id}: {one.what}: {one.why}" for one in result.left_out]
+    problems += gallery.failed
+    warning = f"{len(check.problems)} thing(s) do not hold (`mamamia review verify`): see Failures."
+    page = Page(
+        f"Review study: {plan.name}",
+        facts,
+        tuple(sections),
+        (warning,) if check.problems else (),
+        list_words(problems, labels),
+        "Research use.",
+    )
+    return StudyPage(page, page.failures)
+
+
+# --------------------------------------------------------------------- agreement
+
+_WORST_SHOWN: Final = 30
+_PAIRS_SHOWN: Final = 100
+"""Of 20 readers there are 190."""
+_ESTIMATES: Final = (Column("n"), Column("Value"), Column("95 % interval"))
+
+
+def _make_agreement(
+    result: StudyAgreement,
+    labels: ReaderLabels,
+    trigger: float | None,
+    form: Form | None,
+    notes: Sequence[str],
+) -> PageSection:
+    defined = [one for one in result.cases if not math.isnan(one.lowest_dsc)]
+    figure = ReportFigure(
+        "dice",
+        "Lowest Dice of two readings of each case; below the dashed line they disagree.",
+        Drawing(dice_of_cases, ([one.lowest_dsc for one in defined], trigger)),
+    )
+    tables = [_tell_masks(result)]
+    if len(result.readers) > 1 or result.volumes:
+        tables.append(_tell_pairs(result, labels))
+    if result.categories:
+        tables.append(_tell_questions(result.categories, form))
+    if defined:
+        tables.append(_tell_cases(defined))
+    return PageSection(
+        "Agreement",
+        tuple(tables),
+        (figure,) if defined else (),
+        notes=list_words((*result.notes, *notes), labels),
+        says=(f"{result.n_compared} of {result.n_cases} cases were read by two or more.",),
+    )
+
+
+def count_other_forms(state: ReviewState, form: Form | None) -> tuple[str, ...]:
+    """Return how many readings were answered on a form that is not the study's, in words."""
+    if form is None:
+        return ()
+    counts = Counter(
+        why_other_form(form, parse_answers_text(one.answers))
+        for view in state.cases
+        for one in view.readings
+        if one.hash
+    )
+    return tuple(f"{n} reading(s) were {why}" for why, n in sorted(counts.items()) if why)
+
+
+def _tell_masks(result: StudyAgreement) -> ReportTable:
+    masks = result.masks
+    rows = (
+        _row_of("Dice", masks.dsc, 3),
+        _row_of("HD95 (mm)", masks.hd95_mm, 1),
+        _row_of("NSD at 1 mm", masks.nsd, 3),
+    )
+    notes = (
+        f"{masks.n} pairs of masks; in {masks.n_both_empty} both are empty (they agree, and are in "
+        f"no mean), in {masks.n_one_empty} one is (Dice 0). Intervals: percentiles over resampled "
+        "cases.",
+    )
+    return ReportTable(
+        "Masks, mean over cases", (Column("Number", is_number=False), *_ESTIMATES), rows, notes
+    )
+
+
+def _row_of(name: str, one: Estimate, decimals: int) -> Row:
+    cells = (number(one.n, 0), number(one.value, decimals))
+    return Row((name, *cells, range_text(one.low, one.high, decimals)))
+
+
+def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
+    volumes = {(one.first, one.second): one for one in result.volumes}
+    ordered = sorted(result.readers, key=lambda one: _rank_pair(one, labels))
+    rows = tuple(
+        _row_of_pair(one, volumes.get((one.first, one.second)), labels)
+        for one in ordered[:_PAIRS_SHOWN]
+    )
+    columns = (
+        Column("Readers", is_number=False),
+        Column("Pairs"),
+        Column("Dice"),
+        Column("HD95 (mm)"),
+        Column("Volume ratio"),
+        Column("its limits"),
+        Column("ICC(A,1) of volume"),
+    )
+    n_more = len(result.readers) - _PAIRS_SHOWN
+    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    notes = (
+        *more,
+        "Ratio first over second, geometric mean; limits hold 95 % of the ratios (Bland and "
+        "Altman). ICC: two-way random, absolute agreement, one reader.",
+    )
+    return ReportTable("Pair by pair", columns, rows, notes)
+
+
+def _rank_pair(one: MaskAgreement, labels: ReaderLabels) -> tuple[int, str, int, str]:
+    """Return what pairs are ordered by: what readers are called, R2 before R10."""
+    first, second = labels.call(one.first), labels.call(one.second)
+    return len(first), first, len(second), second
+
+
+def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels) -> Row:
+    names = f"{labels.call(one.first)} and {labels.call(one.second)}"
+    cells = (number(one.n, 0), number(one.dsc.value), number(one.hd95_mm.value, 1))
+    if volume is None:
+        return Row((names, *cells, UNKNOWN, UNKNOWN, UNKNOWN))
+    ratio = volume.ratio
+    limits = range_text(ratio.low, ratio.high, 2)
+    return Row((names, *cells, number(ratio.ratio, 2), limits, number(volume.icc.value)))
+
+
+def _tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
+    rows = []
+    for one in questions:
+        shares = ", ".join(
+            f"{category} {100 * share:.0f} %" for category, share in one.prevalence[:6]
+        )
+        alpha = one.alpha if one.alpha_ordinal is None else one.alpha_ordinal
+        cells = (number(one.n_rated, 0), number(alpha.value), range_text(alpha.low, alpha.high))
+        field = None if form is None else form.field(one.question)
+        text = one.question if field is None else field.text
+        rows.append(Row((text, *cells, shares)))
+    columns = (
+        Column("Question", is_number=False),
+        Column("Rated"),
+        Column("Krippendorff's alpha"),
+        Column("95 % interval"),
+        Column("Shares of the answers", is_number=False),
+    )
+    notes = ("Ordinal where the categories have an order, else nominal.",)
+    return ReportTable("Answers", columns, tuple(rows), notes)
+
+
+def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
+    ordered = sorted(cases, key=lambda one: (one.lowest_dsc, one.case_id))
+    rows = tuple(
+        Row(
+            (
+                one.case_id,
+                number(one.n_readings, 0),
+                number(one.lowest_dsc),
+                number(one.dsc),
+                number(one.hd95_mm, 1),
+            )
+        )
+        for one in ordered[:_WORST_SHOWN]
+    )
+    columns = (
+        Column("Case", is_number=False),
+        Column("Readings"),
+        Column("Lowest Dice"),
+        Column("Mean Dice"),
+        Column("Mean HD95 (mm)"),
+    )
+    n_more = len(ordered) - _WORST_SHOWN
+    notes = (f"{n_more} more: see `mamamia review agreement`.",) * (n_more > 0)
+    return ReportTable("Agreement of each case, lowest first", columns, rows, notes)
+
+
+# ----------------------------------------------------------------------- capture
+
+
+def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
+    """Return what was caught, where the form asks for errors; else nothing."""
+    marks = list_marks(state, queue)
+    if not marks:
+        return ()
+    capture = follow_capture(queue, marks)
+    rate, n = capture.rate, capture.n_cases
+    totals = (rate.rate * n, rate.low * n, rate.high * n)
+    points = capture.points
+    figure = ReportFigure(
+        "capture",
+        "Errors found against the share of cases read, in the order of reading; dashed: the errors "
+        "that all cases are estimated to have, with the 95 % interval.",
+        Drawing(
+            capture_curve,
+            ([one.n_read for one in points], [one.n_errors for one in points], n, totals),
+        ),
+    )
+    section = PageSection(
+        "Quality control", (_tell_capture(capture),), (figure,), says=describe_capture(capture)
+    )
+    return (section,)
+
+
+def list_marks(state: ReviewState, queue: Queue) -> dict[str, bool]:
+    """Return whether cases that were read had an error, in the order in which they were read.
+
+    By the question `error` of the form: a case has one if any reading of it says yes.
+    """
+    queued = {one.case_id for one in queue.places}
+    marks: list[tuple[str, str, bool]] = []
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        readings = [
+            one for one in view.readings if one.state is CaseState.READ and one.occasion == 0
+        ]
+        answers = [parse_answers_text(one.answers).find(ERROR_QUESTION) for one in readings]
+        chosen = [one.values for one in answers if one is not None and one.values]
+        if chosen and case_id in queued:
+            first = min(one.at for one in readings)
+            marks.append((first, case_id, any("yes" in values for values in chosen)))
+    return {case_id: is_error for _, case_id, is_error in sorted(marks)}
+
+
+def _tell_capture(capture: Capture) -> ReportTable:
+    """Return the curve at each tenth of what was read."""
+    n = capture.n_read
+    places = sorted({round(n * tenth / 10) for tenth in range(1, 11)} - {0})
+    rows = tuple(
+        Row(
+            (
+                number(at, 0),
+                f"{100 * at / capture.n_cases:.0f} %",
+                number(capture.points[at].n_errors, 0),
+            )
+        )
+        for at in places
+    )
+    columns = (Column("Cases read"), Column("Share of all"), Column("Errors found"))
+    return ReportTable("Capture curve", columns, rows)

@@ -1,0 +1,53 @@
+"""Who may have what all readers did, and what is noted when somebody else takes it."""
+
+from pathlib import Path
+
+from napari_mamamia.core.blinding import Blinding, Hidden
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.review import Role
+from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.reviewing.states import Act, CaseState
+from napari_mamamia.services.review.session import ReviewSession
+
+
+def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
+    """Let somebody have what all readers of a study did; a sight that unblinds is an event.
+
+    Nothing is asked where readers see each other anyway. A lead or an adjudicator without an own
+    reading still to give needs no reason. Anybody else gives one, which is noted for all to see.
+    The folder can be read by whoever may read it: this keeps nobody from it, it tells.
+
+    Parameters
+    ----------
+    who
+        Id or name.
+    home
+        Where this computer keeps keys.
+
+    Raises
+    ------
+    CaseError
+        If the study is blind and nobody says who asks, or that person needs a reason and gives
+        none.
+    """
+    if not store.study.plan.blinding.hides(Hidden.OTHER_READERS):
+        return
+    if not who.strip():
+        raise CaseError(
+            "expected the name of who asks, since readers of this study do not see each other, "
+            "got none: add --reader NAME"
+        )
+    session = ReviewSession(store, who, home)
+    is_judge = any(role in session.reader.roles for role in (Role.LEAD, Role.ADJUDICATOR))
+    is_done = all(one.state is CaseState.READ for _, one in session.queue())
+    if is_judge and is_done:
+        return
+    if not reason.strip():
+        why = "still reads cases of this study" if is_judge else "is neither lead nor adjudicator"
+        raise CaseError(
+            f"expected a reason, since {session.reader.name} {why} and would no longer be blind, "
+            'got none: let a lead do it, or add --unblind "REASON", which everybody will see'
+        )
+    shown = Blinding(frozenset({Hidden.OTHER_READERS}))
+    session.add_to_study(Act.UNBLIND, text=reason.strip(), shown=list(shown.names))
+    session.close()

@@ -1,0 +1,140 @@
+"""Several models' ranking scores in resamples of their cases, and how sure their order is."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from napari_mamamia.core.choices import RankMethod
+from napari_mamamia.core.cohort import Cohort
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.scoring.classifier.response_ranking import (
+    NamedPredictions,
+    ResponseRanking,
+    rank_responses,
+)
+from napari_mamamia.scoring.cohort.group_rules import rules_of
+from napari_mamamia.scoring.cohort.groups import Grouping, group_cases
+from napari_mamamia.scoring.cohort.policy import CountedCases
+from napari_mamamia.scoring.cohort.results import ModelScores
+from napari_mamamia.scoring.cohort.segmentation_cohort import ranking_scores_of_weights
+from napari_mamamia.scoring.ranking.draws import seeded_weights
+from napari_mamamia.scoring.ranking.methods import Composite, Weights, rank_scores
+from napari_mamamia.scoring.ranking.ranking import MethodRanking
+from napari_mamamia.scoring.ranking.stability import stability_of
+from napari_mamamia.scoring.report.content import RankedModels
+from napari_mamamia.services.score.clinical_table import matched
+
+_ROUNDING: Final = 1e-9
+_NAMED: Final = 3
+_MOST_CASES: Final = 20_000
+"""Cases up to which models are ranked anew in resamples; of more, ranks hardly move."""
+
+
+def count_model(model: ModelScores) -> CountedCases:
+    """Return the cases of a model that count; FormatError where it has no scores of masks."""
+    if model.segmentation is None:
+        raise FormatError(f"expected scores of masks of {model.name}, got none: score them again")
+    return model.segmentation.counted
+
+
+def make_composite(
+    models: Sequence[ModelScores], cases: Sequence[str], cohort: Cohort | None
+) -> Composite:
+    """Return the challenge's own score, the lowest over unusable cases, of weights of the cases.
+
+    Without a clinical table it is the performance alone.
+    """
+    places = {case_id: at for at, case_id in enumerate(cases)}
+    parts = []
+    for model in models:
+        counted = count_model(model)
+        rules = rules_of(model.profile)
+        weight = rules.weight_of_fairness if cohort is not None else 0.0
+        groupings: tuple[Grouping, ...] = ()
+        if cohort is not None:
+            people = matched(counted.case_ids, cohort)
+            groupings = group_cases(counted.case_ids, people, rules)
+        columns = np.array([places[one] for one in counted.case_ids], dtype=np.intp)
+        parts.append((columns, counted, groupings, weight))
+
+    def score(weights: Weights) -> NDArray[np.float64]:
+        by_model = [
+            ranking_scores_of_weights(counted, groupings, weight, weights[:, columns])
+            for columns, counted, groupings, weight in parts
+        ]
+        return np.stack(by_model, axis=1)
+
+    return score
+
+
+def rank_models(models: Sequence[ModelScores], n_resamples: int, seed: int) -> RankedModels | None:
+    """Return how sure the order of models by their masks' ranking score is.
+
+    None without resamples, for fewer than two models with a score, or where their cases differ, or
+    the clinical rows that their score was made with are not there.
+    """
+    scored = [
+        one
+        for one in models
+        if one.segmentation and not np.isnan(one.segmentation.cohort.ranking_score)
+    ]
+    if len(scored) < 2 or not n_resamples:
+        return None
+    cases = count_model(scored[0]).case_ids
+    if len(cases) > _MOST_CASES or any(
+        set(count_model(one).case_ids) != set(cases) for one in scored
+    ):
+        return None
+    composite = make_composite(scored, cases, scored[0].cohort)
+    scores = np.array([one.segmentation.cohort.ranking_score for one in scored if one.segmentation])
+    whole = composite(np.ones((1, len(cases)), dtype=np.int64))[0]
+    if not np.allclose(whole, scores, rtol=0, atol=_ROUNDING):
+        return None  # another score than the one that they are ranked by
+    ranks = rank_scores(whole)
+    drawn = []
+    for weights in seeded_weights(len(cases), n_resamples, seed):
+        report_progress(0, 1, "Ranking the models anew")
+        drawn.append(composite(weights))
+    draws = np.concatenate(drawn)
+    method = MethodRanking(
+        RankMethod.COMPOSITE, scores, ranks, stability_of(ranks, rank_scores(draws))
+    )
+    return RankedModels(tuple(one.name for one in scored), method, len(draws))
+
+
+def rank_response_models(
+    models: Sequence[ModelScores], n_resamples: int, seed: int
+) -> ResponseRanking | None:
+    """Return the ranking of response models on the same cases; None where they have others."""
+    named = [NamedPredictions(one.name, one.response.predictions) for one in models if one.response]
+    if len(named) < 2 or len({one.predictions.case_ids for one in named}) > 1:
+        return None
+    case_ids, cohort = named[0].predictions.case_ids, models[0].cohort
+    if len(case_ids) > _MOST_CASES:
+        return None
+    rules = rules_of(models[0].profile)
+    groupings = () if cohort is None else group_cases(case_ids, cohort, rules)
+    return rank_responses(named, groupings, rules, n_resamples, seed)
+
+
+def say_unequal_responses(models: Sequence[ModelScores]) -> str | None:
+    """Return why models of responses are not ranked, None where all answer the same cases.
+
+    Whoever leaves hard cases out has the better numbers on the rest.
+    """
+    answered = {one.name: set(one.response.predictions.case_ids) for one in models if one.response}
+    every = set().union(*answered.values())
+    lacking = {name: sorted(every - cases) for name, cases in answered.items() if cases != every}
+    if not lacking:
+        return None
+    parts = []
+    for name, case_ids in lacking.items():
+        shown = ", ".join(case_ids[:_NAMED]) + (", ..." if len(case_ids) > _NAMED else "")
+        parts.append(f"{name} lacks {len(case_ids):,} of {len(every):,} ({shown})")
+    return (
+        "Nobody: no rank is given, because the models do not answer the same cases: "
+        f"{'; '.join(parts)}. Each number is of a model's own cases alone."
+    )

@@ -1,0 +1,199 @@
+"""Masks drawn as smooth, cased lines by the graphics card, in place of napari's contours.
+
+Beside adapter.py and drawing.py the one place that may touch what napari keeps private; each use is
+guarded, and without the private parts napari draws its own contours, a voxel wide.
+
+The layer stays a labels layer that holds the whole mask. Where napari looks for a slice's contours,
+it is told that there are none, and a picture of the blurred mask (`annotations/outline_field.py`)
+hangs on the layer's own node: seen, hidden, moved and stacked with it. A shader draws the line at
+the picture's middle value, in pixels of the screen at any zoom: three masks cost what none costs
+(CHANGELOG), lines of vispy's own more.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any, Final
+from weakref import ref
+
+import numpy as np
+from napari.layers import Labels, Layer
+
+from napari_mamamia.annotations.outline_field import CHANNELS, LEVEL, find_outline_field
+
+_PLANE: Final = 2
+_PAINTING_MODES: Final = frozenset({"paint", "erase", "fill", "polygon"})
+
+_FRAGMENT: Final = """
+void draw_outline() {
+    vec4 over = gl_FragColor - $level;
+    vec4 along_x = dFdx(gl_FragColor);
+    vec4 along_y = dFdy(gl_FragColor);
+    vec4 slope = max(sqrt(along_x * along_x + along_y * along_y), 1e-5);
+    vec4 pixels = abs(over) / slope;
+    float nearest = pixels.x;
+    vec2 uphill = vec2(along_x.x, along_y.x);
+    if (pixels.y < nearest) { nearest = pixels.y; uphill = vec2(along_x.y, along_y.y); }
+    if (pixels.z < nearest) { nearest = pixels.z; uphill = vec2(along_x.z, along_y.z); }
+    if (pixels.w < nearest) { nearest = pixels.w; uphill = vec2(along_x.w, along_y.w); }
+    // A dash is counted along the screen's axis that the line follows more.
+    float way = abs(uphill.x) < abs(uphill.y) ? gl_FragCoord.x : gl_FragCoord.y;
+    float dash = step(mod(way, $period), $stroke);
+    float line = dash * (1.0 - smoothstep($half_width - 0.5, $half_width + 0.5, nearest));
+    float cased = dash * (1.0 - smoothstep($half_cased - 0.5, $half_cased + 0.5, nearest));
+    gl_FragColor = vec4($colour * line, max(line, cased) * $opacity);
+    if (gl_FragColor.a < 0.004) { discard; }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LineLook:
+    """How a mask's line looks: colour (hexadecimal), widths and dashes in pixels of the screen.
+
+    `stroke` of each `period` is drawn, the rest shows what lies below; a line without gaps has both
+    alike. The casing is black.
+    """
+
+    colour: str
+    width: float = 2.0
+    casing: float = 1.0
+    stroke: float = 1.0
+    period: float = 1.0
+
+
+def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineLook | None]) -> None:
+    """Draw the masks that come into a view from now on as `look_of` says; None leaves them as is.
+
+    `view` is a `QtViewer`.
+    """
+    canvas: Any = getattr(view, "canvas", None)
+    add = getattr(type(canvas), "add_layer_visual_mapping", None)
+    is_known = hasattr(canvas, "layer_to_visual") and hasattr(Labels, "_calculate_contour")
+    if add is not None and is_known:
+        canvas.add_layer_visual_mapping = partial(_add_visual, ref(canvas), add, look_of)
+        for layer, visual in canvas.layer_to_visual.items():
+            _give_line(canvas, look_of, layer, visual)
+
+
+def _add_visual(
+    canvas_ref: Any,
+    add: Callable[[Any, Layer, Any], None],
+    look_of: Callable[[Layer], LineLook | None],
+    layer: Layer,
+    visual: Any,
+) -> None:
+    canvas = canvas_ref()
+    if canvas is not None:
+        add(canvas, layer, visual)
+        _give_line(canvas, look_of, layer, visual)
+
+
+def _give_line(
+    canvas: Any, look_of: Callable[[Layer], LineLook | None], layer: Layer, visual: Any
+) -> None:
+    if not isinstance(layer, Labels) or not hasattr(visual, "_layer_node"):
+        return
+    look = look_of(layer)
+    if look is not None:
+        patched: Any = layer
+        patched._smooth_outline = SmoothOutline(layer, visual, look, _pixel_scale(canvas))
+        # napari has sliced it already, with contours of its own.
+        layer.refresh(thumbnail=False, extent=False, highlight=False)
+
+
+def _pixel_scale(canvas: Any) -> float:
+    native = getattr(getattr(canvas, "_scene_canvas", None), "native", None)
+    return float(native.devicePixelRatioF()) if native is not None else 1.0
+
+
+class SmoothOutline:
+    """The line of one layer in one view."""
+
+    def __init__(self, layer: Labels, visual: Any, look: LineLook, pixel_scale: float) -> None:
+        visuals: Any = import_module("vispy.scene.visuals")
+        transforms: Any = import_module("vispy.visuals.transforms")
+        self._layer, self._visual = ref(layer), ref(visual)
+        blank = np.zeros((1, 1, CHANNELS), np.uint8)
+        self._picture = visuals.Image(blank, interpolation="linear", method="subdivide")
+        self._picture.set_gl_state("translucent", depth_test=False)
+        self._picture.transform = transforms.STTransform()
+        self._picture.visible = False
+        self._shader = _make_shader(look, pixel_scale)
+        self._picture.attach(self._shader)
+        self._is_drawn = self._is_painted_by_napari = False
+        layer.events.opacity.connect(self._set_opacity)
+        layer.events.mode.connect(self._change_mode)
+        self._set_opacity()
+
+    def draw(self, labels: Any) -> bool:
+        """Draw the labels of a slice ``(rows, columns)``; False where they are to be true voxels.
+
+        Who paints with napari's own brush sees which voxels it takes.
+        """
+        layer, visual = self._layer(), self._visual()
+        self._is_drawn = (
+            layer is not None
+            and visual is not None
+            and layer.contour >= 1
+            and labels.ndim <= _PLANE
+            and layer.mode not in _PAINTING_MODES
+        )
+        if self._is_drawn and visual is not None:
+            self._hang_on(visual._layer_node._image_node)
+        field = find_outline_field(labels) if self._is_drawn else None
+        self._picture.visible = field is not None
+        if field is not None:
+            self._picture.set_data(field.values)
+            self._picture.transform.translate = (field.column, field.row)
+        return self._is_drawn
+
+    def _hang_on(self, node: Any) -> None:
+        """Draw above a node, in place of it: an empty picture as large as the slice costs time."""
+        if self._picture.parent is node:
+            return
+        self._picture.parent = node
+        prepare, last_texture = node._prepare_draw, None
+
+        def prepare_or_skip(view: Any = None) -> Any:
+            nonlocal last_texture
+            result = prepare(view)
+            # A new texture is drawn once: what it is told later would else never leave the queue.
+            if self._is_drawn and node._texture is last_texture:
+                return False
+            last_texture = node._texture
+            return result
+
+        node._prepare_draw = prepare_or_skip
+
+    def _set_opacity(self, _event: object = None) -> None:
+        layer = self._layer()
+        if layer is not None:
+            self._shader.fshader["opacity"] = float(layer.opacity)
+            self._picture.update()
+
+    def _change_mode(self, _event: object = None) -> None:
+        layer = self._layer()
+        if layer is not None and (layer.mode in _PAINTING_MODES) != self._is_painted_by_napari:
+            self._is_painted_by_napari = layer.mode in _PAINTING_MODES
+            layer.refresh()
+
+
+def _make_shader(look: LineLook, pixel_scale: float) -> Any:
+    filters: Any = import_module("vispy.visuals.filters.base_filter")
+    colours: Any = import_module("vispy.color")
+    shader = filters.Filter(fcode=_FRAGMENT)
+    half_width = look.width / 2 * pixel_scale
+    values = {
+        "level": LEVEL,
+        "colour": tuple(float(part) for part in colours.Color(look.colour).rgb),
+        "half_width": half_width,
+        "half_cased": half_width + look.casing * pixel_scale,
+        "stroke": look.stroke * pixel_scale,
+        "period": look.period * pixel_scale,
+        "opacity": 1.0,
+    }
+    for name, value in values.items():
+        shader.fshader[name] = value
+    return shader

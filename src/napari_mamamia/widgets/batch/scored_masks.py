@@ -1,0 +1,54 @@
+"""The two masks of a case that were scored, on screen with their errors in colour."""
+
+from pathlib import Path
+
+from napari_mamamia.services.case.show_case import CaseMasks, Counting
+from napari_mamamia.widgets.base.layers import Role, tag_for
+from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.score.agreement import Reviewing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+
+
+class ScoredMasks(WindowPart):
+    """Shows files of the open case in place of its own reference and prediction."""
+
+    def __init__(self, context: WindowContext, reviewing: Reviewing) -> None:
+        super().__init__(context)
+        self._reviewing = reviewing
+
+    def read(
+        self, reference: Path | None, prediction: Path | None, model: str, counting: Counting
+    ) -> None:
+        """Read the two files and show them, unless another case is open by then."""
+        case = self._session.case
+        if case is None:
+            return
+        self._jobs.start(
+            "review",
+            f"Reading what was scored of {case.case_id}",
+            lambda: self._services.review_masks(case, reference, prediction, model, counting),
+            lambda masks: self.show(masks, counting),
+            still=lambda: self._session.shows(case),
+        )
+
+    def show(self, masks: CaseMasks, counting: Counting) -> None:
+        """Show masks of the open case, and where they differ if both are there."""
+        case = self._session.case
+        if case is None:
+            return
+        # Before the masks: whoever hears of them measures by this.
+        self._session.counting = counting
+        roles = {mask.role for mask in masks.masks}
+        if Role.PREDICTION not in roles:
+            self._scene.remove_mask(Role.PREDICTION)
+            self._session.drop_mask(Role.PREDICTION)
+        for mask in masks.masks:
+            role = Role(mask.role)
+            self._scene.show_mask(tag_for(case, role), mask.buffer)
+            self._session.set_mask(
+                SessionMask(role, mask.name, mask.buffer, mask.labels, mask.values)
+            )
+        for problem in masks.problems:
+            self._notifier.warn(problem)
+        if roles >= {Role.REFERENCE, Role.PREDICTION}:
+            self._reviewing.turn_on(Role.PREDICTION)

@@ -1,0 +1,1 @@
+"""Page Review: a study that several people read: reading, adjudicating, leading."""

@@ -1,0 +1,251 @@
+"""Page Review at work: a study is opened, somebody sits down, and the folder is looked at."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import QTimer, Signal
+
+from napari_mamamia.core.blinding import Blinding
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
+from napari_mamamia.services.review.desk_records import StudyLook
+from napari_mamamia.services.review.make_study import StudyDraft
+from napari_mamamia.services.review.plan_study import StudyWish
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.protocols import Protocols
+from napari_mamamia.widgets.refine.readers import Readers
+from napari_mamamia.widgets.review.judging import Judging
+from napari_mamamia.widgets.review.leading_view import PlanningView
+from napari_mamamia.widgets.review.page import ReviewPage
+from napari_mamamia.widgets.review.reading import Reading
+from napari_mamamia.widgets.review.study_case import StudyCase
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.opening import Opening
+
+_LOOK_EVERY_MS: Final = 5_000
+_CLOSING_S: Final = 10.0
+_PLAN: Final = "review plan"
+_NO_FOLDER: Final = "Choose a new folder for the study first."
+_LOOK: Final = "review look"
+_BEGIN: Final = "review begin"
+_TOO_LATE: Final = (
+    "The study {} is blind, but cases were open in this window already. Start a new window for it: "
+    "mamamia view --study {}"
+)
+_ONE_STUDY: Final = (
+    "This window reads the study {}. To read another one start another window: "
+    "mamamia view --study FOLDER"
+)
+
+
+class Planning(WindowPart):
+    """Joins the form of a new study and the services. `frozen` carries the folder that was made."""
+
+    frozen = Signal(object)
+
+    def __init__(self, context: WindowContext, view: PlanningView) -> None:
+        super().__init__(context)
+        self._view = view
+        self._draft: tuple[StudyWish, StudyDraft] | None = None
+        view.draft_wanted.connect(self.draft)
+        view.freezing_wanted.connect(self.freeze)
+
+    def draft(self, wish: StudyWish) -> None:
+        """Deal the cases out and show it."""
+        plan_study = self._services.review.plan_study
+        self._draft = None
+
+        def show(draft: StudyDraft) -> None:
+            self._draft = (wish, draft)
+            self._view.show_draft(draft, draft.left_out)
+
+        self._jobs.start(
+            _PLAN,
+            "Planning the study",
+            lambda: plan_study(wish),
+            show,
+            still=lambda: self._view.wish == wish,
+        )
+
+    def freeze(self, folder: Path) -> None:
+        """Write what was shown."""
+        if folder == Path():
+            self._notifier.hint(_NO_FOLDER)
+            return
+        if self._draft is None or self._draft[0] != self._view.wish:
+            self._view.show_draft(None)
+            return
+        draft, freeze_study = self._draft[1], self._services.review.freeze_study
+        self._jobs.start(
+            _PLAN,
+            "Freezing the study",
+            lambda: freeze_study(draft, folder),
+            lambda _origin: self.frozen.emit(folder),
+        )
+
+
+class ReviewFlow(WindowPart):
+    """Joins the page, the desk and the parts at work. `shown_wanted` asks for the page Review."""
+
+    shown_wanted = Signal()
+
+    def __init__(
+        self,
+        context: WindowContext,
+        page: ReviewPage,
+        opening: Opening,
+        editing: Editing,
+        readers: Readers,
+        protocols: Protocols,
+    ) -> None:
+        super().__init__(context)
+        self._page, self._readers, self._editing = page, readers, editing
+        self._protocols = protocols
+        self._folder: Path | None = None
+        self.desk: StudyDesk | None = None
+        case = StudyCase(context, opening, editing)
+        self.reading = Reading(context, page.reading, page.form, case, opening, editing)
+        self.reading.shown_wanted.connect(self.shown_wanted)
+        self.reading.stepped.connect(self.look)
+        self.judging = Judging(context, page.judging, case, opening, editing)
+        self.judging.stepped.connect(self.look)
+        self.planning = Planning(context, page.planning)
+        self.planning.frozen.connect(self._follow_frozen)
+        self._timer = QTimer(self)
+        self._timer.setInterval(_LOOK_EVERY_MS)
+        self._timer.timeout.connect(self.look)
+        page.study_chosen.connect(self.open_study)
+        page.person_chosen.connect(self.sit_down)
+
+    # ------------------------------------------------------------------- entering
+
+    def open_study(self, folder: Path, who: str = "") -> None:
+        """Open a study; who is given, or remembered on this computer, sits down at once."""
+        self.shown_wanted.emit()
+        if self.desk is not None:
+            if self.desk.folder != folder:
+                self._notifier.warn_loudly(_ONE_STUDY.format(self._session.study))
+            return
+        self._folder = folder
+        remembered = who or self._services.load_preferences().reader or ""
+        self._jobs.start(
+            _BEGIN,
+            f"Opening the study {folder.name}",
+            lambda: self._services.review.list_people(folder),
+            lambda people: self._choose_person(people, remembered, is_given=bool(who)),
+        )
+
+    def _follow_frozen(self, folder: Path) -> None:
+        self._notifier.hint(f"The study has begun in {folder}.")
+        self._page.show_entry()
+        self.open_study(folder)
+
+    def _choose_person(self, people: tuple[str, ...], remembered: str, *, is_given: bool) -> None:
+        if self._folder is None:
+            return
+        is_there = case_key(remembered.strip()) in map(case_key, people)
+        self._page.show_entry(str(self._folder), people, remembered if is_there else "")
+        if is_given or is_there:
+            self.sit_down(remembered)
+
+    def sit_down(self, who: str) -> None:
+        """Begin as a person of the study that was chosen."""
+        folder = self._folder
+        if folder is None or self.desk is not None or not who:
+            return
+        open_desk = self._services.review.open_desk
+
+        def take(opened: DeskOpened) -> None:
+            self._editing.save_if_needed(lambda saved: self._take_desk(opened, all_saved=saved))
+
+        self._jobs.start(
+            _BEGIN,
+            f"Opening the study {folder.name}",
+            lambda: open_desk(folder, who),
+            take,
+            discard=lambda opened: opened.desk.close(),
+        )
+
+    def _take_desk(self, opened: DeskOpened, *, all_saved: bool) -> None:
+        """Sit down; a study that hides something only where nothing of it can have been seen."""
+        desk, before = opened.desk, self._session.blinding
+        was_open = self._session.opened is not None or self._session.case is not None
+        if not all_saved or (was_open and not before.covers(desk.blinding)):
+            self._jobs.start(_BEGIN, "Closing the study", desk.close, lambda _done: None)
+            if all_saved:
+                name = opened.look.study
+                self._notifier.warn_loudly(_TOO_LATE.format(name, desk.folder))
+            return
+        self._session.close_case()
+        self._session.opened = None
+        self._session.study = opened.look.study
+        self._session.set_blinding(Blinding(before.hidden | desk.blinding.hidden))
+        self._readers.fix(desk.reader.reader_id)
+        self._remember_name(opened.look.person)
+        self.desk = desk
+        self._page.form.set_form(opened.form)
+        if opened.protocol is not None:
+            self._protocols.use(opened.protocol)
+        self.reading.begin(desk)
+        self.judging.begin(desk)
+        self._show_look(opened.look)
+        self._timer.start()
+
+    def _remember_name(self, name: str) -> None:
+        """Remember the name on this computer; nothing depends on it."""
+        try:
+            before = self._services.load_preferences()
+            self._services.save_preferences(replace(before, reader=name))
+        except MamamiaError as error:
+            self._notifier.warn(f"Your name is used now but not remembered: {error}")
+
+    # -------------------------------------------------------------------- looking
+
+    def look(self) -> None:
+        """Look at the folder in a thread, unless that is still being done."""
+        desk = self.desk
+        if desk is None or self._jobs.is_running(_LOOK):
+            return
+        is_active = self.reading.clock.is_active or self.judging.dispute is not None
+        self._jobs.start(
+            _LOOK,
+            "Looking at the study",
+            lambda: desk.look(is_active=is_active),
+            self._show_look,
+            shown=False,
+        )
+
+    def _show_look(self, look: StudyLook) -> None:
+        self._page.show_look(look)
+        for case_id in look.lost:
+            self._notifier.warn(
+                f"{case_id} was taken over in another window or on another computer: what you "
+                "hand in there and here would both be kept, and shown as a conflict"
+            )
+
+    # -------------------------------------------------------------------- keys, end
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a study is read in this window."""
+        return self.desk is not None
+
+    def accept(self) -> None:
+        """Accept what is at hand: hand a reading in; a judge decides on page Review."""
+        if self.judging.dispute is not None:
+            self.shown_wanted.emit()
+        else:
+            self.reading.accept()
+
+    def close(self) -> None:
+        """Let go of what was taken and send what waits, because the window closes."""
+        desk, self.desk = self.desk, None
+        self._timer.stop()
+        if desk is None:
+            return
+        last: Callable[[], object] = self.reading.prepare_closing()
+        self._jobs.start("review end", "Leaving the study", last, lambda _done: None, shown=False)
+        self._jobs.finish("review end", _CLOSING_S)

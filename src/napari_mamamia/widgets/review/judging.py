@@ -1,0 +1,326 @@
+"""A judge at work in a study: a case taken up, its readings, the decision, the signature."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Signal
+
+from napari_mamamia.core.review import ConsensusRule, Meaning
+from napari_mamamia.services.review.consensus import ConsensusMask
+from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.judging import Difference, Dispute, ShownReading
+from napari_mamamia.widgets.base.layers import Role, tag_for
+from napari_mamamia.widgets.base.notify import plain_text
+from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.base.turns import Turns
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.review.judging_view import JudgingView
+from napari_mamamia.widgets.review.study_case import StudyCase, StudyPlace
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.opening import Opening
+
+_LANE: Final = "review"
+_NO_MASK: Final = "Take a reading, a rule, or draw your own on page Refine first."
+_NO_REASON: Final = "Say in a few words why."
+_OTHER_GRID: Final = "The mask of {} lies on another grid than the images: it is not shown."
+_FORGOTTEN: Final = (
+    "Nobody can find a forgotten passphrase again, nor can this program: make a new key with "
+    "`mamamia review key --new`, and a lead countersigns it. What was signed stays signed."
+)
+_SIGNING: Final = "Sign as reviewer: with your name, the time, and the hash of mask and answers. "
+_NEW_KEY: Final = (
+    "This makes your key on this computer first: choose a passphrase of 8 characters or more and "
+    "write it down where only you look. "
+)
+
+
+class Judging(WindowPart):
+    """Joins the judge's view, the desk and the case on screen.
+
+    `stepped` says that something was taken up, decided, signed or set down.
+    """
+
+    stepped = Signal()
+
+    def __init__(
+        self,
+        context: WindowContext,
+        view: JudgingView,
+        case: StudyCase,
+        opening: Opening,
+        editing: Editing,
+    ) -> None:
+        super().__init__(context)
+        self._view, self._case, self._editing = view, case, editing
+        self._late = Turns(self)
+        self._shown: tuple[ShownReading, ...] = ()
+        self._parts: tuple[Difference, ...] = ()
+        self._at = -1
+        self._by_distance = False
+        self._consensus: ConsensusMask | None = None
+        self.desk: StudyDesk | None = None
+        self.dispute: Dispute | None = None
+        opening.case_shown.connect(self._show_pair)
+        view.case_wanted.connect(self.take_up)
+        view.pair_wanted.connect(self.show_pair)
+        view.order_wanted.connect(self.set_order)
+        view.difference_wanted.connect(self.step_difference)
+        view.reading_wanted.connect(self.take_reading)
+        view.rule_wanted.connect(self.take_rule)
+        view.decision_wanted.connect(self.decide)
+        view.leaving_out_wanted.connect(self.leave_out)
+        view.set_down_wanted.connect(self.set_down)
+        view.signature_wanted.connect(self.sign)
+
+    def begin(self, desk: StudyDesk | None) -> None:
+        """Judge at this desk from now on; None ends it."""
+        self.desk = desk
+        self._let_go()
+        if desk is not None and desk.is_judge:
+            self._ask_passphrase(desk)
+
+    def _let_go(self) -> None:
+        self.dispute, self._shown, self._parts, self._consensus = None, (), (), None
+        self._view.show_dispute(None)
+
+    def _show_again(self) -> None:
+        self._view.show_dispute(self.dispute)
+        self.stepped.emit()
+
+    # ------------------------------------------------------------------ taking up
+
+    def take_up(self, case: str) -> None:
+        """Take up a case, so that no other judge does, and show its readings."""
+        desk = self.desk
+        if desk is None:
+            return
+        open_dispute = self._services.review.open_dispute
+
+        def take(all_saved: bool) -> None:
+            if all_saved:
+                self._view.show_dispute(self.dispute, is_busy=True)
+                self._jobs.start(
+                    _LANE,
+                    "Taking up this case",
+                    lambda: open_dispute(desk, case),
+                    self._show_dispute,
+                    ended=self._show_again,
+                )
+
+        self._editing.save_if_needed(take)
+
+    def _show_dispute(self, dispute: Dispute) -> None:
+        if dispute.held:
+            self._notifier.warn(f"{dispute.case_id} is held by {dispute.held}.")
+            return
+        self.dispute, self._consensus = dispute, None
+        self._shown = dispute.readings[:2]
+        self._view.show_readings(dispute)
+        self._case.show(dispute.case_id, _place_of(dispute))
+
+    def show_pair(self, first: int, second: int) -> None:
+        """Show two other readings of the case."""
+        if self.dispute is not None and first != second:
+            self._shown = (self.dispute.readings[first], self.dispute.readings[second])
+            self._show_pair()
+
+    def _show_pair(self) -> None:
+        """Put the readings into their layers, a turn each, and look for what they differ in."""
+        dispute, case = self.dispute, self._session.case
+        if dispute is None or case is None:
+            return
+        if not self._case.is_at(dispute.case_id, _place_of(dispute)):
+            return
+        pairs = zip((Role.READING_A, Role.READING_B), self._shown, strict=False)
+        self._late.start([partial(self._show_mask, role, one) for role, one in pairs])
+        self._view.show_pair(self._shown[0], self._shown[1] if len(self._shown) > 1 else None)
+        self._look_for_differences()
+
+    def _show_mask(self, role: Role, one: ShownReading) -> None:
+        case = self._session.case
+        if case is None or one not in self._shown:
+            return
+        if one.labels is None:
+            self._scene.remove_mask(role)
+            self._session.drop_mask(role)
+        elif not one.labels.grid.is_same_place(case.grid):
+            self._notifier.warn(_OTHER_GRID.format(one.name))
+        else:
+            buffer = self._services.uint8_mask(one.labels)
+            self._scene.show_mask(tag_for(case, role), buffer)
+            self._session.set_mask(SessionMask(role, one.name, buffer, one.labels))
+
+    # ---------------------------------------------------------------- differences
+
+    def set_order(self, by_distance: bool) -> None:
+        """Begin with the farthest difference, or with the largest."""
+        self._by_distance = by_distance
+        self._look_for_differences()
+
+    def _look_for_differences(self) -> None:
+        self._parts, self._at = (), -1
+        if len(self._shown) < 2:
+            self._view.show_difference(None, -1, 0)
+            return
+        first, second = self._shown
+        by_distance = self._by_distance
+        list_differences = self._services.review.list_differences
+        self._jobs.start(
+            "review differences",
+            "Looking for differences",
+            lambda: list_differences(first, second, by_distance=by_distance),
+            self._show_differences,
+            still=lambda: self._shown == (first, second),
+            shown=False,
+        )
+
+    def _show_differences(self, parts: tuple[Difference, ...]) -> None:
+        self._parts, self._at = parts, -1
+        if parts:
+            self.step_difference(1)
+        else:
+            self._view.show_difference(None, -1, 0)
+
+    def step_difference(self, by: int) -> None:
+        """Go to the next difference, or the one before; after the last comes the first."""
+        if not self._parts:
+            return
+        self._at = (self._at + by) % len(self._parts)
+        part = self._parts[self._at]
+        self._scene.view.go_to(part.voxel, centre=self._scene.view.is_zoomed_in)
+        self._view.show_difference(part, self._at, len(self._parts))
+
+    # ------------------------------------------------------------------- deciding
+
+    def take_reading(self, at: int) -> None:
+        """Lay a reading over the judge's mask."""
+        if self._is_on_screen() and self.dispute is not None:
+            one = self.dispute.readings[at]
+            self._consensus = None
+            self._editing.start_with(one.labels, f"reading of {one.name}")
+            self._view.show_choice(f"Taken from {one.name}; go on by drawing, or decide.")
+
+    def take_rule(self, rule: ConsensusRule) -> None:
+        """Lay what a rule makes of all readings over the judge's mask."""
+        desk, dispute = self.desk, self.dispute
+        if desk is None or dispute is None or not self._is_on_screen():
+            return
+        fuse = self._services.review.fuse_dispute
+
+        def take(made: ConsensusMask) -> None:
+            self._consensus = made
+            self._editing.start_with(made.labels, f"{made.rule} of the readings")
+            self._view.show_choice(f"Made by the rule {made.rule}; go on by drawing, or decide.")
+
+        self._jobs.start(
+            "review rule",
+            f"Making the {rule} of the readings",
+            lambda: fuse(desk, dispute, rule),
+            take,
+            still=lambda: self.dispute is dispute,
+        )
+
+    def decide(self, reason: str, answers_of: int) -> None:
+        """Make the judge's mask the accepted one."""
+        dispute = self.dispute
+        if dispute is None or not self._is_on_screen():
+            return
+        if not reason.strip():
+            self._view.say(_NO_REASON)
+        elif self._session.mask(Role.REFINED) is None:
+            self._view.say(_NO_MASK)
+        else:
+            answers = dispute.readings[max(answers_of, 0)].reading.answers
+            self._editing.saving.save_if_new(
+                lambda saved: self._decide_saved(dispute, reason, answers) if saved else None
+            )
+
+    def _decide_saved(self, dispute: Dispute, reason: str, answers: str) -> None:
+        desk, mask, consensus = self.desk, self._session.mask(Role.REFINED), self._consensus
+        if desk is None or mask is None or mask.saved is None or dispute is not self.dispute:
+            return
+        saved: tuple[Path, str] = (mask.saved.path, mask.saved.sha256)
+        decide = self._services.review.decide_dispute
+        self._finish_case(
+            f"Deciding {dispute.case_id}",
+            lambda: decide(desk, dispute, saved, reason, answers, consensus),
+        )
+
+    def leave_out(self, reason: str) -> None:
+        """Reject the case."""
+        desk, dispute = self.desk, self.dispute
+        if desk is None or dispute is None:
+            return
+        if not reason.strip():
+            self._view.say(_NO_REASON)
+            return
+        leave_out = self._services.review.leave_out
+        self._finish_case(
+            f"Leaving out {dispute.case_id}", lambda: leave_out(desk, dispute, reason)
+        )
+
+    def set_down(self) -> None:
+        """Leave the case to another judge."""
+        desk, dispute = self.desk, self.dispute
+        if desk is None or dispute is None:
+            return
+        put_down = self._services.review.set_down
+
+        def go_on(all_saved: bool) -> None:
+            if all_saved:
+                self._finish_case(
+                    f"Setting down {dispute.case_id}", lambda: put_down(desk, dispute)
+                )
+
+        self._editing.save_if_needed(go_on)
+
+    def _finish_case(self, doing: str, work: Callable[[], object]) -> None:
+        """Do the last step of a case; after it what waits is shown again."""
+        self._view.show_dispute(self.dispute, is_busy=True)
+
+        def end(_done: object) -> None:
+            self._let_go()
+            self._case.leave()
+
+        self._jobs.start(_LANE, doing, work, end, ended=self._show_again)
+
+    def _is_on_screen(self) -> bool:
+        dispute = self.dispute
+        is_there = dispute is not None and self._case.is_at(dispute.case_id, _place_of(dispute))
+        if dispute is not None and not is_there:
+            self._view.say("Another case is on screen: set this one down and take it up again.")
+        return is_there
+
+    # -------------------------------------------------------------------- signing
+
+    def sign(self, case: str, passphrase: str) -> None:
+        """Sign a decided case as reviewer."""
+        desk = self.desk
+        if desk is None:
+            return
+
+        def refuse(error: Exception) -> None:
+            self._view.show_signing(f"{plain_text(error)} {_FORGOTTEN}", has_key=desk.has_key)
+
+        def finish(still_needed: str) -> None:
+            self._ask_passphrase(desk)
+            self._notifier.hint(still_needed or "Signed.")
+            self.stepped.emit()
+
+        self._jobs.start(
+            "review sign",
+            "Signing",
+            lambda: desk.sign(case, Meaning.REVIEWER, passphrase),
+            finish,
+            failed=refuse,
+        )
+
+    def _ask_passphrase(self, desk: StudyDesk) -> None:
+        text = _SIGNING if desk.has_key else f"{_SIGNING}{_NEW_KEY}{_FORGOTTEN}"
+        self._view.show_signing(text, has_key=desk.has_key)
+
+
+def _place_of(dispute: Dispute) -> StudyPlace:
+    return StudyPlace(dispute.data_set, dispute.workspace, dispute.blinding)

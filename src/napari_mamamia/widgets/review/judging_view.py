@@ -1,0 +1,386 @@
+"""What a judge sees: what waits, a case's readings in two colours, what they differ in."""
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.review import ConsensusRule
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.review.desk_records import DisputeRow, StudyLook
+from napari_mamamia.services.review.judging import RULES, Difference, Dispute, ShownReading
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    line,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+
+_MOST_ROWS = 6
+_ROW = 22
+_MM3_PER_ML = 1000.0
+_RULE_TEXTS = {
+    ConsensusRule.UNION: ("Union", "What any reading has"),
+    ConsensusRule.INTERSECTION: ("Intersection", "What all readings have"),
+    ConsensusRule.MAJORITY_BACKGROUND: ("Majority", "What more than half of the readings have"),
+    ConsensusRule.STAPLE: ("STAPLE", "The truth as STAPLE estimates it from all readings"),
+}
+
+
+class JudgingView(QWidget):
+    """`case_wanted` carries the key of a case to take up, `pair_wanted` which two are shown.
+
+    `difference_wanted` is a step on, +1 or -1; `rule_wanted` and `reading_wanted` carry what is
+    laid over the judge's mask; `decision_wanted` (reason, whose answers), `leaving_out_wanted` a
+    reason, `signature_wanted` (key of a case, passphrase).
+    """
+
+    case_wanted = Signal(str)
+    pair_wanted = Signal(int, int)
+    order_wanted = Signal(bool)
+    difference_wanted = Signal(int)
+    reading_wanted = Signal(int)
+    rule_wanted = Signal(object)
+    decision_wanted = Signal(str, int)
+    leaving_out_wanted = Signal(str)
+    set_down_wanted = Signal()
+    signature_wanted = Signal(str, str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_judging")
+        self._rules: dict[ConsensusRule, QPushButton] = {}
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        layout.addWidget(self._make_queue())
+        layout.addWidget(self._make_signing())
+        layout.addWidget(self._make_case())
+        layout.addStretch(1)
+        self.show_dispute(None)
+        self.show_signing(None, has_key=True)
+
+    # -------------------------------------------------------------------- making
+
+    def _make_queue(self) -> QWidget:
+        self.queue: QListWidget = named(
+            QListWidget(),
+            "review_disputes",
+            "What waits for a judge: what disagrees first, the lowest Dice on top",
+        )
+        self.queue.setWordWrap(True)
+        self.queue.itemActivated.connect(lambda _item: self._take_up())
+        self.queue.currentItemChanged.connect(lambda _now, _before: self._follow_choice())
+        self.take_up = button(
+            "review_take_up",
+            "Take up",
+            "Takes this case, so that no other judge does, and shows its readings",
+            self._take_up,
+            primary=True,
+        )
+        self.nothing = label("review_no_dispute", tip="What waits for a judge")
+        self._queue = column(self.nothing, self.queue, row(self.take_up, 1))
+        return self._queue
+
+    def _make_case(self) -> QWidget:
+        self.case = label("review_disputed", tip="The case that you have taken up")
+        self.case.setProperty("heading", True)
+        self.because = label("review_because", tip="In what the readings disagree")
+        self.legend = label("review_legend", tip="Whose outline has which colour, and its volume")
+        self.first = self._make_chooser("review_first", "Whose outline is sky blue")
+        self.second = self._make_chooser("review_second", "Whose outline is orange")
+        self._pair = row(QLabel("Show"), self.first, QLabel("and"), self.second)
+        self.choice = label("review_choice", tip="How your own mask of this case came about")
+        self.note = label("review_judge_note", tip="What cannot be done now, and why")
+        set_level(self.note, "warning")
+        self._case = column(
+            self.case,
+            self.because,
+            self.legend,
+            self._pair,
+            line(),
+            self._make_differences(),
+            line(),
+            heading("Your mask"),
+            self._make_takes(),
+            self.choice,
+            line(),
+            self._make_decision(),
+            self.note,
+        )
+        return self._case
+
+    def _make_chooser(self, name: str, tip: str) -> QComboBox:
+        chooser: QComboBox = named(QComboBox(), name, tip)
+        chooser.activated.connect(
+            lambda _at: self.pair_wanted.emit(self.first.currentIndex(), self.second.currentIndex())
+        )
+        return chooser
+
+    def _make_differences(self) -> QWidget:
+        self.order: QComboBox = named(
+            QComboBox(),
+            "review_order",
+            "Which difference comes first: the largest or the farthest",
+        )
+        self.order.addItem("by volume", False)
+        self.order.addItem("by distance", True)
+        self.order.activated.connect(lambda _at: self.order_wanted.emit(self.order.currentData()))
+        self.next = button(
+            "review_next_difference",
+            "Next difference",
+            "Goes to the next place that one reading has and the other has not",
+            lambda: self.difference_wanted.emit(1),
+        )
+        self.previous = button(
+            "review_previous_difference",
+            "◀",
+            "Goes to the difference before",
+            lambda: self.difference_wanted.emit(-1),
+        )
+        self.difference = label("review_difference", tip="The difference on screen")
+        return column(row(self.previous, self.next, self.order, 1), self.difference)
+
+    def _make_takes(self) -> QWidget:
+        self.take_first = button(
+            "review_take_first",
+            "Take A",
+            "Lays the sky blue reading over your mask; Undo takes it back",
+            lambda: self.reading_wanted.emit(self.first.currentIndex()),
+        )
+        self.take_second = button(
+            "review_take_second",
+            "Take B",
+            "Lays the orange reading over your mask; Undo takes it back",
+            lambda: self.reading_wanted.emit(self.second.currentIndex()),
+        )
+        for rule in RULES:
+            text, tip = _RULE_TEXTS[rule]
+            self._rules[rule] = self._make_rule(rule, text, tip)
+        union, intersection, majority, staple = (self._rules[rule] for rule in RULES)
+        return column(
+            row(self.take_first, self.take_second, 1),
+            row(union, intersection, 1),
+            row(majority, staple, 1),
+        )
+
+    def _make_rule(self, rule: ConsensusRule, text: str, tip: str) -> QPushButton:
+        return button(f"review_{rule}", text, tip, lambda: self.rule_wanted.emit(rule))
+
+    def _make_decision(self) -> QWidget:
+        self.answers: QComboBox = named(
+            QComboBox(), "review_answers_of", "Whose answers go with the decision"
+        )
+        self._answers_line = row(QLabel("Answers of"), self.answers, 1)
+        self.reason: QLineEdit = named(
+            QLineEdit(), "review_decision_reason", "Why you decide so; it is kept with the decision"
+        )
+        self.reason.setPlaceholderText("why")
+        self.reason.textEdited.connect(lambda _text: self.say(""))
+        self.decide = button(
+            "review_decide",
+            "Decide",
+            "Your mask becomes the accepted one of this case, with this reason",
+            lambda: self.decision_wanted.emit(self.reason.text(), self.answers.currentIndex()),
+            primary=True,
+        )
+        self.leave_out = button(
+            "review_leave_out",
+            "Leave out",
+            "Rejects the case, with this reason: nobody reads it any more",
+            lambda: self.leaving_out_wanted.emit(self.reason.text()),
+        )
+        self.set_down = button(
+            "review_set_down",
+            "Set down",
+            "Leaves the case to another judge; what you drew stays on this computer",
+            self.set_down_wanted.emit,
+        )
+        buttons = row(self.decide, self.leave_out, self.set_down, 1)
+        return column(self._answers_line, self.reason, buttons)
+
+    def _make_signing(self) -> QWidget:
+        self.signing = label("review_signing", tip="What a signature means")
+        self.passphrase = self._make_secret("review_passphrase", "Your passphrase", "passphrase")
+        self.again = self._make_secret(
+            "review_passphrase_again", "The new passphrase once more", "once more"
+        )
+        self.sign = button(
+            "review_sign",
+            "Sign",
+            "Signs the accepted mask and answers as reviewer; the passphrase is asked each time",
+            self._want_signature,
+        )
+        line_ = row(self.passphrase, self.again, self.sign)
+        self._signing = column(self.signing, line_)
+        return self._signing
+
+    def _make_secret(self, name: str, tip: str, hint: str) -> QLineEdit:
+        secret: QLineEdit = named(QLineEdit(), name, tip)
+        secret.setEchoMode(QLineEdit.EchoMode.Password)
+        secret.setPlaceholderText(hint)
+        secret.returnPressed.connect(self._want_signature)
+        return secret
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_look(self, look: StudyLook) -> None:
+        """Show what waits; the line that is chosen stays."""
+        rows = look.disputes
+        texts = [describe_row(one) for one in rows]
+        before = [self.queue.item(k).text() for k in range(self.queue.count())]
+        if before != texts:
+            chosen = self.chosen
+            self.queue.clear()
+            for one, text in zip(rows, texts, strict=True):
+                item = QListWidgetItem(text)
+                item.setData(Qt.ItemDataRole.UserRole, one)
+                item.setToolTip(text)
+                self.queue.addItem(item)
+                if chosen is not None and one.case == chosen.case:
+                    self.queue.setCurrentItem(item)
+            if self.queue.currentItem() is None and rows:
+                self.queue.setCurrentRow(0)
+        height = sum(self.queue.sizeHintForRow(k) for k in range(min(len(rows), _MOST_ROWS)))
+        self.queue.setFixedHeight(max(height, _ROW) + 6)
+        self.nothing.setText("" if rows else "Nothing waits for a judge now.")
+        self.nothing.setVisible(not rows)
+        self.queue.setVisible(bool(rows))
+        self._follow_choice()
+
+    @property
+    def chosen(self) -> DisputeRow | None:
+        """The line that is chosen."""
+        item = self.queue.currentItem()
+        return None if item is None else item.data(Qt.ItemDataRole.UserRole)
+
+    def show_dispute(self, dispute: Dispute | None, *, is_busy: bool = False) -> None:
+        """Show a case that was taken up, in place of what waits; None goes back to that."""
+        self._queue.setVisible(dispute is None)
+        self._case.setVisible(dispute is not None)
+        self._queue.setEnabled(not is_busy)
+        self._case.setEnabled(not is_busy)
+        self.note.hide()
+        if dispute is None:
+            self.reason.clear()
+            self._follow_choice()
+            return
+        self._signing.hide()
+        self.case.setText(dispute.case_id)
+        self.because.setText("; ".join(dispute.because) or "The readings agree.")
+        for rule, control in self._rules.items():
+            why = dispute.why_not(rule)
+            control.setEnabled(not why)
+            tip = _RULE_TEXTS[rule][1]
+            control.setToolTip(f"{tip}: {why}" if why else f"{tip}; Undo takes it back")
+
+    def show_readings(self, dispute: Dispute) -> None:
+        """Offer the readings of a case that was just taken up."""
+        names = [one.name for one in dispute.readings]
+        for chooser, at in ((self.first, 0), (self.second, 1), (self.answers, 0)):
+            chooser.clear()
+            chooser.addItems(names)
+            chooser.setCurrentIndex(min(at, len(names) - 1))
+        self._pair.setVisible(len(names) > 2)
+        self._answers_line.setVisible(len({one.reading.answers for one in dispute.readings}) > 1)
+        self.take_second.setEnabled(len(names) > 1)
+        self.show_choice("")
+
+    def show_pair(self, first: ShownReading, second: ShownReading | None) -> None:
+        """Say whose outline has which colour."""
+        pairs = [(Role.READING_A, first), *([(Role.READING_B, second)] if second else [])]
+        self.legend.setText(
+            "<br>".join(
+                f'<span style="color:{MASK_COLOURS[role]}">■</span> {one.name}: '
+                + (f"{one.volume_ml:.2f} ml" if one.labels is not None else "nothing drawn")
+                for role, one in pairs
+            )
+        )
+        self.take_first.setText(f"Take {first.name}")
+        self.take_second.setText(f"Take {second.name}" if second else "Take B")
+
+    def show_difference(self, part: Difference | None, at: int, n_parts: int) -> None:
+        """Describe the difference on screen; None where there is none."""
+        for control in (self.next, self.previous):
+            control.setEnabled(n_parts > 0)
+        if not n_parts:
+            self.difference.setText("The two masks have the same voxels.")
+        elif part is None:
+            self.difference.setText(f"{n_parts} difference{'s' * (n_parts != 1)}")
+        else:
+            first, second = self.first.currentText(), self.second.currentText()
+            whose, other = (first, second) if part.is_in_first else (second, first)
+            self.difference.setText(
+                f"{at + 1} of {n_parts}: {whose} alone, {part.volume_mm3 / _MM3_PER_ML:.2f} ml, "
+                + (
+                    f"up to {part.distance_mm:.1f} mm from {other}"
+                    if part.distance_mm == part.distance_mm
+                    else f"{other} has nothing"
+                )
+            )
+
+    def show_choice(self, text: str) -> None:
+        """Say what was laid over the judge's mask."""
+        self.choice.setText(text or "Take one, or draw on page Refine.")
+
+    def say(self, text: str) -> None:
+        """Say what cannot be done now."""
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
+
+    def show_signing(self, text: str | None, *, has_key: bool) -> None:
+        """Ask for a passphrase; None asks for none."""
+        self._signing.setVisible(text is not None)
+        self.signing.setText(text or "")
+        self.passphrase.clear()
+        self.again.clear()
+        self.again.setVisible(not has_key)
+        self._has_key = has_key
+
+    # -------------------------------------------------------------------- inner
+
+    def _take_up(self) -> None:
+        chosen = self.chosen
+        if chosen is not None and chosen.state is not CaseState.ACCEPTED:
+            self.case_wanted.emit(chosen.case)
+
+    def _follow_choice(self) -> None:
+        """Offer to take a case up, or to sign one that is decided."""
+        chosen = self.chosen
+        is_decided = chosen is not None and chosen.state is CaseState.ACCEPTED
+        self.take_up.setEnabled(chosen is not None and not is_decided)
+        self._signing.setVisible(is_decided and not self._queue.isHidden())
+        set_primary(self.sign, primary=is_decided)
+
+    def _want_signature(self) -> None:
+        chosen = self.chosen
+        if chosen is None:
+            return
+        if not self._has_key and self.passphrase.text() != self.again.text():
+            self.signing.setText("The two are not the same: type both again.")
+            return
+        self.signature_wanted.emit(chosen.case, self.passphrase.text())
+
+
+def describe_row(one: DisputeRow) -> str:
+    """Return a line of what waits for a judge."""
+    why = "; ".join(one.because)
+    if one.state is CaseState.READ:
+        why = why or "the readings agree"
+    elif one.state is CaseState.ACCEPTED:
+        why = "decided, not signed"
+    who = f" · {one.judge} is at it" if one.judge else ""
+    return f"{one.case_id} · {why}{who}"

@@ -1,0 +1,258 @@
+"""What a lead sees: a new study planned, shown and frozen; how far everybody is."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.blinding import Blinding, Hidden
+from napari_mamamia.core.review import ReadingMode
+from napari_mamamia.services.review.desk_records import StudyLook
+from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople
+from napari_mamamia.services.review.plan_study import StudyWish, describe_draft
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    line,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+
+_MODE_TEXTS: Final = {
+    ReadingMode.INDEPENDENT: "independent: each for himself, a judge accepts",
+    ReadingMode.SECOND_LOOK: "second look: the second sees the first",
+    ReadingMode.ARBITRATION: "arbitration: two, a judge where they disagree",
+    ReadingMode.PANEL: "panel: each for himself, all are judged",
+}
+_MOST_SEED: Final = 2_000_000_000
+
+
+class ProgressView(QWidget):
+    """How far a study is, for its lead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_lead")
+        self.states = label("review_states", tip="Cases of the study by where they stand")
+        self.readers = label("review_readers", tip="How far every reader is, and minutes of work")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        for part in (heading("Cases"), self.states, heading("Readers"), self.readers):
+            layout.addWidget(part)
+        layout.addStretch(1)
+
+    def show_look(self, look: StudyLook) -> None:
+        """Show where the study stands."""
+        self.states.setText(
+            "<br>".join(f"{count} {state}" for state, count in (look.states or {}).items())
+        )
+        rows = "".join(
+            f"<tr><td>{escape(one.name)}</td>"
+            f"<td align='right'>&nbsp;{one.n_read} of {one.n_tasks}</td>"
+            f"<td align='right'>&nbsp;{one.active_s / 60:.0f} min</td></tr>"
+            for one in look.readers
+        )
+        self.readers.setText(f"<table>{rows}</table>")
+
+
+class PlanningView(QWidget):
+    """`draft_wanted` carries a `StudyWish`, `freezing_wanted` the folder to make."""
+
+    draft_wanted = Signal(object)
+    freezing_wanted = Signal(object)
+    left = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_planning")
+        self.data_set = self._make_line("review_plan_data", "The data set whose cases are read")
+        self.name = self._make_line("review_plan_name", "The study's title")
+        people = "Names of {}, with commas between; one person may have several roles"
+        self.leads = self._make_line("review_plan_leads", people.format("those who lead it"))
+        self.readers = self._make_line("review_plan_readers", people.format("those who read"))
+        self.judges = self._make_line("review_plan_judges", people.format("those who adjudicate"))
+        self.protocol = self._make_line("review_plan_protocol", "Protocol (JSON) with the form")
+        self.pots = self._make_line("review_plan_pots", "Honeypots: case ids of known truth")
+        self.folder = self._make_line("review_plan_folder", "New folder of the study, on the share")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        for part in self._list_parts():
+            layout.addWidget(part)
+        layout.addStretch(1)
+        self.show_draft(None)
+
+    def _make_line(self, name: str, tip: str) -> QLineEdit:
+        edit: QLineEdit = named(QLineEdit(), name, tip)
+        edit.textEdited.connect(lambda _text: self._forget_draft())
+        return edit
+
+    def _list_parts(self) -> tuple[QWidget, ...]:
+        return (
+            heading("New study"),
+            self._make_titled(
+                "Data set", self.data_set, self._make_browse(self.data_set, "a data set")
+            ),
+            self._make_titled("Title", self.name),
+            self._make_titled("Leads", self.leads),
+            self._make_titled("Readers", self.readers),
+            self._make_titled("Judges", self.judges),
+            self._make_mode(),
+            self._make_hidden(),
+            self._make_extras(),
+            self._make_titled(
+                "Protocol", self.protocol, self._make_browse(self.protocol, "*.json")
+            ),
+            self._make_titled("Honeypots", self.pots, self._make_browse(self.pots, "*.txt")),
+            line(),
+            self._make_decision(),
+        )
+
+    def _make_titled(self, text: str, *controls: QWidget) -> QWidget:
+        titled = row(QLabel(text), *controls)
+        titled.layout().setStretch(1, 1)
+        return titled
+
+    def _make_browse(self, target: QLineEdit, what: str) -> QWidget:
+        def browse() -> None:
+            if what.startswith("*"):
+                kinds = f"Files ({what})"
+                chosen, _ = QFileDialog.getOpenFileName(self, "Choose a file", "", kinds)
+            else:
+                chosen = QFileDialog.getExistingDirectory(self, f"Choose {what}")
+            if chosen:
+                target.setText(chosen)
+                self._forget_draft()
+
+        return button(f"{target.objectName()}_browse", "…", f"Chooses {what}", browse)
+
+    def _make_mode(self) -> QWidget:
+        self.mode: QComboBox = named(
+            QComboBox(), "review_plan_mode", "How often a case is read, and by whom"
+        )
+        self.mode.setMinimumContentsLength(12)
+        self.mode.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        for mode, text in _MODE_TEXTS.items():
+            self.mode.addItem(text, mode)
+        self.mode.activated.connect(lambda _at: self._follow_mode())
+        self.readings: QSpinBox = named(
+            QSpinBox(), "review_plan_readings", "Readings of a case, where the mode leaves it open"
+        )
+        self.readings.setRange(1, 100)
+        self.readings.setValue(2)
+        self.readings.valueChanged.connect(lambda _n: self._forget_draft())
+        both = self._make_titled("Mode", self.mode)
+        return column(both, row(QLabel("Readings of a case"), self.readings, 1))
+
+    def _make_hidden(self) -> QWidget:
+        self.hidden: dict[Hidden, QCheckBox] = {}
+        for part in Hidden:
+            name = f"review_hide_{part.name.lower()}"
+            box: QCheckBox = named(QCheckBox(part.value), name, f"Hide from readers: {part.value}")
+            box.setChecked(True)
+            box.clicked.connect(lambda _on: self._forget_draft())
+            self.hidden[part] = box
+        one, two, three, four, five = self.hidden.values()
+        return column(QLabel("Hidden from readers"), row(one, two, 1), row(three, four, 1), five)
+
+    def _make_extras(self) -> QWidget:
+        self.repeats: QSpinBox = named(
+            QSpinBox(), "review_plan_repeats", "Share of a reader's cases that comes a second time"
+        )
+        self.repeats.setRange(0, 50)
+        self.repeats.setSuffix(" %")
+        self.seed: QSpinBox = named(
+            QSpinBox(), "review_plan_seed", "The same seed deals the cases the same"
+        )
+        self.seed.setRange(0, _MOST_SEED)
+        self.seed.setValue(42)
+        for control in (self.repeats, self.seed):
+            control.valueChanged.connect(lambda _n: self._forget_draft())
+        return row(QLabel("Hidden repeats"), self.repeats, QLabel("Seed"), self.seed, 1)
+
+    def _make_decision(self) -> QWidget:
+        self.draft = button(
+            "review_plan_draft",
+            "Show who reads what",
+            "Deals the cases out and shows it; nothing is written",
+            lambda: self.draft_wanted.emit(self.wish),
+            primary=True,
+        )
+        self.back = button(
+            "review_plan_back", "Back", "Leaves this form; nothing is written", self.left.emit
+        )
+        self.result = label("review_plan_result", tip="Who would read how much, and what to know")
+        self.warning = label("review_plan_warning", tip="Why the study cannot be frozen so")
+        set_level(self.warning, "warning")
+        self.freeze = button(
+            "review_plan_freeze",
+            "Freeze and begin",
+            "Writes study.json into the new folder: from then on it never changes",
+            lambda: self.freezing_wanted.emit(Path(self.folder.text().strip())),
+        )
+        self._freezing = column(self._make_titled("Folder", self.folder), row(self.freeze, 1))
+        return column(row(self.draft, self.back, 1), self.result, self.warning, self._freezing)
+
+    # ------------------------------------------------------------- for the flow
+
+    @property
+    def wish(self) -> StudyWish:
+        """What the form says."""
+        protocol, pots = (one.text().strip() for one in (self.protocol, self.pots))
+        return StudyWish(
+            Path(self.data_set.text().strip()),
+            self.name.text().strip(),
+            self.mode.currentData(),
+            self.readings.value(),
+            Blinding(frozenset(part for part, box in self.hidden.items() if box.isChecked())),
+            StudyPeople(*map(_split_names, (self.leads, self.readers, self.judges))),
+            self.repeats.value() / 100,
+            self.seed.value(),
+            Path(pots) if pots else None,
+            Path(protocol) if protocol else None,
+        )
+
+    def show_draft(self, draft: StudyDraft | None, problems: Sequence[str] = ()) -> None:
+        """Show who would read what; None where nothing was dealt yet."""
+        self.result.setText("" if draft is None else "<br>".join(describe_draft(draft)))
+        self.result.setVisible(draft is not None)
+        self.warning.setText("\n".join(problems))
+        self.warning.setVisible(bool(problems))
+        self._freezing.setVisible(draft is not None and not problems)
+        set_primary(self.draft, primary=draft is None or bool(problems))
+        set_primary(self.freeze, primary=draft is not None and not problems)
+
+    # -------------------------------------------------------------------- inner
+
+    def _forget_draft(self) -> None:
+        """Take back what was shown, which is out of date."""
+        self.show_draft(None)
+
+    def _follow_mode(self) -> None:
+        fixed = self.mode.currentData().n_fixed
+        self.readings.setEnabled(fixed is None)
+        if fixed is not None:
+            self.readings.setValue(fixed)
+        self._forget_draft()
+
+
+def _split_names(edit: QLineEdit) -> tuple[str, ...]:
+    parts = edit.text().replace(";", ",").split(",")
+    return tuple(part.strip() for part in parts if part.strip())

@@ -1,0 +1,193 @@
+"""Page Review: which study and who reads; then what that person does in it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QTabBar, QVBoxLayout, QWidget
+
+from napari_mamamia.core.review import Role
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.review.desk import JUDGES
+from napari_mamamia.services.review.desk_records import StudyLook
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    label,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.review.form_view import FormView
+from napari_mamamia.widgets.review.judging_view import JudgingView
+from napari_mamamia.widgets.review.leading_view import PlanningView, ProgressView
+from napari_mamamia.widgets.review.reading_view import ReadingView
+
+_AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
+
+
+_TABS: Final = (
+    ("Read", "Cases that are yours to read"),
+    ("Judge", "What disagrees, and what waits to be accepted or signed"),
+    ("Study", "How far everybody is"),
+)
+
+
+class ReviewPage(QWidget):
+    """`study_chosen` carries a folder, `person_chosen` a name, `leave_wanted` ends the work.
+
+    Attributes
+    ----------
+    form, reading, judging
+        The questions; what a reader sees, them included; what a judge sees.
+    """
+
+    study_chosen = Signal(object)
+    person_chosen = Signal(str)
+    leave_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review")
+        self.form = FormView()
+        self.reading = ReadingView(self.form)
+        self.judging = JudgingView()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        self.planning = PlanningView()
+        layout.addWidget(self._make_entry())
+        layout.addWidget(self.planning)
+        layout.addWidget(self._make_work())
+        layout.addStretch(1)
+        self.show_entry()
+
+    def _make_entry(self) -> QWidget:
+        self.about = label(
+            "review_about",
+            "A study that several people read on one shared folder, blind where the study says "
+            "so. It needs no model and no server.",
+            "What this page is for",
+        )
+        self.study = label("review_study", tip="The study that was chosen")
+        self.open = button(
+            "review_open",
+            "Open a study…",
+            "Chooses the folder of a study, the one with study.json in it",
+            self._choose_folder,
+            primary=True,
+        )
+        self.who: QComboBox = named(QComboBox(), "review_who", "Your name in this study")
+        self.who.setPlaceholderText("your name")
+        self.begin = button(
+            "review_begin",
+            "Begin",
+            "Begins as this person; the name is remembered on this computer",
+            lambda: self.person_chosen.emit(self.who.currentText()),
+        )
+        self._asking = row(QLabel("I am"), self.who, self.begin)
+        self._asking.layout().setStretch(1, 1)
+        self.new = button(
+            "review_new",
+            "New study…",
+            "Plans a study: cases, readers, what is hidden; shown before it is frozen",
+            self.show_planning,
+        )
+        self.planning.left.connect(self.show_entry)
+        self._entry = column(self.about, self.study, self._asking, row(self.open, self.new, 1))
+        return self._entry
+
+    def _make_work(self) -> QWidget:
+        self.person = label("review_person", tip="The study, and as whom you are at work in it")
+        self.person.setProperty("heading", True)
+        self.waiting = label("review_waiting", tip="What could not be sent to the study yet")
+        self.trouble = label("review_trouble", tip="What is wrong with the study's folder")
+        for line in (self.waiting, self.trouble):
+            set_level(line, "warning")
+        # Not a QTabBar, which knows no heights that depend on widths: its lines would be cut.
+        self.tabs: QTabBar = named(QTabBar(), "review_tabs", "What you do in this study")
+        self.tabs.setDrawBase(False)
+        self.tabs.setExpanding(False)
+        self.progress = ProgressView()
+        self._views: tuple[QWidget, ...] = (self.reading, self.judging, self.progress)
+        for title, tip in _TABS:
+            self.tabs.addTab(title)
+            self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
+        self.tabs.currentChanged.connect(self._turn_to)
+        self._turn_to(0)
+        self._work = column(self.person, self.waiting, self.trouble, self.tabs, *self._views)
+        return self._work
+
+    def _turn_to(self, at: int) -> None:
+        for place, view in enumerate(self._views):
+            view.setVisible(place == at)
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_entry(self, study: str = "", people: Sequence[str] = (), known: str = "") -> None:
+        """Ask for a study, or of one that was chosen for the person."""
+        self._entry.show()
+        self.planning.hide()
+        self._work.hide()
+        self.study.setText(study)
+        self.study.setVisible(bool(study))
+        self.who.clear()
+        self.who.addItems(list(people))
+        self.who.setCurrentText(known)
+        self._asking.setVisible(bool(people))
+        if not known:
+            self.who.setCurrentIndex(-1)
+        set_primary(self.begin, primary=bool(people))
+        set_primary(self.open, primary=not people)
+
+    def show_planning(self) -> None:
+        """Ask what a new study shall be."""
+        self._entry.hide()
+        self.planning.show()
+
+    def show_look(self, look: StudyLook) -> None:
+        """Show where the study stands for this person."""
+        self._entry.hide()
+        self.planning.hide()
+        self._work.show()
+        self.person.setText(f"{look.study} · {look.person} ({', '.join(look.roles)})")
+        self.waiting.setText(describe_waiting(look))
+        self.waiting.setVisible(bool(self.waiting.text()))
+        more = f" (and {len(look.problems) - 1} more)" if len(look.problems) > 1 else ""
+        self.trouble.setText(f"{look.problems[0]}{more}" if look.problems else "")
+        self.trouble.setVisible(bool(look.problems))
+        self.tabs.setTabVisible(0, Role.READER in look.roles)
+        self.tabs.setTabVisible(1, is_judge(look))
+        n_open = sum(one.state not in _AGREED for one in look.disputes)
+        self.tabs.setTabText(1, f"Judge ({n_open})" if n_open else "Judge")
+        self.reading.show_look(look)
+        self.judging.show_look(look)
+        self.tabs.setTabVisible(2, Role.LEAD in look.roles)
+        self.progress.show_look(look)
+
+    # -------------------------------------------------------------------- inner
+
+    def _choose_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Folder of a review study")
+        if name:
+            self.study_chosen.emit(Path(name))
+
+
+def describe_waiting(look: StudyLook) -> str:
+    """Return what waits on this computer and why, "" where nothing does."""
+    if look.n_unsent:
+        some = f"{look.n_unsent} event{'s' * (look.n_unsent != 1)}"
+        waits = "wait" if look.n_unsent != 1 else "waits"
+        return (
+            f"{some} {waits} on this computer: the study cannot be reached or written to now. "
+            "Go on; it is sent by itself when that works again."
+        )
+    if look.trouble:
+        return "The study cannot be reached now. Go on; what you do is kept on this computer."
+    return ""
+
+
+def is_judge(look: StudyLook) -> bool:
+    """Whether this person adjudicates."""
+    return not JUDGES.isdisjoint(look.roles)

@@ -1,0 +1,360 @@
+"""A desk in a study: what the window does there, each step whole."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.review_study import made, study
+
+from napari_mamamia.core.blinding import ALL_HIDDEN
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.core.review import FilePrint, Meaning, ReadingMode, StudyCase
+from napari_mamamia.io.data_set.volumes import write_mask
+from napari_mamamia.io.review import store
+from napari_mamamia.io.review.desk_files import DeskFiles, Draft
+from napari_mamamia.io.review.keys import WrongPassphraseError
+from napari_mamamia.io.review.study_file import write_study
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.review.check_study import verify_study
+from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.desk_records import describe_age
+from napari_mamamia.services.review.judging import load_first_look
+
+GRID = Grid((2, 4, 5), np.diag([-1.0, 1.0, 2.0, 1.0]))
+A, B = (slice(0, 1), slice(1, 3), slice(1, 3)), (slice(1, 2), slice(1, 3), slice(1, 3))
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return made(tmp_path, blinding=ALL_HIDDEN)
+
+
+def saved(tmp_path, place=A, name="mask"):
+    """Write a mask as the window saves it; return its file and SHA-256."""
+    mask = np.zeros(GRID.shape, bool)
+    mask[place] = True
+    path = tmp_path / f"{name}.nii.gz"
+    path.unlink(missing_ok=True)
+    write_mask(Mask(GRID, mask, Provenance("A", Maker.READER, "ana")), path)
+    return path, hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def list_acts(desk, act):
+    """Return the events of an act, each once: one's own are here and on the share."""
+    chains = desk.store.read().chains.values()
+    return list(
+        {one.hash: one for chain in chains for one in chain if one.body["act"] == act}.values()
+    )
+
+
+def test_the_next_case_is_claimed_begun_and_goes_to_a_workspace_of_its_round(folder, home):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    assert (taken.case_id, taken.round, taken.state, taken.held) == ("A", 1, CaseState.IN_WORK, "")
+    assert taken.blinding == ALL_HIDDEN
+    assert taken.workspace == home / "s1" / "work" / "ana" / "1-0"
+    look = desk.look()
+    assert (look.n_tasks, look.n_read, look.n_left) == (2, 0, 2)
+    assert [one.case_id for one in look.rows] == ["A"]  # what was not begun is not named
+
+
+def test_a_repeat_and_another_round_have_other_workspaces():
+    files = DeskFiles(Path("home"), "s1")
+    folders = {files.work_folder("ana", *one) for one in ((1, "0"), (1, "1"), (2, "0"))}
+    assert len({*folders, files.work_folder("ana", 1, "judge")}) == 4
+
+
+def test_what_is_handed_in_is_in_the_store_with_answers_seconds_and_what_was_hidden(
+    folder, home, tmp_path
+):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    path, sha256 = saved(tmp_path)
+    desk.hand_in(taken, (path, sha256), Draft({"assessment": "4"}, 75))
+    (reading, _other) = desk.session.refresh().case("c0001").readings
+    assert (reading.state, reading.mask, reading.active_s) == (CaseState.READ, sha256, 75)
+    assert json.loads(reading.answers) == {"assessment": "4"}
+    (event,) = list_acts(desk, "read")
+    assert event.body["hidden"] == "reference, model, other readers, numbers, clinical data"
+    assert desk.take_next().case_id == "B"
+    assert not verify_study(desk.store).problems
+
+
+def test_a_mask_that_is_not_what_was_saved_is_not_handed_in(folder, home, tmp_path):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    path, sha256 = saved(tmp_path)
+    path.write_bytes(b"another")
+    with pytest.raises(FormatError, match="changed"):
+        desk.hand_in(taken, (path, sha256), Draft())
+    assert desk.look().n_read == 0
+
+
+def test_the_last_reading_is_compared_behind_and_a_disagreement_is_the_judges(
+    folder, home, tmp_path
+):
+    for who, place in (("Ana", A), ("Ben", B)):
+        desk = StudyDesk(folder, who, home / who)
+        taken = desk.take_next()
+        desk.hand_in(taken, saved(tmp_path, place, who), Draft())()
+        desk.close()
+    judge = StudyDesk(folder, "Jo Judge", home / "jo")
+    (row,) = judge.look().disputes
+    assert row.case_id == "A"
+    assert "Dice 0.000 below 0.7" in row.because
+    assert StudyDesk(folder, "Ana", home / "Ana").look().disputes == ()
+
+
+def test_two_computers_of_one_reader_get_two_cases_and_then_are_told_who_has_them(folder, home):
+    first, second = StudyDesk(folder, "Ana", home), StudyDesk(folder, "Ana", home)
+    second.store._host = "H2"
+    assert first.take_next().case_id == "A"
+    assert second.take_next().case_id == "B"
+    third = StudyDesk(folder, "Ana", home)
+    third.store._host = "H3"
+    held = third.take_next()
+    assert held.held.startswith("you, on another computer (")
+    assert third.take(held.task).held
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from napari_mamamia.services.review.desk import StudyDesk
+desk = StudyDesk(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
+taken = desk.take_next()
+if sys.argv[3:]:
+    # a kill between the mask and its event
+    desk.store.put_mask(b"a mask that no event names")
+print(taken.case_id, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_a_killed_window_held_is_free_at_once_on_its_computer(folder, home):
+    before = subprocess.run(
+        [sys.executable, "-c", KILLED, folder, home, "mask"], capture_output=True, text=True
+    )
+    assert before.stdout == "A\n", before.stderr
+    desk = StudyDesk(folder, "Ana", home)
+    assert desk.take_next().case_id == "A"
+    check = verify_study(desk.store)
+    assert not check.problems
+    assert any("no event names" in one.text for one in check.notes)
+
+
+def test_answers_that_are_not_handed_in_are_there_again(folder, home):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    draft = Draft({"margin": ["spiculated"]}, 41)
+    desk.keep_draft(taken, draft)
+    desk.close()
+    assert StudyDesk(folder, "Ana", home).take_next().draft == draft
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"answers": 3, "active_s": -1}', '{"a":' * 9])
+def test_a_damaged_draft_is_none(folder, home, content):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    desk.keep_draft(taken, Draft({"a": "b"}, 3))
+    (path,) = (home / "s1" / "drafts").rglob("*.json")
+    path.write_text(content)
+    assert desk.take(taken.task).draft == Draft()
+
+
+def test_a_case_is_put_back_and_comes_again(folder, home):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    desk.put_back(taken)
+    assert desk.look().rows == ()
+    other = StudyDesk(folder, "Ana", home)
+    other.store._session = "2"
+    assert other.take_next().case_id == "A"
+
+
+def test_reopening_asks_a_reason_and_is_an_event(folder, home, tmp_path):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    desk.hand_in(taken, saved(tmp_path), Draft())
+    assert desk.take(taken.task).state is CaseState.READ
+    with pytest.raises(CaseError, match="reason"):
+        desk.read_again(taken.task, "  ")
+    again = desk.read_again(taken.task, "missed the satellite")
+    assert again.state is CaseState.IN_WORK
+    assert len(list_acts(desk, "read-again")) == 1
+
+
+def test_what_was_handed_in_on_another_computer_is_there_to_look_at(folder, home, tmp_path):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    path, sha256 = saved(tmp_path)
+    desk.hand_in(taken, (path, sha256), Draft({"assessment": "4"}, 33))
+    other = StudyDesk(folder, "Ana", tmp_path / "other")
+    elsewhere = other.take(taken.task)
+    assert elsewhere.draft == Draft({"assessment": "4"}, 33)
+    assert other.read_again(taken.task, "one more look").draft == elsewhere.draft
+    brought = elsewhere.workspace / "refined" / "ana" / "A.nii.gz"
+    assert brought.read_bytes() == path.read_bytes()
+    told = json.loads(brought.with_name("A.json").read_text())
+    assert "reference" in str(told["parameters"])
+
+
+def test_a_second_look_shows_the_first_and_its_agreement_is_the_acceptance(tmp_path, home):
+    folder = made(tmp_path, mode=ReadingMode.SECOND_LOOK, blinding=ALL_HIDDEN)
+    first = StudyDesk(folder, "Ana", home / "ana")
+    taken = first.take_next()
+    assert load_first_look(first, taken.task) is None
+    assert StudyDesk(folder, "Ben", home / "ben").take_next() is None  # not before the first look
+    path, sha256 = saved(tmp_path)
+    first.hand_in(taken, (path, sha256), Draft())()
+    second = StudyDesk(folder, "Ben", home / "ben")
+    again = second.take_next()
+    shown = load_first_look(second, again.task)
+    assert (shown.name, shown.reading.mask) == ("Ana", sha256)
+    assert int((shown.labels.crop > 0).sum()) == 4  # 1 x 2 x 2 voxels
+    second.hand_in(again, saved(tmp_path, name="second"), Draft())()
+    view = second.session.refresh().case("c0001")
+    assert (view.state, view.decision.reader) == (CaseState.ACCEPTED, "ben")
+
+
+def test_a_second_look_that_differs_is_a_judges(tmp_path, home):
+    folder = made(tmp_path, mode=ReadingMode.SECOND_LOOK)
+    for who, place in (("Ana", A), ("Ben", B)):
+        desk = StudyDesk(folder, who, home / who)
+        desk.hand_in(desk.take_next(), saved(tmp_path, place, who), Draft())()
+    assert desk.session.refresh().case("c0001").state is CaseState.DISAGREES
+
+
+def test_nothing_is_handed_in_twice(folder, home, tmp_path):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    desk.hand_in(taken, saved(tmp_path), Draft())
+    with pytest.raises(CaseError, match="already"):
+        desk.hand_in(taken, None, Draft())
+
+
+def test_while_the_share_is_away_work_goes_on_and_is_sent_later(folder, home, tmp_path):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    away = folder.with_name("away")
+    folder.rename(away)
+    desk.hand_in(taken, saved(tmp_path), Draft())
+    look = desk.look()
+    assert look.n_unsent == 1
+    assert look.trouble
+    assert (look.n_read, look.n_left) == (1, 1)
+    away.rename(folder)
+    assert desk.look().n_unsent == 0
+    assert not verify_study(desk.store).problems
+
+
+def test_a_share_that_takes_nothing_is_no_loss(folder, home, tmp_path, monkeypatch):
+    desk = StudyDesk(folder, "Ana", home)
+
+    def refuse(*_given, **_more):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(store, "take_claim", refuse)
+    monkeypatch.setattr(desk.store, "_send_file", refuse)
+    taken = desk.take_next()
+    desk.hand_in(taken, saved(tmp_path), Draft())
+    look = desk.look()
+    assert look.n_unsent == 4  # enter, claim, start, read
+    assert look.n_read == 1
+
+
+def test_a_copy_of_the_study_that_lacks_what_was_read_is_told(folder, home, tmp_path):
+    copy = tmp_path / "COPY"
+    shutil.copytree(folder, copy)
+    desk = StudyDesk(folder, "Ana", home)
+    desk.hand_in(desk.take_next(), saved(tmp_path), Draft())
+    desk.close()
+    (problem,) = StudyDesk(copy, "Ana", home).look().problems
+    assert "which this computer had read, is not there" in problem
+
+
+def test_a_study_file_that_was_changed_meanwhile_takes_nothing_more(folder, home, tmp_path):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    path = folder / "study.json"
+    path.write_text(path.read_text().replace('"Ben"', '"Bob"'))
+    assert any("study.json" in one for one in desk.look().problems)
+    with pytest.raises(CaseError, match=r"study\.json was changed"):
+        desk.hand_in(taken, saved(tmp_path), Draft())
+    with pytest.raises(CaseError, match=r"study\.json was changed"):
+        desk.take_next()
+
+
+@pytest.fixture
+def with_images(tmp_path):
+    """A study whose case has an image."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "A.nii.gz").write_bytes(b"voxels")
+    sha256 = hashlib.sha256(b"voxels").hexdigest()
+    case = StudyCase("c0001", "A", (FilePrint("A.nii.gz", sha256),))
+    about = replace(study(cases=("A",)), cases=(case,), data_set=str(data))
+    write_study(tmp_path / "STUDY", about)
+    return tmp_path / "STUDY", data
+
+
+def test_images_that_were_changed_or_are_gone_are_not_opened(with_images, home):
+    folder, data = with_images
+    desk = StudyDesk(folder, "Ana", home)
+    assert desk.take_next().data_set == data
+    (data / "A.nii.gz").write_bytes(b"voxelz")
+    with pytest.raises(CaseError, match="was changed since: nothing was opened"):
+        desk.take_next()
+    (data / "A.nii.gz").unlink()
+    with pytest.raises(CaseError, match="say where"):
+        desk.take_next()
+
+
+def test_images_that_lie_elsewhere_here_are_found_once_it_was_said(with_images, home):
+    folder, data = with_images
+    moved = data.rename(data.with_name("moved"))
+    desk = StudyDesk(folder, "Ana", home)
+    with pytest.raises(CaseError, match="Images"):
+        desk.take_next()
+    assert desk.look().rows == ()  # nothing was claimed
+    desk.choose_images(moved)
+    assert desk.take_next().data_set == moved
+    desk.close()
+    assert StudyDesk(folder, "Ana", home).take_next().data_set == moved
+
+
+def test_a_name_that_the_study_has_not_is_refused_with_those_it_has(folder, home):
+    with pytest.raises(CaseError, match="it has Lea Lead, Jo Judge, Ana, Ben"):
+        StudyDesk(folder, "Anna", home)
+
+
+def test_signing_makes_a_key_first_and_says_what_is_still_needed(folder, home, tmp_path):
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    desk.hand_in(taken, saved(tmp_path), Draft())
+    assert not desk.has_key
+    text = desk.sign("c0001", Meaning.AUTHOR, "three small words")
+    assert "countersigned" in text
+    with pytest.raises(WrongPassphraseError, match="nobody can find it"):
+        desk.sign("c0001", Meaning.AUTHOR, "three small worlds")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-5, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (7200, "2 h")]
+)
+def test_ages_are_told_in_the_unit_that_fits(seconds, text):
+    assert describe_age(seconds) == text

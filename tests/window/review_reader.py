@@ -1,0 +1,122 @@
+"""One person of a review study in a process and a real window of its own; see test_review_story.
+
+Usage: ``review_reader.py STUDY NAME ACT...`` where an act is ``read SHIFT`` (draw every case, a box
+moved by SHIFT voxels), ``judge RULE``, ``sign`` or ``picture FILE [POINTS]``.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from napari import Viewer
+from qtpy.QtWidgets import QApplication, QComboBox, QWidget
+
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.review import ConsensusRule
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.dock.place import show_dock
+
+BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
+PATIENCE_S = 120
+
+
+def wait(holds):
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        QApplication.processEvents()
+        time.sleep(0.01)
+        assert time.monotonic() < end, "waited too long"
+
+
+def click(panel, name):
+    widget = panel.findChild(QWidget, name)
+    assert widget.isEnabled(), name
+    widget.click()
+
+
+def is_open(panel, case_id):
+    return panel.session.case_id == case_id and panel.session.case.is_loaded
+
+
+def read_cases(panel, shift):
+    """Read all cases: draw a box on the lesion, answer, accept by the key's action."""
+    view = panel.review_page.reading
+    click(panel, "review_next")
+    while True:
+        wait(lambda: panel.review_flow.reading.taken or "Nothing is left" in view.advice.text())
+        taken = panel.review_flow.reading.taken
+        if taken is None:
+            return
+        wait(lambda: is_open(panel, panel.review_flow.reading.taken.case_id))
+        assert Role.REFERENCE not in panel.session.masks
+        assert Role.READING_A not in panel.session.masks
+        assert panel.session.blinding.hides(Hidden.OTHER_READERS)
+        grid = panel.session.case.grid
+        mask = np.zeros(grid.shape, np.uint8)
+        z, y, x = BLOB
+        moved = shift if taken.case_id == "A_2" else 0
+        mask[z, y, slice(x.start + moved, x.stop + moved)] = 1
+        panel.editing.start_with(LabelMap.of(mask, grid), "drawn")
+        wait(lambda: panel.editing.live is not None)
+        answer = panel.findChild(QComboBox, "review_answer_lesion")
+        answer.setCurrentIndex(1)
+        answer.activated.emit(1)
+        panel.review_flow.accept()
+        wait(lambda taken=taken: panel.review_flow.reading.taken is not taken)
+
+
+def judge_cases(panel, rule):
+    """Take up what disagrees, look at its differences, decide by a rule, say why."""
+    view, flow = panel.review_page.judging, panel.review_flow.judging
+    wait(lambda: view.queue.count() == 3)
+    assert view.chosen.case_id == "A_2"
+    click(panel, "review_take_up")
+    wait(lambda: panel.scene.layer(Role.READING_B) is not None)
+    wait(lambda: " of 2: " in view.difference.text())
+    first = view.difference.text()
+    click(panel, "review_next_difference")
+    assert view.difference.text() != first
+    click(panel, f"review_{ConsensusRule(rule)}")
+    wait(lambda: Role.REFINED in panel.session.masks and panel.editing.live is not None)
+    view.reason.setText("both saw a part of it")
+    click(panel, "review_decide")
+    wait(lambda: flow.dispute is None)
+    wait(lambda: any("not signed" in view.queue.item(k).text() for k in range(3)))
+
+
+def sign_cases(panel):
+    """Sign what was decided."""
+    view = panel.review_page.judging
+    texts = [view.queue.item(k).text() for k in range(view.queue.count())]
+    view.queue.setCurrentRow(next(k for k, text in enumerate(texts) if "not signed" in text))
+    for field in (view.passphrase, view.again):
+        field.setText("three small words")
+    click(panel, "review_sign")
+    wait(lambda: "The signature is kept" in panel.header.message.text())
+
+
+def main():
+    study, name, *acts = sys.argv[1:]
+    viewer = Viewer(show=True)
+    viewer.window.resize(1400, 900)
+    panel = show_dock(viewer, "Review")
+    panel.open_study(Path(study), name)
+    wait(lambda: panel.review_flow.desk is not None)
+    for act in acts:
+        what, _, value = act.partition(":")
+        if what == "read":
+            read_cases(panel, int(value))
+        elif what == "judge":
+            judge_cases(panel, value)
+        else:
+            sign_cases(panel)
+    assert panel.close_down()
+    sys.stdout.write("all done\n")
+    sys.stdout.flush()
+    QApplication.processEvents()
+
+
+if __name__ == "__main__":
+    main()

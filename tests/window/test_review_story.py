@@ -1,0 +1,95 @@
+"""Two readers and an adjudicator, three processes with windows of their own, on one folder."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from napari_mamamia.core.blinding import ALL_HIDDEN
+from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan
+from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.review import vouching
+from napari_mamamia.services.review.check_study import verify_study
+from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.look import load_state
+from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
+
+pytestmark = [pytest.mark.window, pytest.mark.night]
+
+READER = Path(__file__).with_name("review_reader.py")
+PROTOCOL = {
+    "name": "Story",
+    "questions": [
+        {
+            "id": "lesion",
+            "text": "Is there a lesion?",
+            "kind": "single",
+            "terms": [{"id": "yes", "text": "yes"}, {"id": "no", "text": "no"}],
+            "required": True,
+        }
+    ],
+}
+
+
+def begin(study, home, name, *acts):
+    environment = {**os.environ, "MAMAMIA_CONFIG_DIR": str(home)}
+    command = [sys.executable, str(READER), str(study), name, *acts]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def finish(process):
+    said, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, said[-3000:]
+    assert "all done" in said
+
+
+def test_three_people_read_judge_and_sign_one_study_without_a_server(tmp_path, small_data_set):
+    protocol = tmp_path / "protocol.json"
+    protocol.write_text(json.dumps(PROTOCOL))
+    plan = StudyPlan("Story", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=7)
+    people = StudyPeople(("Lea Lead",), ("Ana López", "Ben Beck"), ("Jo Judge",))
+    opened = open_data_set(small_data_set)
+    study = tmp_path / "STUDY"
+    freeze_study(draft_study(opened, plan, people, protocol=protocol), study)
+    # Both at once: each has its own computer's folder, and the study's alone in common.
+    readers = [
+        begin(study, tmp_path / "ana", "Ana López", "read:0"),
+        begin(study, tmp_path / "ben", "Ben Beck", "read:4"),
+    ]
+    for process in readers:
+        finish(process)
+    finish(begin(study, tmp_path / "jo", "Jo Judge", "judge:union", "sign"))
+    lead = StudyDesk(study, "Lea Lead", tmp_path / "lea").session
+    lead.make_key("the lead's own words")
+    (key,) = (one.key for one in lead.refresh().keys if one.reader == "jo-judge")
+    vouching.countersign(lead, "jo-judge", key, "the lead's own words")
+    lead.close()
+
+    store = FolderStore(study, tmp_path / "nobody")
+    check = verify_study(store, small_data_set)
+    assert check.problems == ()
+    state = load_state(store)
+    cases = {store.study.case(view.key).case_id: view for view in state.cases}
+    assert cases["A_2"].state is CaseState.SIGNED
+    assert cases["A_2"].decision.choice == "union"
+    assert cases["A_2"].decision.reason == "both saw a part of it"
+    assert [one.meaning for one in cases["A_2"].signatures] == [Meaning.REVIEWER]
+    # 3 x 6 x 6 voxels each, shifted by 4 of 6: Dice 2 * 2 / (6 + 6) = 1/3
+    assert cases["A_2"].comparison.because[0].startswith("Dice 0.333 below 0.7")
+    for case_id in ("A_1", "B_1"):
+        assert cases[case_id].state is CaseState.READ
+        assert cases[case_id].comparison.agrees
+    hidden = {
+        event.body["hidden"]
+        for chain in store.read().chains.values()
+        for event in chain
+        if event.body["act"] == "read"
+    }
+    assert hidden == {", ".join(ALL_HIDDEN.names)}

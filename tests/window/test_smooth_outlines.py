@@ -1,0 +1,144 @@
+"""Outlines of masks as they stand on the screen: smooth, cased, where the mask ends."""
+
+import numpy as np
+import pytest
+from napari.layers import Labels
+from napari.utils.colormaps import DirectLabelColormap
+from qtpy.QtWidgets import QApplication
+
+from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.adapter.drawing import trim_contours
+from napari_mamamia.widgets.adapter.outlines import LineLook, draw_smooth_outlines
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+
+pytestmark = pytest.mark.window
+
+GREEN = MASK_COLOURS["refined"]
+CENTRE, RADIUS = (40.3, 50.6), 17.2
+
+
+def rgb_of(colour):
+    return np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)])
+
+
+def is_colour(picture, colour, tolerance=40):
+    return np.abs(picture[..., :3].astype(int) - rgb_of(colour)).max(axis=-1) <= tolerance
+
+
+def contrast_to_black(colour):
+    """Return the contrast by WCAG 2.2: (L1 + 0.05) / (L2 + 0.05) of relative luminances."""
+    share = rgb_of(colour) / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return (linear @ [0.2126, 0.7152, 0.0722] + 0.05) / 0.05
+
+
+class Stage:
+    """A window with one grey image and one mask, five pixels of the screen for a voxel."""
+
+    def __init__(self, viewer, look):
+        self.viewer = viewer
+        draw_smooth_outlines(main_view(viewer), lambda _layer: look)
+        self.grey = viewer.add_image(np.zeros((3, 80, 100), np.uint8), contrast_limits=(0, 255))
+        rows, columns = np.mgrid[:80, :100]
+        disc = np.hypot(rows - CENTRE[0], columns - CENTRE[1]) <= RADIUS
+        volume = np.zeros((3, 80, 100), np.uint8)
+        volume[1] = disc
+        colours = {0: "transparent", None: GREEN}
+        shown = DirectLabelColormap(color_dict=colours)
+        self.mask = Labels(volume, colormap=shown, opacity=1.0)
+        trim_contours(self.mask)
+        self.mask.contour = 1
+        viewer.add_layer(self.mask)
+        viewer.dims.set_current_step(0, 1)
+        self.zoom = 5.0
+        viewer.scene.camera.zoom = self.zoom
+        viewer.scene.camera.center = (0.0, 40.0, 50.0)
+
+    def picture(self):
+        for _ in range(4):
+            QApplication.processEvents()
+        return self.viewer.screenshot(canvas_only=True, flash=False)
+
+    def voxels_from_centre(self, where):
+        """Return how far true pixels lie from the disc's centre, in voxels."""
+        rows, columns = np.nonzero(where)
+        height, width = where.shape
+        row = (rows + 0.5 - height / 2) / self.zoom + 40.0
+        column = (columns + 0.5 - width / 2) / self.zoom + 50.0
+        return np.hypot(row - CENTRE[0], column - CENTRE[1])
+
+
+@pytest.fixture
+def viewer(make_napari_viewer):
+    made = make_napari_viewer(show=True)
+    made.window.resize(1400, 900)
+    QApplication.processEvents()
+    return made
+
+
+def test_a_disc_has_a_smooth_line_where_it_ends_readable_on_any_grey(viewer):
+    stage = Stage(viewer, LineLook(GREEN))
+    for grey in (0, 128, 255):
+        stage.grey.data = np.full((3, 80, 100), grey, np.uint8)
+        picture = stage.picture()
+        line = is_colour(picture, GREEN)
+        away = stage.voxels_from_centre(line) - RADIUS
+        # Corners of the voxels' own edge lie .7 off; half of the line's width is .2 voxels.
+        assert np.abs(away).max() < 0.75, grey
+        assert np.sqrt(np.mean(away**2)) < 0.3, grey
+        # All the way round, two pixels wide or so: 2 pi 17.2 voxels of 5 pixels.
+        assert 0.6 < line.sum() / (2 * np.pi * RADIUS * stage.zoom * 2.0) < 1.4, grey
+        dark = is_colour(picture, "#000000")
+        beside = stage.voxels_from_centre(dark) - RADIUS
+        assert (np.abs(beside) < 0.9).sum() > 0.6 * 2 * np.pi * RADIUS * stage.zoom, grey
+    assert min(map(contrast_to_black, MASK_COLOURS.values())) >= 3.0
+
+
+def test_the_line_follows_the_layers_eye_opacity_fill_slice_and_data(viewer):
+    stage = Stage(viewer, LineLook(GREEN))
+
+    def n_green():
+        return int(is_colour(stage.picture(), GREEN).sum())
+
+    smooth = n_green()
+    assert smooth > 500
+    stage.mask.visible = False
+    assert n_green() == 0
+    stage.mask.visible = True
+    assert n_green() == smooth
+    stage.mask.opacity = 0.3
+    assert n_green() == 0
+    stage.mask.opacity = 1.0
+    stage.mask.contour = 0
+    assert n_green() > 0.9 * np.pi * (RADIUS * stage.zoom) ** 2
+    stage.mask.contour = 1
+    assert n_green() == smooth
+    viewer.dims.set_current_step(0, 2)
+    assert n_green() == 0
+    viewer.dims.set_current_step(0, 1)
+    stage.mask.data[1, 60:70, 10:20] = 1
+    stage.mask.refresh()
+    assert n_green() > smooth + 4 * 9 * stage.zoom
+    stage.mask.mode = "paint"
+    # True voxels: a line one voxel, here five pixels, wide.
+    assert n_green() > 2 * smooth
+    stage.mask.mode = "pan_zoom"
+    viewer.layers.remove(stage.mask)
+    assert n_green() == 0
+
+
+def test_dashes_leave_gaps_through_which_what_lies_below_is_seen(viewer):
+    stage = Stage(viewer, LineLook(GREEN, stroke=10, period=20))
+    stage.grey.data = np.full((3, 80, 100), 255, np.uint8)
+    picture = stage.picture()
+    whole = 2 * np.pi * RADIUS * stage.zoom * 2.0
+    assert 0.25 < is_colour(picture, GREEN).sum() / whole < 0.75
+    dark = is_colour(picture, "#000000", tolerance=90)
+    near = np.abs(stage.voxels_from_centre(dark) - RADIUS) < 1.0
+    assert near.sum() < 0.75 * whole
+
+
+def test_a_mask_that_is_no_ones_keeps_naparis_own_contour(viewer):
+    smooth = is_colour(Stage(viewer, LineLook(GREEN)).picture(), GREEN).sum()
+    viewer.layers.clear()
+    assert is_colour(Stage(viewer, None).picture(), GREEN).sum() > 1.5 * smooth

@@ -1,0 +1,202 @@
+"""A reader in a study, in the real window: blind, next case, form, accept, the share away."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+from qtpy.QtWidgets import QComboBox, QLabel, QWidget
+
+from napari_mamamia.core.blinding import ALL_HIDDEN
+from napari_mamamia.core.case import Mask
+from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.io.data_set.volumes import write_mask
+from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.review.check_study import verify_study
+from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.look import load_state
+from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+
+pytestmark = pytest.mark.window
+
+QUESTIONS = {
+    "name": "Study form",
+    "questions": [
+        {
+            "id": "lesion",
+            "text": "Is there a lesion?",
+            "kind": "single",
+            "terms": [{"id": "yes", "text": "yes"}, {"id": "no", "text": "no"}],
+            "required": True,
+        },
+        {
+            "id": "margin",
+            "text": "Margin",
+            "kind": "single",
+            "terms": [
+                {"id": "smooth", "text": "circumscribed"},
+                {"id": "spic", "text": "spiculated"},
+            ],
+            "asked_if": [{"field": "lesion", "values": ["yes"]}],
+            "required": True,
+        },
+        {"id": "size", "text": "Largest diameter", "kind": "number", "unit": "mm", "low": 0},
+    ],
+}
+
+
+@pytest.fixture
+def study(tmp_path, small_data_set):
+    """The folder of a blind study of three cases with a form."""
+    protocol = tmp_path / "protocol.json"
+    protocol.write_text(json.dumps(QUESTIONS))
+    plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=3)
+    people = StudyPeople(("Lea Lead",), ("Ana López", "Ben Beck"), ("Jo Judge",))
+    draft = draft_study(open_data_set(small_data_set), plan, people, protocol=protocol)
+    freeze_study(draft, tmp_path / "STUDY")
+    return tmp_path / "STUDY"
+
+
+def paint_blob(panel):
+    """Draw the lesion with one press of the sphere, as the mouse would."""
+    panel.editing.live.press((4, 17, 23), Brush(tool=Tool.SPHERE, radius_mm=5.0))
+    panel.editing.live.lift()
+    panel.editing.mask.stepped.emit()
+
+
+def test_a_reader_reads_a_case_blind_and_gets_the_next(
+    qtbot, docked, study, control, picture, window
+):
+    panel = docked
+    panel.open_study(study)
+    page = panel.review_page
+    qtbot.waitUntil(lambda: page.who.count() == 4)
+    picture(window, "review-entry")
+    page.who.setCurrentText("Ana López")
+    control(panel, "review_begin")
+    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    assert panel.session.blinding == ALL_HIDDEN
+    assert "0 of 3 read" in page.reading.left.text()
+    picture(window, "review-begun")
+    control(panel, "review_next")
+    qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    first = panel.review_flow.reading.taken
+    assert panel.session.case_id == first.case_id
+    assert panel.session.reader == "ana-lopez"
+    assert Role.REFERENCE not in panel.session.masks
+    picture(window, "review-case")
+    control(panel, "review_accept")
+    assert page.reading.missing.text() == "Missing: Is there a lesion?, a mask"
+    picture(window, "review-missing")
+    answer = panel.findChild(QComboBox, "review_answer_lesion")
+    answer.setCurrentIndex(1)
+    answer.activated.emit(1)
+    qtbot.waitUntil(lambda: panel.findChild(QComboBox, "review_answer_margin") is not None)
+    margin = panel.findChild(QComboBox, "review_answer_margin")
+    margin.setCurrentIndex(2)
+    margin.activated.emit(2)
+    panel.show_page("Refine")
+    control(panel, "refine_from_nothing")
+    qtbot.waitUntil(lambda: panel.editing.live is not None)
+    paint_blob(panel)
+    away = study.with_name("away")
+    study.rename(away)
+    picture(window, "review-painted")
+    panel.refine_flow._page.accept.click()
+    qtbot.waitUntil(lambda: panel.session.case_id not in ("", first.case_id))
+    panel.show_page("Review")
+    panel.review_flow.look()
+    qtbot.waitUntil(lambda: "wait on this computer" in page.waiting.text())
+    picture(window, "review-away")
+    away.rename(study)
+    panel.review_flow.look()
+    qtbot.waitUntil(lambda: not page.waiting.text())
+    assert "1 of 3 read" in page.reading.left.text()
+    panel.close_down()
+    store = FolderStore(study, study.parent / "other home")
+    reading = verify_study(store)
+    assert not reading.problems
+    assert reading.n_masks == 1
+
+
+def read_all(study, home, who, places):
+    """Read every case of a reader as a window would, each with a box as its mask."""
+    desk = StudyDesk(study, who, home)
+    while (taken := desk.take_next()) is not None:
+        case = load_case(open_data_set(taken.data_set).data_set.case(taken.case_id))
+        mask = np.zeros(case.grid.shape, bool)
+        mask[places[taken.case_id]] = True
+        path = home / f"{taken.case_id}.nii.gz"
+        write_mask(Mask(case.grid, mask, Provenance(taken.case_id, Maker.READER, who)), path)
+        saved = (path, hashlib.sha256(path.read_bytes()).hexdigest())
+        desk.hand_in(taken, saved, Draft({"lesion": "yes"}, 60))()
+    desk.close()
+
+
+BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
+WIDE = (slice(2, 7), slice(12, 22), slice(18, 30))
+
+
+@pytest.mark.night
+def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
+    qtbot, docked, study, control, picture, window, canvas, tmp_path
+):
+    same = dict.fromkeys(("A_1", "A_2", "B_1"), BLOB)
+    read_all(study, tmp_path / "ana", "Ana López", same)
+    read_all(study, tmp_path / "ben", "Ben Beck", same | {"A_2": WIDE})
+    panel, page = docked, docked.review_page
+    panel.open_study(study, "Jo Judge")
+    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    view = page.judging
+    assert view.queue.item(0).text().startswith("A_2 · Dice 0.")
+    assert view.queue.count() == 3
+    picture(window, "review-disputes")
+    control(panel, "review_take_up")
+    qtbot.waitUntil(lambda: panel.scene.layer(Role.READING_B) is not None)
+    qtbot.waitUntil(lambda: "1 of" in view.difference.text())
+    picture(window, "review-dispute")
+    names = (view.first.itemText(0), view.second.itemText(1))
+    assert names == ("Reader A", "Reader B")
+    text = " ".join(one.text() for one in panel.findChildren(QLabel))
+    assert "Ana" not in text
+    assert "Ben" not in text
+    panel.scene.view.go_to((4, 17, 23), centre=False)
+    for role in (Role.READING_A, Role.READING_B):
+        rgb = [int(MASK_COLOURS[role][k : k + 2], 16) for k in (1, 3, 5)]
+        near = np.abs(canvas(window).astype(int) - rgb).max(axis=-1) < 40
+        assert near.sum() > 50, role
+    assert not panel.findChild(QWidget, "review_staple").isEnabled()
+    control(panel, "review_decide")
+    assert "why" in view.note.text()
+    control(panel, "review_union")
+    qtbot.waitUntil(lambda: Role.REFINED in panel.session.masks)
+    view.reason.setText("the rim belongs to it")
+    picture(window, "review-union")
+    control(panel, "review_decide")
+    qtbot.waitUntil(lambda: panel.review_flow.judging.dispute is None)
+    qtbot.waitUntil(lambda: "decided, not signed" in view.queue.item(2).text())
+    view.queue.setCurrentRow(2)
+    picture(window, "review-sign")
+    view.passphrase.setText("three small words")
+    view.again.setText("three small word")
+    control(panel, "review_sign")
+    assert "not the same" in view.signing.text()
+    view.again.setText("three small words")
+    control(panel, "review_sign")
+    message = panel.header.message
+    qtbot.waitUntil(lambda: "The signature is kept" in message.text())
+    panel.close_down()
+    store = FolderStore(study, tmp_path / "other home")
+    found = verify_study(store)
+    # the key waits for the lead's word, and nothing else is wrong
+    assert [one.kind for one in found.problems] == ["signature"]
+    view_of = next(one for one in load_state(store).cases if one.decision is not None)
+    assert (view_of.decision.choice, view_of.decision.reason) == ("union", "the rim belongs to it")
+    assert view_of.decision.mask in store.list_masks()
