@@ -82,8 +82,7 @@ def go_to(qtbot, page, folder):
 def test_without_masks_the_page_says_what_to_do_first(qtbot, dock):
     assert "data set first" in dock.export_page.missing.text()
     dock.open_data_set(Path("data"))
-    qtbot.waitUntil(lambda: dock.session.opened is not None)
-    assert "predict or edit" in dock.export_page.missing.text()
+    qtbot.waitUntil(lambda: "predict or edit" in dock.export_page.missing.text())
 
 
 def test_the_masks_of_the_workspace_are_offered_readers_first(page):
