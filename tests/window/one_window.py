@@ -2,6 +2,7 @@
 
 import gc
 import shutil
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -15,6 +16,7 @@ from napari.settings import get_settings
 from qtpy.QtCore import QPoint
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QApplication, QDockWidget, QWidget
+from tests.conftest import PATIENCE_MS
 
 from napari_mamamia.core.blinding import NOT_BLIND
 from napari_mamamia.widgets.adapter.adapter import canvas_widget
@@ -32,7 +34,7 @@ SIZE = (1400, 900)
 @contextmanager
 def napari_window(preferences):
     """Open a window, as napari's `make_napari_viewer` does, but for longer than one test."""
-    assert not QtViewer._instances, "a window of an earlier test is still there"
+    _see_windows_go()
     _forget_actions()
     get_settings().reset()
     app = NapariApplication("test_app")
@@ -54,6 +56,16 @@ def napari_window(preferences):
             Application.destroy("test_app")
             _forget_actions()
     gc.collect()
+
+
+def _see_windows_go():
+    """Wait until the windows of earlier tests are gone; a job of theirs may still be at its end."""
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while QtViewer._instances:
+        assert time.monotonic() < end, "a window of an earlier test is still there"
+        QApplication.processEvents()
+        time.sleep(0.1)
+        gc.collect()
 
 
 def _forget_actions():
