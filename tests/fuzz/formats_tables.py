@@ -608,6 +608,19 @@ def _tags(folder: Path) -> Path:
     return folder
 
 
+def _measurements(folder: Path) -> Path:
+    from napari_mamamia.core.measurement import MeasureKind, Measurement
+    from napari_mamamia.io.workspace.measurements import append_measurement, take_back_measurement
+
+    for reader in ("Ana", "Ben"):
+        for n in range(3):
+            ends = ((float(n), -2.5, 3.25), (10.0, 0.0, 3.25))
+            drawn = Measurement("A", MeasureKind.RULER, ends, "axial", 1, reader=reader)
+            drawn = append_measurement(folder, drawn)
+        take_back_measurement(folder, drawn)
+    return folder
+
+
 def _bundle(folder: Path) -> Path:
     from napari_mamamia.core.grid import Grid
     from napari_mamamia.io.data_set.bundle import CaseEntry, Manifest, describe_file, write_manifest
@@ -956,6 +969,12 @@ RECORDS = (
         _tags,
         _calls("io.workspace.case_tags", "read_tag_notes"),
         ("io.workspace.case_tags.read_tag_notes", "io.workspace.event_store.read_events"),
+    ),
+    Format(
+        "measurements",
+        _measurements,
+        _calls("io.workspace.measurements", "read_measurements"),
+        ("io.workspace.measurements.read_measurements",),
     ),
     Format(
         "manifest",

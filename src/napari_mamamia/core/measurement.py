@@ -1,0 +1,108 @@
+"""What a reader drew on a case to measure it: rulers, diameters, ellipses, angles, key images."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.grid import Plane
+
+PointMm: TypeAlias = tuple[float, float, float]
+"""A place in the patient: RAS mm (to the right is positive, to anterior, to superior)."""
+
+
+class MeasureKind(StrEnum):
+    """What is drawn; the values stand in files."""
+
+    RULER = "ruler"
+    CROSS = "cross"
+    ELLIPSE = "ellipse"
+    ANGLE = "angle"
+    ARROW = "arrow"
+    KEY_IMAGE = "key-image"
+
+
+POINTS: Final[Mapping[MeasureKind, int]] = MappingProxyType(
+    {
+        MeasureKind.RULER: 2,
+        MeasureKind.CROSS: 4,
+        MeasureKind.ELLIPSE: 3,
+        MeasureKind.ANGLE: 3,
+        MeasureKind.ARROW: 2,
+        MeasureKind.KEY_IMAGE: 1,
+    }
+)
+"""How many points each has: both ends; both ends of each of two diameters; the centre and the ends
+of two half axes; an end, the apex, the other end; the tail and the tip; a place in the picture."""
+
+PLANES: Final[tuple[Plane, ...]] = ("axial", "sagittal", "coronal")
+
+_FARTHEST_MM: Final = 10_000.0
+"""No scanner is larger: such a number is no place in a patient."""
+_MOST_TEXT: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One thing that a reader drew.
+
+    Parameters
+    ----------
+    points_mm
+        RAS mm, as many as `POINTS` says.
+    plane
+        In which it was drawn.
+    phase
+        Index of the phase that was shown; None where no single one was.
+    lesion
+        Number of the lesion that it is of, "" for none.
+    text
+        A few words of the reader.
+    measurement_id, created
+        Given by the record that keeps it: "" before.
+
+    Raises
+    ------
+    ArgumentError
+        If points are missing, too many, or no places of a patient.
+    """
+
+    case_id: str
+    kind: MeasureKind
+    points_mm: tuple[PointMm, ...]
+    plane: Plane
+    phase: int | None = None
+    lesion: str = ""
+    text: str = ""
+    reader: str = ""
+    measurement_id: str = ""
+    created: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.points_mm) != POINTS[self.kind]:
+            raise ArgumentError(
+                f"expected {POINTS[self.kind]} point(s) of a {self.kind}, got "
+                f"{len(self.points_mm)}: draw it again"
+            )
+        for point in self.points_mm:
+            if len(point) != 3 or not all(
+                math.isfinite(mm) and abs(mm) <= _FARTHEST_MM for mm in point
+            ):
+                raise ArgumentError(
+                    f"expected points of a patient in RAS mm, within {_FARTHEST_MM:g} mm, got "
+                    f"{point}: draw it again"
+                )
+        if self.plane not in PLANES:
+            raise ArgumentError(
+                f"expected one of {', '.join(PLANES)}, got the plane {self.plane!r}: draw it again"
+            )
+        if self.phase is not None and self.phase < 0:
+            raise ArgumentError(f"expected a phase from 0 on, got {self.phase}: draw it again")
+        if len(self.text) > _MOST_TEXT:
+            raise ArgumentError(
+                f"expected at most {_MOST_TEXT} characters beside a measurement, got "
+                f"{len(self.text)}: shorten them"
+            )

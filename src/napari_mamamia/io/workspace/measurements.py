@@ -1,0 +1,148 @@
+"""What readers drew to measure a case: an event for each thing drawn or taken back.
+
+As for the tags of cases each run of the program writes a file of its own, in the workspace's folder
+``measurements``, see `event_store`: nothing is lost, two windows never wait for each other. Places
+are decimal text, to a thousandth of a millimetre, so that every computer reads the same.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.measurement import MeasureKind, Measurement, PointMm
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventProblem, EventWriter, read_events
+
+MEASUREMENTS_FOLDER: Final = "measurements"
+_SCHEMA: Final = 1
+
+_one_at_a_time: Final = threading.Lock()
+"""Threads of one program share its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementRecord:
+    """What stands in a workspace, in the order in which it was drawn.
+
+    `problems` are damaged lines, `n_newer` the events of a later version: both are passed over.
+    """
+
+    items: tuple[Measurement, ...] = ()
+    problems: tuple[EventProblem, ...] = ()
+    n_newer: int = 0
+
+
+def append_measurement(workspace: Path, measurement: Measurement) -> Measurement:
+    """Keep what `measurement.reader` drew; return it with its id and time.
+
+    It is on the disk when this returns.
+
+    Raises
+    ------
+    CaseError
+        If the reader cannot name a folder.
+    SaveError
+        If the system refuses to write; what was there stays.
+    """
+    points = [[f"{mm:.3f}" for mm in point] for point in measurement.points_mm]
+    body = {
+        "case_id": measurement.case_id,
+        "kind": measurement.kind.value,
+        "lesion": measurement.lesion,
+        "phase": measurement.phase,
+        "plane": measurement.plane,
+        "points_mm": points,
+        "text": measurement.text,
+    }
+    event = _append_event(workspace, measurement.reader, {"add": body, "version": _SCHEMA})
+    return replace(
+        measurement,
+        points_mm=tuple(map(_parse_point, points)),  # as it will be read
+        measurement_id=event.hash,
+        created=event.at,
+    )
+
+
+def take_back_measurement(workspace: Path, measurement: Measurement) -> None:
+    """Note that its reader took a measurement back; the record still holds it.
+
+    Raises
+    ------
+    CaseError, SaveError
+        As `append_measurement`.
+    """
+    body = {"remove": measurement.measurement_id, "version": _SCHEMA}
+    _append_event(workspace, measurement.reader, body, (measurement.measurement_id,))
+
+
+@reads("measurements of readers", "check the folder measurements of the workspace")
+def read_measurements(workspace: Path, case_id: str | None = None) -> MeasurementRecord:
+    """Return what stands, of one case where it is named; nothing where nobody drew anything.
+
+    A reader takes back what is his own alone. Torn and damaged lines are passed over.
+
+    Raises
+    ------
+    FormatError
+        If a file is there but cannot be read.
+    """
+    log = read_events(workspace / MEASUREMENTS_FOLDER)
+    events = log.events
+    current = [one for one in events if one.body.get("version") == _SCHEMA]
+    gone = {(one.reader, str(one.body.get("remove"))) for one in current}
+    items = (_parse_event(one) for one in current if (one.reader, one.hash) not in gone)
+    key = None if case_id is None else case_key(case_id)
+    return MeasurementRecord(
+        tuple(one for one in items if one and (key is None or case_key(one.case_id) == key)),
+        log.problems,
+        len(events) - len(current),
+    )
+
+
+def _append_event(
+    workspace: Path, reader: str, body: Mapping[str, Any], seen: tuple[str, ...] = ()
+) -> Event:
+    folder = workspace / MEASUREMENTS_FOLDER
+    with _one_at_a_time, EventWriter(folder, reader) as writer:
+        return writer.append(body, seen)
+
+
+def _parse_event(event: Event) -> Measurement | None:
+    """Return what an event says was drawn, None for one of another form."""
+    body = event.body.get("add")
+    if not isinstance(body, Mapping):
+        return None
+    words = [body.get(name) for name in ("case_id", "kind", "plane", "lesion", "text")]
+    points, phase = body.get("points_mm"), body.get("phase")
+    if not all(isinstance(word, str) for word in words) or not isinstance(points, list):
+        return None
+    if phase is not None and type(phase) is not int:
+        return None
+    case_id, kind, plane, lesion, text = map(str, words)
+    try:
+        return Measurement(
+            case_id,
+            MeasureKind(kind),
+            tuple(_parse_point(point) for point in points),
+            plane,
+            phase,
+            lesion,
+            text,
+            event.reader,
+            event.hash,
+            event.at,
+        )
+    except (ArgumentError, ValueError, TypeError, OverflowError):
+        return None
+
+
+def _parse_point(point: Any) -> PointMm:
+    if not isinstance(point, list) or not all(isinstance(mm, str) and len(mm) < 40 for mm in point):
+        raise ValueError(f"expected a point of three decimal texts, got {str(point)[:60]}")
+    x, y, z = map(float, point)
+    return x, y, z
