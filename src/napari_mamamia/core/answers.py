@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from math import isfinite
+from typing import Final, TypeAlias
 
 from napari_mamamia.core.errors import ArgumentError
 from napari_mamamia.core.form import FieldScope
@@ -35,6 +36,62 @@ class Place:
 
 
 WHOLE_CASE: Final = Place()
+
+PointMm: TypeAlias = tuple[float, float, float]
+"""A place in the patient, RAS mm (x to the right, y to the front, z to the head)."""
+_FARTHEST_MM: Final = 10_000.0
+
+
+class Landmark(StrEnum):
+    """A place of a breast that somebody marks, because the program does not look for it."""
+
+    NIPPLE = "nipple"
+    CHEST_WALL = "chest-wall"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPoint:
+    """A landmark of a breast where somebody marked it; None where the mark was taken away.
+
+    Raises
+    ------
+    ArgumentError
+        If the breast is not one, or the point is none within 10 m of the scanner's centre.
+    """
+
+    landmark: Landmark
+    side: Side
+    point_mm: PointMm | None
+
+    def __post_init__(self) -> None:
+        point = self.point_mm
+        if self.side is Side.BOTH:
+            raise ArgumentError(f"expected a {self.landmark} of one breast, got both: name one")
+        if point is not None and not (
+            len(point) == 3 and all(isfinite(mm) and abs(mm) < _FARTHEST_MM for mm in point)
+        ):
+            raise ArgumentError(f"expected a point (x, y, z) in mm, got {point}: mark it again")
+
+
+@dataclass(frozen=True, slots=True)
+class Landmarks:
+    """What is marked of a case, each landmark of each breast at most once."""
+
+    points: tuple[MarkedPoint, ...] = ()
+
+    def find(self, landmark: Landmark, side: Side) -> PointMm | None:
+        """Return where a landmark of a breast is; None where nobody marked it."""
+        points = (one for one in self.points if (one.landmark, one.side) == (landmark, side))
+        return next((one.point_mm for one in points), None)
+
+    def put(self, point: MarkedPoint) -> "Landmarks":
+        """Return these with one more, in place of what stood there."""
+        where = (point.landmark, point.side)
+        others = [one for one in self.points if (one.landmark, one.side) != where]
+        return Landmarks((*others, point) if point.point_mm is not None else tuple(others))
+
+
+NOTHING_MARKED: Final = Landmarks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +141,8 @@ class LesionFacts:
     """What was measured of one lesion of the mask; `name` is its number, "1" the largest.
 
     `rise` and `course` are words of the curve's classes, "" where undefined; `voxel` (z, y, x) is
-    one of its voxels, None for none.
+    one of its voxels, None for none. `quadrant`, `clock` and `depth` are ids of the lexicon, ""
+    where not known: they and `to_nipple_mm` come with the landmarks, by `place_lesions`.
     """
 
     name: str
@@ -94,6 +152,11 @@ class LesionFacts:
     rise: str = ""
     course: str = ""
     voxel: tuple[int, int, int] | None = None
+    centre_mm: PointMm | None = None
+    quadrant: str = ""
+    clock: str = ""
+    depth: str = ""
+    to_nipple_mm: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +171,17 @@ class CaseFacts:
         Whose questions are asked.
     is_one_breast
         Whether the volume may hold one breast alone: then one side's answer is enough.
+    midline_x_mm
+        The patient's midline as x in RAS mm; None where it is not known.
+    remarks
+        Why a place in the breast is not known, in words.
     """
 
     lesions: tuple[LesionFacts, ...] | None = None
     sides: tuple[Side, ...] = (Side.RIGHT, Side.LEFT)
     is_one_breast: bool = False
+    midline_x_mm: float | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def without_numbers(self) -> "CaseFacts":

@@ -47,6 +47,10 @@ class Measure(StrEnum):
     SIDE = "side"
     VOLUME_MM3 = "volume-mm3"
     LONGEST_IN_PLANE_MM = "longest-in-plane-mm"
+    QUADRANT = "quadrant"
+    CLOCK = "clock"
+    DEPTH = "depth"
+    TO_NIPPLE_MM = "to-nipple-mm"
 
 
 class MaskRule(StrEnum):

@@ -4,9 +4,10 @@ Everything goes through the questions in their order, once: each depends on thos
 and an answer to a question that is not asked decides nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 from napari_mamamia.core.answers import (
     NOTHING_KNOWN,
@@ -20,6 +21,7 @@ from napari_mamamia.core.answers import (
 )
 from napari_mamamia.core.form import Condition, Field, FieldScope, Form, MaskRule, Measure
 from napari_mamamia.reviewing.form_values import normalise_values, write_number
+from napari_mamamia.reviewing.lesion_position import list_hours
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def find_contradictions(
         *(problem for one in asked for problem in _find_wrong_values(one)),
         *(problem for one in asked for problem in _find_other_side(one, facts)),
         *(problem for one in asked for problem in _find_mask_rules(one, facts)),
+        *_find_other_hours(asked),
     )
 
 
@@ -167,24 +170,28 @@ def _all_hold(
 
 def _compute_answer(field: Field, place: Place, facts: CaseFacts) -> Answer | None:
     lesion = facts.lesion(place.name)
-    value = "" if lesion is None or field.measure is None else _measure_text(lesion, field.measure)
+    value = "" if lesion is None or field.measure is None else _MEASURES[field.measure](lesion)
     if not value or (field.is_choice and field.term(value) is None):
         return None
     return Answer(field.id, (value,), place, is_computed=True)
 
 
-def _measure_text(lesion: LesionFacts, measure: Measure) -> str:
-    match measure:
-        case Measure.INITIAL_RISE:
-            return lesion.rise
-        case Measure.DELAYED_COURSE:
-            return lesion.course
-        case Measure.SIDE:
-            return "" if lesion.side is None else lesion.side.value
-        case Measure.VOLUME_MM3:
-            return write_number(lesion.volume_mm3)
-        case Measure.LONGEST_IN_PLANE_MM:
-            return write_number(lesion.longest_in_plane_mm)
+def _write_tenths(distance_mm: float | None) -> str:
+    """Return a distance to a tenth: a nipple is marked by hand, more digits would claim more."""
+    return write_number(None if distance_mm is None else round(distance_mm, 1))
+
+
+_MEASURES: Final[Mapping[Measure, Callable[[LesionFacts], str]]] = {
+    Measure.INITIAL_RISE: lambda lesion: lesion.rise,
+    Measure.DELAYED_COURSE: lambda lesion: lesion.course,
+    Measure.SIDE: lambda lesion: "" if lesion.side is None else lesion.side.value,
+    Measure.VOLUME_MM3: lambda lesion: write_number(lesion.volume_mm3),
+    Measure.LONGEST_IN_PLANE_MM: lambda lesion: write_number(lesion.longest_in_plane_mm),
+    Measure.QUADRANT: lambda lesion: lesion.quadrant,
+    Measure.CLOCK: lambda lesion: lesion.clock,
+    Measure.DEPTH: lambda lesion: lesion.depth,
+    Measure.TO_NIPPLE_MM: lambda lesion: _write_tenths(lesion.to_nipple_mm),
+}
 
 
 def _find_unasked(
@@ -245,6 +252,24 @@ def _find_other_side(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradic
         text = f"{one.field.text}: {chosen}, but the mask of lesion {lesion.name} lies "
         place = "on both sides" if lesion.side is Side.BOTH else f"on the {lesion.side} side"
         yield Contradiction(one.field.id, one.place, text + place)
+
+
+def _find_other_hours(asked: Iterable[AskedQuestion]) -> Iterator[Contradiction]:
+    """Yield a clock position that the quadrant and side of the same lesion do not have."""
+    by_place: dict[Place, dict[Measure, AskedQuestion]] = {}
+    for one in asked:
+        if one.field.measure in (Measure.SIDE, Measure.QUADRANT, Measure.CLOCK) and one.values:
+            by_place.setdefault(one.place, {})[one.field.measure] = one
+    for place, answered in by_place.items():
+        if len(answered) < 3:
+            continue
+        side, quadrant = answered[Measure.SIDE], answered[Measure.QUADRANT]
+        clock = answered[Measure.CLOCK]
+        hours = list_hours(side.values[0], quadrant.values[0])
+        if hours and clock.values[0] not in hours:
+            names = [(one.field.term(one.values[0]) or one.field).text for one in (clock, quadrant)]
+            text = f"{clock.field.text}: {names[0]}, but {names[1]} of the {side.values[0]} breast"
+            yield Contradiction(clock.field.id, place, f"{text} is {hours[0]} to {hours[-1]}")
 
 
 def _find_mask_rules(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:

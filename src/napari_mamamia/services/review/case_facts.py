@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_mamamia.core.answers import CaseFacts, LesionFacts, Side
+from napari_mamamia.core.answers import CaseFacts, LesionFacts, PointMm, Side
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, GridMismatchError
@@ -47,9 +47,12 @@ def measure_case(
     GridMismatchError
         If the mask has another shape than the case.
     """
-    is_one_breast = math.isnan(midline_x_mm(case.grid))
+    middle = midline_x_mm(case.grid)
+    blank = CaseFacts((), is_one_breast=math.isnan(middle))
+    if not blank.is_one_breast:
+        blank = replace(blank, midline_x_mm=middle)
     if mask is None:
-        return CaseFacts((), is_one_breast=is_one_breast)
+        return blank
     if mask.shape != case.grid.shape:
         raise GridMismatchError(
             f"the mask has shape {mask.shape}, the case {case.case_id} has {case.grid.shape} "
@@ -64,7 +67,7 @@ def measure_case(
         lesion = np.zeros(mask.shape, dtype=np.bool_)
         lesion[box.slices] = parts == part + 1
         lesions.append(_measure_lesion(case, lesion, str(number), rule))
-    return CaseFacts(tuple(lesions), is_one_breast=is_one_breast)
+    return replace(blank, lesions=tuple(lesions))
 
 
 def measure_lesions(case: Case, labels: NDArray[np.uint8], *, with_numbers: bool) -> CaseFacts:
@@ -92,13 +95,19 @@ def _measure_lesion(
         rise,
         course,
         (z, y, x),
+        find_centre_mm(case.grid, lesion),
     )
+
+
+def find_centre_mm(grid: Grid, lesion: NDArray[np.bool_]) -> PointMm:
+    """Return the mean of a lesion's voxel centres, RAS mm."""
+    x, y, z = map(float, grid.to_world_mm(np.argwhere(lesion).mean(axis=0)))
+    return x, y, z
 
 
 def find_side(grid: Grid, lesion: NDArray[np.bool_]) -> Side | None:
     """Return the patient's side that a lesion's centre lies on; None where that is not known."""
-    centre = np.argwhere(lesion).mean(axis=0)
-    offset = float(grid.to_world_mm(centre[None])[0, 0]) - midline_x_mm(grid)
+    offset = find_centre_mm(grid, lesion)[0] - midline_x_mm(grid)
     if math.isnan(offset) or abs(offset) < THRESHOLDS.midline_mm:
         return None
     return Side.RIGHT if offset > 0 else Side.LEFT  # RAS: x runs to the patient's right

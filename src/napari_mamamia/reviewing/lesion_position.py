@@ -1,0 +1,216 @@
+"""Where in its breast a lesion lies, from its centre and the places that somebody marked.
+
+A clock position is that of the lesion's centre around the nipple as seen facing the patient, in the
+coronal plane: the outer side is 9 o'clock on the right and 3 o'clock on the left, and the quadrants
+follow from it. Which terms there are says the lexicon; how a term is found here is ours
+(`docs/methods/forms.md`), and what cannot be found is left to the reader: never a guess.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from napari_mamamia.core.answers import (
+    CaseFacts,
+    Landmark,
+    Landmarks,
+    LesionFacts,
+    PointMm,
+    Side,
+)
+
+NEAR_MIDLINE_MM: Final = 10.0
+"""A centre this close to the middle is on no side. Our choice, that of scoring's midline too."""
+LEAST_RADIUS_MM: Final = 10.0
+"""Nearer to the line through the nipple no clock and no quadrant are filled in. Our choice: a
+nipple that is marked 3 mm off turns a clock position at 10 mm by half an hour."""
+SAME_LESION_MM: Final = 10.0
+"""A lesion is the one that was described where its centre moved less than this, or than its own
+longest diameter. Our choice."""
+_OTHER: Final = {Side.RIGHT: Side.LEFT, Side.LEFT: Side.RIGHT}
+_HOURS: Final[Mapping[str, tuple[int, ...]]] = {
+    "UO": (9, 10, 11, 12),
+    "UI": (12, 1, 2, 3),
+    "LI": (3, 4, 5, 6),
+    "LO": (6, 7, 8, 9),
+}
+"""Of the right breast; the hour between two quadrants belongs to both."""
+
+
+def list_hours(side: str, quadrant: str) -> tuple[str, ...]:
+    """Return the clock positions that a quadrant of a breast has; none where it has no hours.
+
+    Examples
+    --------
+    >>> list_hours("right", "UO"), list_hours("left", "UO")
+    (('9', '10', '11', '12'), ('12', '1', '2', '3'))
+    """
+    hours = _HOURS.get(quadrant, ())
+    if side == Side.LEFT:
+        hours = tuple((12 - hour) or 12 for hour in reversed(hours))
+    elif side != Side.RIGHT:
+        return ()
+    return tuple(map(str, hours))
+
+
+def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
+    """Return the facts with each lesion's place in its breast, and why where one is not known.
+
+    The side is that of the centre from the middle between both nipples where both are marked, else
+    from the middle of the volume; where the volume may hold one breast alone and one nipple is
+    marked, it is that nipple's. Landmarks that cannot be meant (the right nipple left of the left
+    one, or in the left half of the volume) are not used and are told.
+    """
+    problem = _find_problem(facts, landmarks)
+    usable = Landmarks() if problem else landmarks
+    lesions = tuple(_place_lesion(one, facts, usable) for one in facts.lesions or ())
+    remarks = (problem,) if problem else tuple(dict.fromkeys(_list_remarks(lesions, facts, usable)))
+    return replace(facts, lesions=None if facts.lesions is None else lesions, remarks=remarks)
+
+
+def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
+    """Return why the marks cannot be meant, "" where they can."""
+    right = landmarks.find(Landmark.NIPPLE, Side.RIGHT)
+    left = landmarks.find(Landmark.NIPPLE, Side.LEFT)
+    if right and left:
+        return "" if right[0] > left[0] else "The nipples are marked crosswise: mark them again."
+    for side, point in ((Side.RIGHT, right), (Side.LEFT, left)):
+        if point and facts.midline_x_mm is not None:
+            outward = _measure_outward(point[0] - facts.midline_x_mm, side)
+            if outward <= -NEAR_MIDLINE_MM:
+                where = f"the {_OTHER[side]} half of the volume"
+                return f"The {side} nipple is marked in {where}: mark it again."
+    return ""
+
+
+def _measure_outward(x_mm: float, side: Side) -> float:
+    """Return a way along x as one away from the body's middle; RAS: x runs to the right."""
+    return x_mm if side is Side.RIGHT else -x_mm
+
+
+def _place_lesion(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -> LesionFacts:
+    side = _find_side(lesion, facts, landmarks)
+    plain = replace(lesion, side=side, quadrant="", clock="", depth="", to_nipple_mm=None)
+    nipple = None if side is None else landmarks.find(Landmark.NIPPLE, side)
+    if side is None or nipple is None or lesion.centre_mm is None:
+        return plain
+    outward, up = _measure_radius(lesion.centre_mm, nipple, side)
+    is_behind = math.hypot(outward, up) < LEAST_RADIUS_MM
+    return replace(
+        plain,
+        quadrant="" if is_behind else find_quadrant(outward, up),
+        clock="" if is_behind else str(find_hour(side, outward, up)),
+        depth=find_depth(lesion.centre_mm, nipple, landmarks.find(Landmark.CHEST_WALL, side)),
+        to_nipple_mm=math.dist(lesion.centre_mm, nipple),
+    )
+
+
+def _measure_radius(centre: PointMm, nipple: PointMm, side: Side) -> tuple[float, float]:
+    """Return how far outward and how far up a centre lies from the nipple, mm."""
+    return _measure_outward(centre[0] - nipple[0], side), centre[2] - nipple[2]
+
+
+def _find_side(lesion: LesionFacts, facts: CaseFacts, landmarks: Landmarks) -> Side | None:
+    nipples = {side: landmarks.find(Landmark.NIPPLE, side) for side in (Side.RIGHT, Side.LEFT)}
+    marked = [(side, point) for side, point in nipples.items() if point is not None]
+    if len(marked) == 2 and lesion.centre_mm is not None:
+        middle = (marked[0][1][0] + marked[1][1][0]) / 2
+        offset = lesion.centre_mm[0] - middle
+        if abs(offset) < NEAR_MIDLINE_MM:
+            return None
+        return Side.RIGHT if offset > 0 else Side.LEFT
+    if len(marked) == 1 and facts.is_one_breast:
+        return marked[0][0]
+    return lesion.side
+
+
+def find_hour(side: Side, outward_mm: float, up_mm: float) -> int:
+    """Return the clock position 1 to 12 as seen facing the patient: the nearest hour.
+
+    Half way between two it is the one that the hand comes to. Outward is 9 on the right breast and
+    3 on the left.
+
+    Examples
+    --------
+    >>> find_hour(Side.RIGHT, 30.0, 0.0), find_hour(Side.LEFT, 30.0, 0.0)
+    (9, 3)
+    """
+    to_viewers_right = outward_mm if side is Side.LEFT else -outward_mm
+    degrees = math.degrees(math.atan2(to_viewers_right, up_mm)) % 360
+    return int((degrees + 15) // 30) % 12 or 12
+
+
+def find_quadrant(outward_mm: float, up_mm: float) -> str:
+    """Return UO, UI, LO or LI; "" on the line between two.
+
+    Central, subareolar and axillary tail are never returned: no rule for them was found in a source
+    that could be checked.
+    """
+    if not outward_mm or not up_mm:
+        return ""
+    return ("U" if up_mm > 0 else "L") + ("O" if outward_mm > 0 else "I")
+
+
+def find_depth(centre: PointMm, nipple: PointMm, chest_wall: PointMm | None) -> str:
+    """Return anterior, middle or posterior: thirds from nipple to chest wall, front to back.
+
+    "" where the chest wall is not marked, does not lie behind the nipple, or the centre is not
+    between them. Measured along y (RAS) alone. The thirds are ours.
+    """
+    if chest_wall is None or nipple[1] <= chest_wall[1]:
+        return ""
+    share = (nipple[1] - centre[1]) / (nipple[1] - chest_wall[1])
+    if not 0 <= share <= 1:
+        return ""
+    return "anterior" if share < 1 / 3 else "middle" if share <= 2 / 3 else "posterior"
+
+
+def _list_remarks(
+    lesions: Iterable[LesionFacts], facts: CaseFacts, landmarks: Landmarks
+) -> Iterator[str]:
+    for one in lesions:
+        if one.centre_mm is None:
+            continue
+        if one.side is None and facts.is_one_breast:
+            yield "One breast in the volume: side and clock unknown until its nipple is marked."
+        elif one.side is None:
+            yield f"Lesion {one.name} lies in the middle: side unknown."
+        elif landmarks.find(Landmark.NIPPLE, one.side) is None:
+            yield f"Nipple not marked ({one.side}): clock unknown."
+        elif not one.clock:
+            yield f"Lesion {one.name} lies behind the nipple: clock and quadrant are yours to say."
+
+
+def keep_names(facts: CaseFacts, described: Mapping[str, PointMm]) -> CaseFacts:
+    """Return the facts with the numbers under which lesions were described before.
+
+    A mask that was changed may have another order of sizes; what was said of a lesion stays with
+    it. A lesion that is near none of `described` takes the smallest number that is free, and a
+    described one that is gone keeps its own.
+
+    Parameters
+    ----------
+    described
+        Centres by number, as they were when somebody described them.
+    """
+    lesions = facts.lesions or ()
+    pairs = sorted(
+        (math.dist(one.centre_mm, point), at, name)
+        for at, one in enumerate(lesions)
+        for name, point in described.items()
+        if one.centre_mm is not None
+    )
+    names: dict[int, str] = {}
+    for apart_mm, at, name in pairs:
+        reach_mm = max(SAME_LESION_MM, lesions[at].longest_in_plane_mm or 0.0)
+        if apart_mm < reach_mm and at not in names and name not in names.values():
+            names[at] = name
+    taken = {*described, *names.values()}
+    free = (str(number) for number in range(1, len(lesions) + len(taken) + 1))
+    unused = (name for name in free if name not in taken)
+    named = (
+        replace(one, name=names[at] if at in names else next(unused))
+        for at, one in enumerate(lesions)
+    )
+    return facts if facts.lesions is None else replace(facts, lesions=tuple(named))
