@@ -1,11 +1,12 @@
 """Where a case stands after its events: the table of steps, conflicts, rounds, signatures."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from tests.review_study import ORIGIN, SHA, Story, study
 
-from napari_mamamia.core.review import ReadingMode
+from napari_mamamia.core.review import ReadingMode, Task
 from napari_mamamia.reviewing.fold import fold_events
 from napari_mamamia.reviewing.states import CaseState, lines_of_table
 
@@ -69,6 +70,24 @@ def test_what_disagrees_is_adjudicated_with_a_reason():
     assert story.case().state is CaseState.ACCEPTED
     assert story.case().decision.reason == "the rim belongs to it"
     assert whys(story)[1:] == ["it gives no reason"]
+
+
+def test_a_hidden_repeat_counts_whatever_was_decided_of_its_case_and_moves_nothing():
+    first = study()
+    repeat = Task("ana", "c0001", 1)
+    story = Story(replace(first, tasks=(*first.tasks, repeat)))
+    of = [story.read(reader).hash for reader in ("ana", "ben")]
+    story.tell("ana", "compare", of=of, agrees=False, because=["Dice 0.1 below 0.7"])
+    story.read("ana", occasion=1)
+    assert whys(story) == []
+    story.tell("ana", "read-again", occasion=1, reason="the wrong side")
+    story.read("ana", occasion=1)
+    assert whys(story) == []
+    assert story.case().state is CaseState.DISAGREES
+    assert story.case().comparison.because == ("Dice 0.1 below 0.7",)
+    assert [one.state for one in story.case().readings] == [CaseState.READ] * 3
+    story.tell("ana", "read-again", reason="that of the first time is judged")
+    assert whys(story) == ["the case is disagrees already"]
 
 
 def test_a_panel_discusses_what_agrees_too():

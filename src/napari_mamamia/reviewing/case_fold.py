@@ -143,7 +143,7 @@ class CaseFold:
             return "the case was not given to this reader"
         if read_whole(event, "round", 1) != self._round:
             return self._why_other_round(event)
-        if self._decided is not None and self._decided is not _S.REOPENED:
+        if not place[1] and self._decided not in (None, _S.REOPENED):
             return f"the case is {self._decided} already"
         if act not in self._plain_acts and (why := self._why_not_now(event, act, slot, place)):
             return "" if why == _SAME else why
@@ -152,7 +152,7 @@ class CaseFold:
             return f"the reading is {slot.state}: {act} is not possible"
         if slot.hash:
             self._earlier.append(slot)
-            self._comparison = None
+            self._comparison = self._comparison if place[1] else None
         self._slots[place] = _move_reading(slot, step.target, event)
         return ""
 

@@ -333,8 +333,8 @@ class StudyDesk:
             self.require_same_study()
             if not is_possible(self.session.refresh(), task):
                 raise CaseError(
-                    "expected a case about which nothing was decided, but this one was: only an "
-                    "adjudicator or the lead can reopen it now"
+                    "expected a case that the judges do not have yet, but they have this one: only "
+                    "an adjudicator or the lead can reopen it now"
                 )
             before = self.take(task)
             self.session.read_again(task, reason)

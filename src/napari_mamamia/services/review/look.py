@@ -73,9 +73,14 @@ def find_person(state: ReviewState, who: str) -> StudyReader:
 
 
 def is_possible(state: ReviewState, task: Task) -> bool:
-    """Return whether a task can be read now: nothing is decided, of a second look the first is."""
+    """Return whether a task can be read now: nothing is decided, of a second look the first is.
+
+    A hidden repeat moves no case: it can be read whatever was decided.
+    """
     view = state.case(task.case)
-    if view.decision is not None and view.state is not CaseState.REOPENED and view.round == 1:
+    is_decided = view.decision is not None and view.round == 1
+    is_judged = view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
+    if not task.occasion and (is_judged or (is_decided and view.state is not CaseState.REOPENED)):
         return False
     if state.study.plan.mode is not ReadingMode.SECOND_LOOK:
         return True
