@@ -229,13 +229,14 @@ def test_a_list_whose_references_changed_stops_before_anything_is_written(world,
 
 
 def test_the_same_grid_in_another_axis_order_is_scored_as_it_is(world, tmp_path):
-    array = cube(3)
+    # far along the first axis, where the turned array ends before
+    array = cube(8)
     turned = np.ascontiguousarray(array.transpose(2, 0, 1)[::-1])
     affine = np.zeros((4, 4))
     affine[:3, :3] = AFFINE[:3, :3][:, [2, 0, 1]] * [-1, 1, 1]
     affine[:, 3] = [0, 0, SHAPE[2] - 1, 1]
     reference, prediction = tmp_path / "reference", tmp_path / "turned"
-    save(reference / "a.nii.gz", cube(2))
+    save(reference / "a.nii.gz", cube(7))
     save(prediction / "a.nii.gz", turned, affine)
     words = ["score", "--reference", reference, "--prediction", prediction, "--bootstrap", 0]
     done = mamamia(*words, "--out", tmp_path / "out", has_figures=False)
@@ -243,6 +244,10 @@ def test_the_same_grid_in_another_axis_order_is_scored_as_it_is(world, tmp_path)
     row = (tmp_path / "out" / "case_scores.csv").read_text().splitlines()[1]
     assert row.startswith("a,ok,0.75,")
     assert "it was reordered, not resampled" in row
+    assert "no picture" not in done.stderr
+    assert (
+        "a: outlines of reference and prediction" in (tmp_path / "out" / "report.html").read_text()
+    )
 
 
 def test_a_table_says_how_its_numbers_were_made_or_they_are_as_given(tmp_path):
@@ -284,6 +289,9 @@ def test_leaving_hard_cases_out_of_the_responses_wins_no_rank(tmp_path):
     done = mamamia(*words, "--out", tmp_path / "out", has_figures=False)
     assert done.returncode == 0, done.stderr
     why = "no rank is given, because the models do not answer the same cases"
+    assert "2 of the 4 cases with a known pCR in the clinical table have no prediction" in (
+        done.stdout
+    )
     assert f"Nobody: {why}: easy lacks 2 of 4 (C, D)." in done.stdout
     page = (tmp_path / "out" / "report.html").read_text()
     assert why in page

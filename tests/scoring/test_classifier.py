@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.scoring.classifier.against import (
+    BayesFactor,
     BayesRule,
     against_reader,
     bayes_factor,
@@ -156,10 +157,20 @@ def test_the_factor_of_challengescoring_depends_on_its_reference():
 
 
 def test_the_three_rules_have_their_limits():
-    over_3 = [BayesRule.OVER_3.holds(k) for k in (3, 3.01, np.inf, np.nan)]
-    assert over_3 == [False, True, True, False]
-    assert [BayesRule.AT_LEAST_19.holds(k) for k in (18.9, 19)] == [False, True]
-    assert [BayesRule.AT_LEAST_39.holds(k) for k in (38.9, 39)] == [False, True]
+    def holds(rule, *ks):
+        return [rule.holds(BayesFactor("a", "b", k, 1000)) for k in ks]
+
+    assert holds(BayesRule.OVER_3, 3, 3.01, np.inf, np.nan) == [False, True, True, False]
+    assert holds(BayesRule.AT_LEAST_19, 18.9, 19) == [False, True]
+    assert holds(BayesRule.AT_LEAST_39, 38.9, 39) == [False, True]
+
+
+def test_a_few_resamples_that_all_agree_do_not_prove_more_than_their_number():
+    ahead = bayes_factor(np.full(3, 0.9), np.full(3, 0.8))
+    assert ahead.text == "> 3"
+    assert [rule.holds(ahead) for rule in BayesRule] == [True, False, False]
+    assert not BayesRule.OVER_3.holds(bayes_factor(np.ones(2), np.zeros(2)))
+    assert BayesRule.AT_LEAST_19.holds(bayes_factor(np.ones(19), np.zeros(19)))
 
 
 def test_the_rule_decides_between_a_lead_and_a_tie_that_the_partial_auc_breaks():

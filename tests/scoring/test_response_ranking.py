@@ -66,10 +66,10 @@ def test_the_direction_of_a_factor_is_that_of_its_claim_and_ties_count_against_i
 
 
 def test_the_rules_draw_the_line_at_their_own_factor():
-    # best over other: 15 of 20 draws, K = 3: no rule; 19 of 20, K = 19: two rules; 20 of 20: all
-    draws = np.zeros((20, 4))
+    # best over other: 30 of 40 draws, K = 3: no rule; 38 of 40, K = 19: two rules; 40 of 40: all
+    draws = np.zeros((40, 4))
     draws[:, 0] = 1.0
-    draws[:5, 1] = draws[:1, 2] = 2.0
+    draws[:10, 1] = draws[:2, 2] = 2.0
     groups = find_groups(("best", "k3", "k19", "never"), np.array([1.0, 0.9, 0.8, 0.7]), draws)
     assert {one.rule: one.tied for one in groups} == {
         BayesRule.OVER_3: ("best", "k3"),

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,6 +121,15 @@ def test_several_tables_are_offered_with_all_together_first(tmp_path):
 def test_who_leads_is_said_as_sure_as_it_is(tmp_path, ranks, first, words):
     shares = None if first is None else dict(zip("AB", first, strict=False))
     assert words in say_lead(simple_board(tmp_path, ranks, shares).tables[0], 0)
+
+
+def test_no_lead_on_a_handful_of_cases_is_sure(tmp_path):
+    table = simple_board(tmp_path, {"A": 1, "B": 2}, {"A": 1.0, "B": 0.0}).tables[0]
+    assert say_lead(replace(table, n_cases=1), 0).endswith(
+        "The lead is not settled: 1 case is too few to tell."
+    )
+    assert "clearly" not in say_lead(replace(table, n_cases=4), 0)
+    assert "A clearly leads" in say_lead(replace(table, n_cases=5), 0)
 
 
 # ------------------------------------------------------------------ hostile inputs

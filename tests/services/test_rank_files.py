@@ -222,6 +222,28 @@ def test_the_least_that_can_be_ranked_is_ranked(text, rule, ranks, write, tmp_pa
     assert "Infinity" not in text
 
 
+@pytest.mark.parametrize(
+    ("larger_is_better", "value", "gains"),
+    [(False, 0, True), (False, 100, False), (True, 0, False), (True, 6, True)],
+)
+def test_a_value_that_rewards_leaving_cases_out_is_named(
+    larger_is_better, value, gains, write, tmp_path
+):
+    inputs = RankInputs(
+        table=write("case,A,B\nc1,9,8\nc2,,7\nc3,5,3\n"), larger_is_better=larger_is_better
+    )
+    rules = RankSettings(n_resamples=0, missing=MissingRule.of_text(f"value:{value}"))
+    summary = rank_files(inputs, tmp_path / "out", rules)
+    assert any("whoever leaves hard cases out gains" in note for note in summary.notes) is gains
+
+
+def test_one_case_is_said_to_prove_nothing(write, tmp_path):
+    rank_files(RankInputs(table=write("case,A,B\nc1,.9,.8\n")), tmp_path / "out", FEW)
+    page = (tmp_path / "out" / "leaderboard.html").read_text()
+    assert "Open (1 case is too few to tell)" in page
+    assert "Sure:" not in page
+
+
 @pytest.mark.parametrize("damaged", [(), (3, 4, 11)])
 def test_the_challenges_own_score_is_that_of_the_scoring_run(damaged, write, tmp_path):
     rng = np.random.default_rng(1)

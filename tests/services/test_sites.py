@@ -189,6 +189,30 @@ def test_another_digest_under_one_name_is_refused(first):
         require_equal([first, replace(first, site="HCB", models=models)])
 
 
+def test_numbers_that_are_not_those_of_their_cases_are_refused(first):
+    better = replace(first.numbers[0], mean=first.numbers[0].mean - 0.1)
+    changed = replace(first, numbers=(better, *first.numbers[1:]))
+    with pytest.raises(CaseError, match="the file was changed"):
+        require_equal([changed])
+    rank = replace(first.numbers[0], mean_rank=2.0)
+    with pytest.raises(CaseError, match="the file was changed"):
+        require_equal([replace(first, numbers=(rank, *first.numbers[1:]))])
+    with pytest.raises(CaseError, match="each case of GUM once"):
+        require_equal([replace(first, rows=first.rows[1:])])
+    require_equal([first])
+
+
+def test_the_same_cases_under_another_site_are_refused(first):
+    with pytest.raises(CaseError, match="the same ones at GUM and HCB"):
+        require_equal([first, replace(first, site="HCB")])
+
+
+def test_no_end_lies_beyond_the_metrics_range():
+    pooled = pool_means([0.94, 0.88], [0.1, 0.2], [18, 18], (0.0, 1.0))
+    assert pooled.high == 1.0
+    assert 0 <= pooled.low < 0.88
+
+
 def test_files_are_merged_and_a_damaged_one_is_named(world, tmp_path):
     evaluated(world, tmp_path / "gum.json")
     evaluated(world, tmp_path / "hcb.json", site="HCB", share=SiteShare.AGGREGATES)

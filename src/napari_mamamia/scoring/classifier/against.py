@@ -26,10 +26,14 @@ class BayesRule(StrEnum):
     AT_LEAST_39 = "K>=39"
     """The two-sided 95 % percentile interval of the difference lies above 0."""
 
-    def holds(self, k: float) -> bool:
-        """Whether a Bayes factor is robust; nan is not."""
+    def holds(self, factor: "BayesFactor") -> bool:
+        """Whether a Bayes factor is robust; nan is not.
+
+        One that no draw contradicts is over the number of draws, and no more is known of it.
+        """
+        k = factor.n_draws if factor.k == inf else factor.k
         if self is BayesRule.OVER_3:
-            return k > 3
+            return k > 3 or (factor.k == inf and k == 3)
         return k >= (19 if self is BayesRule.AT_LEAST_19 else 39)
 
 
@@ -151,7 +155,7 @@ def robust_leader(
         place
         for place in range(len(names))
         if place == best
-        or not (isnan(aucs[place]) or rule.holds(bayes_factor(draws[:, best], draws[:, place]).k))
+        or not (isnan(aucs[place]) or rule.holds(bayes_factor(draws[:, best], draws[:, place])))
     ]
     second = max((p for p in range(len(names)) if p != best), key=lambda p: aucs[p], default=best)
     if second not in tied:
@@ -294,8 +298,9 @@ def _list_rungs(attempts: Sequence[NDArray[np.float64]], rule: BayesRule) -> Ite
     for number, draws in enumerate(attempts, start=1):
         k, is_new = nan, best is None
         if best is not None:
-            k = bayes_factor(draws, best).k
-            is_new = rule.holds(k) and float(np.nanmean(draws)) > float(np.nanmean(best))
+            factor = bayes_factor(draws, best)
+            k = factor.k
+            is_new = rule.holds(factor) and float(np.nanmean(draws)) > float(np.nanmean(best))
         if best is None or is_new:
             best = draws
         yield Rung(number, _mean_shown(best), k, is_new)

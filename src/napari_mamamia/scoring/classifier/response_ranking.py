@@ -139,7 +139,7 @@ def find_groups(
         tied = [
             names[at]
             for at in range(len(names))
-            if at == best or not rule.holds(bayes_factor(draws[:, best], draws[:, at]).k)
+            if at == best or not rule.holds(bayes_factor(draws[:, best], draws[:, at]))
         ]
         groups.append(RobustGroup(rule, names[best], tuple(tied)))
     return tuple(groups)

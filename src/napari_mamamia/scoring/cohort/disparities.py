@@ -190,11 +190,12 @@ def of_scored_alone(uncertainty: GroupUncertainty, n_unusable: int) -> GroupUnce
     Disparities stay, which are of scored cases; so does the interval of their fairness, by itself.
     """
     measured = uncertainty.fairness
-    reason = f"{n_unusable} of its cases have no usable prediction"
-    if measured.is_defined:
-        reason += f"; over the scored cases alone {measured.low:.3f} to {measured.high:.3f}"
+    of_cases = "1 of its cases has" if n_unusable == 1 else f"{n_unusable} of its cases have"
 
     def hide_ends(interval: GapInterval) -> GapInterval:
+        reason = f"{of_cases} no usable prediction"
+        if interval.is_defined:
+            reason += f"; over the scored cases alone {interval.low:.3f} to {interval.high:.3f}"
         return replace(interval, low=_NAN, high=_NAN, wide_because=None, reason=reason)
 
     return replace(

@@ -78,8 +78,15 @@ def withheld_groups(sizes: Sequence[int], smallest: int = SMALLEST_GROUP) -> tup
     return tuple(sorted(small))
 
 
-def pool_means(means: Sequence[float], sds: Sequence[float], n: Sequence[int]) -> PooledMean:
+def pool_means(
+    means: Sequence[float],
+    sds: Sequence[float],
+    n: Sequence[int],
+    limits: tuple[float, float] = (-np.inf, np.inf),
+) -> PooledMean:
     """Return the mean over sites, each with its mean, standard deviation and number of cases.
+
+    The interval is cut at the `limits` of the metric, where no mean can lie beyond.
 
     Sources: DerSimonian and Laird, Control Clin Trials 1986;7:177; interval: Hartung and Knapp,
     Stat Med 2001;20:3875.
@@ -101,6 +108,5 @@ def pool_means(means: Sequence[float], sds: Sequence[float], n: Sequence[int]) -
     mean = float((weight * y).sum() / weight.sum())
     error = float(np.sqrt((weight * (y - mean) ** 2).sum() / ((k - 1) * weight.sum())))
     half = float(student.ppf(_LEVEL, k - 1)) * error
-    return PooledMean(
-        mean, mean - half, mean + half, tau2, max(0.0, 1 - (k - 1) / q) if q else 0, k
-    )
+    low, high = (float(np.clip(end, *limits)) for end in (mean - half, mean + half))
+    return PooledMean(mean, low, high, tau2, max(0.0, 1 - (k - 1) / q) if q else 0, k)

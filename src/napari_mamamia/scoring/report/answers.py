@@ -37,7 +37,7 @@ def answer_comparison(
         f"{number(first.performance)}, fairness {number(first.fairness)}; n {n_text(first)})."
     )
     answers = [Answer("Who leads", (who,))]
-    sure = [*_say_ranks(ranks, names, len(leaders)), *_say_test(comparison, ordered)]
+    sure = [*_say_ranks(ranks, leaders), *_say_test(comparison, ordered)]
     answers += [Answer("How sure", tuple(sure))] if sure else []
     changes = [text for text in (say_weights(comparison.sweep, comparison.weight_of_fairness),)
                if text and len(ordered) > 1]  # fmt: skip
@@ -61,15 +61,15 @@ def _say_unranked(comparison: ModelComparison) -> str:
     )
 
 
-def _say_ranks(ranks: RankedModels | None, leader: str, n_leaders: int) -> list[str]:
+def _say_ranks(ranks: RankedModels | None, leaders: Sequence[RankedModel]) -> list[str]:
     stable = None if ranks is None else ranks.method.stability
-    if ranks is None or stable is None or n_leaders > 1 or len(ranks.names) < 2:
+    if ranks is None or stable is None or len(leaders) > 1 or len(ranks.names) < 2:
         return []
-    at = ranks.names.index(leader)
+    at = ranks.names.index(leaders[0].name)
     others = np.where(np.arange(len(ranks.names)) == at, -1.0, stable.first)
     rival = int(np.argmax(others))
     return [
-        f"{judge_certainty(ranks.method)} first in {100 * stable.first[at]:.0f} % of "
+        f"{judge_certainty(ranks.method, leaders[0].n)} first in {100 * stable.first[at]:.0f} % of "
         f"{ranks.n_draws:,} resamples of the cases, rank {show_interval(stable, at)} "
         f"in 95 % of them; next {ranks.names[rival]}, first in "
         f"{100 * others[rival]:.0f} %."
@@ -149,8 +149,9 @@ def _say_stability(ranking: ResponseRanking, leaders: Sequence[str]) -> list[str
     at = ranking.names.index(leaders[0])
     order = np.argsort(ranking.method.ranks, kind="stable")
     rival = ranking.names[int(order[1])]
+    verdict = judge_certainty(ranking.method, ranking.n_cases)
     text = (
-        f"{judge_certainty(ranking.method)} first in {100 * stable.first[at]:.0f} % of "
+        f"{verdict} first in {100 * stable.first[at]:.0f} % of "
         f"{ranking.n_draws:,} resamples of the cases, rank {show_interval(stable, at)} "
         f"in 95 % of them."
     )

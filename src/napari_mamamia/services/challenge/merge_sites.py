@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -15,10 +16,13 @@ from napari_mamamia.io.tables.tables import plain_content, write_json
 from napari_mamamia.scoring.cohort.ranking import ranks
 from napari_mamamia.scoring.cohort.site_aggregates import SMALLEST_GROUP, PooledMean, pool_means
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
-from napari_mamamia.services.challenge.site import METRICS
+from napari_mamamia.services.challenge.site import METRICS, number_models
 
 SITES_FILE: Final = "sites.json"
 HEAT_MAP: Final = "site_heat_map.csv"
+_LIMITS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {"dsc": (0.0, 1.0), "norm_hd": (0.0, np.inf)}
+)
 _COMPARED: Final = (
     ("profile", "profile"),
     ("profile_version", "version of the profile"),
@@ -121,6 +125,13 @@ def require_equal(files: Sequence[SiteFile]) -> None:
                     f"and {_quote_value(there)} at {file.site}: evaluate again with one version "
                     "and profile"
                 )
+    _require_one_model(files)
+    for file in files:
+        _require_sums(file)
+    _require_own_cases(files)
+
+
+def _require_one_model(files: Sequence[SiteFile]) -> None:
     digests: dict[str, tuple[str, str]] = {}
     for file in files:
         for model in file.models:
@@ -131,6 +142,54 @@ def require_equal(files: Sequence[SiteFile]) -> None:
                     f"at {site} and {model.digest[:12]}… at {file.site}: run the same model "
                     "everywhere, or name them apart"
                 )
+
+
+def _require_own_cases(files: Sequence[SiteFile]) -> None:
+    """Raise `CaseError` where one case was given by two sites: their keys are their own."""
+    codes: dict[str, str] = {}
+    for file in files:
+        for code in {row.code for row in file.rows}:
+            if code in codes:
+                raise CaseError(
+                    f"expected each case at one site, got the same ones at {codes[code]} and "
+                    f"{file.site} (code {code[:12]}…): give each site once"
+                )
+            codes[code] = file.site
+
+
+def _require_sums(file: SiteFile) -> None:
+    """Raise `CaseError` where a site's numbers are not those of the cases that it gives."""
+    if not file.rows:
+        return
+    names = [model.name for model in file.models]
+    of_models = [{row.code: row.values for row in file.rows if row.model == name} for name in names]
+    codes = sorted(of_models[0])
+    if len(file.rows) != len(names) * len(codes) or any(
+        set(one) != set(codes) for one in of_models
+    ):
+        raise CaseError(
+            f"expected each case of {file.site} once for each of its models: ask the site for the "
+            "file as `mamamia site evaluate` wrote it"
+        )
+    values = {
+        metric: np.array([[one[code][at] for code in codes] for one in of_models])
+        for at, metric in enumerate(file.metrics)
+    }
+    given = {(one.model, one.metric): one for one in file.numbers if not one.variable}
+    for one in number_models(names, values):
+        other = given.get((one.model, one.metric))
+        if other is None or not np.allclose(
+            [other.n, other.mean, other.sd, other.mean_rank],
+            [one.n, one.mean, one.sd, one.mean_rank],
+            rtol=0,
+            atol=1e-9,
+            equal_nan=True,
+        ):
+            raise CaseError(
+                f"expected the {one.metric} of {one.model} at {file.site} to be that of its cases "
+                f"(mean {one.mean:.6g}), got {'none' if other is None else f'{other.mean:.6g}'}: "
+                "the file was changed; ask the site for it as `mamamia site evaluate` wrote it"
+            )
 
 
 def _quote_value(value: object) -> str:
@@ -191,7 +250,8 @@ def _join_model(
     of_sites = [whole[site, name, metric] for site in there]
     means = [one.mean for one in of_sites]
     worst = int(np.argmin(means) if dict(METRICS).get(metric, True) else np.argmax(means))
-    pooled = pool_means(means, [one.sd for one in of_sites], [one.n for one in of_sites])
+    sds, sizes = [one.sd for one in of_sites], [one.n for one in of_sites]
+    pooled = pool_means(means, sds, sizes, _LIMITS.get(metric, (-np.inf, np.inf)))
     return MergedModel(name, digest, metric, there, there[worst], max(means) - min(means), pooled)
 
 

@@ -216,7 +216,7 @@ def _describe_site(
         for metric, _ in METRICS
     }
     names = [name for name, _ in models]
-    numbers = _number_all(names, values)
+    numbers = number_models(names, values)
     withheld: list[str] = []
     for grouping in scored[0].segmentation.groupings if scored[0].segmentation else ():
         groups, hidden = _tell_groups(grouping, scored[0], counted)
@@ -244,9 +244,10 @@ def _describe_site(
     )
 
 
-def _number_all(
+def number_models(
     names: Sequence[str], values: Mapping[str, NDArray[np.float64]]
 ) -> list[SiteNumber]:
+    """Return the numbers of models over all cases, from the metrics (m, n) of each."""
     numbers = []
     for metric, is_larger_better in METRICS:
         mean_ranks = _rank_cases(values[metric], is_larger_better).mean(axis=1)

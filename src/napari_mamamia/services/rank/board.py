@@ -23,6 +23,7 @@ from napari_mamamia.io.data_set.rank_files import (
     read_rank_file,
 )
 from napari_mamamia.scoring.ranking.table import comparable
+from napari_mamamia.scoring.report.leaderboard import few_cases
 from napari_mamamia.services.rank.output import CASES_FILE, DETAILS_FILE, VALUES_FILE
 
 _CLEAR: Final = 0.95
@@ -153,12 +154,15 @@ def say_lead(table: BoardTable, method: int) -> str:
     leader, rival = leaders[0], max(teams[1:], key=lambda one: _read_share(one.first))
     if math.isnan(leader.first):
         return f"{leader.name} leads {by}. How sure that is was not computed (no resamples)."
+    few = "" if table.n_cases is None else few_cases(table.n_cases)
     how = "clearly" if leader.first >= _CLEAR else "probably" if leader.first >= _LIKELY else ""
+    how = "" if few else how
     text = f"{leader.name} {how + ' ' if how else ''}leads {by}"
     text += f": first in {_format_percent(leader.first)} of the resamples of the cases"
     if rival.first > 0:
         text += f", {rival.name} in {_format_percent(rival.first)}"
-    return f"{text}." if how else f"{text}. The lead is not settled."
+    text = f"{text}." if how else f"{text}. The lead is not settled"
+    return text if how else f"{text}: {few}." if few else f"{text}."
 
 
 def order_cases(grid: CaseGrid, by: str, *, upwards: bool = False) -> tuple[int, ...]:

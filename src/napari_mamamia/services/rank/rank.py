@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from napari_mamamia.core.choices import RankResampling
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
@@ -17,7 +19,7 @@ from napari_mamamia.scoring.ranking.ranking import (
     rank_tables,
 )
 from napari_mamamia.scoring.ranking.sites import SitesResult, describe_sites
-from napari_mamamia.scoring.ranking.table import RankSettings, fill_missing
+from napari_mamamia.scoring.ranking.table import MissingKind, RankSettings, fill_missing
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.rank.inputs import RankInputs, ReadInputs, read_inputs
 from napari_mamamia.services.rank.output import (
@@ -131,6 +133,24 @@ def _check_inputs(read: ReadInputs, settings: RankSettings) -> None:
         raise FormatError(str(error)) from error
 
 
+def _find_gains(ranking: Ranking) -> list[str]:
+    """Say where a missing value counts more than the worst that was given."""
+    rule = ranking.settings.missing
+    if rule is None or rule.kind is not MissingKind.VALUE:
+        return []
+    notes = []
+    for one in ranking.tables:
+        table, values = one.table, one.table.values
+        worst = np.nanmin(values) if table.is_larger_better else np.nanmax(values)
+        is_better = rule.value > worst if table.is_larger_better else rule.value < worst
+        if np.isnan(values).any() and is_better:
+            notes.append(
+                f"{rule.text} is better than the worst value that was given{table.phrase} "
+                f"({worst:g}): whoever leaves hard cases out gains"
+            )
+    return notes
+
+
 def _list_notes(ranking: Ranking, sites: SitesResult | None) -> list[str]:
     notes = []
     settings = ranking.settings
@@ -142,6 +162,7 @@ def _list_notes(ranking: Ranking, sites: SitesResult | None) -> list[str]:
             f"{n_dropped} case(s) are left out for all, because an algorithm has no value: whoever "
             "leaves hard cases out changes everybody's ranks"
         )
+    notes += _find_gains(ranking)
     if sites is not None and sites.small:
         notes.append(f"sites with under 10 cases: {', '.join(sites.small)}")
     return notes

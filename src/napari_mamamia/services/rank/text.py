@@ -11,6 +11,7 @@ from napari_mamamia.scoring.ranking.ranking import MethodRanking, TableRanking
 from napari_mamamia.scoring.ranking.table import ALPHA, MissingRule, listed
 from napari_mamamia.scoring.report.leaderboard import (
     LeaderboardContent,
+    few_cases,
     judge_certainty,
     show_interval,
 )
@@ -34,14 +35,14 @@ def rank_blocks(summary: RankSummary) -> tuple[RankBlock, ...]:
     overall = summary.overall
     if overall is None:
         return tuple(blocks)
-    lines = _say_lead(overall.algorithms, overall.methods, summary.ranking.n_draws)
+    n, n_draws = _count_cases(summary), summary.ranking.n_draws
+    lines = _say_lead(overall.algorithms, overall.methods, n_draws, n)
     if summary.sites is not None:
         names = overall.algorithms
         for one in summary.sites.rules:
             order = ", ".join(f"{names[at]} {one.ranks[at]:g}" for at in np.argsort(one.ranks))
             lines.append(f"Sites by {one.rule}: {order}.")
         lines += _say_sites_left_out(summary)
-    n = len({(one.table.site, case) for one in summary.ranking.tables for case in one.cases})
     cells = _make_rows(overall.algorithms, overall.methods, n, overall.filled)
     title = f"All {len(blocks)} tables together: mean rank, ranked again"
     return RankBlock(title, _make_heads(overall.methods), cells, tuple(lines)), *blocks
@@ -100,7 +101,8 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
     if len(names) < 2:
         return (Answer("Who leads", _say_agreement(names, methods)),)
     lead = methods[0]
-    n = f"{len(first.cases):,} cases"
+    n_cases = len(first.cases) if overall is None else _count_cases(summary)
+    n = f"{n_cases:,} case{'' if n_cases == 1 else 's'}"
     if overall is not None:
         n = f"mean rank over {len(summary.ranking.tables)} tables"
     leaders = _find_leaders(names, lead)
@@ -109,7 +111,7 @@ def answer_first(summary: RankSummary) -> tuple[Answer, ...]:
     sure = list(_say_agreement(names, methods))
     if lead.stability is not None and len(leaders) == 1:
         certainty = _say_certainty(names, lead, summary.ranking.n_draws)
-        sure.insert(0, f"{judge_certainty(lead)} {certainty.removeprefix(': ')}.")
+        sure.insert(0, f"{judge_certainty(lead, n_cases)} {certainty.removeprefix(': ')}.")
     elif lead.stability is not None and len(leaders) < len(names):
         shares = [(one, lead.stability.first[names.index(one)]) for one in leaders]
         texts = [f"{one} {100 * share:.0f} %" for one, share in shares]
@@ -132,9 +134,10 @@ def _describe_table(summary: RankSummary, one: TableRanking) -> RankBlock:
     better = "more" if table.is_larger_better else "less"
     n_algorithms = len(table.algorithms)
     title = (
-        f"{n_algorithms} algorithm(s) on {len(one.cases)} cases{table.phrase}: {better} is better"
+        f"{n_algorithms} algorithm(s) on {len(one.cases)} case(s){table.phrase}: {better} is better"
     )
-    lines = _say_lead(table.algorithms, one.methods, summary.ranking.n_draws)
+    n_draws, n_cases = summary.ranking.n_draws, len(one.cases)
+    lines = _say_lead(table.algorithms, one.methods, n_draws, n_cases)
     lines += [f"What would change it: {text}" for text in _say_changes(one)]
     lines += _say_significance(one)
     lines += _say_filled(one, summary.ranking.settings.missing)
@@ -192,7 +195,13 @@ def _find_leaders(names: Sequence[str], one: MethodRanking) -> tuple[str, ...]:
     return tuple(names[at] for at in np.flatnonzero(one.ranks == one.ranks.min()).tolist())
 
 
-def _say_lead(names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int) -> list[str]:
+def _count_cases(summary: RankSummary) -> int:
+    return len({(one.table.site, case) for one in summary.ranking.tables for case in one.cases})
+
+
+def _say_lead(
+    names: Sequence[str], methods: Sequence[MethodRanking], n_draws: int, n_cases: int
+) -> list[str]:
     """Return who leads and how sure that is, and what the other methods say."""
     if len(names) < 2:
         return list(_say_agreement(names, methods))
@@ -200,6 +209,8 @@ def _say_lead(names: Sequence[str], methods: Sequence[MethodRanking], n_draws: i
     who = _say_leaders(names, lead)
     if len(_find_leaders(names, lead)) == 1:
         who = f"{who.removesuffix('.')}{_say_certainty(names, lead, n_draws)}."
+        few = few_cases(n_cases)
+        who += f" How sure that is stays open: {few}." if few and lead.stability else ""
     return [who, *_say_agreement(names, methods)]
 
 

@@ -29,6 +29,7 @@ from napari_mamamia.scoring.case.failures import MatchedParts, find_failures, ma
 from napari_mamamia.scoring.case.pair import (
     MeasuredPair,
     grid_problem,
+    laid_on,
     measure_pair,
     nothing_on,
     pair_of,
@@ -92,6 +93,7 @@ def look_at_case(
     without it, it is done here where the profile compares them.
     """
     reference, prediction = masks[0], masks[1] or nothing_on(masks[0].grid)
+    prediction = laid_on(reference, prediction, profile)
     enhancement, no_images = None, "the data set does not hold the case"
     if images is not None:
         enhancement, no_images = _read_enhancement(images, reference.grid)

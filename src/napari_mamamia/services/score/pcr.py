@@ -8,6 +8,7 @@ from napari_mamamia.core.cohort import Cohort
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.score_files import ReadRows, ResponseRow, read_response_table
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.scoring.cohort.group_rules import GroupRules, MissingLabel, rules_of
 from napari_mamamia.scoring.cohort.model_results import response_result, with_composites
 from napari_mamamia.scoring.cohort.response_predictions import ResponsePredictions
@@ -81,8 +82,20 @@ def response_model(
         response=result,
         clinical=described(clinical, cohort, own_cohort),
         resampling=settings.resampling,
-        notes=result.cohort.notes,
+        notes=(*result.cohort.notes, *_say_unanswered(rows, cohort)),
         cohort=own_cohort,
+    )
+
+
+def _say_unanswered(rows: Sequence[ResponseRow], cohort: Cohort) -> tuple[str, ...]:
+    """Say how many labelled cases of the whole clinical table the predictions do not answer."""
+    labelled = {case_key(one.case_id) for one in cohort.records if one.pcr is not None}
+    n_lacking = len(labelled - {case_key(row.case_id) for row in rows})
+    if not n_lacking:
+        return ()
+    return (
+        f"{n_lacking:,} of the {len(labelled):,} cases with a known pCR in the clinical table have "
+        "no prediction here and are left out: rank it only against tables of the same cases",
     )
 
 

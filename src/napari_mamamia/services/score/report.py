@@ -9,6 +9,7 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import ScoreStatus
+from napari_mamamia.scoring.case.pair import laid_on
 from napari_mamamia.scoring.cohort.results import ModelComparison, ModelScores
 from napari_mamamia.scoring.report.answers import answer_comparison, answer_responses
 from napari_mamamia.scoring.report.content import (
@@ -180,7 +181,8 @@ def _make_picture(
     reference, prediction = read_pair(files)
     if prediction is None:
         return []
+    turned = laid_on(reference, prediction, settings.profile)
     # one grid for both: official-code compares arrays of equal shape whatever their affine
-    shown = LabelMap(reference.grid, prediction.box, prediction.crop)
+    shown = LabelMap(reference.grid, turned.box, turned.crop)
     masks = (reference.mask(settings.label), shown.mask(settings.label))
     return [picture_of(case_id, *masks, model=model)]

@@ -19,7 +19,6 @@ from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.scoring.case.pair import laid_on
 from napari_mamamia.scoring.case.profiles import CLINICAL, Profile
 from napari_mamamia.scoring.case.score import (
     score_and_measure,
@@ -108,8 +107,6 @@ def score_and_look_at(
     if reference is None or score.status not in LOOKED_AT:
         return ScoredCase(score)
     report_progress(1, 2, "Looking for the kind of failure")
-    if prediction is not None:
-        prediction = laid_on(reference, prediction, profile)
     try:
         look = look_at_case(case_id, (reference, prediction), images, profile, label, measured)
     except FormatError:
