@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from napari_mamamia.core.choices import RankResampling
+from napari_mamamia.core.choices import MissingKind, RankResampling
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Setting
@@ -19,7 +19,7 @@ from napari_mamamia.scoring.ranking.ranking import (
     rank_tables,
 )
 from napari_mamamia.scoring.ranking.sites import SitesResult, describe_sites
-from napari_mamamia.scoring.ranking.table import MissingKind, RankSettings, fill_missing
+from napari_mamamia.scoring.ranking.table import RankSettings, fill_missing
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 from napari_mamamia.services.rank.inputs import RankInputs, ReadInputs, read_inputs
 from napari_mamamia.services.rank.output import (
