@@ -5,7 +5,13 @@ import weakref
 
 import pytest
 
-from napari_mamamia.core.garbage import collect_if_due, is_set_aside, set_aside, take_back
+from napari_mamamia.core.garbage import (
+    collect_if_due,
+    is_set_aside,
+    set_aside,
+    take_back,
+    uncollected,
+)
 
 
 class Ring:
@@ -73,3 +79,29 @@ def test_what_others_left_out_stays_so_where_no_window_set_anything_aside(thresh
     take_back()
     assert gc.get_freeze_count() == 0
     gc.freeze()
+
+
+@pytest.fixture
+def nothing_frozen():
+    """The run's own freezing (tests/conftest.py) undone for a test."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_what_was_made_uncollected_counts_as_old_and_nothing_is_left_out():
+    with uncollected():
+        made = [[] for _ in range(5000)]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    assert any(one is made[0] for one in gc.get_objects(generation=2))
+
+
+def test_what_is_set_aside_stays_so_through_an_uncollected_block(thresholds):
+    set_aside()
+    before = gc.get_freeze_count()
+    with uncollected():
+        made = [[] for _ in range(5000)]
+    assert gc.get_freeze_count() <= before
+    assert made

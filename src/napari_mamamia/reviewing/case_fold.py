@@ -125,8 +125,8 @@ class CaseFold:
         if act in _READING_ACTS:
             return self._on_reading(event, act, roles)
         if act in _REMARKS:
-            text = read_text(event, "text")
-            self._remarks.append(Remark(_REMARKS[act], event.reader, event.at, text))
+            remark = (_REMARKS[act], event.reader, event.at, read_text(event, "text"))
+            self._remarks.append(tuple.__new__(Remark, remark))
             return ""
         if act == Act.SIGN:
             return self._on_signature(event)
@@ -137,11 +137,12 @@ class CaseFold:
         return self._on_case(event, act, roles)
 
     def _on_reading(self, event: Event, act: str, roles: frozenset[Role]) -> str:
-        place = (event.reader, read_whole(event, "occasion"))
+        occasion, round_ = event.body.get("occasion", 0), event.body.get("round", 1)
+        place = (event.reader, occasion if type(occasion) is int else -1)
         slot = self._slots.get(place)
         if slot is None:
             return "the case was not given to this reader"
-        if read_whole(event, "round", 1) != self._round:
+        if type(round_) is not int or round_ != self._round:
             return self._why_other_round(event)
         if not place[1] and self._decided not in (None, _S.REOPENED):
             return f"the case is {self._decided} already"
@@ -434,23 +435,17 @@ class CaseFold:
             tuple(self._remarks),
             tuple(self._earlier),
             tuple(self._history),
-            _find_tips(self._events),
+            tuple(self._events),
         )
 
 
 _SAME: Final = "same"
+_UNREAD: Final = ReadingView("")[7:]
 
 
 def _move_reading(slot: ReadingView, target: CaseState, event: Event) -> ReadingView:
     place = (*slot[:3], target, event.at, event.host, event.session)
     if target is not _S.READ:
-        return ReadingView(*place)
+        return tuple.__new__(ReadingView, (*place, *_UNREAD))
     mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
     return ReadingView(*place, event.hash, mask, answers, read_whole(event, "active_s"))
-
-
-def _find_tips(events: Sequence[Event]) -> tuple[str, ...]:
-    """Return the events that no other one comes after: what the next one has seen."""
-    last = {event[:3]: event.hash for event in events}
-    covered = {one for event in events if event.seen for one in event.seen}
-    return tuple(sorted(set(last.values()) - covered))

@@ -25,7 +25,7 @@ from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, read_list, read_text
 
 _HASH: Final = attrgetter("hash")
-_CLOCK: Final = attrgetter("at", "hash")
+_CLOCK: Final = attrgetter("at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +217,8 @@ def _order_events(events: list[Event]) -> Iterable[Event]:
     """
     by_hash = dict(zip(map(_HASH, events), events, strict=True))
     order = sorted(by_hash.values(), key=_CLOCK)
+    if len({event.at for event in order}) < len(order):
+        order.sort(key=attrgetter("at", "hash"))
     if _keeps_order(order, by_hash):
         return order
     return merge_events(_chain_anew(by_hash.values()))
@@ -225,15 +227,15 @@ def _order_events(events: list[Event]) -> Iterable[Event]:
 def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
     last: dict[tuple[str, str, str], int] = {}
     visited = set()
-    for event in order:
-        chain = event[:3]
-        if last.get(chain, -1) >= event.seq:
+    for reader, host, session, seq, _, _, seen, digest, _ in order:
+        chain = (reader, host, session)
+        if last.get(chain, -1) >= seq:
             return False
-        for one in event.seen:
+        for one in seen:
             if one not in visited and one in by_hash:
                 return False
-        last[chain] = event.seq
-        visited.add(event.hash)
+        last[chain] = seq
+        visited.add(digest)
     return True
 
 

@@ -133,7 +133,14 @@ class CaseView:
     remarks: tuple[Remark, ...] = ()
     earlier: tuple[ReadingView, ...] = ()
     history: tuple[Decision, ...] = ()
-    tips: tuple[str, ...] = field(default=(), repr=False)
+    events: tuple[Event, ...] = field(default=(), repr=False)
+
+    @property
+    def tips(self) -> tuple[str, ...]:
+        """The events that no other one comes after: what the next one has seen."""
+        last = {event[:3]: event.hash for event in self.events}
+        covered = {one for event in self.events for one in event.seen}
+        return tuple(sorted(set(last.values()) - covered))
 
 
 def read_text(event: Event, name: str, missing: str = "") -> str:

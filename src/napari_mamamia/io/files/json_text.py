@@ -78,7 +78,7 @@ def _list_children(value: Any) -> Any:
 
 
 def _parse_integer(text: str) -> int:
-    if len(text.lstrip("-")) > _MOST_DIGITS:
+    if len(text) > _MOST_DIGITS and len(text.lstrip("-")) > _MOST_DIGITS:
         raise ValueError(f"it has an integer of {len(text)} digits")
     return int(text)
 

@@ -224,8 +224,8 @@ class RecordCodec(Generic[R]):
         """Return the record; `readers` are, by key, its field and what reads it."""
         if not isinstance(content, Mapping):
             raise _WrongError("an object {...}", content)
-        unknown = content.keys() - readers.keys()
-        if unknown and not self._passes_unknown:
+        if not (self._passes_unknown or content.keys() <= readers.keys()):
+            unknown = content.keys() - readers.keys()
             words = f"the unknown key(s) {', '.join(sorted(map(str, unknown)))}"
             raise _WrongError(f"an object with the keys {', '.join(readers)}", unknown, words)
         values: dict[str, Any] = {}
@@ -356,8 +356,14 @@ def _make_enum_reader(kind: type[Enum]) -> Reader:
 
 def _make_items_reader(item: Reader, kind: Callable[[list[Any]], Any]) -> Reader:
     def read(value: object) -> Any:
-        items = _list_items(value)
-        return kind([_read_step(f"[{at}]", item, one) for at, one in enumerate(items)])
+        items: list[Any] = []
+        try:
+            for one in _list_items(value):
+                items.append(item(one))
+        except _WrongError as wrong:
+            wrong.way.append(f"[{len(items)}]")
+            raise
+        return kind(items)
 
     return read
 
