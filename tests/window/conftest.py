@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from napari._qt.qt_viewer import QtViewer
 from qtpy.QtCore import Qt
 from qtpy.QtGui import QImage
 from qtpy.QtTest import QTest
@@ -24,9 +25,10 @@ def pytest_runtest_setup():
     """Leave what exists before a test out of collections: napari makes three full ones a window.
 
     Each looks at a million objects of all tests and modules. A dock that closes takes all back, and
-    what a window leaves is collected behind it: so nothing of an earlier window is left out.
+    what a window leaves is collected behind it: so nothing of an earlier window is left out, nor of
+    one that stays for a module's tests.
     """
-    if gc.get_freeze_count() == 0:
+    if gc.get_freeze_count() == 0 and not QtViewer._instances:
         gc.freeze()
 
 
