@@ -19,7 +19,9 @@ from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.io.review.quality_files import queue_text
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.scoring.report.page import render_page
+from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.look import load_state
+from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
 from napari_mamamia.services.review.report.study_report import (
     ReportChoice,
     count_other_forms,
@@ -254,3 +256,34 @@ def test_a_study_in_which_nothing_was_read_has_a_report(tmp_path):
     text = render_page(page)
     assert "Nothing was signed." in text
     assert "nan" not in re.sub(r"<svg.*?</svg>", "", text, flags=re.DOTALL)
+
+
+def test_a_lead_sees_the_queue_and_its_curve_while_the_study_is_read(home, tmp_path):
+    desk = StudyDesk(home / "STUDY", "lea", tmp_path)
+    desk.look()
+    look = look_at_quality(desk)
+    assert [(one.case_id, one.has_error) for one in look.rows] == [
+        (CASES[1], True),  # the random part first
+        (CASES[0], False),
+        (CASES[2], False),
+        (CASES[3], None),
+    ]
+    assert look.points == ((0, 0), (1, 0), (2, 1), (3, 1))  # as they were read
+    assert look.says[0] == "1 error(s) in 3 of 4 case(s)"
+    assert tell_agreement(desk)[0].startswith("3 of 4 case(s) were read by two or more")
+
+
+def test_a_blind_reader_sees_neither_agreement_nor_what_others_found(home, tmp_path):
+    desk = StudyDesk(home / "STUDY", "ana", tmp_path)
+    desk.look()
+    assert look_at_quality(desk) is None
+    (line,) = tell_agreement(desk)
+    assert "leads and adjudicators alone" in line
+
+
+def test_a_queue_that_was_changed_is_told_and_not_followed(home, tmp_path):
+    shutil.copytree(home / "STUDY", tmp_path / "STUDY")
+    (tmp_path / "STUDY" / ORDER).write_text("{}")
+    look = look_at_quality(StudyDesk(tmp_path / "STUDY", "lea", tmp_path / "home"))
+    assert look.rows == ()
+    assert "as it was frozen" in look.says[0]

@@ -11,6 +11,8 @@ from tests.review_study import made
 from napari_mamamia.core.answers import CaseFacts, LesionFacts
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Term
+from napari_mamamia.core.review import Meaning, Task
+from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
@@ -219,6 +221,93 @@ def test_closing_the_window_lets_go_of_the_case_and_keeps_the_answers(qtbot, at_
     again = open_desk(folder, "Ana").desk.take_next()
     assert again.task == taken.task
     assert again.draft.answers["lesion"] == "no"
+
+
+# ------------------------------------------------------------ judged, signed, overseen
+
+
+@pytest.fixture
+def agreed(folder, tmp_path):
+    """The study after Ana and Ben handed the first case in without a lesion."""
+    for who in ("Ana", "Ben"):
+        desk = StudyDesk(folder, who, tmp_path / who)
+        desk.hand_in(desk.take(Task(who.lower(), "c0001")), None, Draft())()
+        desk.close()
+    return folder
+
+
+def titles_of(page):
+    tabs = page.tabs
+    return [tabs.tabText(k) for k in range(tabs.count()) if tabs.isTabVisible(k)]
+
+
+def test_each_role_has_its_tabs_and_a_reader_signs_only_as_author(qtbot, at_work, agreed):
+    dock = at_work("Ana")
+    page = dock.review_page
+    qtbot.waitUntil(lambda: page.signing.things.count() == 1)
+    assert titles_of(page) == ["Read", "Sign (1)"]
+    assert [page.signing.meaning.itemData(k) for k in range(page.signing.meaning.count())] == [
+        Meaning.AUTHOR
+    ]
+    assert page.signing._word.isHidden()
+
+
+def test_a_judge_accepts_what_agrees_signs_it_and_reopens_it_with_a_reason(qtbot, at_work, agreed):
+    dock = at_work("Lea Lead")
+    page, judging = dock.review_page, dock.review_page.judging
+    qtbot.waitUntil(lambda: "1 agree and wait to be accepted" in judging.nothing.text())
+    assert titles_of(page) == ["Judge", "Sign", "Study"]
+    judging.queue.setCurrentRow(0)
+    assert not judging.accept.isHidden()
+    judging.accept.click()
+    qtbot.waitUntil(lambda: page.signing.things.count() == 1)
+    assert judging.take_up.isHidden()
+    signing = page.signing
+    assert not signing.passphrase.isEnabled()  # no key yet
+    signing.new.setText("three small words")
+    signing.again.setText("three small worlds")
+    signing.make.click()
+    assert "not the same" in signing.note.text()
+    signing.again.setText("three small words")
+    signing.make.click()
+    qtbot.waitUntil(lambda: not signing.forgotten.isHidden())
+    assert "it counts" in signing.key.text()  # the first lead's own
+    assert signing.new.text() == signing.again.text() == ""
+    signing.things.selectAll()
+    signing.passphrase.setText("three small worlds")
+    signing.sign.click()
+    assert signing.passphrase.text() == ""  # asked for each time
+    qtbot.waitUntil(lambda: "nobody can find it" in signing.note.text())
+    signing.passphrase.setText("three small words")
+    signing.sign.click()
+    qtbot.waitUntil(lambda: signing.meaning.currentData() is Meaning.APPROVER)
+    judging.queue.setCurrentRow(0)
+    judging.reopen.click()
+    assert "why" in dock.header.message.text()
+    judging.why_again.setText("the other breast, too")
+    judging.reopen.click()
+    qtbot.waitUntil(lambda: judging.queue.count() == 0)
+
+
+def test_what_is_typed_and_chosen_stays_while_the_study_is_looked_at(qtbot, at_work, agreed):
+    dock = at_work("Ana")
+    signing = dock.review_page.signing
+    qtbot.waitUntil(lambda: signing.things.count() == 1)
+    signing.things.setCurrentRow(0)
+    signing.new.setText("three small")
+    dock.review_flow.look()
+    qtbot.waitUntil(lambda: not dock.review_flow._jobs.is_running("review look"))
+    assert len(signing.chosen) == 1
+    assert signing.new.text() == "three small"
+
+
+def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, agreed):
+    dock = at_work("Lea Lead")
+    progress = dock.review_page.progress
+    qtbot.waitUntil(lambda: "1 of 3" in progress.readers.text())
+    assert "min a case" in progress.readers.text()
+    progress.measure.click()
+    qtbot.waitUntil(lambda: "neither drew anything" in progress.agreement.text())
 
 
 # ------------------------------------------------------------------------- the form

@@ -1,7 +1,8 @@
 """One person of a review study in a process and a real window of its own; see test_review_story.
 
-Usage: ``review_reader.py STUDY NAME ACT...`` where an act is ``read SHIFT`` (draw every case, a box
-moved by SHIFT voxels), ``judge RULE``, ``sign`` or ``picture FILE [POINTS]``.
+Usage: ``review_reader.py STUDY NAME ACT...`` where an act is ``read:SHIFT`` (draw every case, a box
+moved by SHIFT voxels), ``judge:RULE``, ``sign:MEANING``, ``countersign:NAME=DIGITS`` or
+``picture:TAB=FILE``.
 """
 
 import sys
@@ -14,7 +15,7 @@ from qtpy.QtWidgets import QApplication, QComboBox, QWidget
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.review import ConsensusRule
+from napari_mamamia.core.review import ConsensusRule, Meaning
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.place import show_dock
 
@@ -86,15 +87,58 @@ def judge_cases(panel, rule):
     wait(lambda: any("not signed" in view.queue.item(k).text() for k in range(3)))
 
 
-def sign_cases(panel):
-    """Sign what was decided."""
-    view = panel.review_page.judging
-    texts = [view.queue.item(k).text() for k in range(view.queue.count())]
-    view.queue.setCurrentRow(next(k for k, text in enumerate(texts) if "not signed" in text))
-    for field in (view.passphrase, view.again):
-        field.setText("three small words")
+def make_key(panel, words):
+    """Make this person's key, on tab Sign."""
+    show_tab(panel, "Sign")
+    view = panel.review_page.signing
+    view.new.setText(words)
+    view.again.setText(words)
+    click(panel, "review_key_make")
+    wait(lambda: "Your key is made" in panel.header.message.text())
+    wait(lambda: view.forgotten.isVisible())
+
+
+def sign_cases(panel, meaning):
+    """Sign all that there is to sign in one meaning; print the digits that a lead asks for."""
+    view = panel.review_page.signing
+    if not view.forgotten.isVisible():
+        make_key(panel, "three small words")
+    at = view.meaning.findData(Meaning(meaning))
+    view.meaning.setCurrentIndex(at)
+    view.meaning.activated.emit(at)
+    view.things.selectAll()
+    view.passphrase.setText("three small words")
     click(panel, "review_sign")
-    wait(lambda: "The signature is kept" in panel.header.message.text())
+    wait(lambda: "signature" in panel.header.message.text())
+    sys.stdout.write(f"digits {view.key.text()[:19]}\n")
+
+
+def countersign(panel, name, digits):
+    """Give a lead's word for somebody's key, whose digits were read out."""
+    show_tab(panel, "Sign")
+    view = panel.review_page.signing
+    if not view.forgotten.isVisible():
+        make_key(panel, "three small words")
+    wait(lambda: view.whose.findText(name) >= 0)
+    view.whose.setCurrentText(name)
+    view.digits.setText(digits)
+    view.word.setText("three small words")
+    click(panel, "review_countersign")
+    wait(lambda: f"The key of {name} counts" in panel.header.message.text())
+
+
+def show_tab(panel, text):
+    tabs = panel.review_page.tabs
+    (at,) = [k for k in range(tabs.count()) if tabs.tabText(k).startswith(text)]
+    tabs.setCurrentIndex(at)
+
+
+def take_picture(viewer, path):
+    """Save the whole window, once what is late has come."""
+    for _ in range(30):
+        QApplication.processEvents()
+        time.sleep(0.01)
+    viewer.window.screenshot(path, flash=False, canvas_only=False)
 
 
 def main():
@@ -110,8 +154,13 @@ def main():
             read_cases(panel, int(value))
         elif what == "judge":
             judge_cases(panel, value)
+        elif what == "sign":
+            sign_cases(panel, value)
+        elif what == "countersign":
+            countersign(panel, *value.split("="))
         else:
-            sign_cases(panel)
+            show_tab(panel, value.split("=")[0])
+            take_picture(viewer, value.split("=")[1])
     assert panel.close_down()
     sys.stdout.write("all done\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Two readers and an adjudicator, three processes with windows of their own, on one folder."""
+"""Two readers, an adjudicator and a lead: processes with windows of their own, on one folder."""
 
 import json
 import os
@@ -13,9 +13,7 @@ from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review import vouching
 from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 
@@ -45,12 +43,15 @@ def begin(study, home, name, *acts):
 
 
 def finish(process):
-    said, _ = process.communicate(timeout=600)
-    assert process.returncode == 0, said[-3000:]
-    assert "all done" in said
+    text, _ = process.communicate(timeout=600)
+    assert process.returncode == 0, text[-3000:]
+    assert "all done" in text
+    return [line.removeprefix("digits ") for line in text.splitlines() if line.startswith("digits")]
 
 
-def test_three_people_read_judge_and_sign_one_study_without_a_server(tmp_path, small_data_set):
+def test_four_people_read_judge_sign_and_vouch_in_windows_without_a_server(
+    tmp_path, small_data_set, picture_folder
+):
     protocol = tmp_path / "protocol.json"
     protocol.write_text(json.dumps(PROTOCOL))
     plan = StudyPlan("Story", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=7)
@@ -58,19 +59,25 @@ def test_three_people_read_judge_and_sign_one_study_without_a_server(tmp_path, s
     opened = open_data_set(small_data_set)
     study = tmp_path / "STUDY"
     freeze_study(draft_study(opened, plan, people, protocol=protocol), study)
-    # Both at once: each has its own computer's folder, and the study's alone in common.
+
+    def picture(tab, name):
+        return f"picture:{tab}={picture_folder / name}.png"
+
+    # Both at once: each has his own computer's folder, and the study's alone in common.
     readers = [
-        begin(study, tmp_path / "ana", "Ana López", "read:0"),
+        begin(
+            *(study, tmp_path / "ana", "Ana López", "read:0", picture("Read", "story-ana")),
+            *("sign:author", picture("Sign", "story-ana-sign")),
+        ),
         begin(study, tmp_path / "ben", "Ben Beck", "read:4"),
     ]
-    for process in readers:
-        finish(process)
-    finish(begin(study, tmp_path / "jo", "Jo Judge", "judge:union", "sign"))
-    lead = StudyDesk(study, "Lea Lead", tmp_path / "lea").session
-    lead.make_key("the lead's own words")
-    (key,) = (one.key for one in lead.refresh().keys if one.reader == "jo-judge")
-    vouching.countersign(lead, "jo-judge", key, "the lead's own words")
-    lead.close()
+    (ana_digits,), no_digits = map(finish, readers)
+    assert no_digits == []
+    judged = ("judge:union", picture("Judge", "story-jo"), "sign:reviewer")
+    (jo_digits,) = finish(begin(study, tmp_path / "jo", "Jo Judge", *judged))
+    words = [f"countersign:Ana López={ana_digits}", f"countersign:Jo Judge={jo_digits}"]
+    lead = (*words, "sign:approver", picture("Study", "story-lea"))
+    finish(begin(study, tmp_path / "lea", "Lea Lead", *lead))
 
     store = FolderStore(study, tmp_path / "nobody")
     check = verify_study(store, small_data_set)
@@ -80,7 +87,12 @@ def test_three_people_read_judge_and_sign_one_study_without_a_server(tmp_path, s
     assert cases["A_2"].state is CaseState.SIGNED
     assert cases["A_2"].decision.choice == "union"
     assert cases["A_2"].decision.reason == "both saw a part of it"
-    assert [one.meaning for one in cases["A_2"].signatures] == [Meaning.REVIEWER]
+    signed = [(one.reader, one.meaning) for one in cases["A_2"].signatures if one.counts]
+    assert signed == [
+        ("ana-lopez", Meaning.AUTHOR),
+        ("jo-judge", Meaning.REVIEWER),
+        ("lea-lead", Meaning.APPROVER),
+    ]
     # 3 x 6 x 6 voxels each, shifted by 4 of 6: Dice 2 * 2 / (6 + 6) = 1/3
     assert cases["A_2"].comparison.because[0].startswith("Dice 0.333 below 0.7")
     for case_id in ("A_1", "B_1"):

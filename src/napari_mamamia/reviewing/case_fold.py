@@ -371,7 +371,7 @@ class CaseFold:
         why_not = ""
         if not owner.covers(event):
             why_not = "the key was revoked" if owner.ended else "no lead vouched for the key yet"
-        who = (event.reader, thing.name, thing.meaning, thing.at, event.hash)
+        who = (event.reader, thing.name, thing.meaning, thing.at, event.hash, thing.subject)
         self._signatures.append(Signature(*who, thing.mask, key, thing.software, why_not))
         if thing.meaning is not Meaning.AUTHOR and not why_not:
             self._decided = _S.SIGNED

@@ -90,13 +90,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature; one that does not count says why."""
+    """A signature; one that does not count says why.
+
+    `hash` is of its own event, `subject` of the one that made what was signed.
+    """
 
     reader: str
     name: str
     meaning: Meaning
     at: str
     hash: str
+    subject: str
     mask: str
     key: str
     software: str

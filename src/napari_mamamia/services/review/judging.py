@@ -28,6 +28,7 @@ from napari_mamamia.services.review.consensus import (
     make_consensus,
 )
 from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.desk_records import DisputeRow
 from napari_mamamia.services.review.images import find_images
 from napari_mamamia.services.score.review import Agrees, compare_masks
 
@@ -308,3 +309,57 @@ def leave_out(desk: StudyDesk, dispute: Dispute, reason: str) -> None:
         desk.require_same_study()
         desk.session.reject(dispute.case, reason)
         desk.session.let_go_of_case(dispute.case)
+
+
+def accept_case(desk: StudyDesk, case: str) -> None:
+    """Accept a case whose readings agree, as its last reading has it.
+
+    Raises
+    ------
+    CaseError
+        If this person is no judge, or the readings disagree or are not all there.
+    """
+    with desk.turn:
+        desk.require_same_study()
+        view = desk.session.state.case(case)
+        agrees = view.comparison is None or view.comparison.agrees
+        if not desk.is_judge or view.state is not CaseState.READ or not agrees:
+            raise CaseError(
+                f"expected a judge and a case whose readings agree, but it is {view.state}: take "
+                "it up and decide"
+            )
+        desk.session.accept(case)
+
+
+def reopen_case(desk: StudyDesk, case: str, reason: str) -> None:
+    """Begin a new round of a case that was decided; nothing of before is lost.
+
+    Raises
+    ------
+    CaseError
+        If this person is no judge, nothing is decided, or without a reason.
+    """
+    with desk.turn:
+        desk.require_same_study()
+        view = desk.session.state.case(case)
+        ends = (CaseState.ACCEPTED, CaseState.REJECTED, CaseState.SIGNED)
+        if not desk.is_judge or view.state not in ends:
+            raise CaseError(
+                f"expected a judge and a case that was decided, but it is {view.state}: look at "
+                "the list again"
+            )
+        desk.session.reopen(case, reason)
+
+
+def list_decided(desk: StudyDesk) -> tuple[DisputeRow, ...]:
+    """Return what a judge may reopen beside what waits to be signed: signed and left out."""
+    if not desk.is_judge:
+        return ()
+    with desk.turn:
+        state = desk.session.state
+        return tuple(
+            DisputeRow(view.key, state.study.case(view.key).case_id, view.state, (reason,))
+            for view in state.cases
+            if view.state in (CaseState.SIGNED, CaseState.REJECTED)
+            for reason in [view.decision.reason if view.decision else ""]
+        )

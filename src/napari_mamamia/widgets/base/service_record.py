@@ -108,16 +108,26 @@ from napari_mamamia.services.review.desk import (
     open_desk,
 )
 from napari_mamamia.services.review.judging import (
+    accept_case,
     decide_dispute,
     fuse_dispute,
     leave_out,
+    list_decided,
     list_differences,
     load_first_look,
     open_dispute,
+    reopen_case,
     set_down,
 )
 from napari_mamamia.services.review.make_study import freeze_study
+from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
 from napari_mamamia.services.review.plan_study import plan_study
+from napari_mamamia.services.review.signing import (
+    countersign_key,
+    look_at_signing,
+    make_own_key,
+    sign_things,
+)
 from napari_mamamia.services.score.case_facets import (
     case_table,
 )
@@ -242,6 +252,15 @@ class ReviewServices(ServiceSet):
     decide_dispute = staticmethod(decide_dispute)
     set_down = staticmethod(set_down)
     leave_out = staticmethod(leave_out)
+    accept_case = staticmethod(accept_case)
+    reopen_case = staticmethod(reopen_case)
+    list_decided = staticmethod(list_decided)
+    look_at_signing = staticmethod(look_at_signing)
+    make_own_key = staticmethod(make_own_key)
+    sign_things = staticmethod(sign_things)
+    countersign_key = staticmethod(countersign_key)
+    look_at_quality = staticmethod(look_at_quality)
+    tell_agreement = staticmethod(tell_agreement)
 
 
 class RankServices(ServiceSet):

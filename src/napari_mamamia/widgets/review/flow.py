@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from qtpy.QtCore import QTimer, Signal
 
@@ -14,16 +15,21 @@ from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
 from napari_mamamia.services.review.desk_records import StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft
 from napari_mamamia.services.review.plan_study import StudyWish
+from napari_mamamia.services.review.signing import Signable
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.review.judging import Judging
 from napari_mamamia.widgets.review.leading_view import PlanningView
-from napari_mamamia.widgets.review.page import ReviewPage
+from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
 from napari_mamamia.widgets.review.reading import Reading
+from napari_mamamia.widgets.review.signing_view import SigningView
 from napari_mamamia.widgets.review.study_case import StudyCase
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
+
+T = TypeVar("T")
 
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = 10.0
@@ -87,6 +93,59 @@ class Planning(WindowPart):
         )
 
 
+class Signing(WindowPart):
+    """Joins the view of signatures and keys, the desk and the services. `stepped` after each."""
+
+    stepped = Signal()
+
+    def __init__(self, context: WindowContext, view: SigningView) -> None:
+        super().__init__(context)
+        self._view = view
+        self.desk: StudyDesk | None = None
+        view.key_wanted.connect(self.make_key)
+        view.signatures_wanted.connect(self.sign)
+        view.countersigning_wanted.connect(self.countersign)
+
+    def make_key(self, passphrase: str) -> None:
+        """Make this person's key, or one in place of a lost one."""
+        desk, make_own_key = self.desk, self._services.review.make_own_key
+        if desk is not None:
+            self._take_step(
+                "Making your key", lambda: make_own_key(desk, passphrase), self._tell_key
+            )
+
+    def _tell_key(self, digits: str) -> None:
+        self._view.end_key()
+        self._notifier.hint(f"Your key is made. Its digits: {digits}")
+
+    def sign(self, things: tuple[Signable, ...], passphrase: str) -> None:
+        """Sign what was chosen."""
+        desk, sign_things = self.desk, self._services.review.sign_things
+        if desk is not None:
+            work = partial(sign_things, desk, things, passphrase)
+            self._take_step("Signing", work, self._notifier.hint)
+
+    def countersign(self, name: str, digits: str, passphrase: str) -> None:
+        """Give the lead's word for a key."""
+        desk, countersign_key = self.desk, self._services.review.countersign_key
+        if desk is not None:
+            work = partial(countersign_key, desk, name, digits, passphrase)
+            tell = f"The key of {name} counts."
+            self._take_step("Countersigning", work, lambda _done: self._notifier.hint(tell))
+
+    def _take_step(self, doing: str, work: Callable[[], T], then: Callable[[T], object]) -> None:
+        """Do one step; what was typed as a secret is forgotten, whatever becomes of it."""
+        self._view.end_secrets()
+        self._jobs.start(
+            "review sign",
+            doing,
+            work,
+            then,
+            failed=lambda error: self._view.say(plain_text(error)),
+            ended=self.stepped.emit,
+        )
+
+
 class ReviewFlow(WindowPart):
     """Joins the page, the desk and the parts at work. `shown_wanted` asks for the page Review."""
 
@@ -112,6 +171,9 @@ class ReviewFlow(WindowPart):
         self.reading.stepped.connect(self.look)
         self.judging = Judging(context, page.judging, case, opening, editing)
         self.judging.stepped.connect(self.look)
+        self.signing = Signing(context, page.signing)
+        self.signing.stepped.connect(self.look)
+        page.progress.agreement_wanted.connect(self.measure_agreement)
         self.planning = Planning(context, page.planning)
         self.planning.frozen.connect(self._follow_frozen)
         self._timer = QTimer(self)
@@ -191,8 +253,10 @@ class ReviewFlow(WindowPart):
             self._protocols.use(opened.protocol)
         self.reading.begin(desk)
         self.judging.begin(desk)
-        self._show_look(opened.look)
+        self.signing.desk = desk
+        self._page.show_look(opened.look)
         self._timer.start()
+        self.look()
 
     def _remember_name(self, name: str) -> None:
         """Remember the name on this computer; nothing depends on it."""
@@ -210,20 +274,33 @@ class ReviewFlow(WindowPart):
         if desk is None or self._jobs.is_running(_LOOK):
             return
         is_active = self.reading.clock.is_active or self.judging.dispute is not None
-        self._jobs.start(
-            _LOOK,
-            "Looking at the study",
-            lambda: desk.look(is_active=is_active),
-            self._show_look,
-            shown=False,
-        )
+        review = self._services.review
 
-    def _show_look(self, look: StudyLook) -> None:
-        self._page.show_look(look)
+        def look_at_all() -> tuple[StudyLook, MoreLook]:
+            look = desk.look(is_active=is_active)
+            signing, ended = review.look_at_signing(desk), review.list_decided(desk)
+            return look, MoreLook(signing, ended, review.look_at_quality(desk))
+
+        self._jobs.start(_LOOK, "Looking at the study", look_at_all, self._show_look, shown=False)
+
+    def _show_look(self, both: tuple[StudyLook, MoreLook]) -> None:
+        look, more = both
+        self._page.show_look(look, more)
         for case_id in look.lost:
             self._notifier.warn(
                 f"{case_id} was taken over in another window or on another computer: what you "
                 "hand in there and here would both be kept, and shown as a conflict"
+            )
+
+    def measure_agreement(self) -> None:
+        """Say how far the readers agree so far."""
+        desk, tell_agreement = self.desk, self._services.review.tell_agreement
+        if desk is not None:
+            self._jobs.start(
+                "review agreement",
+                "Comparing all readings",
+                lambda: tell_agreement(desk),
+                self._page.progress.show_agreement,
             )
 
     # -------------------------------------------------------------------- keys, end

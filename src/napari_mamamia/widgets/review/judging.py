@@ -1,4 +1,4 @@
-"""A judge at work in a study: a case taken up, its readings, the decision, the signature."""
+"""A judge at work in a study: a case taken up, its readings, the decision."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,12 +7,11 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 
-from napari_mamamia.core.review import ConsensusRule, Meaning
+from napari_mamamia.core.review import ConsensusRule
 from napari_mamamia.services.review.consensus import ConsensusMask
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.judging import Difference, Dispute, ShownReading
 from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.refine.editing import Editing
@@ -25,21 +24,12 @@ _LANE: Final = "review"
 _NO_MASK: Final = "Take a reading, a rule, or draw your own on page Refine first."
 _NO_REASON: Final = "Say in a few words why."
 _OTHER_GRID: Final = "The mask of {} lies on another grid than the images: it is not shown."
-_FORGOTTEN: Final = (
-    "Nobody can find a forgotten passphrase again, nor can this program: make a new key with "
-    "`mamamia review key --new`, and a lead countersigns it. What was signed stays signed."
-)
-_SIGNING: Final = "Sign as reviewer: with your name, the time, and the hash of mask and answers. "
-_NEW_KEY: Final = (
-    "This makes your key on this computer first: choose a passphrase of 8 characters or more and "
-    "write it down where only you look. "
-)
 
 
 class Judging(WindowPart):
     """Joins the judge's view, the desk and the case on screen.
 
-    `stepped` says that something was taken up, decided, signed or set down.
+    `stepped` says that something was taken up, decided, accepted, reopened or set down.
     """
 
     stepped = Signal()
@@ -72,14 +62,13 @@ class Judging(WindowPart):
         view.decision_wanted.connect(self.decide)
         view.leaving_out_wanted.connect(self.leave_out)
         view.set_down_wanted.connect(self.set_down)
-        view.signature_wanted.connect(self.sign)
+        view.acceptance_wanted.connect(self.accept_unseen)
+        view.reopening_wanted.connect(self.reopen)
 
     def begin(self, desk: StudyDesk | None) -> None:
         """Judge at this desk from now on; None ends it."""
         self.desk = desk
         self._let_go()
-        if desk is not None and desk.is_judge:
-            self._ask_passphrase(desk)
 
     def _let_go(self) -> None:
         self.dispute, self._shown, self._parts, self._consensus = None, (), (), None
@@ -293,33 +282,29 @@ class Judging(WindowPart):
             self._view.say("Another case is on screen: set this one down and take it up again.")
         return is_there
 
-    # -------------------------------------------------------------------- signing
+    # --------------------------------------------------------------- without a look
 
-    def sign(self, case: str, passphrase: str) -> None:
-        """Sign a decided case as reviewer."""
+    def accept_unseen(self, case: str) -> None:
+        """Accept a case whose readings agree."""
+        desk = self.desk
+        if desk is not None:
+            accept_case = self._services.review.accept_case
+            self._step_case("Accepting this case", lambda: accept_case(desk, case))
+
+    def reopen(self, case: str, reason: str) -> None:
+        """Begin a new round of a case that was decided."""
         desk = self.desk
         if desk is None:
             return
+        if not reason.strip():
+            self._notifier.hint(_NO_REASON)
+            return
+        reopen_case = self._services.review.reopen_case
+        self._view.why_again.clear()
+        self._step_case("Reopening this case", lambda: reopen_case(desk, case, reason))
 
-        def refuse(error: Exception) -> None:
-            self._view.show_signing(f"{plain_text(error)} {_FORGOTTEN}", has_key=desk.has_key)
-
-        def finish(still_needed: str) -> None:
-            self._ask_passphrase(desk)
-            self._notifier.hint(still_needed or "Signed.")
-            self.stepped.emit()
-
-        self._jobs.start(
-            "review sign",
-            "Signing",
-            lambda: desk.sign(case, Meaning.REVIEWER, passphrase),
-            finish,
-            failed=refuse,
-        )
-
-    def _ask_passphrase(self, desk: StudyDesk) -> None:
-        text = _SIGNING if desk.has_key else f"{_SIGNING}{_NEW_KEY}{_FORGOTTEN}"
-        self._view.show_signing(text, has_key=desk.has_key)
+    def _step_case(self, doing: str, work: Callable[[], object]) -> None:
+        self._jobs.start(_LANE, doing, work, lambda _done: None, ended=self.stepped.emit)
 
 
 def _place_of(dispute: Dispute) -> StudyPlace:

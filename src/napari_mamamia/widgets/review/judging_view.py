@@ -1,11 +1,13 @@
 """What a judge sees: what waits, a case's readings in two colours, what they differ in."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
     QLineEdit,
-    QListWidget,
     QListWidgetItem,
     QPushButton,
     QVBoxLayout,
@@ -27,11 +29,10 @@ from napari_mamamia.widgets.controls.controls import (
     named,
     row,
     set_level,
-    set_primary,
 )
+from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_list
 
-_MOST_ROWS = 6
-_ROW = 22
+ENDS = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
 _MM3_PER_ML = 1000.0
 _RULE_TEXTS = {
     ConsensusRule.UNION: ("Union", "What any reading has"),
@@ -46,7 +47,7 @@ class JudgingView(QWidget):
 
     `difference_wanted` is a step on, +1 or -1; `rule_wanted` and `reading_wanted` carry what is
     laid over the judge's mask; `decision_wanted` (reason, whose answers), `leaving_out_wanted` a
-    reason, `signature_wanted` (key of a case, passphrase).
+    reason; `acceptance_wanted` the key of a case that agrees, `reopening_wanted` (key, reason).
     """
 
     case_wanted = Signal(str)
@@ -58,7 +59,8 @@ class JudgingView(QWidget):
     decision_wanted = Signal(str, int)
     leaving_out_wanted = Signal(str)
     set_down_wanted = Signal()
-    signature_wanted = Signal(str, str)
+    acceptance_wanted = Signal(str)
+    reopening_wanted = Signal(str, str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,21 +69,18 @@ class JudgingView(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self._make_queue())
-        layout.addWidget(self._make_signing())
+        layout.addWidget(self._make_ended())
         layout.addWidget(self._make_case())
         layout.addStretch(1)
         self.show_dispute(None)
-        self.show_signing(None, has_key=True)
 
     # -------------------------------------------------------------------- making
 
     def _make_queue(self) -> QWidget:
-        self.queue: QListWidget = named(
-            QListWidget(),
+        self.queue = make_case_list(
             "review_disputes",
             "What waits for a judge: what disagrees first, the lowest Dice on top",
         )
-        self.queue.setWordWrap(True)
         self.queue.itemActivated.connect(lambda _item: self._take_up())
         self.queue.currentItemChanged.connect(lambda _now, _before: self._follow_choice())
         self.take_up = button(
@@ -91,8 +90,14 @@ class JudgingView(QWidget):
             self._take_up,
             primary=True,
         )
-        self.nothing = label("review_no_dispute", tip="What waits for a judge")
-        self._queue = column(self.nothing, self.queue, row(self.take_up, 1))
+        self.accept = button(
+            "review_accept_case",
+            "Accept unseen",
+            "Accepts a case whose readings agree, as its last reading has it, without a look",
+            self._want_acceptance,
+        )
+        self.nothing = label("review_no_dispute", tip="What waits for a judge, and in what order")
+        self._queue = column(self.nothing, self.queue, row(self.take_up, self.accept, 1))
         return self._queue
 
     def _make_case(self) -> QWidget:
@@ -212,34 +217,28 @@ class JudgingView(QWidget):
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
         return column(self._answers_line, self.reason, buttons)
 
-    def _make_signing(self) -> QWidget:
-        self.signing = label("review_signing", tip="What a signature means")
-        self.passphrase = self._make_secret("review_passphrase", "Your passphrase", "passphrase")
-        self.again = self._make_secret(
-            "review_passphrase_again", "The new passphrase once more", "once more"
+    def _make_ended(self) -> QWidget:
+        """Return what can be done with a case that is decided: it is reopened, never deleted."""
+        self.ended = label("review_ended", tip="What was decided about this case")
+        self.why_again: QLineEdit = named(
+            QLineEdit(), "review_reopen_reason", "Why it is read again; it is kept with the case"
         )
-        self.sign = button(
-            "review_sign",
-            "Sign",
-            "Signs the accepted mask and answers as reviewer; the passphrase is asked each time",
-            self._want_signature,
+        self.why_again.setPlaceholderText("why it is read again")
+        self.why_again.returnPressed.connect(self._want_reopening)
+        self.reopen = button(
+            "review_reopen_case",
+            "Reopen",
+            "Begins a new round: everybody reads it again; what was decided is kept",
+            self._want_reopening,
         )
-        line_ = row(self.passphrase, self.again, self.sign)
-        self._signing = column(self.signing, line_)
-        return self._signing
-
-    def _make_secret(self, name: str, tip: str, hint: str) -> QLineEdit:
-        secret: QLineEdit = named(QLineEdit(), name, tip)
-        secret.setEchoMode(QLineEdit.EchoMode.Password)
-        secret.setPlaceholderText(hint)
-        secret.returnPressed.connect(self._want_signature)
-        return secret
+        self._ended = column(self.ended, row(self.why_again, self.reopen))
+        return self._ended
 
     # ------------------------------------------------------------- for the flow
 
-    def show_look(self, look: StudyLook) -> None:
-        """Show what waits; the line that is chosen stays."""
-        rows = look.disputes
+    def show_look(self, look: StudyLook, ended: Sequence[DisputeRow] = ()) -> None:
+        """Show what waits, then what is decided; the line that is chosen stays."""
+        rows = (*look.disputes, *ended)
         texts = [describe_row(one) for one in rows]
         before = [self.queue.item(k).text() for k in range(self.queue.count())]
         if before != texts:
@@ -254,10 +253,8 @@ class JudgingView(QWidget):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)
-        height = sum(self.queue.sizeHintForRow(k) for k in range(min(len(rows), _MOST_ROWS)))
-        self.queue.setFixedHeight(max(height, _ROW) + 6)
-        self.nothing.setText("" if rows else "Nothing waits for a judge now.")
-        self.nothing.setVisible(not rows)
+        fit_case_list(self.queue)
+        self.nothing.setText(describe_queue(rows))
         self.queue.setVisible(bool(rows))
         self._follow_choice()
 
@@ -278,7 +275,7 @@ class JudgingView(QWidget):
             self.reason.clear()
             self._follow_choice()
             return
-        self._signing.hide()
+        self._ended.hide()
         self.case.setText(dispute.case_id)
         self.because.setText("; ".join(dispute.because) or "The readings agree.")
         for rule, control in self._rules.items():
@@ -341,38 +338,50 @@ class JudgingView(QWidget):
         self.note.setText(text)
         self.note.setVisible(bool(text))
 
-    def show_signing(self, text: str | None, *, has_key: bool) -> None:
-        """Ask for a passphrase; None asks for none."""
-        self._signing.setVisible(text is not None)
-        self.signing.setText(text or "")
-        self.passphrase.clear()
-        self.again.clear()
-        self.again.setVisible(not has_key)
-        self._has_key = has_key
-
     # -------------------------------------------------------------------- inner
 
     def _take_up(self) -> None:
         chosen = self.chosen
-        if chosen is not None and chosen.state is not CaseState.ACCEPTED:
+        if chosen is not None and chosen.state not in ENDS:
             self.case_wanted.emit(chosen.case)
 
-    def _follow_choice(self) -> None:
-        """Offer to take a case up, or to sign one that is decided."""
+    def _want_acceptance(self) -> None:
         chosen = self.chosen
-        is_decided = chosen is not None and chosen.state is CaseState.ACCEPTED
-        self.take_up.setEnabled(chosen is not None and not is_decided)
-        self._signing.setVisible(is_decided and not self._queue.isHidden())
-        set_primary(self.sign, primary=is_decided)
+        if chosen is not None:
+            self.acceptance_wanted.emit(chosen.case)
 
-    def _want_signature(self) -> None:
+    def _want_reopening(self) -> None:
         chosen = self.chosen
-        if chosen is None:
-            return
-        if not self._has_key and self.passphrase.text() != self.again.text():
-            self.signing.setText("The two are not the same: type both again.")
-            return
-        self.signature_wanted.emit(chosen.case, self.passphrase.text())
+        if chosen is not None:
+            self.reopening_wanted.emit(chosen.case, self.why_again.text())
+
+    def _follow_choice(self) -> None:
+        """Offer to take a case up, to accept what agrees, or to reopen what is decided."""
+        chosen = self.chosen
+        is_decided = chosen is not None and chosen.state in ENDS
+        agrees = chosen is not None and chosen.state is CaseState.READ and not chosen.because
+        self.take_up.setEnabled(chosen is not None and not is_decided)
+        self.take_up.setVisible(not is_decided)
+        self.accept.setVisible(agrees)
+        self._ended.setVisible(is_decided and not self._queue.isHidden())
+        if chosen is not None and is_decided:
+            self.ended.setText(
+                f"{describe_row(chosen)}. Sign it on tab Sign; to change it, say why and reopen it."
+            )
+
+
+def describe_queue(rows: Sequence[DisputeRow]) -> str:
+    """Return what waits for a judge and in what order, in words."""
+    counts = Counter(
+        "ended" if one.state in ENDS else "agree" if one.state is CaseState.READ else "disagree"
+        for one in rows
+    )
+    if not counts["disagree"] + counts["agree"]:
+        return "Nothing waits for a judge now." + (" Decided:" if rows else "")
+    parts = [f"{counts['disagree']} disagree, the lowest Dice first"]
+    parts += [f"{counts['agree']} agree and wait to be accepted"] * bool(counts["agree"])
+    parts += [f"{counts['ended']} decided"] * bool(counts["ended"])
+    return "; ".join(parts)
 
 
 def describe_row(one: DisputeRow) -> str:
@@ -382,5 +391,7 @@ def describe_row(one: DisputeRow) -> str:
         why = why or "the readings agree"
     elif one.state is CaseState.ACCEPTED:
         why = "decided, not signed"
+    elif one.state in ENDS:
+        why = f"{'left out' if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(": ")
     who = f" · {one.judge} is at it" if one.judge else ""
     return f"{one.case_id} · {why}{who}"

@@ -5,7 +5,8 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import QPointF, Signal
+from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -18,9 +19,10 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.blinding import Blinding, Hidden
-from napari_mamamia.core.review import ReadingMode
-from napari_mamamia.services.review.desk_records import StudyLook
+from napari_mamamia.core.review import ReadingMode, Role
+from napari_mamamia.services.review.desk_records import ReaderRow, StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople
+from napari_mamamia.services.review.overseeing import QualityLook, QualityRow
 from napari_mamamia.services.review.plan_study import StudyWish, describe_draft
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -33,6 +35,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.review.reading_view import make_case_list
 
 _MODE_TEXTS: Final = {
     ReadingMode.INDEPENDENT: "independent: each for himself, a judge accepts",
@@ -40,35 +43,131 @@ _MODE_TEXTS: Final = {
     ReadingMode.ARBITRATION: "arbitration: two, a judge where they disagree",
     ReadingMode.PANEL: "panel: each for himself, all are judged",
 }
+_CURVE_HEIGHT: Final = 90
+_CURVE_COLOUR: Final = "#E69F00"
 _MOST_SEED: Final = 2_000_000_000
 
 
 class ProgressView(QWidget):
-    """How far a study is, for its lead."""
+    """How far a study is and how far its readers agree, for its lead; quality control's queue."""
+
+    agreement_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("review_lead")
         self.states = label("review_states", tip="Cases of the study by where they stand")
-        self.readers = label("review_readers", tip="How far every reader is, and minutes of work")
+        self.readers = label("review_readers", tip="How far every reader is, and time of work")
+        self.measure = button(
+            "review_agreement",
+            "Agreement so far",
+            "Compares all masks and answers that were handed in; it takes seconds",
+            self.agreement_wanted.emit,
+        )
+        self.agreement = label("review_agreement_lines", tip="How far the readers agree so far")
+        self.agreement.hide()
+        self.curve = CaptureCurve()
+        self.stop = label("review_capture", tip="What was caught, and whether one may stop")
+        self.queue = make_case_list("review_quality_queue", "Quality control's queue, in its order")
+        self._quality: QualityLook | None = None
+        self._lead = column(
+            heading("Cases"),
+            self.states,
+            heading("Readers"),
+            self.readers,
+            row(self.measure, 1),
+            self.agreement,
+        )
+        self._control = column(heading("Quality control"), self.stop, self.curve, self.queue)
+        self._control.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
-        for part in (heading("Cases"), self.states, heading("Readers"), self.readers):
+        for part in (self._lead, self._control):
             layout.addWidget(part)
         layout.addStretch(1)
 
     def show_look(self, look: StudyLook) -> None:
         """Show where the study stands."""
-        self.states.setText(
-            "<br>".join(f"{count} {state}" for state, count in (look.states or {}).items())
-        )
+        self._lead.setVisible(Role.LEAD in look.roles)
         rows = "".join(
-            f"<tr><td>{escape(one.name)}</td>"
-            f"<td align='right'>&nbsp;{one.n_read} of {one.n_tasks}</td>"
-            f"<td align='right'>&nbsp;{one.active_s / 60:.0f} min</td></tr>"
-            for one in look.readers
+            f"<tr><td>{state}</td><td align='right'>&nbsp;&nbsp;{count}</td></tr>"
+            for state, count in (look.states or {}).items()
         )
-        self.readers.setText(f"<table>{rows}</table>")
+        self.states.setText(f"<table>{rows}</table>")
+        head = "<tr><td></td><td>&nbsp;&nbsp;read</td><td>&nbsp;&nbsp;time</td><td></td></tr>"
+        self.readers.setText(f"<table>{head}{''.join(map(_row_of_reader, look.readers))}</table>")
+
+    def show_agreement(self, lines: Sequence[str]) -> None:
+        """Show how far the readers agree, in lines."""
+        self.agreement.setText("<br>".join(map(escape, lines)))
+        self.agreement.setVisible(bool(lines))
+
+    @property
+    def has_quality(self) -> bool:
+        """Whether a queue of quality control is shown."""
+        return self._quality is not None
+
+    def show_quality(self, quality: QualityLook | None) -> None:
+        """Show the queue and what was caught; None for a study that is read in no such order."""
+        if quality == self._quality:
+            return
+        self._quality = quality
+        self._control.setVisible(quality is not None)
+        if quality is None:
+            return
+        self.stop.setText("<br>".join(map(escape, quality.says)))
+        self.curve.show_points(quality.points, len(quality.rows))
+        self.queue.clear()
+        self.queue.addItems([_describe_place(k, one) for k, one in enumerate(quality.rows, 1)])
+
+
+def _row_of_reader(one: ReaderRow) -> str:
+    each = f"{one.active_s / 60 / one.n_read:.1f} min a case" if one.n_read else ""
+    return (
+        f"<tr><td>{escape(one.name)}</td>"
+        f"<td align='right'>&nbsp;&nbsp;{one.n_read} of {one.n_tasks}</td>"
+        f"<td align='right'>&nbsp;&nbsp;{one.active_s / 60:.0f} min</td>"
+        f"<td align='right'>&nbsp;&nbsp;{each}</td></tr>"
+    )
+
+
+def _describe_place(place: int, one: QualityRow) -> str:
+    marks = {None: "", False: " · no error", True: " · error"}
+    return f"{place}. {one.case_id} · {one.why}{marks[one.has_error]}"
+
+
+class CaptureCurve(QWidget):
+    """Errors found (up) against cases read (right), of all cases; no numbers beside the words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        named(self, "review_capture_curve", "Errors found (up) against cases read of all (right)")
+        self.setMinimumHeight(_CURVE_HEIGHT)
+        self._points: Sequence[tuple[int, int]] = ()
+        self._n_cases = 1
+
+    def show_points(self, points: Sequence[tuple[int, int]], n_cases: int) -> None:
+        """Show (cases read, errors found) from none on."""
+        self._points, self._n_cases = points, max(n_cases, 1)
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw a frame and the curve in it."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        frame = self.rect().adjusted(4, 4, -4, -4)
+        painter.setPen(QPen(self.palette().mid().color(), 1))
+        painter.drawRect(frame)
+        most = max((n_errors for _, n_errors in self._points), default=0) or 1
+        places = [
+            QPointF(
+                frame.left() + frame.width() * n_read / self._n_cases,
+                frame.bottom() - frame.height() * n_errors / most,
+            )
+            for n_read, n_errors in self._points
+        ]
+        painter.setPen(QPen(QColor(_CURVE_COLOUR), 2))
+        painter.drawPolyline(QPolygonF(places))
 
 
 class PlanningView(QWidget):

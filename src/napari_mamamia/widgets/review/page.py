@@ -1,6 +1,7 @@
 """Page Review: which study and who reads; then what that person does in it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,9 @@ from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QTabBar, QVBoxLayout,
 from napari_mamamia.core.review import Role
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk import JUDGES
-from napari_mamamia.services.review.desk_records import StudyLook
+from napari_mamamia.services.review.desk_records import DisputeRow, StudyLook
+from napari_mamamia.services.review.overseeing import QualityLook
+from napari_mamamia.services.review.signing import SigningLook
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -24,6 +27,7 @@ from napari_mamamia.widgets.review.form_view import FormView
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.leading_view import PlanningView, ProgressView
 from napari_mamamia.widgets.review.reading_view import ReadingView
+from napari_mamamia.widgets.review.signing_view import SigningView
 
 _AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
 
@@ -31,8 +35,18 @@ _AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
 _TABS: Final = (
     ("Read", "Cases that are yours to read"),
     ("Judge", "What disagrees, and what waits to be accepted or signed"),
-    ("Study", "How far everybody is"),
+    ("Sign", "Your key, and what you may sign as author, reviewer or approver"),
+    ("Study", "How far everybody is, how far they agree, and quality control"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class MoreLook:
+    """What is looked for beside `StudyLook`: signatures, what is decided, quality control."""
+
+    signing: SigningLook
+    ended: tuple[DisputeRow, ...] = ()
+    quality: QualityLook | None = None
 
 
 class ReviewPage(QWidget):
@@ -61,6 +75,7 @@ class ReviewPage(QWidget):
         layout.addWidget(self.planning)
         layout.addWidget(self._make_work())
         layout.addStretch(1)
+        self._ended: tuple[DisputeRow, ...] = ()
         self.show_entry()
 
     def _make_entry(self) -> QWidget:
@@ -110,7 +125,11 @@ class ReviewPage(QWidget):
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self.progress = ProgressView()
-        self._views: tuple[QWidget, ...] = (self.reading, self.judging, self.progress)
+        self.signing = SigningView()
+        self._views: tuple[QWidget, ...] = (
+            *(self.reading, self.judging),
+            *(self.signing, self.progress),
+        )
         for title, tip in _TABS:
             self.tabs.addTab(title)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
@@ -146,24 +165,30 @@ class ReviewPage(QWidget):
         self._entry.hide()
         self.planning.show()
 
-    def show_look(self, look: StudyLook) -> None:
-        """Show where the study stands for this person."""
+    def show_look(self, look: StudyLook, more: MoreLook | None = None) -> None:
+        """Show where the study stands for this person; None for `more` leaves that as it is."""
         self._entry.hide()
         self.planning.hide()
         self._work.show()
         self.person.setText(f"{look.study} · {look.person} ({', '.join(look.roles)})")
         self.waiting.setText(describe_waiting(look))
         self.waiting.setVisible(bool(self.waiting.text()))
-        more = f" (and {len(look.problems) - 1} more)" if len(look.problems) > 1 else ""
-        self.trouble.setText(f"{look.problems[0]}{more}" if look.problems else "")
+        others = f" (and {len(look.problems) - 1} more)" if len(look.problems) > 1 else ""
+        self.trouble.setText(f"{look.problems[0]}{others}" if look.problems else "")
         self.trouble.setVisible(bool(look.problems))
         self.tabs.setTabVisible(0, Role.READER in look.roles)
         self.tabs.setTabVisible(1, is_judge(look))
         n_open = sum(one.state not in _AGREED for one in look.disputes)
         self.tabs.setTabText(1, f"Judge ({n_open})" if n_open else "Judge")
         self.reading.show_look(look)
-        self.judging.show_look(look)
-        self.tabs.setTabVisible(2, Role.LEAD in look.roles)
+        if more is not None:
+            self._ended = more.ended
+            n_to_sign = len(more.signing.things)
+            self.tabs.setTabText(2, f"Sign ({n_to_sign})" if n_to_sign else "Sign")
+            self.signing.show_look(more.signing)
+            self.progress.show_quality(more.quality)
+        self.judging.show_look(look, self._ended)
+        self.tabs.setTabVisible(3, Role.LEAD in look.roles or self.progress.has_quality)
         self.progress.show_look(look)
 
     # -------------------------------------------------------------------- inner

@@ -28,7 +28,22 @@ from napari_mamamia.widgets.controls.controls import (
 )
 
 _MOST_ROWS = 5
-_ROW = 22
+_ROW = 26
+
+
+def make_case_list(name: str, tip: str) -> QListWidget:
+    """Return a list of cases whose lines can be hit and are broken where they are long."""
+    cases: QListWidget = named(QListWidget(), name, tip)
+    cases.setWordWrap(True)
+    cases.setStyleSheet("QListWidget::item { padding: 5px 2px; }")
+    return cases
+
+
+def fit_case_list(cases: QListWidget) -> None:
+    """Make a list as high as its first lines are."""
+    n_rows = min(cases.count(), _MOST_ROWS)
+    height = sum(cases.sizeHintForRow(k) for k in range(n_rows))
+    cases.setFixedHeight(max(height, _ROW) + 6)
 
 
 class ReadingView(QWidget):
@@ -132,8 +147,8 @@ class ReadingView(QWidget):
         return self._reopening
 
     def _make_earlier(self) -> QWidget:
-        self.earlier: QListWidget = named(
-            QListWidget(), "review_earlier", "Cases that you have taken; a double click opens one"
+        self.earlier = make_case_list(
+            "review_earlier", "Cases that you have taken; a double click opens one"
         )
         self.earlier.itemActivated.connect(self._open_earlier)
         self.look = button(
@@ -217,7 +232,7 @@ class ReadingView(QWidget):
                 self.earlier.addItem(item)
                 if one.task == chosen:
                     self.earlier.setCurrentItem(item)
-        self.earlier.setFixedHeight(min(max(len(rows), 1), _MOST_ROWS) * _ROW + 6)
+        fit_case_list(self.earlier)
         for part in (self._earlier_title, self.earlier, self.look):
             part.setVisible(bool(rows))
 

@@ -1,0 +1,94 @@
+"""What the lead of a study looks at while it is read: agreement, and quality control's queue."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.files.user_folders import review_folder
+from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.study_form import load_study_form, load_study_queue
+
+_N_RESAMPLES: Final = 200
+"""For a look: the command and the report draw more."""
+_STILL_READS: Final = (
+    "Not shown while you still have cases of your own to read: you would no longer be blind."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QualityRow:
+    """A case of the queue: why it stands there, and what was found; None while nobody read it."""
+
+    case_id: str
+    why: str
+    has_error: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class QualityLook:
+    """The queue of quality control and what was caught by it.
+
+    `points` are (cases read, errors found) from none on, `says` whether one may stop and why.
+    """
+
+    rows: tuple[QualityRow, ...]
+    points: tuple[tuple[int, int], ...]
+    says: tuple[str, ...]
+
+
+def why_blind(desk: StudyDesk) -> str:
+    """Return why this person is not shown what all readers did, "" where it is shown."""
+    with desk.turn:
+        if not desk.blinding.hides(Hidden.OTHER_READERS):
+            return ""
+        if not desk.is_judge:
+            return "Shown to leads and adjudicators alone, since this study is blind."
+        is_over = all(one.state is CaseState.READ for _, one in desk.session.queue())
+        return "" if is_over else _STILL_READS
+
+
+def look_at_quality(desk: StudyDesk) -> QualityLook | None:
+    """Return the queue that a study is read by; None without one, or where it would unblind.
+
+    A queue's file that is missing or another one than when the study began is told in `says`.
+    """
+    try:
+        queue = load_study_queue(desk.folder, desk.store.study)
+    except (FormatError, OSError) as error:
+        return QualityLook((), (), (str(error),))
+    if queue is None or why_blind(desk):
+        return None
+    # Here, since they load drawing and statistics, which no window waits for.
+    from napari_mamamia.reviewing.quality import follow_capture
+    from napari_mamamia.services.review.quality_queue import describe_capture
+    from napari_mamamia.services.review.report.study_report import list_marks
+
+    with desk.turn:
+        marks = list_marks(desk.session.state, queue)
+    capture = follow_capture(queue, marks)
+    rows = tuple(QualityRow(one.case_id, one.why, marks.get(one.case_id)) for one in queue.places)
+    points = tuple((one.n_read, one.n_errors) for one in capture.points)
+    return QualityLook(rows, points, describe_capture(capture))
+
+
+def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
+    """Return how far the readers agree so far, in lines of plain words; it takes seconds.
+
+    Raises
+    ------
+    FormatError
+        If not all events can be read now.
+    """
+    from napari_mamamia.services.review.agreement.agree import list_orders, measure_agreement
+    from napari_mamamia.services.review.agreement.agreement_output import agreement_lines
+
+    if why := why_blind(desk):
+        return (why,)
+    store = FolderStore(desk.folder, review_folder())
+    form = load_study_form(desk.folder, store.study)
+    result = measure_agreement(store, None, list_orders(form, ()), _N_RESAMPLES)
+    left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)
+    return (*agreement_lines(result), *result.notes, *left_out)

@@ -1,0 +1,190 @@
+"""Signatures and keys as a window asks for them: what one may sign, and what a key waits for."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.review import Meaning, ReadingMode, Role
+from napari_mamamia.io.review.keys import read_public_key, set_key_aside
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.signatures import short_key
+from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.views import CaseView, Decision, ReadingView
+from napari_mamamia.services.review import vouching
+from napari_mamamia.services.review.desk import StudyDesk
+from napari_mamamia.services.review.look import find_key, find_person
+
+_SIGNED_STATES = (CaseState.ACCEPTED, CaseState.SIGNED)
+
+
+@dataclass(frozen=True, slots=True)
+class Signable:
+    """What somebody may sign now and has not; `text` says in words what it is."""
+
+    case: str
+    case_id: str
+    meaning: Meaning
+    text: str
+    occasion: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SigningLook:
+    """Where a person's signatures stand.
+
+    Parameters
+    ----------
+    digits
+        Of this person's key on this computer, in fours; "" where there is none.
+    counts
+        Whether signatures by it count: a lead gave a word for it.
+    things
+        What may be signed, author first.
+    waiting
+        Names whose keys wait for a lead's word; empty for who is no lead.
+    """
+
+    digits: str
+    counts: bool
+    things: tuple[Signable, ...]
+    waiting: tuple[str, ...] = ()
+
+
+def look_at_signing(desk: StudyDesk) -> SigningLook:
+    """Return what this person may sign by what the desk saw last.
+
+    A key file that is damaged is told as none: a new one is made beside it.
+    """
+    with desk.turn:
+        state, me = desk.session.state, desk.reader
+        public = _read_own_key(desk)
+        counts = any(one.key == public and one.counts for one in state.keys)
+        waiting: tuple[str, ...] = ()
+        if Role.LEAD in me.roles:
+            open_keys = (one.reader for one in state.keys if not one.by and not one.ended)
+            names = dict.fromkeys(one for one in open_keys if one != me.reader_id)
+            waiting = tuple(map(state.name, names))
+        things = sorted(_list_things(desk, state), key=lambda one: list(Meaning).index(one.meaning))
+        return SigningLook(short_key(public) if public else "", counts, tuple(things), waiting)
+
+
+def _read_own_key(desk: StudyDesk) -> str:
+    try:
+        return read_public_key(desk.session.key_file) if desk.has_key else ""
+    except FormatError:
+        return ""
+
+
+def _list_things(desk: StudyDesk, state: ReviewState) -> Iterator[Signable]:
+    me = desk.reader.reader_id
+    for view in state.cases:
+        case_id = state.study.case(view.key).case_id
+        for one in view.readings:
+            is_open = one.reader == me and one.state is CaseState.READ
+            if is_open and not _is_signed(view, me, Meaning.AUTHOR, one):
+                text = f"{case_id} · your reading of {one.at[:10]}"
+                yield Signable(view.key, case_id, Meaning.AUTHOR, text, one.occasion)
+        decision = view.decision
+        if decision is None or view.state not in _SIGNED_STATES or not _may_judge(desk, view):
+            continue
+        text = f"{case_id} · {_describe_decision(state, view, decision)}"
+        for meaning in (Meaning.REVIEWER, Meaning.APPROVER):
+            if not _is_signed(view, me, meaning, decision):
+                yield Signable(view.key, case_id, meaning, text)
+
+
+def _may_judge(desk: StudyDesk, view: CaseView) -> bool:
+    """Whether this person may sign what was decided: a judge, or who had the second look."""
+    looks = [one.reader for one in view.readings if one.occasion == 0]
+    is_second_look = desk.store.study.plan.mode is ReadingMode.SECOND_LOOK
+    return desk.is_judge or (is_second_look and looks[-1:] == [desk.reader.reader_id])
+
+
+def _is_signed(
+    view: CaseView, reader: str, meaning: Meaning, subject: ReadingView | Decision
+) -> bool:
+    """Whether this stands signed by somebody so; a change after it has to be signed anew."""
+    return any(
+        (one.reader, one.meaning, one.subject) == (reader, meaning, subject.hash)
+        for one in view.signatures
+    )
+
+
+def _describe_decision(state: ReviewState, view: CaseView, decision: Decision) -> str:
+    """Return what was decided, by whom; whose reading it was stays hidden where readers are."""
+    choice = decision.choice
+    if choice in {one.reader_id for one in state.study.readers}:
+        is_hidden = state.study.plan.blinding.hides(Hidden.OTHER_READERS)
+        choice = "a reading" if is_hidden else f"the reading of {state.name(choice)}"
+    text = f"{choice}, by {state.name(decision.reader)}"
+    judged = [one for one in view.signatures if one.meaning is not Meaning.AUTHOR]
+    by = "; ".join(f"{one.name} ({one.meaning})" for one in judged)
+    return f"{text}; signed by {by}" if by else text
+
+
+def sign_things(desk: StudyDesk, things: Sequence[Signable], passphrase: str) -> str:
+    """Sign; the passphrase is asked for each call. Returns what came of it, in words.
+
+    Raises
+    ------
+    WrongPassphraseError
+        If the passphrase does not open the key; nothing is signed then.
+    CaseError
+        If there is no key, or nothing to sign any more; what was signed before it stays signed.
+    """
+    if not desk.has_key:
+        raise CaseError("expected your key on this computer, got none: make your key first")
+    needs = ""
+    for n_before, one in enumerate(things):
+        report_progress(n_before, len(things), f"Signing {one.case_id}")
+        needs = desk.sign(one.case, one.meaning, passphrase, one.occasion)
+    signed = f"{len(things)} signature{'s' * (len(things) != 1)}"
+    if needs:
+        look = look_at_signing(desk)
+        return (
+            f"{signed} kept. {'They count' if len(things) != 1 else 'It counts'} once a lead has "
+            f"countersigned your key: read the lead its digits, {look.digits}"
+        )
+    return f"{signed}, which count{'s' * (len(things) == 1)}."
+
+
+def make_own_key(desk: StudyDesk, passphrase: str) -> str:
+    """Make this person's key on this computer; one that is there is set aside. Returns its digits.
+
+    Raises
+    ------
+    CaseError
+        If the passphrase is too short; the key before stays then.
+    """
+    with desk.turn:
+        path = desk.session.key_file
+        aside = set_key_aside(path) if path.exists() else None
+        try:
+            return short_key(desk.session.make_key(passphrase))
+        except CaseError:
+            if aside is not None:
+                aside.rename(path)
+            raise
+
+
+def countersign_key(desk: StudyDesk, name: str, digits: str, passphrase: str) -> None:
+    """Give the lead's word that the key with these digits is that person's.
+
+    Raises
+    ------
+    CaseError
+        If this person is no lead, the digits are of no key of that person, the lead's own key does
+        not count, or the passphrase is wrong.
+    """
+    with desk.turn:
+        if Role.LEAD not in desk.reader.roles:
+            raise CaseError("expected a lead to countersign a key, got somebody else: ask a lead")
+        if not desk.has_key:
+            raise CaseError("expected your own key on this computer, got none: make it first")
+        state = desk.session.refresh()
+        reader_id = find_person(state, name).reader_id
+        vouching.countersign(
+            desk.session, reader_id, find_key(state, reader_id, digits), passphrase
+        )

@@ -1,0 +1,272 @@
+"""What one may sign, one's key, and a lead's word for the keys of others."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QLineEdit,
+    QListWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.review import Meaning
+from napari_mamamia.services.review.signing import Signable, SigningLook
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    heading,
+    label,
+    line,
+    named,
+    row,
+    set_level,
+    set_primary,
+)
+from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_list
+
+_AS: Final = {
+    Meaning.AUTHOR: "as author of your reading",
+    Meaning.REVIEWER: "as reviewer of what was accepted",
+    Meaning.APPROVER: "as approver of what was accepted",
+}
+_NO_KEY: Final = (
+    "To sign you need a key on this computer. Choose a passphrase of 8 characters or more and "
+    "write it down where only you look: nobody can find it again."
+)
+_LOST: Final = (
+    "A forgotten passphrase cannot be found by anybody. A new key takes the place of this one; a "
+    "lead countersigns it; what you signed before stays signed."
+)
+_SIGNS: Final = (
+    "Each signature has your name, the time, and the hash of mask and answers; the passphrase is "
+    "asked for each time."
+)
+_NOT_THE_SAME: Final = "The two are not the same: type both again."
+
+
+class SigningView(QWidget):
+    """`key_wanted` carries a passphrase, `signatures_wanted` (things, passphrase).
+
+    `countersigning_wanted` carries (name, digits, passphrase).
+    """
+
+    key_wanted = Signal(str)
+    signatures_wanted = Signal(tuple, str)
+    countersigning_wanted = Signal(str, str, str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_signing")
+        self._things: tuple[Signable, ...] = ()
+        self._has_key = True
+        self._is_renewing = False
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 4, 0, 0)
+        for part in (self._make_key(), line(), self._make_list(), self._make_word()):
+            layout.addWidget(part)
+        layout.addStretch(1)
+        self.show_look(SigningLook("", counts=False, things=()))
+
+    # -------------------------------------------------------------------- making
+
+    def _make_secret(
+        self, name: str, tip: str, hint: str, on_return: Callable[[], object]
+    ) -> QLineEdit:
+        secret: QLineEdit = named(QLineEdit(), name, tip)
+        secret.setEchoMode(QLineEdit.EchoMode.Password)
+        secret.setPlaceholderText(hint)
+        secret.returnPressed.connect(on_return)
+        return secret
+
+    def _make_key(self) -> QWidget:
+        self.key = label("review_key", tip="Your key for signatures, on this computer")
+        self.forgotten = button(
+            "review_key_forgotten",
+            "Passphrase forgotten…",
+            "Makes a new key beside the one whose passphrase is lost",
+            self._begin_renewing,
+        )
+        self.about_key = label("review_key_about", tip="What a key is for")
+        want = self._want_key
+        self.new = self._make_secret("review_key_new", "A new passphrase", "new passphrase", want)
+        self.again = self._make_secret(
+            "review_key_again", "The new passphrase once more", "once more", want
+        )
+        self.make = button(
+            "review_key_make", "Make my key", "Makes your key on this computer", want, primary=True
+        )
+        self._making = column(self.about_key, row(self.new, self.again), row(self.make, 1))
+        return column(heading("Your key"), self.key, row(self.forgotten, 1), self._making)
+
+    def _make_list(self) -> QWidget:
+        self.meaning: QComboBox = named(
+            QComboBox(), "review_meaning", "What your signature means: author, reviewer, approver"
+        )
+        self.meaning.activated.connect(lambda _at: self._fill_list())
+        self.things = make_case_list(
+            "review_to_sign",
+            "What you have not signed yet; several can be chosen with Ctrl or Shift",
+        )
+        self.things.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.things.itemSelectionChanged.connect(self._follow_choice)
+        self.nothing = label("review_nothing_to_sign", tip="What you may sign")
+        self.about = label("review_sign_about", _SIGNS, "What a signature is bound to")
+        want = self._want_signatures
+        self.passphrase = self._make_secret(
+            "review_passphrase", "Your passphrase", "passphrase", want
+        )
+        self.sign = button(
+            "review_sign", "Sign", "Signs what is chosen, with your passphrase", want
+        )
+        self.note = label("review_sign_note", tip="What cannot be done now, and why")
+        set_level(self.note, "warning")
+        line_ = row(self.passphrase, self.sign)
+        self._list = column(self.meaning, self.things, self.about, line_)
+        return column(heading("To sign"), self.nothing, self._list, self.note)
+
+    def _make_word(self) -> QWidget:
+        self.whose: QComboBox = named(
+            QComboBox(), "review_key_of", "Whose key you give your word for"
+        )
+        self.digits: QLineEdit = named(
+            QLineEdit(), "review_key_digits", "The 16 digits that the key's owner reads to you"
+        )
+        self.digits.setPlaceholderText("the 16 digits, as read to you")
+        want = self._want_word
+        self.word = self._make_secret(
+            "review_lead_passphrase", "Your own passphrase", "yours", want
+        )
+        self.countersign = button(
+            "review_countersign",
+            "Countersign",
+            "Gives your word that this key is that person's; what it signed counts from then on",
+            want,
+        )
+        self._word = column(
+            line(),
+            heading("Keys that wait for a lead's word"),
+            label(
+                "review_word_about",
+                "Ask the owner, by voice, for the 16 digits that the owner's window shows.",
+                "Why digits are read out: a key could be anybody's",
+            ),
+            row(self.whose, self.digits),
+            row(self.word, self.countersign),
+        )
+        return self._word
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_look(self, look: SigningLook) -> None:
+        """Show key and list; what is chosen and typed stays."""
+        self._has_key = bool(look.digits)
+        self._show_key(look)
+        if look.things != self._things:
+            self._things = look.things
+            self._fill_meanings()
+        self._list.setVisible(bool(look.things))
+        # Before somebody has a key the list is read, not signed.
+        self.passphrase.setEnabled(self._has_key)
+        self.nothing.setText("" if look.things else "There is nothing to sign now.")
+        self.nothing.setVisible(not look.things)
+        names = [self.whose.itemText(k) for k in range(self.whose.count())]
+        if names != list(look.waiting):
+            before = self.whose.currentText()
+            self.whose.clear()
+            self.whose.addItems(list(look.waiting))
+            self.whose.setCurrentText(before)
+        self._word.setVisible(bool(look.waiting))
+        for control in (self.word, self.countersign):
+            control.setEnabled(self._has_key)
+        self._follow_choice()
+
+    def _show_key(self, look: SigningLook) -> None:
+        state = (
+            "it counts" if look.counts else "a lead has to countersign it: read these digits out"
+        )
+        self.key.setText(f"{look.digits}: {state}" if look.digits else _NO_KEY)
+        self.forgotten.setVisible(self._has_key and not self._is_renewing)
+        self.about_key.setText(_LOST)
+        self.about_key.setVisible(self._has_key)
+        self._making.setVisible(not self._has_key or self._is_renewing)
+
+    def end_key(self) -> None:
+        """Forget what was typed for a key, which is there now."""
+        self._is_renewing = False
+        self.new.clear()
+        self.again.clear()
+        self.say("")
+
+    def end_secrets(self) -> None:
+        """Forget what was typed to sign or to countersign: it is asked for each time."""
+        for field in (self.passphrase, self.word, self.digits):
+            field.clear()
+        self.say("")
+
+    def say(self, text: str) -> None:
+        """Say what cannot be done now."""
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
+
+    @property
+    def chosen(self) -> tuple[Signable, ...]:
+        """What is to be signed."""
+        rows = (self.things.item(k) for k in range(self.things.count()))
+        return tuple(one.data(Qt.ItemDataRole.UserRole) for one in rows if one.isSelected())
+
+    # -------------------------------------------------------------------- inner
+
+    def _fill_meanings(self) -> None:
+        before = self.meaning.currentData()
+        meanings = [one for one in Meaning if any(thing.meaning is one for thing in self._things)]
+        self.meaning.clear()
+        for one in meanings:
+            self.meaning.addItem(_AS[one], one)
+        self.meaning.setCurrentIndex(meanings.index(before) if before in meanings else 0)
+        self._fill_list()
+
+    def _fill_list(self) -> None:
+        before = set(self.chosen)
+        meaning = self.meaning.currentData()
+        rows: Sequence[Signable] = [one for one in self._things if one.meaning is meaning]
+        self.things.blockSignals(True)
+        self.things.clear()
+        for one in rows:
+            item = QListWidgetItem(one.text, self.things)
+            item.setData(Qt.ItemDataRole.UserRole, one)
+            item.setToolTip(one.text)
+            item.setSelected(one in before)
+        self.things.blockSignals(False)
+        fit_case_list(self.things)
+        self._follow_choice()
+
+    def _follow_choice(self) -> None:
+        n = len(self.chosen)
+        self.sign.setEnabled(self._has_key and n > 0)
+        self.sign.setText(f"Sign {n}" if n > 1 else "Sign")
+        set_primary(self.sign, primary=self._has_key and n > 0)
+
+    def _begin_renewing(self) -> None:
+        self._is_renewing = True
+        self._making.show()
+        self.forgotten.hide()
+
+    def _want_key(self) -> None:
+        if self.new.text() != self.again.text():
+            self.say(_NOT_THE_SAME)
+            return
+        self.key_wanted.emit(self.new.text())
+
+    def _want_signatures(self) -> None:
+        if self.chosen and self._has_key:
+            self.signatures_wanted.emit(self.chosen, self.passphrase.text())
+
+    def _want_word(self) -> None:
+        if self._has_key and self.whose.currentText():
+            self.countersigning_wanted.emit(
+                self.whose.currentText(), self.digits.text(), self.word.text()
+            )
