@@ -1,6 +1,7 @@
 """The leaderboard: who leads by which attempt, what cheating gains, and its proof."""
 
 import json
+import re
 import shutil
 import time
 from multiprocessing import get_context
@@ -19,7 +20,7 @@ from napari_mamamia.services.challenge.rank import rank_challenge
 from napari_mamamia.services.challenge.ranking import make_ranking
 from napari_mamamia.services.challenge.run import run_challenge
 from napari_mamamia.services.challenge.verify import verify_challenge
-from napari_mamamia.services.rank.board import open_board
+from napari_mamamia.services.rank.board import open_board, say_lead
 
 N = 8
 
@@ -233,7 +234,37 @@ def test_the_ladder_shows_a_new_score_only_where_it_is_clearly_better(tmp_path):
     text = (tmp_path / "board" / "leaderboard.html").read_text()
     assert "By the ladder alpha, beta share the lead." in text
     assert "On the locked test set itself (not for the teams): " in text
+    # the window leads by what the board ranks by, and says so
+    (table,) = open_board(tmp_path / "board").tables
+    assert (table.leads, table.methods[0].name) == ("ladder", "ladder")
+    assert {one.name: one.rank for one in table.methods[0].algorithms} == {
+        row.team: row.rank for row in written(folder).values()
+    }
+    assert say_lead(table, 0) == "alpha and beta share the first rank by ladder."
     assert verify_challenge(tmp_path / "board") == ()
+
+
+def test_a_teams_page_shows_its_worst_cases_and_no_other_ones(tmp_path):
+    folder = begun(tmp_path, 6)
+    (folder / "submissions" / "beta" / "C_00.nii.gz").write_bytes(b"no image")
+    run_challenge(folder, ["alpha", "beta"])
+    written(folder)
+    text = (tmp_path / "board" / "teams" / "beta.html").read_text()
+    shown = re.findall(
+        r'loading="lazy"[^>]*data:image/png;base64,([^"]+)"[^>]*alt="(C_\d+): Dice', text
+    )
+    # moved by a voxel: the smallest tumours, of 3 and 4 voxels, have the least Dice; C_00 has none
+    assert [case for _, case in shown] == ["C_04", "C_01", "C_05", "C_02"]
+    assert len({picture for picture, _ in shown}) > 1
+    # a picture that was changed is found by the whole proof; the quick one draws and reads nothing
+    path = tmp_path / "board" / "teams" / "beta.html"
+    path.write_text(text.replace(shown[0][0], "AAAA", 1))
+    assert verify_challenge(tmp_path / "board", is_quick=True) == ()
+    assert "teams/beta.html: line " in words(verify_challenge(tmp_path / "board"))
+    # sealed masks that are gone are no crash: the figure is empty
+    (path,) = (folder / "results" / "beta").glob("*/sealed/C_04.nii.gz")
+    path.write_bytes(b"x")
+    assert rank_challenge(folder, tmp_path / "again").pictures["beta"]
 
 
 def test_twins_and_a_team_without_a_score_are_told(challenge):

@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.errors import FormatError
+from napari_mamamia.io.challenge.leaderboard_file import (
+    Board,
+    BoardRow,
+    Leaderboard,
+    write_leaderboard,
+)
 from napari_mamamia.io.data_set.rank_files import is_ranking, read_case_numbers, read_rank_file
 from napari_mamamia.scoring.ranking.table import MissingRule, RankSettings
 from napari_mamamia.services.rank.board import (
@@ -130,6 +136,46 @@ def test_no_lead_on_a_handful_of_cases_is_sure(tmp_path):
     )
     assert "clearly" not in say_lead(replace(table, n_cases=4), 0)
     assert "A clearly leads" in say_lead(replace(table, n_cases=5), 0)
+
+
+def challenge_board(tmp_path, places, *, ladder=False):
+    rows = tuple(
+        BoardRow(team, rank, None if rank is None else 1.0 - rank / 10, None, None, 6, 0, (), 1, 1,
+                 "masks", "d" * 64)
+        for team, rank in places.items()
+    )  # fmt: skip
+    boards = (Board("segmentation", "ranking score", rows),)
+    shown = Leaderboard("Cup", "a" * 64, "../ch", (), "clinical", "as the profile says", ladder,
+                        boards)  # fmt: skip
+    write_leaderboard(shown, tmp_path)
+    ranks = {"composite": {"A": 1, "B": 2}, "mean-then-rank": {"A": 2, "B": 1}}
+    (tmp_path / "rank.json").write_text(rank_json(ranks))
+    return open_board(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("places", "ladder", "leads", "methods"),
+    [
+        ({"A": 1, "B": 2}, False, "composite", ["composite", "mean-then-rank"]),
+        ({"A": 2, "B": 1}, False, "mean-then-rank", ["composite", "mean-then-rank"]),
+        ({"A": 1, "B": 1}, False, "challenge", ["challenge", "composite", "mean-then-rank"]),
+        ({"A": 1, "B": 2}, True, "ladder", ["ladder", "composite", "mean-then-rank"]),
+    ],
+)
+def test_a_challenge_is_led_by_what_its_board_ranks_by(tmp_path, places, ladder, leads, methods):
+    (table,) = challenge_board(tmp_path, places, ladder=ladder).tables
+    assert (table.leads, [one.name for one in table.methods]) == (leads, methods)
+    if leads == methods[0] != "composite":
+        assert {one.name: one.rank for one in table.methods[0].algorithms} == places
+
+
+def test_a_team_that_the_board_refuses_is_named_and_a_damaged_board_is_a_note(tmp_path):
+    board = challenge_board(tmp_path, {"A": 1, "B": 2, "C": None})
+    assert "Not ranked: C." in board.notes
+    (tmp_path / "leaderboard.json").write_text("{")
+    board = open_board(tmp_path)
+    assert board.tables[0].leads == "composite"
+    assert any("expected a leaderboard" in note for note in board.notes)
 
 
 # ------------------------------------------------------------------ hostile inputs

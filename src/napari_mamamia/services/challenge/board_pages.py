@@ -39,6 +39,7 @@ from napari_mamamia.services.challenge.board_text import (
     hide_places,
     say_attempt,
 )
+from napari_mamamia.services.challenge.case_pictures import OF_PICTURES
 from napari_mamamia.services.challenge.rank_responses import CLASSIFICATION
 from napari_mamamia.services.challenge.ranking import (
     NOT_FOR_TASK,
@@ -280,6 +281,9 @@ def _describe_team(ranking: ChallengeRanking, team: str) -> TeamDetails:
             ("NormHD", {case: row.norm_hd for case, row in by_case.items()}),
         )
         gaps = disparity_table(model.segmentation) if model.segmentation else None
+        pictures = ranking.pictures.get(team, ())
+        if pictures:
+            sections.append(PageSection("Worst cases", notes=(OF_PICTURES,), pictures=pictures))
         sections += [PageSection("Fairness", (gaps,))] if gaps else []
     result = dict(ranking.responses.results).get(team) if ranking.responses else None
     if result is not None:

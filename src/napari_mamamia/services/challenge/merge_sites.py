@@ -175,9 +175,9 @@ def _require_sums(file: SiteFile) -> None:
         metric: np.array([[one[code][at] for code in codes] for one in of_models])
         for at, metric in enumerate(file.metrics)
     }
-    given = {(one.model, one.metric): one for one in file.numbers if not one.variable}
+    numbers = {(one.model, one.metric): one for one in file.numbers if not one.variable}
     for one in number_models(names, values):
-        other = given.get((one.model, one.metric))
+        other = numbers.get((one.model, one.metric))
         if other is None or not np.allclose(
             [other.n, other.mean, other.sd, other.mean_rank],
             [one.n, one.mean, one.sd, one.mean_rank],

@@ -4,10 +4,11 @@ A team is shown by its last scored attempt; on the ladder by the last one that w
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import isnan, nan
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -38,7 +39,9 @@ from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.scoring.ranking.draws import seeded_weights
 from napari_mamamia.scoring.ranking.ranking import rank_tables
 from napari_mamamia.scoring.ranking.table import VALUE_METHODS, RankingTable, RankSettings
+from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.services.challenge.attempt import RESPONSE_TABLE, RESPONSES, SCORES
+from napari_mamamia.services.challenge.case_pictures import picture_team
 from napari_mamamia.services.challenge.inputs import score_settings
 from napari_mamamia.services.challenge.rank_responses import (
     RankedResponses,
@@ -71,7 +74,7 @@ class ChallengeRanking:
     """The leaderboard, the ranking of masks by every method, and that of responses.
 
     Each is None where there is none; `models` are the scores of masks by team, `groupings` part the
-    ranked cases, `ledger` tells of the attempts.
+    ranked cases, `ledger` tells of the attempts, `pictures` are of each team's worst cases.
     """
 
     board: Leaderboard
@@ -81,6 +84,9 @@ class ChallengeRanking:
     models: tuple[tuple[str, ModelScores], ...] = ()
     groupings: tuple[Grouping, ...] = ()
     ledger: Ledger | None = None
+    pictures: Mapping[str, tuple[ReportFigure, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
 
 def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeRanking:
@@ -104,6 +110,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     summary = read = answers = None
     models: tuple[tuple[str, ModelScores], ...] = ()
     groupings: tuple[Grouping, ...] = ()
+    pictures: dict[str, tuple[ReportFigure, ...]] = {}
     table = f"{SCORES}/{SCORE_TABLE}"
     masks = [one for one in scored if table in dict(one.files)]
     if masks:
@@ -112,6 +119,12 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
         notes += [*read.notes, *_find_twins(entries)]
         boards.append(board)
         models = tuple((one.attempt.team, one.model) for one in entries)
+        by_team = dict(models)
+        pictures = {
+            row.team: picture_team(opened, row, by_team[row.team].rows)
+            for row in board.rows
+            if row.team in by_team
+        }
         if read.tables:
             ranked = rank_tables(read.tables, settings, None, read.composite)
             summary = RankSummary(ranked, None, None, tuple(notes), out)
@@ -138,7 +151,7 @@ def make_ranking(opened: OpenChallenge, ledger: Ledger, out: Path) -> ChallengeR
     )
     return ChallengeRanking(
         board_file, summary, read if summary is not None else None, answers, models, groupings,
-        ledger,
+        ledger, pictures,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from napari_mamamia.services.challenge.board_pages import challenge_pages
 from napari_mamamia.services.challenge.ranking import ChallengeRanking
 from napari_mamamia.services.rank.pages import find_stale
 
-_DRAWING: Final = re.compile(r"<svg.*?</svg>\s*", re.DOTALL)
+_DRAWING: Final = re.compile(r"<svg.*?</svg>\s*|data:image/png;base64,[^\"]*", re.DOTALL)
 _SHOWN: Final = 90
 
 

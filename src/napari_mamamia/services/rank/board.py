@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.io.challenge.leaderboard_file import BOARD_FILE, Leaderboard, read_leaderboard
 from napari_mamamia.io.data_set.rank_files import (
     RANK_FILE,
     CaseNumbers,
@@ -31,6 +32,11 @@ _LIKELY: Final = 0.75
 """A lead that as many resamples agree on is clear, or likely: as on the leaderboard's page."""
 _LARGE: Final = 10.0
 _OVERALL: Final = "All tables together"
+_MASKS: Final = "segmentation"
+COMPOSITE: Final = "composite"
+LADDER: Final = "ladder"
+OWN_SCORE: Final = "challenge"
+"""Methods that a challenge may rank by, beside those of `mamamia rank`."""
 
 T = TypeVar("T")
 
@@ -74,6 +80,7 @@ class CaseGrid:
 class BoardTable:
     """One table of a ranking. `n_cases` is None where it is not known.
 
+    `leads` names the method that is shown first: of a challenge the one that its board ranks by.
     `grid` is None where there are no cases to show, for `why_no_grid`.
     """
 
@@ -83,6 +90,7 @@ class BoardTable:
     n_cases: int | None = None
     grid: CaseGrid | None = None
     why_no_grid: str = ""
+    leads: str = COMPOSITE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,12 +128,53 @@ def open_board(path: Path) -> RankBoard:
     if are_ranks:
         numbers = _read_beside(read_case_numbers, folder / CASES_FILE, none, notes)
     tables = [_make_table(one, ranks.tables, details, numbers, are_ranks) for one in ranks.tables]
+    board_file = folder / BOARD_FILE
+    official = _read_beside(lambda path: read_leaderboard(path.parent), board_file, None, notes)
+    if official is not None and len(tables) == 1:
+        tables = [_lead_with_challenge(tables[0], official, notes)]
     if ranks.overall is not None:
         title = f"{_OVERALL} ({len(tables)})"
         why = "Choose one table above to see its cases."
         overall = BoardTable(title, ranks.overall.methods, ranks.overall.filled, why_no_grid=why)
         tables.insert(0, overall)
     return RankBoard(folder, tuple(tables), details.missing, (*details.notes, *notes))
+
+
+def _lead_with_challenge(table: BoardTable, official: Leaderboard, notes: list[str]) -> BoardTable:
+    """Return the table led by what the challenge's board ranks masks by.
+
+    That is a method of its own where none of the table's gives these ranks: the ladder's scores.
+    """
+    board = next((one for one in official.boards if one.task == _MASKS), None)
+    if board is None:
+        return table
+    rows = {row.team: row for row in board.rows}
+    names = [one.name for one in table.methods[0].algorithms]
+    without_rank = [row.team for row in board.rows if row.rank is None and row.team not in names]
+    if without_rank:
+        notes.append(f"Not ranked: {', '.join(without_rank)}.")
+    teams = tuple(
+        RankedAlgorithm(name, _as_number(rows[name].rank), _as_number(rows[name].score))
+        if name in rows
+        else RankedAlgorithm(name, math.nan)
+        for name in names
+    )
+    ranks = [one.rank for one in teams]
+    same = [
+        method.name
+        for method in table.methods
+        if [one.rank for one in method.algorithms] == ranks and not official.ladder
+    ]
+    if same:
+        return replace(table, leads=COMPOSITE if COMPOSITE in same else same[0])
+    if official.ladder:
+        notes.append("The ladder's score stays until an attempt of the team is clearly better.")
+    leads = LADDER if official.ladder else OWN_SCORE
+    return replace(table, methods=(RankedMethod(leads, teams), *table.methods), leads=leads)
+
+
+def _as_number(value: float | None) -> float:
+    return math.nan if value is None else float(value)
 
 
 def list_ranked(table: BoardTable, method: int) -> tuple[RankedAlgorithm, ...]:
@@ -153,6 +202,8 @@ def say_lead(table: BoardTable, method: int) -> str:
         return f"{_join_names(leaders)} share the first rank {by}."
     leader, rival = leaders[0], max(teams[1:], key=lambda one: _read_share(one.first))
     if math.isnan(leader.first):
+        if table.methods[method].name in (LADDER, OWN_SCORE):
+            return f"{leader.name} leads {by}. How sure that is: see the other methods."
         return f"{leader.name} leads {by}. How sure that is was not computed (no resamples)."
     few = "" if table.n_cases is None else few_cases(table.n_cases)
     how = "clearly" if leader.first >= _CLEAR else "probably" if leader.first >= _LIKELY else ""

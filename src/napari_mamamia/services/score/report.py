@@ -145,7 +145,7 @@ def _report_model(item: Scored, settings: ScoreSettings) -> tuple[ModelReport, t
     for number, case_id in enumerate(worst):
         report_progress(number, len(worst), f"Picture of {case_id}")
         try:
-            pictures += _make_picture(model.name, case_id, pairs[case_id], settings)
+            pictures += picture_pair(model.name, case_id, pairs[case_id], settings)
         except MamamiaError as error:
             warnings.append(f"the report has no picture of {case_id} ({model.name}): {error}")
     report = report_of(model, failures, pictures, _make_columns(looks))
@@ -171,10 +171,10 @@ def _make_columns(looks: Looks) -> tuple[CaseColumn, ...]:
     return (*counts, CaseColumn("contrast_to_noise", title, contrast, "SD", 1))
 
 
-def _make_picture(
+def picture_pair(
     model: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
 ) -> list[CasePicture]:
-    """Return the picture of one case, none where it has no prediction.
+    """Return the picture of one case, from its reference and prediction; none without the second.
 
     Raises `MamamiaError` where its masks, which were scored, cannot be read or compared any more.
     """

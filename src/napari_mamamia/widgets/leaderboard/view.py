@@ -52,7 +52,6 @@ _MARGIN: Final = 18
 _SCROLL_BAR: Final = 24
 _FEWEST_LETTERS: Final = 12
 _NOTES_SHOWN: Final = 2
-_CHALLENGES_OWN: Final = "composite"
 _METHOD_TEXTS: Final = {
     "mean-then-rank": "the mean over the cases, then ranked",
     "median-then-rank": "the median over the cases, then ranked",
@@ -61,6 +60,8 @@ _METHOD_TEXTS: Final = {
     "rank-then-median": "ranked in each case, then the median of those ranks",
     "test-then-rank": "how many others a team beats significantly (one-sided Wilcoxon)",
     "composite": "the challenge's own score",
+    "ladder": "the challenge's own score, as its ladder shows it",
+    "challenge": "the challenge's own score, as its board shows it",
 }
 
 
@@ -147,6 +148,8 @@ class LeaderboardTab(QWidget):
         self.open.setToolTip(f"Opens another folder with a ranking; this one is {board.folder}")
         _fill_combo(self.tables, [table.title for table in board.tables])
         self.tables.setVisible(len(board.tables) > 1)
+        # another ranking leads by its own method, whatever was chosen for the one before
+        _fill_combo(self.methods, ())
         self._show_table(board.tables[0])
         self._share_width()
 
@@ -303,7 +306,8 @@ class LeaderboardTab(QWidget):
         chosen = self.methods.currentData()
         self._table = table
         names = [] if table is None else [method.name for method in table.methods]
-        first = next((name for name in (chosen, _CHALLENGES_OWN) if name in names), None)
+        leads = "" if table is None else table.leads
+        first = next((name for name in (chosen, leads) if name in names), None)
         at = 0 if first is None else names.index(first)
         _fill_combo(self.methods, list(map(_explain_method, names)), at)
         for place, name in enumerate(names):
