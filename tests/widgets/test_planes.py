@@ -12,7 +12,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Action, Brush, Extent, Tool
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
 from napari_mamamia.widgets.refine.state import PaintTool
-from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.pane_sides import Sides
 from napari_mamamia.widgets.viewer.planes import Layout
 
 LAS = np.diag([-1.5, 2.0, 3.0, 1.0])

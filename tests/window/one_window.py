@@ -25,7 +25,7 @@ from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.dock.place import show_dock
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
-from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.pane_sides import Sides
 from napari_mamamia.widgets.viewer.planes import Layout
 
 SIZE = (1400, 900)

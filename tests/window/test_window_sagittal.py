@@ -14,7 +14,7 @@ from qtpy.QtTest import QTest
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.refine.state import PaintTool
-from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.pane_sides import Sides
 from napari_mamamia.widgets.viewer.planes import Layout
 
 pytestmark = pytest.mark.window

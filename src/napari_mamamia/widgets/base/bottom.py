@@ -45,6 +45,12 @@ class BottomDock:
             steps = (self._make_dock, self._fill_dock, self._show_dock)
             self._turns.start([*steps, lambda: self._give_height(least_share)])
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether the dock is on screen."""
+        dock = self._find_dock()
+        return dock is not None and dock.isVisible()
+
     def fold(self) -> None:
         """Hide the dock; `show` brings it back as it was."""
         dock = self._find_dock()

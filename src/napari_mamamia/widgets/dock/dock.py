@@ -48,6 +48,9 @@ from napari_mamamia.widgets.dock.results_flow import ResultsFlow
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.export.flow import ExportFlow
 from napari_mamamia.widgets.export.page import ExportPage
+from napari_mamamia.widgets.hanging.bar import HangingBar
+from napari_mamamia.widgets.hanging.flow import Hanging
+from napari_mamamia.widgets.hanging.own_view import OwnView
 from napari_mamamia.widgets.keys.key_choice import KeyChoice
 from napari_mamamia.widgets.keys.panel import KeysPanel
 from napari_mamamia.widgets.kinetics.page import KineticsPage
@@ -208,7 +211,8 @@ class MamamiaDock(QWidget):
         links = self.planes.links
         links.is_free = lambda: self.hand.tool is None
         self.wheel = WheelTurns(self.context, lambda: self.hand.tool is None)
-        links.tools += [self.window_level.attach, self.wheel.attach, self.tools.attach]
+        links.tools += [self.window_level.attach, self.wheel.attach]
+        links.brushes.append(self.tools.attach)
         self.planes.farewells.append(self.painting.cursor.come_home)
         self.painting.cursor.canvas_of_view = self.planes.canvas
 
@@ -301,10 +305,14 @@ class MamamiaDock(QWidget):
         self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
 
     def _make_kinetics(self) -> None:
-        self.kinetics = KineticsParts(
-            self.context, self.kinetics_page, self.results, self.bottom, self.tools
-        )
+        context, page = self.context, self.kinetics_page
+        self.kinetics = KineticsParts(context, page, self.results, self.bottom, self.tools)
         self.session.phases_changed.connect(self.canvas_text.update)
+        views = (self.planes, self.view_flow, self.subtracting, self.projecting, self.contrasting)
+        own_view = OwnView(context, *views, self.kinetics.map)
+        shown = (self.kinetics.map, self.kinetics.hang_curves)
+        parts = (HangingBar(), own_view, self.opening)
+        self.hanging = Hanging(context, *parts, *views, *shown)
 
     def _make_jumps(self) -> None:
         context, doubt = self.context, self.predict_page.doubt
@@ -317,6 +325,7 @@ class MamamiaDock(QWidget):
         layout.setContentsMargins(_MARGIN, _MARGIN // 2, _MARGIN, _MARGIN // 2)
         layout.setSpacing(6)
         layout.addWidget(self.header)
+        layout.addWidget(self.hanging.bar)
         layout.addWidget(self.view_panel)
         layout.addWidget(self.pages.tabs)
         layout.addWidget(self.pages.stack, stretch=1)
@@ -386,8 +395,8 @@ class MamamiaDock(QWidget):
 
     def _connect_review(self) -> None:
         self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
-        self.batch_page.table_wanted.connect(self._show_results)
-        self.batch_page.log_wanted.connect(self._show_log)
+        self.batch_page.table_wanted.connect(self.results_flow.show_table)
+        self.batch_page.log_wanted.connect(self.results_flow.show_log)
         self.results.cohort.report_wanted.connect(self.batch_page.show_report)
         self.events.added.connect(self.results.log.add)
         self.reviewing.changed.connect(self.header.set_agreement)
@@ -404,11 +413,7 @@ class MamamiaDock(QWidget):
 
     def _list_actions(self) -> dict[str, Callable[..., object]]:
         actions: dict[str, Callable[..., object]] = {
-            "previous_phase": lambda: self.scene.step_phase(-1),
-            "next_phase": lambda: self.scene.step_phase(1),
             "kinetic_map": self.kinetics.map.toggle,
-            "hide_masks": self.scene.set_masks_hidden,
-            "outline": self.scene.toggle_outline,
             "lesion": self.jumping.to_lesion_or_error,
             "previous_error": self.jumping.to_previous_error,
             "next_case": lambda: self.cases_flow.open_neighbour(1),
@@ -416,7 +421,9 @@ class MamamiaDock(QWidget):
             "keys": self.pages.toggle_keys,
             "reading": self.reading.toggle,
         }
-        return actions | self.view_flow.actions() | self.refine_flow.actions()
+        for part in (self.view_flow, self.hanging, self.refine_flow):
+            actions |= part.actions()
+        return actions
 
     # ----------------------------------------------------------------- actions
 
@@ -431,14 +438,6 @@ class MamamiaDock(QWidget):
     def _grow_candidate(self) -> None:
         self.show_page("Refine")
         self.refine_flow.grow_prediction()
-
-    def _show_results(self) -> None:
-        self.results.show_cases()
-        self.bottom.show()
-
-    def _show_log(self) -> None:
-        self.results.show_log()
-        self.bottom.show()
 
     def _follow_page(self, page: str) -> None:
         self.hand.turn(page)

@@ -32,6 +32,8 @@ class KineticsParts(WindowPart):
     ) -> None:
         super().__init__(context)
         self._results = results
+        self._bottom = bottom
+        self._is_hung = False
         self.case = KineticCase(context)
         self.map = KineticMapControl(context, self.case)
         self.ftv_box = tools.ftv_box
@@ -46,3 +48,12 @@ class KineticsParts(WindowPart):
         """Show the tab Curves, with the curve of the place that is pointed at."""
         self._results.show_curves()
         self.curves.show()
+
+    def hang_curves(self, shown: bool) -> None:
+        """Show the curve while a step of the hanging wants it; what was there before stays."""
+        if shown and not self._bottom.is_shown:
+            self._is_hung = True
+            self.show_curves()
+        elif not shown and self._is_hung:
+            self._is_hung = False
+            self._bottom.fold()

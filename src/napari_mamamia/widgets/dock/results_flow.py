@@ -51,6 +51,16 @@ class ResultsFlow(WindowPart):
         """Open a case of the table, its errors in colour, at the largest one."""
         self._review.open_case(case_id)
 
+    def show_table(self) -> None:
+        """Show the scored cases below the image."""
+        self._panel.show_cases()
+        self._bottom.show()
+
+    def show_log(self) -> None:
+        """Show below the image what the plugin did and said."""
+        self._panel.show_log()
+        self._bottom.show()
+
     # -------------------------------------------------------------------- inner
 
     def _show_answer(self, answer: BatchAnswer) -> None:

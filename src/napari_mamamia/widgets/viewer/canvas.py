@@ -158,6 +158,8 @@ class CanvasText:
     ----------
     is_held
         Whether nothing is written yet.
+    name_side
+        Says which breast the view shows, "" for no word of it.
     """
 
     def __init__(
@@ -170,6 +172,7 @@ class CanvasText:
         self._loaded: frozenset[int] | None = None
         self._is_closed = False
         self.is_held = False
+        self.name_side: Callable[[], str] = lambda: ""
         self._full = 1.0 if viewer is None else _SMALL
         viewer = self._viewer
         square_off_brush(viewer)
@@ -290,9 +293,11 @@ class CanvasText:
         return displayed, (str(down) == "up", str(across) == "left")
 
     def _plane_line(self, tag: LayerTag | None) -> str:
-        if tag is None or not (self._names_plane or tag.grid.is_oblique):
+        side = self.name_side()
+        if tag is None or not (self._names_plane or tag.grid.is_oblique or side):
             return ""
         line = plane_text(tag.grid, self._read_view()[0])
+        line = f"{line}, {side}" if side else line
         return line if self._names_phase or not tag.note else f"{line}\n{tag.note}"
 
     def _phase_line(self) -> str:

@@ -43,6 +43,14 @@ class Contrasting(WindowPart):
         """The range chosen last for this kind of image."""
         return self._name.get(self.kind, self.names[0])
 
+    def read_names(self) -> dict[str, str]:
+        """Return the ranges chosen so far by kind of image, for `put_names`."""
+        return dict(self._name)
+
+    def put_names(self, names: dict[str, str]) -> None:
+        """Take ranges as chosen without looking for them again."""
+        self._name = dict(names)
+
     def next(self) -> None:
         """Choose the range after the present one."""
         names = self.names

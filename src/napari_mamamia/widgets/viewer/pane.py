@@ -7,7 +7,7 @@ from typing import Any, Final
 from napari.components import ViewerModel
 from napari.layers import Labels, Layer
 
-from napari_mamamia.core.grid import Grid, Plane
+from napari_mamamia.core.grid import Plane
 from napari_mamamia.widgets.adapter.adapter import redraw_part
 from napari_mamamia.widgets.adapter.drawing import (
     late_drawing,
@@ -17,6 +17,16 @@ from napari_mamamia.widgets.adapter.drawing import (
 )
 from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
+from napari_mamamia.widgets.viewer.pane_sides import (
+    Sides,
+    find_across,
+    find_side_axis,
+    fit_half,
+    mirror_mm,
+    put_on_side,
+    side_of,
+    turned_camera,
+)
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
@@ -254,43 +264,25 @@ _ONE_PHASE_LACKS: Final = frozenset({Role.SUBTRACTION, Role.MAP, Role.PROJECTION
 
 @dataclass(frozen=True, slots=True)
 class PaneKind:
-    """What a further view shows: a plane and a phase, None for those of the main view."""
+    """What a further view shows: a plane and a phase, None for those of the main view.
+
+    `side` is "right" or "left" for one breast of two, "other" for the slice as far on the other
+    side as the cross-hair, "" for both. `is_mirrored` turns left and right round, letters too.
+    `is_below` puts it below the main view. `is_prior` stands for another exam.
+    """
 
     plane: Plane | None = None
     phase: int | None = None
+    side: str = ""
+    is_mirrored: bool = False
+    is_below: bool = False
+    is_prior: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """Which side of the screen the patient's right is on: the left in the radiological way."""
-
-    neurological: bool = False
-
-
-def turned_camera(
-    grid: Grid, turn: Sequence[int], against: Sequence[bool], sides: Sides
-) -> tuple[str, str]:
-    """Return which way the camera shows the rows and the columns of a plane.
-
-    Parameters
-    ----------
-    grid
-        The case's grid.
-    turn, against
-        As `DisplayFrame.within` returns them.
-    sides
-        A row that runs between right and left is shown the other way in the neurological one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> grid = Grid((2, 3, 4), np.diag([-1.0, 1.0, 2.0, 1.0]))
-    >>> turned_camera(grid, (0, 1, 2), (False, False, False), Sides(neurological=True))
-    ('down', 'left')
-    """
-    letter = grid.orientation[2 - grid.display_frame().order[turn[2]]]
-    mirrored = sides.neurological and letter in "RL"
-    return "up" if against[1] else "down", "left" if against[2] != mirrored else "right"
+    @property
+    def title(self) -> str:
+        """A name for its widgets, another one for each view of an arrangement."""
+        what = "prior" if self.is_prior else self.plane or f"phase_{self.phase}"
+        return f"{what}_{self.side}" if self.side else what
 
 
 class Pane:
@@ -320,6 +312,7 @@ class Pane:
         self.copies = LayerCopies(scene.viewer, self.model, left_out, filled=filled)
         self.text = CanvasText(scene, self.model, names_phase=kind.phase is not None)
         self.text.is_held = not filled
+        self.text.name_side = self._name_side
         self.whole_zoom = 1.0
 
     def fill(self) -> None:
@@ -343,13 +336,18 @@ class Pane:
         order = (*range(lead), *(lead + axis for axis in turn))
         if tuple(dims.order) != order:
             dims.order = order
-        self.model.scene.camera.orientation2d = turned_camera(grid, turn, against, sides)
+        down, across = turned_camera(grid, turn, against, sides)
+        if self.kind.is_mirrored:
+            across = "left" if across == "right" else "right"
+        self.model.scene.camera.orientation2d = (down, across)
         self.text.update()
 
     def fit(self) -> None:
-        """Show the whole plane."""
+        """Show the whole plane, or the whole breast that is shown."""
         if len(self.model.layers):
             self.model.reset_view()
+            if self._scene.grid is not None:
+                fit_half(self.model, self._scene.grid, self.kind.side)
             self.whole_zoom = float(self.model.scene.camera.zoom)
 
     @property
@@ -374,13 +372,53 @@ class Pane:
             steps.append(phase)
         if self.slice_axis >= 0:
             axes.append(lead + self.slice_axis)
-            steps.append(shown[self.slice_axis])
+            steps.append(self._find_slice(shown))
         if any(dims.current_step[a] != s for a, s in zip(axes, steps, strict=True)):
             with sliced_once(self.model):
                 dims.set_current_step(axes, steps)
         if axes:
             # Wheel and arrows step the axis used last: it shall be the one through these slices.
             dims.last_used = axes[-1]
+
+    def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
+        """Return the place (slice, row, column of the main view) after a step in this view."""
+        axis, dims = self.slice_axis, self.model.dims
+        if axis < 0:
+            return None
+        places = list(shown)
+        places[axis] = dims.current_step[dims.ndim - len(places) + axis]
+        return places[0], places[1], places[2]
+
+    def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        """Return where the cross-hair is in this view, in its mm; None for nowhere."""
+        return world
+
+    def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:
+        """Return the middle of this view for that of the main one, or the other way round.
+
+        Where they show one breast each, it is mirrored at the midline. `half` is the main one's.
+        """
+        grid, sides = self._scene.grid, {self.kind.side, half}
+        along = None if grid is None else find_across(self.model, grid)
+        places = list(centre)
+        if grid is not None and along is not None and "" not in sides and len(sides) > 1:
+            places[along - 2] = mirror_mm(grid, places[along - 2])
+        return tuple(places)
+
+    def _find_slice(self, shown: Sequence[int]) -> int:
+        grid, axis = self._scene.grid, self.slice_axis
+        if grid is None or not self.kind.side or axis != find_side_axis(grid):
+            return shown[axis]
+        return put_on_side(grid, shown[axis], self.kind.side)
+
+    def _name_side(self) -> str:
+        grid, axis, dims = self._scene.grid, self.slice_axis, self.model.dims
+        if not self.kind.side or grid is None:
+            return ""
+        side = self.kind.side
+        if axis == find_side_axis(grid) and dims.ndim >= _AXES:
+            side = side_of(grid, dims.current_step[dims.ndim - _AXES + axis])
+        return f"{side}, mirrored" if self.kind.is_mirrored else side
 
     def centre(self, voxel: Voxel) -> None:
         """Bring a voxel (z, y, x) to the middle."""

@@ -131,10 +131,11 @@ class PaneWindow:
         self._viewer = viewer
         self._column: QSplitter | None = None
         self._outer: QSplitter | None = None
+        self._main_column: QSplitter | None = None
         self._views: dict[Pane, Any] = {}
         self._gone: list[Any] = []
         self._leave = Turns()
-        self._crosses: list[CrossHair] = []
+        self._crosses: list[tuple[CrossHair, Pane | None]] = []
 
     @property
     def is_there(self) -> bool:
@@ -158,11 +159,11 @@ class PaneWindow:
         self._views[pane] = view
 
     def show(self, pane: Pane, title: str) -> None:
-        """Show a pane below those that are there."""
+        """Show a pane below those that are there, or below the main view."""
         view = self._views.get(pane)
-        if view is None or self._column is None:
+        if view is None or self._column is None or self._main_column is None:
             return
-        self._column.addWidget(view)
+        (self._main_column if pane.kind.is_below else self._column).addWidget(view)
         view.show()
         canvas = canvas_of(view)
         if canvas is not None:
@@ -170,13 +171,20 @@ class PaneWindow:
             # keyboard.
             canvas.setFocusPolicy(Qt.FocusPolicy.NoFocus)
             canvas.setObjectName(f"canvas_{title}")
-            self._crosses.append(CrossHair(pane.model, canvas))
+            self._crosses.append((CrossHair(pane.model, canvas), pane))
 
-    def share(self, *, equal: bool, sizes: list[int] | None = None) -> None:
-        """Give the further views their room beside the main one, or below it."""
+    def share(
+        self, *, equal: bool, sizes: list[int] | None = None, stacked: bool | None = None
+    ) -> None:
+        """Give the further views their room beside the main one, or below it (`stacked`).
+
+        None takes what has more room.
+        """
         if self._outer is None or self._column is None:
             return
-        self._lay_out(self._outer, self._column)
+        if stacked is None:
+            stacked = self._outer.width() < _WIDE * self._outer.height()
+        self._lay_out(self._outer, self._column, stacked)
         shares = sizes or list(_EQUAL if equal else _MAIN_SHARE)
         beside = self._outer.orientation() is Qt.Orientation.Horizontal
         whole = max(self._outer.width() if beside else self._outer.height(), 2)
@@ -187,15 +195,17 @@ class PaneWindow:
         if self._column is None:
             return
         # Qt gives out its room in proportion: equal numbers, however large, are equal shares.
-        self._column.setSizes([1000] * self._column.count())
+        for column in (self._column, self._main_column):
+            if column is not None:
+                column.setSizes([1000] * column.count())
         canvas = canvas_widget(self._viewer)
         if canvas is not None:
-            self._crosses.append(CrossHair(self._viewer, canvas))
+            self._crosses.append((CrossHair(self._viewer, canvas), None))
 
     def point(self, world: tuple[float, ...] | None) -> None:
         """Draw all cross-hairs at a world position; None hides them."""
-        for cross in self._crosses:
-            cross.show(world)
+        for cross, pane in self._crosses:
+            cross.show(world if pane is None else pane.find_world(world))
 
     def canvas(self, pane: Pane) -> QWidget | None:
         """Return the widget that a pane is drawn on, None without a window."""
@@ -207,7 +217,7 @@ class PaneWindow:
 
         They are hidden at once, and each leaves in a turn of its own or with `close`.
         """
-        for cross in self._crosses:
+        for cross, _ in self._crosses:
             cross.close()
         self._crosses = []
         for view in self._views.values():
@@ -231,12 +241,11 @@ class PaneWindow:
             view.close()
 
     @staticmethod
-    def _lay_out(outer: QSplitter, column: QSplitter) -> None:
-        """Put the further views beside the main one where the window is wide, else below it."""
-        is_wide = outer.width() >= _WIDE * outer.height()
+    def _lay_out(outer: QSplitter, column: QSplitter, stacked: bool) -> None:
+        """Put the further views beside the main one, or below it."""
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        outer.setOrientation(across if is_wide else down)
-        column.setOrientation(down if is_wide else across)
+        outer.setOrientation(down if stacked else across)
+        column.setOrientation(across if stacked else down)
 
     def make_room(self) -> None:
         """Put the column for the views beside the main one, made at the first call."""
@@ -253,8 +262,12 @@ class PaneWindow:
             self._column = QSplitter(Qt.Orientation.Vertical)
             self._column.setObjectName("planes_column")
             self._column.setChildrenCollapsible(False)
+            self._main_column = QSplitter(Qt.Orientation.Vertical)
+            self._main_column.setObjectName("main_column")
+            self._main_column.setChildrenCollapsible(False)
             layout.addWidget(self._outer)
-            self._outer.addWidget(main)
+            self._main_column.addWidget(main)
+            self._outer.addWidget(self._main_column)
             self._outer.addWidget(self._column)
             # Qt hides a widget that gets another parent.
             main.show()

@@ -39,9 +39,11 @@ class PlaneLinks(QObject):
     ----------
     place
         The voxel (z, y, x) that the cross-hair is at.
-    tools
+    tools, brushes
         Called with the model of each new view, so that the mouse does there what it does in the
-        main one.
+        main one; `brushes` are left out of a mirrored view and of another exam's.
+    fitted
+        Called after the views were fitted to their canvases.
     is_free
         Whether a click may move the cross-hair: not while a tool paints.
     """
@@ -52,6 +54,8 @@ class PlaneLinks(QObject):
         self._window = window
         self._panes = panes
         self.tools: list[Callable[[Any], None]] = []
+        self.brushes: list[Callable[[Any], None]] = []
+        self.fitted: list[Callable[[], None]] = []
         self.is_free: Callable[[], bool] = lambda: True
         self.place: Voxel = (0, 0, 0)
         self._before: tuple[int, ...] = ()
@@ -81,9 +85,11 @@ class PlaneLinks(QObject):
                 )
         for function in layer_scrolling(model):
             model.mouse_wheel_callbacks.remove(function)
-        model.mouse_drag_callbacks.append(self._follow_click)
-        model.mouse_move_callbacks.append(self._follow_hover)
-        for attach in self.tools:
+        if not pane.kind.is_prior:
+            model.mouse_drag_callbacks.append(self._follow_click)
+            model.mouse_move_callbacks.append(self._follow_hover)
+        can_paint = not (pane.kind.is_mirrored or pane.kind.is_prior)
+        for attach in (*self.tools, *(self.brushes if can_paint else ())):
             attach(model)
 
     # ------------------------------------------------------------------ place
@@ -171,13 +177,12 @@ class PlaneLinks(QObject):
 
     def _on_pane_step(self, pane: Pane) -> None:
         """Follow a slice step in another view."""
-        shown, grid, axis = self._find_shown_place(), self._scene.grid, pane.slice_axis
-        if self._is_moving or shown is None or grid is None or axis < 0:
+        shown, grid = self._find_shown_place(), self._scene.grid
+        if self._is_moving or shown is None or grid is None:
             return
-        dims = pane.model.dims
-        places = list(shown)
-        places[axis] = dims.current_step[dims.ndim - len(shown) + axis]
-        self._put_place((places[0], places[1], places[2]), grid)
+        place = pane.read_place(shown)
+        if place is not None:
+            self._put_place(place, grid)
 
     def _put_place(self, shown: tuple[int, int, int], grid: Grid) -> None:
         z, y, x = grid.display_frame().point_from_display(shown, grid.shape)
@@ -225,21 +230,28 @@ class PlaneLinks(QObject):
 
     def _fit_all(self) -> None:
         """Show whole planes, as far as the main view shows its own whole."""
-        if not self._scene.view.is_zoomed_in:
-            self._scene.view.fit()
-        for pane in self._list_planes():
-            pane.fit()
+        before, self._is_moving = self._is_moving, True
+        try:
+            if not self._scene.view.is_zoomed_in:
+                self._scene.view.fit()
+            for pane in self._list_planes():
+                pane.fit()
+        finally:
+            self._is_moving = before
         self._follow_camera()
         if self._scene.view.is_zoomed_in:
             self._centre_planes()
+        for listener in tuple(self.fitted):
+            listener()
 
     def _list_planes(self) -> list[Pane]:
-        """Return the further views of other planes; not those of another phase."""
-        return [pane for pane in self._panes if pane.kind.plane is not None]
+        """Return the further views of other planes and halves; not those of another phase."""
+        return [pane for pane in self._panes if pane.kind.plane is not None or pane.kind.side]
 
     def _centre_planes(self) -> None:
         for pane in self._list_planes():
-            pane.centre(self.place)
+            if pane.kind.plane is not None:
+                pane.centre(self.place)
 
     def _redraw_panes(self, role: Role, part: Part | None) -> None:
         for pane in self._panes:
@@ -254,10 +266,13 @@ class PlaneLinks(QObject):
             camera = self._scene.viewer.scene.camera
             for pane in self._panes:
                 other = pane.model.scene.camera
-                if pane.kind.plane is None:
-                    other.center, other.zoom = camera.center, camera.zoom
-                else:
+                is_half = bool(pane.kind.side)
+                if pane.kind.plane is not None or is_half:
                     other.zoom = pane.whole_zoom * self._scene.view.relative_zoom
+                else:
+                    other.zoom = camera.zoom
+                if pane.kind.plane is None:
+                    other.center = pane.turn_centre(camera.center, self._scene.view.half)
         finally:
             self._is_moving = before
 
@@ -267,6 +282,11 @@ class PlaneLinks(QObject):
         before, self._is_moving = self._is_moving, True
         try:
             camera, other = self._scene.viewer.scene.camera, pane.model.scene.camera
-            camera.center, camera.zoom = other.center, other.zoom
+            if pane.kind.side:
+                self._scene.view.set_relative_zoom(other.zoom / pane.whole_zoom)
+            else:
+                camera.zoom = other.zoom
+            if not pane.kind.is_prior:
+                camera.center = pane.turn_centre(other.center, self._scene.view.half)
         finally:
             self._is_moving = before

@@ -5,6 +5,7 @@ lets them follow each other.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -17,7 +18,8 @@ from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.pane import Pane, PaneKind, Sides, turned_camera
+from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
+from napari_mamamia.widgets.viewer.pane_sides import Sides, turned_camera
 from napari_mamamia.widgets.viewer.pane_window import PaneWindow
 from napari_mamamia.widgets.viewer.plane_links import PlaneLinks
 
@@ -30,6 +32,22 @@ class Layout(StrEnum):
     ONE = "one plane"
     PLANES = "three planes"
     PHASES = "two phases"
+    HUNG = "hung"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """Further views of a step of the hanging, and how the main one stands among them.
+
+    `half` is the breast that the main view shows, "" for both; `share` its part of the room in
+    percent; `is_stacked` puts the further views below it.
+    """
+
+    name: str
+    kinds: tuple[PaneKind, ...] = ()
+    half: str = ""
+    share: int = 50
+    is_stacked: bool = False
 
 
 class Planes(WindowPart):
@@ -45,6 +63,10 @@ class Planes(WindowPart):
         The further views: one list, filled and emptied.
     farewells
         Called before views are taken away.
+    arrangement
+        What the layout HUNG shows.
+    make_prior
+        Makes the view of another exam, for a kind that asks for it.
     """
 
     layout_changed = Signal(object)
@@ -62,6 +84,8 @@ class Planes(WindowPart):
         self.links = PlaneLinks(self._scene, self.window, self.panes)
         self.links.setParent(self)
         self.second_phase = 0
+        self.arrangement = Arrangement("")
+        self.make_prior: Callable[[PaneKind], Pane] | None = None
         self._steps: list[Callable[[], None]] = []
         self._made_for: list[PaneKind] = []
         self._unfinished: Pane | None = None
@@ -75,7 +99,8 @@ class Planes(WindowPart):
 
     def views(self) -> list[Any]:
         """Return the views of the case at the moment, the main one first."""
-        return [self._scene.viewer, *(pane.model for pane in self.panes)]
+        panes = (pane.model for pane in self.panes if not pane.kind.is_prior)
+        return [self._scene.viewer, *panes]
 
     # ---------------------------------------------------------------- layouts
 
@@ -98,7 +123,30 @@ class Planes(WindowPart):
         A case that cannot be shown so stays in one view, with the reason.
         """
         self.wanted = layout
+        if layout is not Layout.HUNG:
+            self._show_half("")
         self._arrange_views()
+
+    def hang(self, arrangement: Arrangement) -> None:
+        """Show the views of a step of the hanging; `set_layout` shows a layout again."""
+        if self.layout is Layout.HUNG:
+            self._take_down()
+        self.arrangement = arrangement
+        self._show_half(arrangement.half)
+        self.set_layout(Layout.HUNG)
+
+    @property
+    def share(self) -> int | None:
+        """The main view's part of the room in percent, as the user left it."""
+        return self.window.sizes[0] if self.panes and self.window.sizes else None
+
+    def _show_half(self, half: str) -> None:
+        """Let the main view show one breast, "" for the whole slice, and say so."""
+        self._text.name_side = lambda: half
+        if half != self._scene.view.half:
+            self._scene.view.half = half
+            self._scene.view.fit()
+            self._text.update()
 
     def set_second_phase(self, phase: int) -> None:
         """Show another phase in the second of two views."""
@@ -167,6 +215,8 @@ class Planes(WindowPart):
         grid = self._scene.grid
         if grid is None or self.layout is Layout.ONE:
             return []
+        if self.layout is Layout.HUNG:
+            return list(self.arrangement.kinds)
         if self.layout is Layout.PHASES:
             return [PaneKind(phase=self.second_phase)]
         main_plane = grid.display_frame().plane
@@ -178,8 +228,10 @@ class Planes(WindowPart):
         It counts as one of the panes once it has all its layers; what comes or goes before that is
         looked after by the last of them.
         """
-        pane = partial(Pane, self._scene, kind, filled=False)
-        title = kind.plane or f"phase_{kind.phase}"
+        own_pane = partial(Pane, self._scene, kind, filled=False)
+        make = self.make_prior
+        pane = partial(make, kind) if kind.is_prior and make is not None else own_pane
+        title = kind.title
         copies = [self._copy_layer] * len(self._scene.stack.find())
         first, last = partial(self._begin_pane, pane, title), partial(self._finish_pane, title)
         return [
@@ -233,11 +285,15 @@ class Planes(WindowPart):
             self._build.stop()
 
     def _share_room(self) -> None:
+        if self.layout is Layout.HUNG:
+            sizes = [self.arrangement.share, 100 - self.arrangement.share]
+            self.window.share(equal=True, sizes=sizes, stacked=self.arrangement.is_stacked)
+            return
         equal = self.layout is Layout.PHASES
         self.window.share(equal=equal, sizes=self._sizes.get(self.layout))
 
     def _name_main(self) -> None:
-        self._text.name_plane(self.layout is Layout.PLANES)
+        self._text.name_plane(self.layout in (Layout.PLANES, Layout.HUNG))
 
     def _settle_views(self) -> None:
         self.links.fit_soon()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
+from napari_mamamia.widgets.viewer.pane_sides import fit_half
 
 _SPACE_AXES = 3
 _ZOOMED_IN = 1.3
@@ -24,12 +25,15 @@ class SliceView:
     ----------
     moved
         Called with the voxel that `go_to` went to, and whether the view was centred on it.
+    half
+        "right" or "left" while one breast of two is shown, "" for the whole slice.
     """
 
     def __init__(self, stack: LayerStack) -> None:
         self._stack = stack
         self._viewer = stack.viewer
         self._whole_zoom = 0.0
+        self.half = ""
         self.moved: list[Callable[[Voxel, bool], None]] = []
 
     # ------------------------------------------------------------------ going
@@ -62,6 +66,8 @@ class SliceView:
         """Show the whole slice."""
         if len(self._viewer.layers):
             self._viewer.reset_view()
+            if self._stack.grid is not None:
+                fit_half(self._viewer, self._stack.grid, self.half)
             self._whole_zoom = float(self._viewer.scene.camera.zoom)
 
     @property
@@ -74,6 +80,22 @@ class SliceView:
         """How much larger the image is than where the whole slice fits; 1 where it just fits."""
         whole = self._whole_zoom
         return float(self._viewer.scene.camera.zoom) / whole if whole > 0 else 1.0
+
+    def set_relative_zoom(self, share: float) -> None:
+        """Enlarge the image so many times against where the whole slice fits."""
+        if self._whole_zoom > 0:
+            self._viewer.scene.camera.zoom = self._whole_zoom * share
+
+    def read_camera(self) -> tuple[float, tuple[float, ...], float]:
+        """Return zoom, centre and the zoom at which the whole slice fits, for `put_camera`."""
+        camera = self._viewer.scene.camera
+        return float(camera.zoom), tuple(camera.center), self._whole_zoom
+
+    def put_camera(self, camera: tuple[float, tuple[float, ...], float]) -> None:
+        """Look at the image as it was looked at when `read_camera` was asked."""
+        zoom, centre, self._whole_zoom = camera
+        self._viewer.scene.camera.zoom = zoom
+        self._viewer.scene.camera.center = centre
 
     # ------------------------------------------------------------------ place
 

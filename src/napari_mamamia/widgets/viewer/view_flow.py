@@ -12,7 +12,7 @@ from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.cine import PACES, Cine
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.contrasting import Contrasting
-from napari_mamamia.widgets.viewer.pane import Sides
+from napari_mamamia.widgets.viewer.pane_sides import Sides
 from napari_mamamia.widgets.viewer.planes import Layout, Planes
 from napari_mamamia.widgets.viewer.projecting import Projecting
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
@@ -53,6 +53,10 @@ class ViewFlow(WindowPart):
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of the view do, by the names of the table."""
         return {
+            "previous_phase": lambda: self._scene.step_phase(-1),
+            "next_phase": lambda: self._scene.step_phase(1),
+            "hide_masks": self._scene.set_masks_hidden,
+            "outline": self._scene.toggle_outline,
             "subtraction": self.toggle_subtraction,
             "planes": self._planes.toggle_planes,
             "two_phases": self._planes.toggle_phases,
@@ -63,11 +67,11 @@ class ViewFlow(WindowPart):
 
     def toggle_subtraction(self) -> None:
         """Show the subtraction, or the phases again."""
-        self._choose_image("phase" if self._subtracting.is_on else "subtraction")
+        self.choose_image("phase" if self._subtracting.is_on else "subtraction")
 
     def toggle_projection(self) -> None:
         """Show the projection, or the phases again."""
-        self._choose_image("phase" if self._projecting.is_on else "projection")
+        self.choose_image("phase" if self._projecting.is_on else "projection")
 
     # -------------------------------------------------------------------- inner
 
@@ -75,7 +79,7 @@ class ViewFlow(WindowPart):
         panel, planes = self._panel, self._planes
         panel.layout_wanted.connect(planes.set_layout)
         panel.beside_wanted.connect(planes.set_second_phase)
-        panel.image_wanted.connect(self._choose_image)
+        panel.image_wanted.connect(self.choose_image)
         panel.minus_wanted.connect(self._set_minus)
         panel.slab_wanted.connect(self._set_slab)
         panel.contrast_wanted.connect(self._contrasting.choose)
@@ -90,7 +94,8 @@ class ViewFlow(WindowPart):
         layers.inserted.connect(self._show_soon)
         layers.removed.connect(self._show_soon)
 
-    def _choose_image(self, image: str) -> None:
+    def choose_image(self, image: str) -> None:
+        """Show the "phase", the "subtraction" or the "projection"."""
         if image != "projection" and self._projecting.is_on:
             self._projecting.hide()
         if image != "subtraction" and self._subtracting.is_on:
@@ -118,6 +123,8 @@ class ViewFlow(WindowPart):
         self._remember_settings(sides="neurological" if neurological else "radiological")
 
     def _on_layout(self, layout: Layout) -> None:
+        if layout is Layout.HUNG:
+            return
         self._panel.set_layout_shown(layout)
         # A case that cannot be shown so falls back to one view, which is nobody's choice to
         # remember.
@@ -151,7 +158,7 @@ class ViewFlow(WindowPart):
         """Take up what was left; a value of another version is left out."""
         settings = dict(self._services.load_preferences().view)
         layout = settings.get("layout", "")
-        if layout in set(Layout):
+        if layout in set(Layout) - {Layout.HUNG}:
             self._planes.wanted = Layout(layout)
         neurological = settings.get("sides") == "neurological"
         self._planes.sides = Sides(neurological)

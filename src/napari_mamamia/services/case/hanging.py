@@ -1,0 +1,306 @@
+"""How a case hangs: which steps of reading it has, by the roles of its phases, sides and priors.
+
+The order is MIP of the first subtraction, then subtraction, as abbreviated readings have it (Kuhl
+et al., J Clin Oncol 2014;32:2304-2310); no society has published a hanging for breast MRI.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
+from typing import Any, Final
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.kinetics.time_axis import rule_of
+from napari_mamamia.kinetics.timing import choose_curve_phases
+from napari_mamamia.scoring.case.failures import midline_x_mm
+
+RIGHT: Final = "right"
+LEFT: Final = "left"
+_OFF_CENTRE_MM: Final = 20.0
+"""A volume of one breast whose centre lies so far from the scanner's is of that side. Ours."""
+_PATIENT: Final = ("patient", "patient_key", "patient_id", "subject", "subject_id", "person_id")
+_DATE: Final = ("acquisition_date", "exam_date", "study_date", "scan_date", "date")
+_SIDE: Final = ("laterality", "breast_side", "side")
+
+
+class HangingStep(StrEnum):
+    """A step of the hanging, in the order in which they are walked."""
+
+    MIP = "mip"
+    BOTH = "both"
+    SIDES = "sides"
+    LATE = "late"
+    PRIOR = "prior"
+
+    @property
+    def words(self) -> str:
+        """What it shows, in a few words."""
+        return _TITLES[self]
+
+
+_TITLES: Final[dict[str, str]] = {
+    "mip": "MIP of the first subtraction",
+    "both": "Axial over right and left",
+    "sides": "Right | left, pre over post",
+    "late": "Late phase, map and curve",
+    "prior": "Prior beside this exam",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRoles:
+    """The phases of a case by role; None where it has no such one. `why_late` says why no late."""
+
+    pre: int
+    first: int | None
+    late: int | None
+    why_late: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HangingPlan:
+    """The steps that a case has, and a sentence for each that it cannot have."""
+
+    steps: tuple[HangingStep, ...]
+    left_out: tuple[tuple[HangingStep, str], ...]
+    roles: PhaseRoles
+
+
+@dataclass(frozen=True, slots=True)
+class HangingWishes:
+    """What a reader left the hanging at: steps not wanted, grey and share of the main view by step.
+
+    `shares` are percent of the room, 10 to 90.
+    """
+
+    unwanted: frozenset[HangingStep] = frozenset()
+    grey: Mapping[HangingStep, str] = field(default_factory=dict)
+    shares: Mapping[HangingStep, int] = field(default_factory=dict)
+
+
+# ----------------------------------------------------------------------- phases
+
+
+def find_roles(case: Case) -> PhaseRoles:
+    """Return which phases of a case are the last before contrast, the first after it, and late."""
+    n_phases = len(case.phases)
+    pre = min(max(case.n_before, 1), n_phases) - 1
+    if pre + 1 >= n_phases:
+        return PhaseRoles(pre, None, None, "it has no phase after contrast")
+    try:
+        choice = choose_curve_phases(case.times_s, rule_of(case))
+    except CaseError as error:
+        return PhaseRoles(pre, pre + 1, None, str(error))
+    late = choice.late if choice.late is not None and choice.late > pre + 1 else None
+    why = "" if late is not None else choice.reason or "there is no phase after the first one"
+    return PhaseRoles(pre, pre + 1, late, why)
+
+
+def plan_hanging(
+    case: Case, has_prior: bool, unwanted: frozenset[HangingStep] = frozenset()
+) -> HangingPlan:
+    """Return the steps of a case; `unwanted` ones are left out without a word.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from napari_mamamia.core.case import Phase
+    >>> grid = Grid((4, 5, 6), np.eye(4))
+    >>> one = Case("A", grid, np.zeros((1, 4, 5, 6)), (Phase(0),))
+    >>> plan_hanging(one, has_prior=True).steps
+    (<HangingStep.PRIOR: 'prior'>,)
+    """
+    roles = find_roles(case)
+    reasons = _find_reasons(case, roles, has_prior)
+    wished = [step for step in HangingStep if step not in unwanted]
+    steps = tuple(step for step in wished if not reasons[step])
+    left_out = tuple((step, reasons[step]) for step in wished if reasons[step])
+    return HangingPlan(steps, left_out, roles)
+
+
+def _find_reasons(case: Case, roles: PhaseRoles, has_prior: bool) -> dict[HangingStep, str]:
+    no_first = "" if roles.first is not None else "one phase only: nothing to subtract"
+    thin = "a single slice" if min(case.grid.shape) < 2 else ""
+    one_side = "" if shows_both(case.grid) else "one breast only"
+    return {
+        HangingStep.MIP: no_first or thin,
+        HangingStep.BOTH: no_first or thin or one_side,
+        HangingStep.SIDES: no_first or one_side,
+        HangingStep.LATE: "" if roles.late is not None else f"no late phase: {roles.why_late}",
+        HangingStep.PRIOR: "" if has_prior else "no prior: none was found, none was chosen",
+    }
+
+
+# ------------------------------------------------------------------------ sides
+
+
+def shows_both(grid: Grid) -> bool:
+    """Whether a volume is wide enough, from right to left, for two breasts."""
+    return not math.isnan(midline_x_mm(grid))
+
+
+def find_imaged_side(grid: Grid, record: CaseRecord | None = None) -> str:
+    """Return "both", "right", "left", or "" where one breast is imaged and nothing tells which.
+
+    The clinical table comes first; without it a volume of one breast is of the side on which its
+    centre lies in the scanner, where that is clear.
+    """
+    if shows_both(grid):
+        return "both"
+    word = _read_cell(record, _SIDE).lower()
+    for side in (RIGHT, LEFT):
+        if word in (side, side[0]):
+            return side
+    middle = [(n - 1) / 2 for n in grid.shape]
+    x = float(grid.to_world_mm(middle)[0])
+    if abs(x) < _OFF_CENTRE_MM:
+        return ""
+    return RIGHT if x > 0 else LEFT  # RAS: x runs to the patient's right
+
+
+# ------------------------------------------------------------------------ prior
+
+
+@dataclass(frozen=True, slots=True)
+class PriorChoice:
+    """An exam that can stand beside a case: its id and how it was found."""
+
+    case_id: str
+    why: str
+
+
+def find_priors(records: Sequence[CaseRecord], case_id: str) -> tuple[PriorChoice, ...]:
+    """Return the earlier exams of the patient, the newest first, by the clinical table.
+
+    An exam of the same patient without a date, or of a case without one, comes last and says so; a
+    later exam is none. Empty where the table names no patient.
+    """
+    by_id = {record.case_id: record for record in records}
+    record_now = by_id.get(case_id)
+    patient = _read_cell(record_now, _PATIENT)
+    if not patient:
+        return ()
+    day = read_date(_read_cell(record_now, _DATE))
+    earlier: list[tuple[date, str]] = []
+    undated: list[str] = []
+    for record in records:
+        if record.case_id == case_id or _read_cell(record, _PATIENT) != patient:
+            continue
+        other_day = read_date(_read_cell(record, _DATE))
+        if day is None or other_day is None:
+            undated.append(record.case_id)
+        elif other_day < day:
+            earlier.append((other_day, record.case_id))
+    earlier.sort(reverse=True)
+    dated = [PriorChoice(name, _count_days((day - before).days)) for before, name in earlier if day]
+    return (*dated, *(PriorChoice(name, "same patient, order not known") for name in undated))
+
+
+def refuse_prior(
+    grid: Grid, record: CaseRecord | None, prior: Grid, prior_record: CaseRecord | None
+) -> str:
+    """Return why an exam cannot stand beside a case as its prior, "" where it can."""
+    patients = (_read_cell(record, _PATIENT), _read_cell(prior_record, _PATIENT))
+    if all(patients) and patients[0] != patients[1]:
+        return "the clinical table says that it is another patient"
+    sides = find_imaged_side(grid, record), find_imaged_side(prior, prior_record)
+    if set(sides) == {RIGHT, LEFT}:
+        return f"it shows the {sides[1]} breast, this exam the {sides[0]}"
+    return ""
+
+
+def read_date(text: str) -> date | None:
+    """Return the day that a cell names as 2024-05-01, 20240501 or 2024/05/01; None for any other.
+
+    Examples
+    --------
+    >>> read_date("20240501"), read_date("2024-05-01 00:00:00"), read_date("1.5.2024")
+    (datetime.date(2024, 5, 1), datetime.date(2024, 5, 1), None)
+    """
+    match = re.match(r"^(\d{4})[-/]?(\d{2})[-/]?(\d{2})(?!\d)", text)
+    if match is None:
+        return None
+    try:
+        return date(*(int(part) for part in match.groups()))
+    except ValueError:
+        return None
+
+
+def _count_days(days: int) -> str:
+    return f"{days} day{'' if days == 1 else 's'} before"
+
+
+def _read_cell(record: CaseRecord | None, names: Sequence[str]) -> str:
+    """Return the first cell of these columns that holds something, as text."""
+    if record is None:
+        return ""
+    cells = {str(name).strip().lower(): value for name, value in record.other.items()}
+    for name in names:
+        value = cells.get(name)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if value is not None and str(value).strip():
+            return str(value).strip()
+    return ""
+
+
+# ----------------------------------------------------------------------- wishes
+
+
+def read_wishes(text: str) -> HangingWishes:
+    """Return what `write_wishes` wrote; of a damaged text or another version what is understood."""
+    try:
+        content = json.loads(text or "{}")
+    except ValueError:
+        return HangingWishes()
+    if not isinstance(content, dict):
+        return HangingWishes()
+    unwanted = content.get("unwanted")
+    names = unwanted if isinstance(unwanted, list) else []
+    shares = {
+        step: int(share)
+        for step, share in _list_by_step(content.get("shares"))
+        if isinstance(share, int) and 10 <= share <= 90
+    }
+    grey = {step: name for step, name in _list_by_step(content.get("grey")) if name}
+    steps = frozenset(HangingStep(name) for name in names if name in set(HangingStep))
+    return HangingWishes(steps, {step: str(name) for step, name in grey.items()}, shares)
+
+
+def write_wishes(wishes: HangingWishes) -> str:
+    """Return wishes as one line of JSON."""
+    return json.dumps(
+        {
+            "unwanted": sorted(wishes.unwanted),
+            "grey": dict(wishes.grey),
+            "shares": dict(wishes.shares),
+        }
+    )
+
+
+def wish_grey(wishes: HangingWishes, step: HangingStep, name: str) -> HangingWishes:
+    """Return the wishes with a range of grey for a step."""
+    return replace(wishes, grey={**wishes.grey, step: name})
+
+
+def wish_share(wishes: HangingWishes, step: HangingStep, share: int) -> HangingWishes:
+    """Return the wishes with the main view's share of the room, percent, in a step."""
+    return replace(wishes, shares={**wishes.shares, step: min(max(share, 10), 90)})
+
+
+def wish_step(wishes: HangingWishes, step: HangingStep, wanted: bool) -> HangingWishes:
+    """Return the wishes with a step wanted or not."""
+    others = wishes.unwanted - {step}
+    return replace(wishes, unwanted=others if wanted else others | {step})
+
+
+def _list_by_step(content: object) -> list[tuple[HangingStep, Any]]:
+    pairs = content.items() if isinstance(content, dict) else ()
+    return [(HangingStep(name), value) for name, value in pairs if name in set(HangingStep)]

@@ -1,0 +1,71 @@
+"""A place in one exam carried to another: in mm, by the scanner's frames or from a place on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.services.case.hanging import PhaseRoles
+
+Offset = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PriorLink:
+    """How an exam lies against its prior: RAS mm that are added to a place to find it there.
+
+    Two visits share no frame of reference, so that 0 is where the scanner's coordinates put it;
+    `is_by_hand` says that a reader named a common place.
+    """
+
+    offset_mm: Offset = (0.0, 0.0, 0.0)
+    is_by_hand: bool = False
+
+
+def carry_place(
+    grid: Grid, place: Sequence[float], to: Grid, offset_mm: Sequence[float]
+) -> tuple[float, float, float]:
+    """Return voxel coordinates (z, y, x) in `to` of voxel coordinates in `grid`, not rounded.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> here, there = Grid((9, 9, 9), np.diag([1, 1, 2, 1.0])), Grid((9, 9, 9), np.eye(4))
+    >>> carry_place(here, (2, 3, 4), there, (1.0, 0.0, 0.0))
+    (4.0, 3.0, 5.0)
+    """
+    world = [
+        float(mm) + shift for mm, shift in zip(grid.to_world_mm(place), offset_mm, strict=True)
+    ]
+    z, y, x = (float(i) for i in to.to_voxel(world))
+    return (z, y, x)
+
+
+def link_places(
+    grid: Grid, place: Sequence[float], prior: Grid, other: Sequence[float]
+) -> PriorLink:
+    """Return the link under which `place` of one exam is `other` of its prior."""
+    here, there = grid.to_world_mm(place), prior.to_world_mm(other)
+    x, y, z = (float(b - a) for a, b in zip(here, there, strict=True))
+    return PriorLink((x, y, z), is_by_hand=True)
+
+
+def is_inside(grid: Grid, place: Sequence[float]) -> bool:
+    """Whether voxel coordinates lie in a volume, to the outer edge of its voxels."""
+    return all(-0.5 <= i <= n - 0.5 for i, n in zip(place, grid.shape, strict=True))
+
+
+def match_phase(roles: PhaseRoles, phase: int, prior: PhaseRoles, n_prior: int) -> int:
+    """Return the prior's phase of the same role: pre, first, late; else as many after the first.
+
+    Examples
+    --------
+    >>> match_phase(PhaseRoles(0, 1, 5), 5, PhaseRoles(1, 2, 3), 4)
+    3
+    >>> match_phase(PhaseRoles(0, 1, 5), 2, PhaseRoles(0, 1, None), 2)
+    1
+    """
+    if phase <= roles.pre or roles.first is None or prior.first is None:
+        return prior.pre
+    if phase == roles.late and prior.late is not None:
+        return prior.late
+    return min(prior.first + max(phase - roles.first, 0), n_prior - 1)

@@ -1,0 +1,145 @@
+"""The line that says which step of the hanging is on screen, of how many, and why others are not.
+
+It knows no viewer, so that any part of the window can hold it.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QFrame, QMenu, QToolButton, QVBoxLayout
+
+from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.controls import label, row, tell_reader, tool_button
+
+_OWN_VIEW: Final = "Hanging: your own view"
+_LEAST: Final = 24
+
+
+class HangingBar(QFrame):
+    """Signals say what the user wants."""
+
+    step_wanted = Signal(int)
+    shown_wanted = Signal(object)
+    chosen = Signal(object, bool)
+    prior_wanted = Signal(str)
+    others_wanted = Signal()
+    link_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("hanging_bar")
+        self.setToolTip("The steps of reading a case")
+        previous = with_key("The step before; before the first is your own view", "hanging_back")
+        following = with_key("The next step of the hanging", "hanging_next")
+        self.back = tool_button("hanging_back", "‹", previous, lambda: self.step_wanted.emit(-1))
+        self.next = tool_button("hanging_next", "›", following, lambda: self.step_wanted.emit(1))
+        self.text = label("hanging_step", _OWN_VIEW, "")
+        self.choose = tool_button(
+            "hanging_choose", "▾", "Goes to a step, and says which you want", self._open_menu
+        )
+        self.menu = QMenu(self)
+        self.menu.setObjectName("hanging_menu")
+        self.menu.setToolTipsVisible(True)
+        self.prior = tool_button(
+            "hanging_prior",
+            "Prior…",
+            with_key("Chooses the exam that stands beside this one", "prior"),
+            self._open_priors,
+        )
+        self.priors = QMenu(self)
+        self.priors.setObjectName("hanging_priors")
+        self.link = tool_button("hanging_link", "Unlink", "", self.link_wanted.emit)
+        self.note = label("hanging_note", "", "How the two exams are linked")
+        for one in (self.back, self.next, self.choose, self.prior, self.link):
+            one.setProperty("framed", True)
+            one.setMinimumSize(_LEAST, _LEAST)
+        lines = QVBoxLayout(self)
+        lines.setContentsMargins(0, 0, 0, 0)
+        lines.setSpacing(2)
+        line = row(self.back, self.text, self.next, self.choose)
+        line.layout().setStretch(1, 1)
+        self._prior_line = row(self.prior, self.link, self.note)
+        self._prior_line.layout().setStretch(2, 1)
+        lines.addWidget(line)
+        lines.addWidget(self._prior_line)
+        self._prior_line.hide()
+        self._plan: HangingPlan | None = None
+        self._unwanted: frozenset[HangingStep] = frozenset()
+        self._priors: tuple[PriorChoice, ...] = ()
+        self.hide()
+
+    def show_step(
+        self, plan: HangingPlan | None, step: HangingStep | None, unwanted: frozenset[HangingStep]
+    ) -> None:
+        """Show where the reader is; nothing while no case is open."""
+        self._plan, self._unwanted = plan, unwanted
+        self.setVisible(plan is not None)
+        if plan is None:
+            return
+        text = _OWN_VIEW
+        if step in plan.steps:
+            text = f"{plan.steps.index(step) + 1}/{len(plan.steps)}  {step.words}"
+        self.text.setText(text)
+        lacks = [f"{other.words}: {why}" for other, why in plan.left_out]
+        tip = "\n".join(["Left out:", *lacks] if lacks else ["All steps are there"])
+        self.text.setToolTip(tip)
+        tell_reader(self.text)
+        self.back.setEnabled(step is not None)
+        self.next.setEnabled(bool(plan.steps) and (step is None or step is not plan.steps[-1]))
+        self._prior_line.setVisible(step is HangingStep.PRIOR)
+
+    def show_prior(self, text: str, why: str, is_linked: bool) -> None:
+        """Say which exam stands beside, and how it is linked."""
+        self.note.setText(text)
+        self.note.setToolTip(why)
+        self.link.setText("Unlink" if is_linked else "Link here")
+        self.link.setToolTip(
+            "Lets each exam be scrolled alone, to find the same place by eye"
+            if is_linked
+            else "Takes the two places on screen as the same, and links the exams again"
+        )
+        tell_reader(self.link)
+
+    def set_priors(self, priors: Sequence[PriorChoice]) -> None:
+        """Offer these exams first."""
+        self._priors = tuple(priors)
+
+    def _open_menu(self) -> None:
+        self._fill_menu()
+        _open_below(self.menu, self.choose)
+
+    def _fill_menu(self) -> None:
+        """List the steps: to go to, and below to want or not."""
+        self.menu.clear()
+        plan = self._plan
+        if plan is None:
+            return
+        for step in plan.steps:
+            action = self.menu.addAction(step.words)
+            action.triggered.connect(lambda _on=False, s=step: self.shown_wanted.emit(s))
+        for step, why in plan.left_out:
+            action = self.menu.addAction(f"{step.words} ({why.split(':')[0]})")
+            action.setToolTip(why)
+            action.setEnabled(False)
+        self.menu.addSection("Wanted")
+        for step in HangingStep:
+            action = self.menu.addAction(step.words)
+            action.setCheckable(True)
+            action.setChecked(step not in self._unwanted)
+            action.toggled.connect(lambda wanted, s=step: self.chosen.emit(s, wanted))
+
+    def _open_priors(self) -> None:
+        self.priors.clear()
+        for prior in self._priors:
+            action = self.priors.addAction(f"{prior.case_id} ({prior.why})")
+            name = prior.case_id
+            action.triggered.connect(lambda _on=False, n=name: self.prior_wanted.emit(n))
+        other = self.priors.addAction("Another exam of this data set…")
+        other.triggered.connect(lambda _on=False: self.others_wanted.emit())
+        _open_below(self.priors, self.prior)
+
+
+def _open_below(menu: QMenu, sign: QToolButton) -> None:
+    menu.popup(sign.mapToGlobal(sign.rect().bottomLeft()))

@@ -1,0 +1,452 @@
+"""The hanging at work: PgDn and PgUp walk its steps, and leaving it gives the own view back."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QInputDialog
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.kinetics.map_kinds import MapKind
+from napari_mamamia.services.case.context import CaseContext
+from napari_mamamia.services.case.hanging import (
+    HangingPlan,
+    HangingStep,
+    HangingWishes,
+    PhaseRoles,
+    PriorChoice,
+    read_wishes,
+    wish_grey,
+    wish_share,
+    wish_step,
+    write_wishes,
+)
+from napari_mamamia.services.case.prior import PriorLink
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.hanging.bar import HangingBar
+from napari_mamamia.widgets.hanging.own_view import OwnView
+from napari_mamamia.widgets.hanging.prior_pane import PriorPane
+from napari_mamamia.widgets.kinetics.map import KineticMapControl
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.contrasting import Contrasting
+from napari_mamamia.widgets.viewer.opening import Opening
+from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
+from napari_mamamia.widgets.viewer.pane_sides import LEFT, OTHER, RIGHT
+from napari_mamamia.widgets.viewer.planes import Arrangement, Layout, Planes
+from napari_mamamia.widgets.viewer.projecting import Projecting
+from napari_mamamia.widgets.viewer.subtracting import Subtracting
+from napari_mamamia.widgets.viewer.view_flow import ViewFlow
+
+_log = logging.getLogger(__name__)
+
+_SHARES: Final = {HangingStep.BOTH: 55}
+_IN_STUDY: Final = "A review study shows its own cases only: no prior exam stands beside them."
+_SETTING: Final = "hanging "
+
+
+def arrange(
+    step: HangingStep, roles: PhaseRoles, plane: str, share: int | None, *, neurological: bool
+) -> Arrangement:
+    """Return the views of a step, for a case that is shown in `plane`.
+
+    In a sagittal case the main view is one breast already, and the others show the slice as far on
+    the other side.
+    """
+    main, other = (LEFT, RIGHT) if neurological else (RIGHT, LEFT)
+    is_sagittal = plane == "sagittal"
+    room = share or _SHARES.get(step, 50)
+    first = roles.first or 0
+    if step is HangingStep.BOTH and is_sagittal:
+        kinds = (PaneKind("axial"), PaneKind("sagittal", side=OTHER))
+        return Arrangement(step, kinds, share=room)
+    if step is HangingStep.BOTH:
+        sides = (PaneKind("sagittal", side=side) for side in (main, other))
+        return Arrangement(step, tuple(sides), share=room, is_stacked=True)
+    if step is HangingStep.SIDES:
+        half = "" if is_sagittal else main
+        opposite = OTHER if is_sagittal else other
+        below = PaneKind(phase=first, side=half, is_below=True)
+        facing = partial(PaneKind, side=opposite, is_mirrored=not is_sagittal)
+        views = (below, facing(phase=roles.pre), facing(phase=first))
+        return Arrangement(step, views, half=half, share=room)
+    if step is HangingStep.LATE:
+        return Arrangement(step, (PaneKind(phase=roles.late),), share=room)
+    if step is HangingStep.PRIOR:
+        return Arrangement(step, (PaneKind(is_prior=True),), share=room)
+    return Arrangement(step)
+
+
+class Hanging(WindowPart):
+    """Walks the steps that a case has; the reader's own view stands before the first.
+
+    `bar` says where the reader is, and can stand anywhere in the window.
+    """
+
+    def __init__(
+        self,
+        context: WindowContext,
+        bar: HangingBar,
+        own_view: OwnView,
+        opening: Opening,
+        planes: Planes,
+        view_flow: ViewFlow,
+        subtracting: Subtracting,
+        projecting: Projecting,
+        contrasting: Contrasting,
+        kinetic_map: KineticMapControl,
+        show_curves: Callable[[bool], None],
+    ) -> None:
+        super().__init__(context)
+        self.bar = bar
+        self._planes = planes
+        self._view_flow = view_flow
+        self._subtracting = subtracting
+        self._projecting = projecting
+        self._contrasting = contrasting
+        self._map = kinetic_map
+        self._show_curves = show_curves
+        self._own = own_view
+        self.step: HangingStep | None = None
+        self._is_due = False
+        self._signal: Any = None
+        self._wishes = HangingWishes()
+        self.prior: PriorChoice | None = None
+        self._pane: PriorPane | None = None
+        self._link = PriorLink()
+        planes.layout_changed.connect(self._on_layout)
+        planes.built.connect(self._name_prior)
+        contrasting.chosen.connect(self._on_grey)
+        self._grey = QTimer(self)
+        self._grey.setSingleShot(True)
+        self._grey.timeout.connect(self._put_grey)
+        self._scene.viewer.layers.events.inserted.connect(self._grey_soon)
+        self._session.case_changed.connect(self._on_case)
+        self._session.reader_changed.connect(self._recall_wishes)
+        opening.case_shown.connect(self._on_shown)
+        bar.step_wanted.connect(self.walk)
+        bar.shown_wanted.connect(self.show)
+        bar.chosen.connect(self._choose_step)
+        bar.prior_wanted.connect(self.load_prior)
+        bar.others_wanted.connect(self._ask_prior)
+        bar.link_wanted.connect(self._turn_link)
+        self._recall_wishes()
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return what the keys of the hanging do, by the names of the table."""
+        return {
+            "hanging_next": lambda: self.walk(1),
+            "hanging_back": lambda: self.walk(-1),
+            "prior": self.show_prior,
+        }
+
+    # ------------------------------------------------------------------- walking
+
+    def plan(self) -> HangingPlan | None:
+        """Return the steps of the open case, None without one."""
+        case = self._session.case
+        if case is None:
+            return None
+        has_prior = self.prior is not None or bool(self.list_priors())
+        return self._services.plan_hanging(case, has_prior, self._wishes.unwanted)
+
+    def walk(self, by: int) -> None:
+        """Show the step `by` further on; before the first stands the own view."""
+        plan = self.plan()
+        if plan is None:
+            self._notifier.hint("No hanging: open a case first")
+            return
+        at = plan.steps.index(self.step) if self.step in plan.steps else -1
+        to = at + by
+        if not plan.steps:
+            self._notifier.hint(f"No step of the hanging: {_join_reasons(plan)}")
+        elif to >= len(plan.steps):
+            self._notifier.hint("This is the last step of the hanging")
+        elif to >= 0:
+            self.show(plan.steps[to])
+        elif self.step is not None:
+            self.leave()
+
+    def show(self, step: HangingStep) -> None:
+        """Show a step of the hanging."""
+        plan = self.plan()
+        if plan is None or step not in plan.steps:
+            return
+        if self.step is None:
+            self._own.take()
+            if plan.left_out:
+                self._notifier.hint(f"Left out: {_join_reasons(plan)}")
+        if step is HangingStep.PRIOR and self.prior is None:
+            self.load_prior(self.list_priors()[0].case_id)
+            return
+        before, self.step = self.step, step
+        self._keep_share(before)
+        if before is HangingStep.LATE and step is not HangingStep.LATE:
+            self._map.hide()
+            self._show_curves(False)
+        self._hang_views(step, plan)
+        self._is_due = True
+        self._show_image()
+        self._show_bar()
+
+    def leave(self) -> None:
+        """Give the own view back."""
+        self._end_hanging(None)
+
+    # --------------------------------------------------------------------- prior
+
+    def list_priors(self) -> tuple[PriorChoice, ...]:
+        """Return the earlier exams of the patient that the clinical table names."""
+        context = self._session.context
+        if context is None or context.opened.cohort is None or self._session.study:
+            return ()
+        here = {one.case_id for one in context.opened.data_set.cases}
+        choices = self._services.find_priors(context.opened.cohort.records, context.case_id)
+        return tuple(choice for choice in choices if choice.case_id in here)
+
+    def show_prior(self) -> None:
+        """Show the prior beside the case; ask which where none is known."""
+        plan = self.plan()
+        if plan is None:
+            self._notifier.hint("No prior: open a case first")
+        elif HangingStep.PRIOR in plan.steps:
+            self.show(HangingStep.PRIOR)
+        else:
+            self._ask_prior()
+
+    def load_prior(self, case_id: str) -> None:
+        """Read another exam and show it beside the case, unless it cannot be a prior."""
+        context, case = self._session.context, self._session.case
+        if self._session.study:
+            self._notifier.hint(_IN_STUDY)
+            return
+        if context is None or case is None:
+            self._notifier.hint("No prior: this case belongs to no data set")
+            return
+        there = CaseContext(context.opened, case_id, context.reader)
+        why = next((one.why for one in self.list_priors() if one.case_id == case_id), "")
+        choice = PriorChoice(case_id, why or "chosen by hand")
+        load, limits_of = self._services.load_case, self._services.display_range
+        refuse = self._services.refuse_prior
+
+        def read() -> tuple[Case, tuple[float, float], str]:
+            prior = load(there.files, there.record)
+            shown = min(prior.n_before, len(prior.phases) - 1)
+            problem = refuse(case.grid, context.record, prior.grid, there.record)
+            return prior, limits_of(prior.signal[shown]), problem
+
+        def show(answer: tuple[Case, tuple[float, float], str]) -> None:
+            prior, limits, problem = answer
+            if problem:
+                self._notifier.warn(f"{case_id} is no prior of {case.case_id}: {problem}")
+                return
+            self.prior, self._link = choice, PriorLink()
+            self._planes.make_prior = partial(self._make_prior, case, prior, limits, choice)
+            self.show(HangingStep.PRIOR)
+
+        self._jobs.start(
+            "prior",
+            f"Reading the prior {case_id}",
+            read,
+            show,
+            still=lambda: self._session.shows(case),
+        )
+
+    def _ask_prior(self) -> None:
+        context = self._session.context
+        if context is None or self._session.study:
+            self._notifier.hint(_IN_STUDY if context is not None else "No prior: open a case first")
+            return
+        names = [one.case_id for one in context.opened.data_set.cases]
+        others = [name for name in names if name != context.case_id]
+        if not others:
+            self._notifier.hint("No prior: this data set has no other exam")
+            return
+        name, is_sure = QInputDialog.getItem(
+            self.bar, "Prior exam", "The exam that stands beside this one:", others, 0, False
+        )
+        if is_sure:
+            self.load_prior(name)
+
+    def _make_prior(
+        self,
+        case: Case,
+        prior: Case,
+        limits: tuple[float, float],
+        choice: PriorChoice,
+        kind: PaneKind,
+    ) -> Pane:
+        name = f"prior {choice.case_id}, {choice.why}"
+        pick = self._planes.links.go_to
+        pane = PriorPane(self._scene, kind, case, prior, limits, name, pick)
+        pane.link = self._link
+        pane.placed = self._planes.links.spread
+        self._pane = pane
+        return pane
+
+    def _turn_link(self) -> None:
+        pane = self._pane
+        if pane is None or self.step is not HangingStep.PRIOR:
+            return
+        pane.set_linked(not pane.is_linked)
+        self._link = pane.link
+        self._planes.links.spread()
+        self._name_prior()
+
+    def _name_prior(self) -> None:
+        if self.prior is None or self._pane is None or self.step is not HangingStep.PRIOR:
+            return
+        text = "as scanned, in mm"
+        why = (
+            "Two visits share no frame of reference: the scanner's coordinates are taken as they "
+            "are. Unlink, find the same place, and link there."
+        )
+        if self._link.is_by_hand:
+            x, y, z = self._link.offset_mm
+            text, why = "linked by hand", f"Moved by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)"
+        if not self._pane.is_linked:
+            text, why = "scroll or click each", "Link here takes the two cross-hairs as one place"
+        self.bar.show_prior(text, why, self._pane.is_linked)
+
+    # --------------------------------------------------------------------- inner
+
+    def _hang_views(self, step: HangingStep, plan: HangingPlan) -> None:
+        grid = self._scene.grid
+        if grid is None:
+            return
+        share = self._wishes.shares.get(step)
+        plane = grid.display_frame().plane
+        neurological = self._planes.sides.neurological
+        self._pane = None
+        self._planes.hang(arrange(step, plan.roles, plane, share, neurological=neurological))
+
+    def _show_image(self) -> None:
+        """Show the phase and the image of the step, once the phases that it needs are read."""
+        case, plan, step = self._session.case, self.plan(), self.step
+        if not self._is_due or case is None or plan is None or step is None:
+            return
+        is_computed = step in (HangingStep.MIP, HangingStep.BOTH, HangingStep.LATE)
+        if is_computed and not case.is_loaded:
+            return
+        self._is_due = False
+        roles, first = plan.roles, plan.roles.first or 0
+        image = {HangingStep.MIP: "projection", HangingStep.BOTH: "subtraction"}.get(step, "phase")
+        phases = {HangingStep.SIDES: roles.pre, HangingStep.LATE: roles.late}
+        phase = phases.get(step, first)
+        if image == "phase":
+            self._view_flow.choose_image(image)
+        self._projecting.slab_mm = 0.0
+        self._scene.go_to_phase(first if phase is None else phase)
+        self._subtracting.set_minus(roles.pre)
+        if image != "phase":
+            self._view_flow.choose_image(image)
+            self._projecting.again()
+        if step is HangingStep.LATE:
+            self._map.show(MapKind.TYPE)
+            self._show_curves(True)
+        self._grey_soon()
+
+    def _on_case(self) -> None:
+        case = self._session.case
+        signal = None if case is None else case.signal
+        if signal is not self._signal:
+            self._signal = signal
+            self.prior, self._pane = None, None
+            self._jobs.cancel("prior")
+            self.bar.set_priors(self.list_priors())
+            if self.step is HangingStep.PRIOR and case is not None:
+                self._planes.hang(Arrangement(""))  # another patient's exam is gone at once
+        self._show_image()
+        self._show_bar()
+
+    def _on_shown(self) -> None:
+        """Begin again with the first step, where the case before was hung."""
+        plan = self.plan()
+        if self.step is None or plan is None:
+            return
+        self._own.follow_case()
+        if plan.steps and plan.steps[0] is not HangingStep.PRIOR:
+            self.show(plan.steps[0])
+        else:
+            self._notifier.hint(f"No step of the hanging: {_join_reasons(plan)}")
+            self.leave()
+
+    def _on_layout(self, _layout: Layout) -> None:
+        """Leave the hanging where the reader chose another layout."""
+        if self.step is not None and self._planes.wanted is not Layout.HUNG:
+            self._end_hanging(self._planes.wanted)
+
+    def _end_hanging(self, layout: Layout | None) -> None:
+        before, self.step = self.step, None
+        if before is None:
+            return
+        self._keep_share(before)
+        self._is_due = False
+        if before is HangingStep.LATE:
+            self._show_curves(False)
+        self._own.give_back(layout)
+        self._show_bar()
+
+    def _show_bar(self) -> None:
+        self.bar.show_step(self.plan(), self.step, self._wishes.unwanted)
+
+    # --------------------------------------------------------------------- wishes
+
+    def _choose_step(self, step: HangingStep, wanted: bool) -> None:
+        self._remember_wishes(wish_step(self._wishes, step, wanted))
+        if step is self.step and not wanted:
+            self.leave()
+        self._show_bar()
+
+    def _keep_share(self, step: HangingStep | None) -> None:
+        share = self._planes.share
+        usual = self._planes.arrangement.share
+        if step is None or share is None or self._planes.layout is not Layout.HUNG:
+            return
+        # Qt rounds sizes: what differs by a percent was not moved by a hand.
+        if self._planes.arrangement.name == step and abs(share - usual) > 2:
+            self._remember_wishes(wish_share(self._wishes, step, share))
+
+    def _on_grey(self, _names: object, name: str) -> None:
+        if self.step is not None and self._wishes.grey.get(self.step) != name and not self._is_due:
+            self._remember_wishes(wish_grey(self._wishes, self.step, name))
+
+    def _grey_soon(self, _event: object = None) -> None:
+        if self.step is not None:
+            self._grey.start(0)
+
+    def _put_grey(self) -> None:
+        step = self.step
+        name = None if step is None else self._wishes.grey.get(step)
+        layer = self._scene.image_on_screen()
+        if name is None or name not in self._contrasting.names or layer is None:
+            return
+        is_image = layer is not self._scene.layer(Role.PHASE)
+        is_computed = step in (HangingStep.MIP, HangingStep.BOTH)
+        if is_image == is_computed and self._contrasting.name != name:
+            self._contrasting.choose(name)
+
+    def _recall_wishes(self) -> None:
+        settings = dict(self._services.load_preferences().view)
+        self._wishes = read_wishes(settings.get(self._setting_name, ""))
+        self._show_bar()
+
+    def _remember_wishes(self, wishes: HangingWishes) -> None:
+        self._wishes = wishes
+        preferences = self._services.load_preferences()
+        view = dict(preferences.view) | {self._setting_name: write_wishes(wishes)}
+        try:
+            self._services.save_preferences(replace(preferences, view=tuple(view.items())))
+        except SaveError as error:
+            _log.warning("the hanging was not remembered: %s", error)
+
+    @property
+    def _setting_name(self) -> str:
+        return f"{_SETTING}{self._session.reader or ''}"
+
+
+def _join_reasons(plan: HangingPlan) -> str:
+    return "; ".join(f"{step.words} ({why})" for step, why in plan.left_out)

@@ -1,0 +1,250 @@
+"""A view of another exam beside the open case, at the same place in mm and the same scale."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from napari.components import ViewerModel
+
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.services.case.hanging import find_roles
+from napari_mamamia.services.case.prior import (
+    PriorLink,
+    carry_place,
+    is_inside,
+    link_places,
+    match_phase,
+)
+from napari_mamamia.widgets.viewer.canvas import CanvasText, WindowLevelDrag
+from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
+from napari_mamamia.widgets.viewer.pane_sides import Sides, turned_camera
+from napari_mamamia.widgets.viewer.scene import Scene
+from napari_mamamia.widgets.viewer.slice_view import Voxel
+
+_AXES: Final = 3
+_STILL_PIXELS: Final = 3.0
+
+
+class NoCopies:
+    """The copies of a view that shows none of the open case's layers."""
+
+    def copy_next(self) -> None:
+        """Copy nothing."""
+
+    def fill(self) -> None:
+        """Copy nothing."""
+
+    def close(self) -> None:
+        """Follow nothing."""
+
+    def set_own(self, _role: Any, _data: Any) -> None:
+        """Show nothing of a role."""
+
+    def redraw(self, _role: Any, _part: Any) -> None:
+        """Draw nothing anew."""
+
+
+class PriorPane(Pane):
+    """Shows the phases of `prior`; nothing can be painted in it.
+
+    Parameters
+    ----------
+    main
+        The open case in the main view.
+    kind
+        The kind that asked for it.
+    case
+        The open case.
+    prior, limits
+        The other exam and what of it is drawn black and white.
+    name
+        What stands in its corner.
+    pick
+        Moves the cross-hair of the open case to a voxel.
+
+    Attributes
+    ----------
+    link, is_linked
+        How the exams lie against each other, and whether they are moved together.
+    placed
+        Called after the place was moved here alone.
+    """
+
+    def __init__(
+        self,
+        main: Scene,
+        kind: PaneKind,
+        case: Case,
+        prior: Case,
+        limits: tuple[float, float],
+        name: str,
+        pick: Callable[[Voxel], None],
+    ) -> None:
+        self.kind = kind
+        self._scene = main
+        self._prior, self._limits, self._name, self._case = prior, limits, name, case
+        self._own_scene = Scene(ViewerModel())
+        self.model = self._own_scene.viewer
+        self.copies: Any = NoCopies()
+        self.text = CanvasText(self._own_scene, self.model)
+        self.text.is_held = True
+        self.text.name_side = self._name_side
+        self.window_level = WindowLevelDrag(self._own_scene)
+        self.whole_zoom = 1.0
+        self.link = PriorLink()
+        self.is_linked = True
+        self._is_outside = False
+        self._is_closed = False
+        self._pick = pick
+        self.placed: Callable[[], None] = lambda: None
+        self._shown: tuple[int, int, int] = (0, 0, 0)
+        self.model.mouse_drag_callbacks.append(self._follow_click)
+
+    def fill(self) -> None:
+        """Show the exam from now on."""
+        if self._own_scene.grid is None:
+            self._own_scene.show_case(self._prior, self._limits)
+        self.text.is_held = False
+        self.text.update()
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._is_closed = True
+        self.text.close()
+
+    def turn(self, sides: Sides) -> None:
+        """Show the plane of the main view, the same way up."""
+        self.fill()
+        grid, open_grid, dims = self._prior.grid, self._scene.grid, self.model.dims
+        if open_grid is None or dims.ndim < _AXES:
+            return
+        plane = open_grid.display_frame().plane
+        turn, against = grid.display_frame(plane).within(grid.display_frame())
+        lead = dims.ndim - _AXES
+        order = (*range(lead), *(lead + axis for axis in turn))
+        if tuple(dims.order) != order:
+            dims.order = order
+        self.model.scene.camera.orientation2d = turned_camera(grid, turn, against, sides)
+
+    def show(self, shown: Sequence[int], phase: int | None) -> None:
+        """Show the place of the open case in mm, and the phase of the same role."""
+        grid, case = self._scene.grid, self._case
+        self._shown = (shown[0], shown[1], shown[2])
+        if grid is None or self._own_scene.grid is None:
+            return
+        there = find_roles(self._prior)
+        count = len(self._prior.phases)
+        other = None if phase is None else match_phase(find_roles(case), phase, there, count)
+        place = self._own_place
+        if self.is_linked:
+            voxel = grid.display_frame().point_from_display(shown, grid.shape)
+            carried = carry_place(grid, voxel, self._prior.grid, self.link.offset_mm)
+            self._is_outside = not is_inside(self._prior.grid, carried)
+            z, y, x = (
+                min(max(round(i), 0), n - 1)
+                for i, n in zip(carried, self._prior.grid.shape, strict=True)
+            )
+            place = (z, y, x)
+        self._own_scene.view.go_to(place, centre=False, phase=other)
+        self.text.update()
+
+    def read_place(self, shown: Sequence[int]) -> tuple[int, int, int] | None:
+        """Return the place of the open case after a step here; None while they are not linked."""
+        grid = self._scene.grid
+        if not self.is_linked or self._is_closed or grid is None:
+            return None
+        back = [-mm for mm in self.link.offset_mm]
+        voxel = carry_place(self._prior.grid, self._own_place, grid, back)
+        places = grid.display_frame().point_to_display(voxel, grid.shape)
+        counts = grid.display_frame().per_axis(grid.shape)
+        across = {axis - (self._scene.viewer.dims.ndim - _AXES) for axis in self._find_hidden()}
+        # Only the axis through the slices: rounding must not move the others.
+        s, r, c = (
+            min(max(round(place), 0), int(n) - 1) if axis in across else here
+            for axis, (place, n, here) in enumerate(zip(places, counts, shown, strict=True))
+        )
+        return s, r, c
+
+    def set_linked(self, linked: bool) -> None:
+        """Let the exam be scrolled alone, or take the places on screen as the same from now on."""
+        grid = self._scene.grid
+        if linked and not self.is_linked and grid is not None:
+            voxel = grid.display_frame().point_from_display(self._shown, grid.shape)
+            self.link = link_places(grid, voxel, self._prior.grid, self._own_place)
+        self.is_linked = linked
+        self._is_outside = self._is_outside and linked
+        self.text.update()
+
+    def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:
+        """Return the middle of this view for that of the main one."""
+        grid = self._scene.grid
+        if grid is None or self._own_scene.grid is None:
+            return tuple(centre)
+        voxel = self._find_middle(grid, centre)
+        carried = carry_place(grid, voxel, self._prior.grid, self.link.offset_mm)
+        frame = self._prior.grid.display_frame()
+        there = frame.point_to_display(carried, self._prior.grid.shape)
+        spacing = frame.per_axis(self._prior.grid.spacing_mm)
+        dims = self.model.dims
+        lead = dims.ndim - _AXES
+        return tuple(there[axis - lead] * spacing[axis - lead] for axis in dims.displayed)
+
+    def centre(self, voxel: Any) -> None:
+        """Follow the main view's middle alone."""
+
+    def find_world(self, world: tuple[float, ...] | None) -> tuple[float, ...] | None:
+        """Return where the cross-hair is here: at the place in mm, or the one that was clicked."""
+        if world is None or self._own_scene.grid is None or self._is_outside:
+            return None
+        frame = self._prior.grid.display_frame()
+        place = frame.point_to_display(self._own_place, self._prior.grid.shape)
+        spacing = frame.per_axis(self._prior.grid.spacing_mm)
+        return tuple(i * mm for i, mm in zip(place, spacing, strict=True))
+
+    # ------------------------------------------------------------------- inner
+
+    def _find_middle(self, grid: Grid, centre: Sequence[float]) -> tuple[float, float, float]:
+        frame = grid.display_frame()
+        spacing = frame.per_axis(grid.spacing_mm)
+        dims = self._scene.viewer.dims
+        lead = dims.ndim - _AXES
+        places = [float(place) for place in self._shown]
+        for axis, mm in zip(dims.displayed, centre[-len(dims.displayed) :], strict=True):
+            places[axis - lead] = mm / spacing[axis - lead]
+        return frame.point_from_display(places, grid.shape)
+
+    def _follow_click(self, _viewer: Any, event: Any) -> Iterator[None]:
+        """Move the cross-hair of both exams by a click, of this one alone while not linked."""
+        start, position = tuple(event.pos), tuple(event.position)
+        if event.button != 1 or event.modifiers:
+            return
+        yield
+        while event.type == "mouse_move":
+            yield
+        moved = max(abs(a - b) for a, b in zip(event.pos, start, strict=True))
+        voxel, grid = self._own_scene.view.voxel_at(position), self._scene.grid
+        if moved > _STILL_PIXELS or voxel is None or grid is None:
+            return
+        if self.is_linked:
+            back = [-mm for mm in self.link.offset_mm]
+            z, y, x = carry_place(self._prior.grid, voxel, grid, back)
+            self._pick((round(z), round(y), round(x)))
+        else:
+            self._own_scene.view.go_to(voxel, centre=False)
+            self.placed()
+
+    def _find_hidden(self) -> list[int]:
+        dims = self._scene.viewer.dims
+        return [axis for axis in dims.not_displayed if axis >= dims.ndim - _AXES]
+
+    @property
+    def _own_place(self) -> tuple[int, int, int]:
+        dims, grid = self.model.dims, self._prior.grid
+        steps = dims.current_step[dims.ndim - _AXES :]
+        z, y, x = grid.display_frame().point_from_display([float(s) for s in steps], grid.shape)
+        return round(z), round(y), round(x)
+
+    def _name_side(self) -> str:
+        note = "outside this exam" if self._is_outside else ""
+        free = "" if self.is_linked else "not linked"
+        return ", ".join(part for part in (self._name, note, free) if part)

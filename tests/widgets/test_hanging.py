@@ -1,0 +1,336 @@
+"""The hanging on a viewer without a window: steps, sides, letters, and the own view given back."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from napari_mamamia.services.case.hanging import HangingStep, read_wishes
+from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
+from napari_mamamia.widgets.viewer.pane_sides import fit_half
+from napari_mamamia.widgets.viewer.planes import Layout
+
+AXIAL = np.diag([-12.0, 2.0, 13.0, 1.0])
+"""24 columns of 12 mm to the patient's left: 288 mm hold two breasts."""
+SAGITTAL = np.diag([-12.0, 2.0, 3.0, 1.0])
+MIP, BOTH, SIDES, LATE, PRIOR = HangingStep
+
+
+def press(viewer, key):
+    next(function for binding, function in viewer.keymap.items() if str(binding) == key)(viewer)
+
+
+def letters(model):
+    names = ("top", "bottom", "left", "right")
+    return "".join(model.canvas.overlays[f"mamamia_{name}"].text for name in names)
+
+
+def corner(model, name):
+    return model.canvas.overlays[f"mamamia_{name}"].text
+
+
+def go(qtbot, dock, step):
+    dock.hanging.show(step)
+    qtbot.waitUntil(lambda: not dock.planes.is_building)
+    assert dock.hanging.step is step
+
+
+def picture(model, role):
+    """Return the 2-D picture of a layer as the camera shows it, left to right."""
+    raw = np.asarray(find_layer(model.layers, role)._slice.image.raw)
+    down, across = (str(way) for way in model.scene.camera.orientation2d)
+    return raw[:: -1 if down == "up" else 1, :: -1 if across == "left" else 1]
+
+
+@pytest.fixture
+def both(world, request):
+    """A case of both breasts in axial slices, open; its last phase is at 360 s."""
+    world.affine = AXIAL
+    dock = request.getfixturevalue("opened")
+    times = zip(dock.session.case.phases, (0.0, 90.0, 360.0), strict=True)
+    phases = tuple(replace(phase, time_s=time_s) for phase, time_s in times)
+    dock.session.set_loaded(replace(dock.session.case, phases=phases))
+    return dock
+
+
+def test_the_keys_walk_the_steps_and_come_back_to_the_own_view(qtbot, both, viewer):
+    seen = []
+    for key in ("PageDown",) * 5 + ("PageUp",) * 5:
+        press(viewer, key)
+        qtbot.waitUntil(lambda: not both.planes.is_building)
+        seen.append(both.hanging.step)
+    assert seen == [MIP, BOTH, SIDES, LATE, LATE, SIDES, BOTH, MIP, None, None]
+    assert both.hanging.bar.text.text() == "Hanging: your own view"
+    assert both.planes.panes == []
+
+
+def test_the_first_step_projects_the_first_subtraction_and_takes_no_brush(qtbot, both, viewer):
+    both.scene.go_to_phase(2)
+    go(qtbot, both, MIP)
+    qtbot.waitUntil(lambda: both.scene.layer(Role.PROJECTION) is not None)
+    assert corner(viewer, "phase") == "MIP · phase 1 − 0"
+    signal = both.session.case.signal.astype(int)
+    mip = (signal[1] - signal[0]).clip(0).max(axis=0)
+    np.testing.assert_array_equal(picture(viewer, Role.PROJECTION), mip[::-1])  # rows run to A
+    assert "many slices at once" in both.tools.aim.problem_in(viewer)
+
+
+def test_axial_stands_over_the_same_distance_from_the_midline_on_both_sides(qtbot, both, viewer):
+    both.scene.view.go_to((2, 5, 3))
+    go(qtbot, both, BOTH)
+    qtbot.waitUntil(lambda: both.scene.layer(Role.SUBTRACTION) is not None)
+    right, left = both.planes.panes
+    assert corner(right.model, "plane") == "sagittal, right"
+    assert corner(left.model, "plane") == "sagittal, left"
+    assert letters(viewer) == "APRL"
+    assert {letters(right.model), letters(left.model)} == {"SIAP"}
+    # columns run to the left: 3 is 3 from the right edge, 20 is 3 from the left one
+    assert (right.model.dims.current_step[3], left.model.dims.current_step[3]) == (3, 20)
+    # a step in the left breast's view takes the cross-hair there, and the right one's follows
+    left.model.dims.set_current_step(3, 17)
+    assert both.planes.links.place == (2, 5, 17)
+    assert (right.model.dims.current_step[3], left.model.dims.current_step[3]) == (6, 17)
+
+
+def test_right_and_left_are_mirrored_pre_over_post_and_the_letters_follow(qtbot, both, viewer):
+    go(qtbot, both, SIDES)
+    below, pre, post = both.planes.panes
+    assert [corner(m, "phase") for m in (viewer, below.model)] == [
+        "phase 0 · before contrast",
+        "phase 1 · 90 s",
+    ]
+    assert corner(pre.model, "phase") == "phase 0 · before contrast"
+    assert corner(post.model, "phase") == "phase 1 · 90 s"
+    assert [below.kind.is_below, pre.kind.is_below, post.kind.is_below] == [True, False, False]
+    assert corner(viewer, "plane") == "axial, right"
+    assert corner(below.model, "plane") == "axial, right"
+    assert corner(post.model, "plane") == "axial, left, mirrored"
+    # from lateral to medial in all of them: the patient's left is on the left of the mirrored ones
+    assert [letters(m) for m in (viewer, below.model, pre.model, post.model)] == [
+        "APRL",
+        "APRL",
+        "APLR",
+        "APLR",
+    ]
+    raw = both.session.case.signal[1][both.planes.links.place[0]]
+    np.testing.assert_array_equal(picture(below.model, Role.PHASE), raw[::-1])
+    np.testing.assert_array_equal(picture(post.model, Role.PHASE), raw[::-1, ::-1])
+
+
+def test_the_halves_are_centred_on_their_breasts_and_move_together(qtbot, both, viewer):
+    go(qtbot, both, SIDES)
+    both.planes.links._fit_all()
+    below, _pre, post = both.planes.panes
+    # 24 columns of 12 mm from -6 to 282 mm: the right half's middle is 66 mm, the left's 210
+    assert viewer.scene.camera.center[-1] == pytest.approx(66.0)
+    assert post.model.scene.camera.center[-1] == pytest.approx(210.0)
+    viewer.scene.camera.center = (0, 10.0, 90.0)
+    viewer.scene.camera.zoom *= 2
+    assert below.model.scene.camera.center[-2:] == pytest.approx((10.0, 90.0))
+    assert post.model.scene.camera.center[-2:] == pytest.approx((10.0, 186.0))
+    assert post.model.scene.camera.zoom == pytest.approx(2 * post.whole_zoom)
+    post.model.scene.camera.center = (0, 12.0, 200.0)
+    assert viewer.scene.camera.center[-2:] == pytest.approx((12.0, 76.0))
+    fit_half(viewer, both.scene.grid, "left")
+    assert viewer.scene.camera.center[-1] == pytest.approx(210.0)
+
+
+def test_no_brush_is_taken_to_a_mirrored_view(qtbot, both):
+    taken = []
+    both.planes.links.brushes[:] = [taken.append]
+    go(qtbot, both, SIDES)
+    below, pre, post = (pane.model for pane in both.planes.panes)
+    assert taken == [below]
+    assert pre not in taken
+    assert post not in taken
+
+
+def test_a_sagittal_case_of_both_breasts_shows_the_slice_as_far_on_the_other_side(
+    qtbot, world, request
+):
+    world.affine = SAGITTAL
+    dock = request.getfixturevalue("opened")
+    dock.scene.view.go_to((2, 5, 4))
+    go(qtbot, dock, SIDES)
+    below, _pre, post = dock.planes.panes
+    # the acquisition's slices are columns x, 0 to 23 from right to left
+    assert dock.viewer.dims.current_step[1] == below.model.dims.current_step[1] == 4
+    assert post.model.dims.current_step[1] == 19
+    assert corner(post.model, "plane") == "sagittal, left"
+    assert letters(post.model) == letters(dock.viewer) == "SIAP"
+    go(qtbot, dock, BOTH)
+    assert [corner(pane.model, "plane") for pane in dock.planes.panes] == [
+        "axial",
+        "sagittal, left",
+    ]
+
+
+def test_the_late_step_lays_the_map_over_the_late_phase_beside_it(qtbot, both, viewer):
+    go(qtbot, both, LATE)
+    qtbot.waitUntil(lambda: both.scene.layer(Role.MAP) is not None)
+    assert corner(viewer, "phase") == "phase 2 · 180 s"
+    (beside,) = both.planes.panes
+    assert corner(beside.model, "phase") == "phase 2 · 180 s"
+    assert find_layer(beside.model.layers, Role.MAP) is None
+    go(qtbot, both, SIDES)
+    assert both.scene.layer(Role.MAP) is None
+
+
+@pytest.mark.parametrize("image", ["phase", "subtraction"])
+def test_leaving_gives_the_own_view_back(qtbot, both, viewer, image):
+    both.scene.go_to_phase(2)
+    both.view_flow.choose_image(image)
+    shown = Role.PHASE if image == "phase" else Role.SUBTRACTION
+    qtbot.waitUntil(lambda: both.scene.layer(shown) is not None)
+    qtbot.waitUntil(lambda: corner(viewer, "phase").startswith("phase 2"))
+    both.scene.layer(Role.PHASE).contrast_limits = (7.0, 77.0)
+    both.scene.layer(shown).contrast_limits = (3.0, 33.0)
+    viewer.scene.camera.zoom *= 3
+    viewer.scene.camera.center = (0, 8.0, 40.0)
+    both.planes.set_second_phase(2)
+
+    def facts():
+        layers = [(layer.name, layer.visible) for layer in viewer.layers]
+        camera = viewer.scene.camera
+        grey = tuple(both.scene.layer(shown).contrast_limits)
+        texts = [corner(viewer, name) for name in ("phase", "plane", "left")]
+        return layers, camera.zoom, tuple(camera.center), grey, texts, viewer.dims.current_step
+
+    before = facts()
+    for step in (MIP, BOTH, SIDES, LATE):
+        go(qtbot, both, step)
+    both.scene.layer(Role.PHASE).contrast_limits = (0.0, 1.0)
+    both.hanging.leave()
+    qtbot.waitUntil(lambda: both.scene.layer(shown) is not None)
+    qtbot.waitUntil(lambda: both.scene.layer(Role.MAP) is None)
+    both.planes.links._fit_all()
+    qtbot.waitUntil(lambda: facts() == before)
+    assert both.planes.wanted is Layout.ONE
+
+
+def test_a_layout_that_the_reader_chooses_ends_the_hanging(qtbot, both, viewer, world):
+    go(qtbot, both, SIDES)
+    press(viewer, "J")
+    qtbot.waitUntil(lambda: len(both.planes.panes) == 2 and not both.planes.is_building)
+    assert both.hanging.step is None
+    assert [pane.kind.side for pane in both.planes.panes] == ["", ""]
+    assert both.scene.view.half == ""
+    assert dict(world.preferences.view)["layout"] == Layout.PLANES
+
+
+def test_the_next_case_begins_with_the_first_step_and_keeps_no_step_it_cannot_have(
+    qtbot, both, world
+):
+    go(qtbot, both, SIDES)
+    both.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: both.session.case_id == "A_2" and both.hanging.step is MIP)
+    qtbot.waitUntil(lambda: both.scene.layer(Role.PROJECTION) is not None)
+    go(qtbot, both, SIDES)
+    world.affine = np.diag([-1.5, 2.0, 3.0, 1.0])
+    both.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: both.session.case_id == "B_1" and both.hanging.step is MIP)
+    assert "one breast only" in both.hanging.bar.text.toolTip()
+    assert both.scene.view.half == ""
+
+
+def test_steps_and_grey_are_kept_for_each_reader(qtbot, both, world):
+    both.hanging.bar.chosen.emit(BOTH, False)
+    go(qtbot, both, SIDES)
+    both.contrasting.choose("dark tissue")
+    kept = dict(world.preferences.view)["hanging Ana"]
+    assert read_wishes(kept).unwanted == {BOTH}
+    assert dict(read_wishes(kept).grey) == {SIDES: "dark tissue"}
+    both.session.set_reader("Ben")
+    assert both.hanging.plan().steps == (MIP, BOTH, SIDES, LATE)
+    both.session.set_reader("Ana")
+    assert both.hanging.plan().steps == (MIP, SIDES, LATE)
+    del qtbot
+
+
+# ------------------------------------------------------------------------- prior
+
+
+def give_prior(dock, other, why="412 days before"):
+    """Let the clinical table name an exam, and its file hold `other`."""
+    services = dock.hanging._services
+    choice = type("Choice", (), {"case_id": "A_2", "why": why})()
+    dock.hanging._services = services.replacing(
+        find_priors=lambda _records, _case_id: (choice,), load_case=lambda _files, _record: other
+    )
+
+
+def moved(new_case, shift_mm, spacing=(-12.0, 2.0, 13.0)):
+    affine = np.diag([*spacing, 1.0])
+    affine[:3, 3] = shift_mm
+    case = new_case("A_2", affine)
+    return replace(case, signal=case.signal + np.int16(5))
+
+
+def test_a_prior_stands_at_the_same_place_in_mm_whatever_its_slices(qtbot, both, new_case):
+    give_prior(both, moved(new_case, (0, 0, -13.0), (-12.0, 2.0, 6.5)))
+    both.scene.view.go_to((1, 5, 3))
+    both.hanging.show_prior()
+    qtbot.waitUntil(lambda: len(both.planes.panes) == 1)
+    qtbot.waitUntil(lambda: not both.planes.is_building)
+    (prior,) = both.planes.panes
+    # z = 13 mm is slice (13 + 13) / 6.5 = 4 there
+    assert prior._own_place == (4, 5, 3)
+    assert letters(prior.model) == letters(both.viewer) == "APRL"
+    assert corner(prior.model, "plane") == "axial, prior A_2, 412 days before"
+    assert prior.model not in both.planes.views()
+    both.planes.links.go_to((0, 5, 3))
+    assert prior._own_place == (2, 5, 3)
+    # slice 4 there is at 13 mm, which is 1 here (its slices are sagittal: another axis)
+    prior.model.dims.set_current_step(1 + prior.slice_axis, 1)
+    assert both.planes.links.place == (1, 5, 3)
+    assert prior.model.scene.camera.zoom == pytest.approx(both.viewer.scene.camera.zoom)
+    both.planes.links.go_to((5, 5, 3))  # 65 mm: slice 12 of 6
+    assert "outside this exam" in corner(prior.model, "plane")
+
+
+def test_exams_are_linked_by_hand_where_the_reader_says(qtbot, both, new_case):
+    give_prior(both, moved(new_case, (0, 0, 0)))
+    both.scene.view.go_to((2, 5, 3))
+    both.hanging.show_prior()
+    qtbot.waitUntil(lambda: len(both.planes.panes) == 1 and not both.planes.is_building)
+    (prior,) = both.planes.panes
+    bar = both.hanging.bar
+    qtbot.waitUntil(lambda: bar.note.text() == "as scanned, in mm")
+    bar.link.click()
+    assert bar.link.text() == "Link here"
+    prior.model.dims.set_current_step(1, 4)
+    assert both.planes.links.place == (2, 5, 3)  # alone
+    bar.link.click()
+    assert bar.note.text() == "linked by hand"
+    assert prior.link.offset_mm == pytest.approx((0, 0, 26.0))
+    both.planes.links.go_to((3, 5, 3))
+    assert prior._own_place == (5, 5, 3)
+
+
+def test_an_exam_of_the_other_breast_is_refused_and_the_view_stays(qtbot, both, new_case):
+    one_breast = both.session.case
+    affine = np.diag([-1.5, 2.0, 3.0, 1.0])
+    affine[0, 3] = -90.0
+    give_prior(both, new_case("A_2", affine))
+    services = both.hanging._services
+    both.hanging._services = services.replacing(
+        refuse_prior=lambda *_: "it shows the left breast, this exam the right"
+    )
+    said = []
+    both.notifier.said.connect(lambda _level, text: said.append(text))
+    both.hanging.show_prior()
+    qtbot.waitUntil(lambda: any("is no prior of A_1" in text for text in said))
+    assert both.hanging.step is None
+    assert both.hanging.prior is None
+    assert both.session.case is one_breast
+
+
+def test_the_prior_of_one_patient_is_never_beside_the_next(qtbot, both, new_case):
+    give_prior(both, moved(new_case, (0, 0, 0)))
+    both.hanging.show_prior()
+    qtbot.waitUntil(lambda: len(both.planes.panes) == 1 and not both.planes.is_building)
+    both.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: both.session.case_id == "A_2")
+    assert not any(pane.kind.is_prior for pane in both.planes.panes)
+    assert both.hanging.prior is None
+    assert array_of(both.scene.layer(Role.PHASE)).shape[0] == 3
