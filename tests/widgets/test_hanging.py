@@ -86,10 +86,15 @@ def test_axial_stands_over_the_same_distance_from_the_midline_on_both_sides(qtbo
     assert {letters(right.model), letters(left.model)} == {"SIAP"}
     # columns run to the left: 3 is 3 from the right edge, 20 is 3 from the left one
     assert (right.model.dims.current_step[3], left.model.dims.current_step[3]) == (3, 20)
+    both.scene.view.go_to((2, 5, 12))
+    go(qtbot, both, BOTH)
+    right, left = both.planes.panes
+    # 6 mm off the midline is the breastbone: the middle of a breast is shown, in the same slice
+    assert both.planes.links.place == (2, 5, 6)
     # a step in the left breast's view takes the cross-hair there, and the right one's follows
-    left.model.dims.set_current_step(3, 17)
-    assert both.planes.links.place == (2, 5, 17)
-    assert (right.model.dims.current_step[3], left.model.dims.current_step[3]) == (6, 17)
+    left.model.dims.set_current_step(3, 15)
+    assert both.planes.links.place == (2, 5, 15)
+    assert (right.model.dims.current_step[3], left.model.dims.current_step[3]) == (8, 15)
 
 
 def test_right_and_left_are_mirrored_pre_over_post_and_the_letters_follow(qtbot, both, viewer):

@@ -33,7 +33,7 @@ def test_no_key_of_ours_is_one_of_naparis_for_the_viewer_labels_or_images(presse
     viewer, _ = pressed
     ours = _names(viewer.keymap)
     elsewhere = ("points", "shape", "vertex", "direct", "select", "vectors", "tracks", "surface")
-    elsewhere += ("rectangle", "path", "plane_normal")
+    elsewhere += ("rectangle", "path", "polygon", "plane_normal")
     taken = {
         str(binding)
         for action, bindings in get_settings().shortcuts.shortcuts.items()

@@ -41,10 +41,9 @@ from napari_mamamia.widgets.dock.docking import Docking, ReadingMode
 from napari_mamamia.widgets.dock.dropping import Dropping
 from napari_mamamia.widgets.dock.header_flow import HeaderFlow
 from napari_mamamia.widgets.dock.jumping import Jumping
-from napari_mamamia.widgets.dock.kinetics_parts import KineticsParts
 from napari_mamamia.widgets.dock.layer_watch import LayerWatch
 from napari_mamamia.widgets.dock.page_tabs import PAGES, PageTabs
-from napari_mamamia.widgets.dock.results_flow import ResultsFlow
+from napari_mamamia.widgets.dock.results_flow import KineticsParts, ResultsFlow
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.export.flow import ExportFlow
 from napari_mamamia.widgets.export.page import ExportPage

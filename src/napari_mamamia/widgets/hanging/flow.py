@@ -118,7 +118,7 @@ class Hanging(WindowPart):
         self._pane: PriorPane | None = None
         self._link = PriorLink()
         planes.layout_changed.connect(self._on_layout)
-        planes.built.connect(self._name_prior)
+        planes.built.connect(self._on_built)
         contrasting.chosen.connect(self._on_grey)
         self._grey = QTimer(self)
         self._grey.setSingleShot(True)
@@ -296,6 +296,11 @@ class Hanging(WindowPart):
         self._planes.links.spread()
         self._name_prior()
 
+    def _on_built(self) -> None:
+        if self.step is HangingStep.BOTH:
+            self._planes.links.leave_midline()
+        self._name_prior()
+
     def _name_prior(self) -> None:
         if self.prior is None or self._pane is None or self.step is not HangingStep.PRIOR:
             return
@@ -317,11 +322,10 @@ class Hanging(WindowPart):
         grid = self._scene.grid
         if grid is None:
             return
-        share = self._wishes.shares.get(step)
-        plane = grid.display_frame().plane
+        seen = grid.display_frame().plane, self._wishes.shares.get(step)
         neurological = self._planes.sides.neurological
         self._pane = None
-        self._planes.hang(arrange(step, plan.roles, plane, share, neurological=neurological))
+        self._planes.hang(arrange(step, plan.roles, *seen, neurological=neurological))
 
     def _show_image(self) -> None:
         """Show the phase and the image of the step, once the phases that it needs are read."""

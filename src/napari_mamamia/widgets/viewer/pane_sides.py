@@ -15,6 +15,8 @@ LEFT: Final = "left"
 OTHER: Final = "other"
 """The breast that the cross-hair is not in."""
 
+_BETWEEN_MM: Final = 20.0
+"""So near to the midline a sagittal slice shows the breastbone, and neither breast. Ours."""
 _FILLED: Final = 0.95
 """So much of a canvas a view fills that is fitted, as napari's own."""
 
@@ -69,6 +71,13 @@ def put_on_side(grid: Grid, index: int, side: str) -> int:
     if side == OTHER or (side and side_of(grid, index) != side):
         return _count_places(grid) - 1 - index
     return index
+
+
+def leave_midline(grid: Grid, index: int) -> int:
+    """Return an index inside a breast: the middle of the right one for one near the midline."""
+    count, spacing = _count_places(grid), _list_spacing(grid)[find_side_axis(grid)]
+    is_between = abs(index - (count - 1) / 2) * spacing < _BETWEEN_MM
+    return count // 4 if is_between else index
 
 
 def mirror_mm(grid: Grid, world: float) -> float:

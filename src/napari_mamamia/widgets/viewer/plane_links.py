@@ -13,6 +13,7 @@ from napari_mamamia.widgets.adapter.adapter import focus_canvas, layer_scrolling
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.layer_stack import Part
 from napari_mamamia.widgets.viewer.pane import Pane
+from napari_mamamia.widgets.viewer.pane_sides import find_side_axis, leave_midline
 from napari_mamamia.widgets.viewer.pane_window import PaneWindow
 from napari_mamamia.widgets.viewer.scene import Scene
 from napari_mamamia.widgets.viewer.slice_view import Voxel
@@ -103,6 +104,15 @@ class PlaneLinks(QObject):
         if (z, y, x) != self.place:
             self.place = (z, y, x)
             self.spread()
+
+    def leave_midline(self) -> None:
+        """Put the cross-hair into a breast where it is between the two; the slice stays."""
+        grid, shown = self._scene.grid, self._find_shown_place()
+        if grid is not None and shown is not None:
+            places, axis = list(shown), find_side_axis(grid)
+            if axis > 0:
+                places[axis] = leave_midline(grid, places[axis])
+                self._put_place((places[0], places[1], places[2]), grid)
 
     def _look_at(self, voxel: Voxel, centre: bool) -> None:
         """Follow the main view to a place it was sent to."""
