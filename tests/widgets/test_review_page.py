@@ -11,7 +11,7 @@ from tests.review_study import made
 from napari_mamamia.core.answers import CaseFacts, LesionFacts
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Term
-from napari_mamamia.core.review import Meaning, Task
+from napari_mamamia.core.review import ConsensusRule, Meaning, Task
 from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
@@ -221,6 +221,37 @@ def test_closing_the_window_lets_go_of_the_case_and_keeps_the_answers(qtbot, at_
     again = open_desk(folder, "Ana").desk.take_next()
     assert again.task == taken.task
     assert again.draft.answers["lesion"] == "no"
+
+
+def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
+    qtbot, dock, world, small_data_set, tmp_path
+):
+    page = dock.review_page
+    plan = page.planning
+    page.new.click()
+    plan.draft.click()
+    qtbot.waitUntil(lambda: "a data set and a title" in dock.header.message.text())
+    typed = {plan.data_set: small_data_set, plan.name: "T", plan.leads: "Lea", plan.readers: "A, B"}
+    for line, text in typed.items():
+        line.setText(str(text))
+    plan.dice.setValue(0.5)
+    plan.consensus.setCurrentIndex(plan.consensus.findData(ConsensusRule.UNION))
+    plan.draft.click()
+    qtbot.waitUntil(lambda: "A: 3 reading(s)" in plan.result.text())
+    assert "A and B share 3 case(s)" in plan.result.text()
+    plan.freeze.click()
+    assert "Choose a new folder" in dock.header.message.text()
+    assert not plan.freeze.isHidden()
+    plan.seed.setValue(7)  # what was shown is out of date: it cannot be frozen
+    assert plan._freezing.isHidden()
+    plan.draft.click()
+    qtbot.waitUntil(lambda: not plan._freezing.isHidden())
+    plan.folder.setText(str(tmp_path / "NEW"))
+    plan.freeze.click()
+    qtbot.waitUntil(lambda: page.who.count() == 3)
+    frozen = FolderStore(tmp_path / "NEW", tmp_path / "home").study.plan
+    assert (frozen.triggers.dice_below, frozen.consensus) == (0.5, ConsensusRule.UNION)
+    assert frozen.blinding == ALL_HIDDEN
 
 
 # ------------------------------------------------------------ judged, signed, overseen

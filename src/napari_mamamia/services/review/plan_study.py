@@ -6,7 +6,7 @@ from pathlib import Path
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.core.review import ConsensusRule, ReadingMode, StudyPlan, Triggers
 from napari_mamamia.io.review.study_file import read_case_list
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople, draft_study
@@ -16,7 +16,11 @@ _MOST_PAIRS = 10
 
 @dataclass(frozen=True, slots=True)
 class StudyWish:
-    """What a lead typed; `repeat_share` is 0 to 0.5, files are None where none was named."""
+    """What a lead typed; `repeat_share` is 0 to 0.5, files are None where none was named.
+
+    Readings disagree below a Dice of `dice_below`, None for whatever it is; `order` is a queue of
+    quality control that everybody reads by.
+    """
 
     data_set: Path
     name: str
@@ -28,6 +32,9 @@ class StudyWish:
     seed: int = 42
     honeypots: Path | None = None
     protocol: Path | None = None
+    consensus: ConsensusRule = ConsensusRule.MAJORITY_BACKGROUND
+    dice_below: float | None = 0.7
+    order: Path | None = None
 
 
 def plan_study(wish: StudyWish) -> StudyDraft:
@@ -45,12 +52,16 @@ def plan_study(wish: StudyWish) -> StudyDraft:
         wish.mode,
         wish.n_readers,
         wish.blinding,
+        wish.consensus,
+        Triggers(dice_below=wish.dice_below),
         repeat_share=wish.repeat_share,
         seed=wish.seed,
     )
     pots = () if wish.honeypots is None else read_case_list(wish.honeypots)
     opened = open_data_set(wish.data_set)
-    return draft_study(opened, plan, wish.people, honeypots=pots, protocol=wish.protocol)
+    return draft_study(
+        opened, plan, wish.people, honeypots=pots, protocol=wish.protocol, order=wish.order
+    )
 
 
 def describe_draft(draft: StudyDraft) -> tuple[str, ...]:

@@ -5,21 +5,23 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QPointF, Signal
+from qtpy.QtCore import QPointF, QTimer, Signal
 from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
+    QDoubleSpinBox,
     QFileDialog,
     QLabel,
     QLineEdit,
+    QScrollArea,
     QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from napari_mamamia.core.blinding import Blinding, Hidden
-from napari_mamamia.core.review import ReadingMode, Role
+from napari_mamamia.core.review import ConsensusRule, ReadingMode, Role
 from napari_mamamia.services.review.desk_records import ReaderRow, StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople
 from napari_mamamia.services.review.overseeing import QualityLook, QualityRow
@@ -188,6 +190,10 @@ class PlanningView(QWidget):
         self.judges = self._make_line("review_plan_judges", people.format("those who adjudicate"))
         self.protocol = self._make_line("review_plan_protocol", "Protocol (JSON) with the form")
         self.pots = self._make_line("review_plan_pots", "Honeypots: case ids of known truth")
+        self.order = self._make_line(
+            "review_plan_order",
+            "Quality control's queue (JSON): everybody reads in its order",
+        )
         self.folder = self._make_line("review_plan_folder", "New folder of the study, on the share")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -212,12 +218,14 @@ class PlanningView(QWidget):
             self._make_titled("Readers", self.readers),
             self._make_titled("Judges", self.judges),
             self._make_mode(),
+            self._make_rules(),
             self._make_hidden(),
             self._make_extras(),
             self._make_titled(
                 "Protocol", self.protocol, self._make_browse(self.protocol, "*.json")
             ),
             self._make_titled("Honeypots", self.pots, self._make_browse(self.pots, "*.txt")),
+            self._make_titled("Order", self.order, self._make_browse(self.order, "*.json")),
             line(),
             self._make_decision(),
         )
@@ -259,6 +267,28 @@ class PlanningView(QWidget):
         self.readings.valueChanged.connect(lambda _n: self._forget_draft())
         both = self._make_titled("Mode", self.mode)
         return column(both, row(QLabel("Readings of a case"), self.readings, 1))
+
+    def _make_rules(self) -> QWidget:
+        self.dice: QDoubleSpinBox = named(
+            QDoubleSpinBox(),
+            "review_plan_dice",
+            "Readings of a lower Dice disagree; 0 for none",
+        )
+        self.dice.setRange(0.0, 1.0)
+        self.dice.setSingleStep(0.05)
+        self.dice.setValue(0.7)
+        self.dice.valueChanged.connect(lambda _dice: self._forget_draft())
+        self.consensus: QComboBox = named(
+            QComboBox(), "review_plan_consensus", "How readings become one mask"
+        )
+        self.consensus.setMinimumContentsLength(8)
+        for rule in ConsensusRule:
+            self.consensus.addItem(rule.value, rule)
+        self.consensus.activated.connect(lambda _at: self._forget_draft())
+        return column(
+            row(QLabel("Disagree below a Dice of"), self.dice, 1),
+            self._make_titled("Consensus", self.consensus),
+        )
 
     def _make_hidden(self) -> QWidget:
         self.hidden: dict[Hidden, QCheckBox] = {}
@@ -314,7 +344,8 @@ class PlanningView(QWidget):
     @property
     def wish(self) -> StudyWish:
         """What the form says."""
-        protocol, pots = (one.text().strip() for one in (self.protocol, self.pots))
+        typed = (one.text().strip() for one in (self.protocol, self.pots, self.order))
+        protocol, pots, order = (Path(one) if one else None for one in typed)
         return StudyWish(
             Path(self.data_set.text().strip()),
             self.name.text().strip(),
@@ -324,8 +355,11 @@ class PlanningView(QWidget):
             StudyPeople(*map(_split_names, (self.leads, self.readers, self.judges))),
             self.repeats.value() / 100,
             self.seed.value(),
-            Path(pots) if pots else None,
-            Path(protocol) if protocol else None,
+            pots,
+            protocol,
+            self.consensus.currentData(),
+            self.dice.value() or None,
+            order,
         )
 
     def show_draft(self, draft: StudyDraft | None, problems: Sequence[str] = ()) -> None:
@@ -337,8 +371,18 @@ class PlanningView(QWidget):
         self._freezing.setVisible(draft is not None and not problems)
         set_primary(self.draft, primary=draft is None or bool(problems))
         set_primary(self.freeze, primary=draft is not None and not problems)
+        if draft is not None:
+            # The form is longer than a small screen; once it is laid out, what comes next is seen.
+            QTimer.singleShot(0, self._show_end)
 
     # -------------------------------------------------------------------- inner
+
+    def _show_end(self) -> None:
+        area = self.parentWidget()
+        while area is not None and not isinstance(area, QScrollArea):
+            area = area.parentWidget()
+        if isinstance(area, QScrollArea):
+            area.ensureWidgetVisible(self.freeze)
 
     def _forget_draft(self) -> None:
         """Take back what was shown, which is out of date."""

@@ -82,7 +82,8 @@ class ReviewPage(QWidget):
         self.about = label(
             "review_about",
             "A study that several people read on one shared folder, blind where the study says "
-            "so. It needs no model and no server.",
+            "so. It needs no model, no torch, no graphics card and no server; a weak laptop will "
+            "do.",
             "What this page is for",
         )
         self.study = label("review_study", tip="The study that was chosen")
