@@ -133,6 +133,7 @@ SWEEP = (
     ("review queue", "scores --out queue", 0),
     ("review capture", "queue/queue.json --found scores.csv --out caught", 1),
     ("review export", "study --out left --reader Lea", 0),
+    ("report", ". --out told2 --case A_1", 0),
     ("replay", "A_2.journal --case . --out replayed.nii.gz", 0),
     ("run-submission", "submission . --out run --case A_1 --as-root", 3),
     ("import", "images --out imported", 1),

@@ -424,6 +424,10 @@ def kinetics(world: Path) -> list[str]:
     return ["kinetics", data_set(world), *out(world)]
 
 
+def report_cases(world: Path) -> list[str]:
+    return ["report", data_set(world), *out(world)]
+
+
 def kinetics_in_child(world: Path) -> list[str]:
     return [*kinetics(world), "--time-limit", "100"]
 
@@ -579,6 +583,7 @@ COMMANDS = (
     Way("export", export, OVER),
     Way("export", export_over, (), title="over an older bundle"),
     Way("verify", verify, out=()),
+    Way("report", report_cases, OVER),
     Way("kinetics", kinetics, RESUME),
     Way("kinetics", kinetics_in_child, RESUME, title="time limit", is_slow=True),
     Way("perfusion", perfusion, RESUME),

@@ -45,6 +45,8 @@ OWN = {
     "io.data_set.export_layouts.write_zip": "bytes just written, into a zip that is written",
     "io.workspace.mark._print_of": "bytes for a checksum, whatever they are",
     "io.files.save._force_to_disk": "nothing is read",
+    "io.sr.documents._save_verified": "what was just written",
+    "io.sr.documents.write_measurement_report": "the segmentation that was just written",
     "io.volumes.voxel_writer._checksum_of": "bytes for a checksum of what was just written",
     "io.tables.workbook_writer.write_workbook": "written",
     "io.review.desk_files.DeskFiles.read_draft": "this computer's own; what is damaged is none",

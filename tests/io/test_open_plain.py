@@ -42,6 +42,7 @@ OWN = {
     "services.review.export.study_export": "made by us just before",
     "services.review.consensus": "made by us just before",
     "services.predict.convert_model": "copied into a folder of our own just before",
+    "services.report.printing": "a buffer in memory",
     "services.export.export": "a table that was read before",
     "widgets.controls.grey_pixmap": "a picture in memory",
     "widgets.predict.recipe_flow": "a dialog",

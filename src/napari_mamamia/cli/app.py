@@ -109,6 +109,12 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.",
         ),
         Entry(
+            "report",
+            "case.report:report",
+            "Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; "
+            "OUT/measures.csv.",
+        ),
+        Entry(
             "review",
             "review:app",
             "A study that several people read on one shared folder, without a server.",

@@ -1,10 +1,11 @@
-"""Any flat records as a table: .csv and .xlsx, one row for each record."""
+"""Any flat records as a table: .csv, .xlsx and .parquet, one row for each record."""
 
 import math
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import paced, report_progress
@@ -26,7 +27,7 @@ def write_flat_table(
     name: str = "table",
     overwrite: bool = False,
 ) -> None:
-    """Write a head line and rows; the suffix says how, ``.csv`` or ``.xlsx``.
+    """Write a head line and rows; the suffix says how, ``.csv``, ``.xlsx`` or ``.parquet``.
 
     Numbers have as many digits as it takes to read back the same, whole ones no point; nan and
     infinite ones are empty cells. `n_rows` is for the progress, `name` is the sheet's. Nothing
@@ -49,7 +50,28 @@ def write_flat_table(
         return write_workbook(cells, n_rows + 1, path, name=name, overwrite=overwrite)
     if suffix == ".csv":
         return _write_csv(columns, rows, n_rows, path, overwrite)
-    raise FormatError(f"expected a table as .csv or .xlsx, got {path}: choose one of them")
+    if suffix == ".parquet":
+        return _write_parquet(columns, rows, path, overwrite)
+    raise FormatError(
+        f"expected a table as .csv, .xlsx or .parquet, got {path}: choose one of them"
+    )
+
+
+def _write_parquet(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], path: Path, overwrite: bool
+) -> None:
+    arrow: Any = import_module("pyarrow")  # 0.1 s, which only such a table should cost
+    cells = list(rows)
+    table = {}
+    for place, name in enumerate(columns):
+        values = [row[place] for row in cells]
+        if all(isinstance(value, str) for value in values):
+            table[name] = arrow.array(values, type=arrow.string())
+        else:
+            numbers = [float(value) if math.isfinite(float(value)) else None for value in values]
+            table[name] = arrow.array(numbers, type=arrow.float64())
+    with saving(path, overwrite=overwrite) as temporary:
+        import_module("pyarrow.parquet").write_table(arrow.table(table), temporary)
 
 
 def _write_csv(

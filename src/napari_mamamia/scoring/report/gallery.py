@@ -72,10 +72,10 @@ def picture_of(
     place = _find_worst_slice(shown_r, shown_p)
     _, *spacing = frame.per_axis(grid.spacing_mm)
     outlined = shown_r[place] | shown_p[place]
-    rows, columns = (_cut_axis(outlined.any(axis=1 - axis), spacing[axis]) for axis in (0, 1))
+    rows, columns = (cut_axis(outlined.any(axis=1 - axis), spacing[axis]) for axis in (0, 1))
     image = None
     if volume is not None:
-        image = _window_values(frame.to_display(volume)[place][rows, columns])
+        image = window_values(frame.to_display(volume)[place][rows, columns])
     return CasePicture(
         case_id,
         model,
@@ -98,7 +98,7 @@ def _find_worst_slice(reference: NDArray[np.bool_], prediction: NDArray[np.bool_
     return len(reference) // 2
 
 
-def _cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
+def cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
     """Return the part of an axis that holds the masks with room around."""
     places = np.flatnonzero(occupied)
     first, last = (places[0], places[-1]) if places.size else (len(occupied) // 2,) * 2
@@ -108,7 +108,8 @@ def _cut_axis(occupied: NDArray[np.bool_], spacing_mm: float) -> slice:
     return slice(max(0, int(first) - grown), min(len(occupied), int(last) + 1 + grown))
 
 
-def _window_values(values: NDArray[Any]) -> NDArray[np.float32]:
+def window_values(values: NDArray[Any]) -> NDArray[np.float32]:
+    """Return values from 0 at their 1st to 1 at their 99th percentile."""
     low, high = (float(edge) for edge in np.percentile(values, (1, 99)))
     scaled = (values.astype(np.float32) - low) / max(high - low, 1e-6)
     shown: NDArray[np.float32] = np.clip(scaled, 0, 1, dtype=np.float32)

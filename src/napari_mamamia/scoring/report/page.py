@@ -20,7 +20,8 @@ from napari_mamamia.scoring.report.text import Answer, ReportTable, Way
 class PageSection:
     """A part of a page: what it `says` first, then notes, tables, figures, tables in a fold.
 
-    `pictures` of cases stand small beside each other, each with its caption.
+    `pictures` of cases stand beside each other, each with its caption: small, or large enough to
+    be read.
     """
 
     title: str
@@ -30,6 +31,7 @@ class PageSection:
     says: tuple[str, ...] = ()
     folded: tuple[ReportTable, ...] = ()
     pictures: tuple[ReportFigure, ...] = ()
+    has_large_pictures: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +77,22 @@ class _Section:
 
 def render_page(page: Page, draw: Draw = draw_here) -> str:
     """Return the text of the page; all text is escaped."""
+    sections = [_draw_section(section, draw) for section in page.sections]
+    return _fill_template("page.html.j2", page, sections)
+
+
+def render_print(page: Page, draw: Draw = draw_here) -> str:
+    """Return the page as simple HTML, tables and pictures alone, which Qt's text engine can set."""
+    sections = [
+        _Section(
+            one, (), tuple(_picture_of(figure, draw) for figure in (*one.pictures, *one.figures))
+        )
+        for one in page.sections
+    ]
+    return _fill_template("print.html.j2", page, sections)
+
+
+def _fill_template(name: str, page: Page, sections: Sequence[_Section]) -> str:
     environment = Environment(
         loader=PackageLoader("napari_mamamia.scoring", "templates"),
         autoescape=True,
@@ -82,9 +100,8 @@ def render_page(page: Page, draw: Draw = draw_here) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    sections = [_draw_section(section, draw) for section in page.sections]
     report_progress(1, 1, "Writing the report")
-    return environment.get_template("page.html.j2").render(
+    return environment.get_template(name).render(
         page=page,
         sections=sections,
         created=page.created or now_utc(),
@@ -107,15 +124,13 @@ def write_page(page: Page, path: Path, *, overwrite: bool = False, draw: Draw = 
 
 
 def _draw_section(section: PageSection, draw: Draw) -> _Section:
-    pictures = tuple(
-        _Picture(one.name, one.caption, f"data:image/png;base64,{_encode_png(one, draw)}")
-        for one in section.pictures
-    )
+    pictures = tuple(_picture_of(one, draw) for one in section.pictures)
     return _Section(section, _draw_figures(section.figures, draw), pictures)
 
 
-def _encode_png(figure: ReportFigure, draw: Draw) -> str:
-    return b64encode(draw(figure.drawing).png).decode("ascii")
+def _picture_of(figure: ReportFigure, draw: Draw) -> _Picture:
+    encoded = b64encode(draw(figure.drawing).png).decode("ascii")
+    return _Picture(figure.name, figure.caption, f"data:image/png;base64,{encoded}")
 
 
 def _draw_figures(figures: Sequence[ReportFigure], draw: Draw) -> tuple[_Drawn, ...]:

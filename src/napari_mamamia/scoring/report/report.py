@@ -87,7 +87,7 @@ def case_figure(picture: CasePicture) -> Figure:
         (picture.reference, REFERENCE_COLOUR),
         (picture.prediction, PREDICTION_COLOUR),
     ):
-        _draw_outline(axes, mask, picture.spacing_mm, colour)
+        draw_outline(axes, mask, picture.spacing_mm, colour)
     axes.plot(
         (width_mm - 3 - _BAR_MM, width_mm - 3), (height_mm - 3,) * 2, color="w", linewidth=1.5
     )
@@ -96,7 +96,7 @@ def case_figure(picture: CasePicture) -> Figure:
     return figure
 
 
-def _draw_outline(
+def draw_outline(
     axes: Axes, mask: NDArray[np.bool_], spacing_mm: tuple[float, float], colour: str
 ) -> None:
     """Draw a line half-way between foreground and background voxels."""

@@ -134,11 +134,11 @@ def _find_targets(files: CaseFiles, study: Path | None, n_cases: int) -> list[_T
     """Return what a case's segmentations refer to: one, or one for each breast of a joined case."""
     joined = () if files.info is None else read_patient_info(files.info).joined
     if study is None or not joined:
-        phases = _dicom_phases(files, study, n_cases)
+        phases = dicom_phases(files, study, n_cases)
         return [_Target(phases[min(1, len(phases) - 1)])]
     targets = []
     for side, first, last in joined:
-        phases = _dicom_phases(files, study, n_cases, side)
+        phases = dicom_phases(files, study, n_cases, side)
         targets.append(_Target(phases[min(1, len(phases) - 1)], side, first, last))
     return targets
 
@@ -207,7 +207,7 @@ def _study_of(files: CaseFiles, info: PatientInfo, study: Path) -> Path | None:
     return imported_study(study, info.study_uid)
 
 
-def _dicom_phases(
+def dicom_phases(
     files: CaseFiles, study: Path | None, n_cases: int, side: str = ""
 ) -> tuple[PhaseSource, ...]:
     """Return the DICOM phases of a case, of one breast where `side` names it."""

@@ -1,0 +1,4 @@
+"""Commands about cases one by one: the report of each.
+
+They are apart because the room's folder is full.
+"""

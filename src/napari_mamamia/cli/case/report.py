@@ -1,0 +1,115 @@
+"""`mamamia report`: each case as one page, PDF or DICOM, and all numbers as a table."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from napari_mamamia.cli.opening import open_at
+from napari_mamamia.cli.options import (
+    CaseOption,
+    ColumnsOption,
+    DataSetArgument,
+    LabelOption,
+    OutOption,
+    OverwriteOption,
+    existing_policy,
+)
+from napari_mamamia.cli.printing import finish, print_table, run
+from napari_mamamia.core.choices import SegmentMaker
+
+if TYPE_CHECKING:
+    from napari_mamamia.services.report.report import ReportSummary
+
+
+def report(
+    data_set: DataSetArgument,
+    out: OutOption,
+    case: CaseOption = None,
+    masks: Annotated[
+        Path | None,
+        typer.Option(
+            "--masks",
+            metavar="DIR",
+            help="Folder of masks (default: the reader's own, else the references).",
+        ),
+    ] = None,
+    reader: Annotated[
+        str,
+        typer.Option("--reader", metavar="NAME", help="Whose masks and measurements alone."),
+    ] = "",
+    label: LabelOption = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="A PDF of each page too; needs Qt.")] = False,
+    dicom: Annotated[
+        bool,
+        typer.Option(
+            "--dicom", help="DICOM too: segmentation of lesions, SR (TID 1500), key images."
+        ),
+    ] = False,
+    study: Annotated[
+        Path | None,
+        typer.Option("--study", metavar="DIR", help="The DICOM that cases were imported from."),
+    ] = None,
+    made_by: Annotated[
+        SegmentMaker, typer.Option("--made-by", help="How the masks were drawn, for DICOM.")
+    ] = SegmentMaker.FROM_PROVENANCE,
+    identified: Annotated[
+        bool,
+        typer.Option(
+            "--identified", help="DICOM with the patient's name and UIDs, for your PACS only."
+        ),
+    ] = False,
+    columns: ColumnsOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write each case as one page, for research: OUT/ID.html, PDF, DICOM SR; OUT/measures.csv."""
+    from napari_mamamia.services.report.printing import require_qt
+    from napari_mamamia.services.report.reading import ReportSource
+    from napari_mamamia.services.report.report import ReportWish, report_cases
+    from napari_mamamia.services.report.structured import DicomChoice
+
+    if not dicom and (study is not None or identified or made_by != SegmentMaker.FROM_PROVENANCE):
+        raise typer.BadParameter(
+            "expected --study, --made-by and --identified with --dicom alone: add it, or leave "
+            "them out"
+        )
+    if pdf:
+        require_qt()
+    existing = existing_policy(False, overwrite)
+    opened = open_at(data_set, columns)
+    n_cases = len(case or opened.data_set.cases)
+    choice = DicomChoice(study, identified, made_by, n_cases) if dicom else None
+    job = partial(
+        report_cases,
+        opened,
+        out,
+        ReportSource(masks, reader, label),
+        ReportWish(pdf, choice),
+        case_ids=case or (),
+        existing=existing,
+    )
+    summary = run(job)
+    _print_reports(summary)
+    finish(summary.failures)
+
+
+def _print_reports(summary: "ReportSummary") -> None:
+    cells = [
+        (
+            one.case_id,
+            str(one.n_lesions),
+            str(one.n_drawn),
+            ", ".join(path.name for path in one.files),
+        )
+        for one in summary.reports
+    ]
+    print_table(
+        "Reports (research use only)",
+        ("case", "lesions", "drawn", "files"),
+        cells,
+        to_the_right=("lesions", "drawn"),
+        is_folded=True,
+    )
+    for path in summary.tables:
+        print(f"Table: {path}")

@@ -1,0 +1,331 @@
+"""Numbers and words of an exam as a DICOM SR (TID 1500), and its key images as a selection.
+
+Source: DICOM PS3.16, TID 1500 and TID 2010; codes are the caller's.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.io.dicom.elements import open_dicom
+from napari_mamamia.io.dicom.pseudonym import Pseudonym, mark_impersonal, without_person
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.files.sources import PhaseSource
+from napari_mamamia.io.seg.codes import Code, load_highdicom
+from napari_mamamia.io.seg.writer import referring_to, source_images
+
+_REPORT_OFFSET: Final = 1100
+_KEYS_OFFSET: Final = 1200
+"""Added to the source's series number, so that both sort behind images and segmentation."""
+_TITLE: Final[Code] = ("126000", "DCM", "Imaging Measurement Report")
+_PROCEDURE: Final[Code] = ("241615005", "SCT", "Magnetic resonance imaging of breast")
+_LESION: Final[Code] = ("52988006", "SCT", "Lesion")
+_FINDING: Final[Code] = ("404684003", "SCT", "Finding")
+_BREAST: Final[Code] = ("76752008", "SCT", "Breast")
+_KEY_IMAGES: Final[Code] = ("113000", "DCM", "Of Interest")
+_PERSON: Final[Code] = ("121006", "DCM", "Person")
+_DEVICE: Final[Code] = ("121007", "DCM", "Device")
+SIDES: Final[dict[str, Code]] = {
+    "right": ("24028007", "SCT", "Right"),
+    "left": ("7771000", "SCT", "Left"),
+}
+_UNITS: Final[dict[str, str]] = {
+    "mm": "millimeter", "mm2": "square millimeter", "ml": "milliliter", "deg": "degree",
+    "1": "no units",
+}  # fmt: skip
+_MANUFACTURER: Final = "napari-mamamia developers"
+
+CodedLine: TypeAlias = tuple[str, tuple[str, ...], float, str]
+"""A number as it is compared: of which group, its code and scheme, value, unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodedNumber:
+    """A number: its concept, value, and a unit of UCUM."""
+
+    concept: Code
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodedWord:
+    """An answer: what was asked, and the term that was chosen."""
+
+    concept: Code
+    value: Code
+
+
+@dataclass(frozen=True, slots=True)
+class CodedGroup:
+    """What is said of one lesion, or of the exam: `segment` is its number in the segmentation.
+
+    `side` is "right", "left" or "" where it is not known.
+    """
+
+    name: str
+    numbers: tuple[CodedNumber, ...] = ()
+    words: tuple[CodedWord, ...] = ()
+    segment: int | None = None
+    side: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CodedReport:
+    """A report: its groups, the reader ("" for none), and this software's name and version."""
+
+    groups: tuple[CodedGroup, ...]
+    reader: str = ""
+    software: str = ""
+
+
+def write_measurement_report(
+    report: CodedReport,
+    source: PhaseSource,
+    segmentation: Path | None,
+    path: Path,
+    *,
+    pseudonym: Pseudonym | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a report as Comprehensive 3D SR and read its numbers back before it gets its name.
+
+    Parameters
+    ----------
+    source
+        The DICOM phase that was measured.
+    segmentation
+        The SEG that the groups' segments lie in; None where no group has one.
+
+    Raises
+    ------
+    MissingExtraError
+        If highdicom is not installed.
+    FormatError
+        If a source file cannot be read or lacks what a report must name.
+    SaveConflictError, SaveError
+        As for every file that is written; `SaveError` also if it does not read back equal.
+    """
+    hd = load_highdicom()
+    with referring_to(source.files[0]):
+        images = _take_images(source, pseudonym)
+        evidence = list(images)
+        drawn = None
+        if segmentation is not None:
+            drawn = open_dicom(segmentation, segmentation)
+            evidence.append(drawn)
+        groups = [_make_group(hd, one, drawn, images, source.frames) for one in report.groups]
+        content = hd.sr.MeasurementReport(
+            observation_context=_make_context(hd, report),
+            procedure_reported=_make_concept(hd, _PROCEDURE),
+            imaging_measurements=groups,
+            title=_make_concept(hd, _TITLE),
+            referenced_images=images,
+        )
+        document = hd.sr.Comprehensive3DSR(
+            evidence=evidence,
+            content=content,
+            series_instance_uid=hd.UID(),
+            series_number=_number_series(images, _REPORT_OFFSET),
+            sop_instance_uid=hd.UID(),
+            instance_number=1,
+            manufacturer=_MANUFACTURER,
+            is_complete=True,
+            is_final=False,
+        )
+        document.SeriesDescription = "Measurements for research use"
+        if pseudonym is not None:
+            mark_impersonal(document)
+    _save_verified(
+        document,
+        path,
+        overwrite,
+        lambda there: list_document_numbers(there) == list_numbers(report),
+    )
+
+
+def write_key_objects(
+    source: PhaseSource,
+    places: Sequence[int],
+    description: str,
+    path: Path,
+    *,
+    pseudonym: Pseudonym | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write a key object selection of the slices `places` of a phase.
+
+    Of a multi-frame file the whole file is selected: a selection names no frames of it.
+
+    Raises
+    ------
+    MissingExtraError, FormatError, SaveConflictError, SaveError
+        As `write_measurement_report`.
+    """
+    hd = load_highdicom()
+    import highdicom.ko as ko
+
+    with referring_to(source.files[0]):
+        images = _take_images(source, pseudonym)
+        chosen = [images[place] for place in dict.fromkeys(places)] if len(images) > 1 else images
+        content = ko.KeyObjectSelection(
+            document_title=_make_concept(hd, _KEY_IMAGES),
+            referenced_objects=chosen,
+            description=description,
+        )
+        document: Any = ko.KeyObjectSelectionDocument(
+            evidence=chosen,
+            content=content,
+            series_instance_uid=hd.UID(),
+            series_number=_number_series(images, _KEYS_OFFSET),
+            sop_instance_uid=hd.UID(),
+            instance_number=1,
+            manufacturer=_MANUFACTURER,
+        )
+        document.SeriesDescription = "Key images for research use"
+        if pseudonym is not None:
+            mark_impersonal(document)
+    expected = [str(one.SOPInstanceUID) for one in chosen]
+    _save_verified(document, path, overwrite, lambda there: list_key_uids(there) == expected)
+
+
+def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
+    """Return the numbers of a report, those of segments first."""
+    hd = load_highdicom()
+    content = hd.sr.Comprehensive3DSR.from_dataset(document).content
+    groups = [
+        *content.get_volumetric_roi_measurement_groups(),
+        *content.get_image_measurement_groups(),
+    ]
+    return tuple(
+        (
+            str(group.tracking_identifier),
+            (str(one.name.value), str(one.name.scheme_designator)),
+            float(one.value),
+            str(one.unit.value),
+        )
+        for group in groups
+        for one in group.get_measurements()
+    )
+
+
+def list_numbers(
+    report: CodedReport,
+) -> tuple[CodedLine, ...]:
+    """Return the numbers of a report as `list_document_numbers` has to read them."""
+    ordered = sorted(report.groups, key=lambda group: group.segment is None)
+    return tuple(
+        (group.name, one.concept[:2], _round_number(one.value), one.unit)
+        for group in ordered
+        for one in group.numbers
+    )
+
+
+def list_key_uids(document: Any) -> list[str]:
+    """Return which images a key object selection names."""
+    return [
+        str(item.ReferencedSOPSequence[0].ReferencedSOPInstanceUID)
+        for item in document.ContentSequence
+        if item.ValueType == "IMAGE"
+    ]
+
+
+def _save_verified(
+    document: Any, path: Path, overwrite: bool, is_equal: Callable[[Any], bool]
+) -> None:
+    # Names of readers have letters that the default set has not; highdicom takes the source's set.
+    document.SpecificCharacterSet = "ISO_IR 192"
+    with saving(path, overwrite=overwrite) as temporary:
+        document.save_as(temporary)
+        if not is_equal(open_dicom(temporary, path)):
+            raise SaveError(
+                f"expected {path} to read back as it was written, but its content differs: save "
+                "again; an existing file is unchanged"
+            )
+
+
+def _take_images(source: PhaseSource, pseudonym: Pseudonym | None) -> list[Any]:
+    images = source_images(source)
+    return images if pseudonym is None else [without_person(one, pseudonym) for one in images]
+
+
+def _number_series(images: Sequence[Any], offset: int) -> int:
+    return int(images[0].get("SeriesNumber") or 0) + offset
+
+
+def _make_concept(hd: Any, code: Code) -> Any:
+    return hd.sr.CodedConcept(*code)
+
+
+def _round_number(value: float) -> float:
+    """Return a number with the digits that a report keeps: a decimal string has 16 characters."""
+    return float(f"{value:.6g}")
+
+
+def _make_context(hd: Any, report: CodedReport) -> Any:
+    device = hd.sr.ObserverContext(
+        observer_type=_make_concept(hd, _DEVICE),
+        observer_identifying_attributes=hd.sr.DeviceObserverIdentifyingAttributes(
+            uid=hd.UID(),
+            name="napari-mamamia",
+            manufacturer_name=_MANUFACTURER,
+            model_name=report.software or "napari-mamamia",
+        ),
+    )
+    person = None
+    if report.reader:
+        name = report.reader.replace("^", " ").replace("=", " ").replace("\\", " ")[:64]
+        person = hd.sr.ObserverContext(
+            observer_type=_make_concept(hd, _PERSON),
+            observer_identifying_attributes=hd.sr.PersonObserverIdentifyingAttributes(
+                name=f"{name}^"
+            ),
+        )
+    return hd.sr.ObservationContext(person, device)
+
+
+def _make_group(
+    hd: Any, group: CodedGroup, drawn: Any, images: Sequence[Any], frames: Sequence[int]
+) -> Any:
+    sr = hd.sr
+    numbers = [
+        sr.Measurement(
+            name=_make_concept(hd, one.concept),
+            value=_round_number(one.value),
+            unit=sr.CodedConcept(one.unit, "UCUM", _UNITS[one.unit]),
+        )
+        for one in group.numbers
+    ]
+    words = [
+        sr.QualitativeEvaluation(_make_concept(hd, one.concept), _make_concept(hd, one.value))
+        for one in group.words
+    ]
+    side = SIDES.get(group.side)
+    site = sr.FindingSite(
+        _make_concept(hd, _BREAST), None if side is None else _make_concept(hd, side)
+    )
+    shared = {
+        "tracking_identifier": sr.TrackingIdentifier(uid=hd.UID(), identifier=group.name),
+        "finding_sites": [site],
+        "measurements": numbers or None,
+        "qualitative_evaluations": words or None,
+    }
+    if group.segment is None or drawn is None:
+        return sr.MeasurementsAndQualitativeEvaluations(
+            finding_type=_make_concept(hd, _FINDING), **shared
+        )
+    shown = [frame + 1 for frame in frames] or None
+    segment = sr.ReferencedSegment(
+        sop_class_uid=drawn.SOPClassUID,
+        sop_instance_uid=drawn.SOPInstanceUID,
+        segment_number=group.segment,
+        source_images=[
+            sr.SourceImageForSegmentation(one.SOPClassUID, one.SOPInstanceUID, shown)
+            for one in images
+        ],
+    )
+    return sr.VolumetricROIMeasurementsAndQualitativeEvaluations(
+        referenced_segment=segment, finding_type=_make_concept(hd, _LESION), **shared
+    )

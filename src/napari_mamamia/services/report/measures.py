@@ -1,0 +1,117 @@
+"""Numbers with names, units and codes: of lesions, and of what a reader drew."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from napari_mamamia.core.answers import LesionFacts
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.form import PRIVATE_SCHEME, Code
+from napari_mamamia.core.measurement import MeasureKind, Measurement
+from napari_mamamia.metrics.diameter import LesionSize
+from napari_mamamia.metrics.shapes import (
+    angle_degrees,
+    ellipse_area_mm2,
+    length_mm,
+    values_in_ellipse,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One number: `name` is read by people, `unit` is UCUM's ("1" of a signal)."""
+
+    name: str
+    value: float
+    unit: str
+    code: Code
+    decimals: int = 1
+
+    @property
+    def text(self) -> str:
+        """The number with its unit, a dash where it is undefined."""
+        if not math.isfinite(self.value):
+            return "–"
+        return f"{self.value:.{self.decimals}f}{_SHOWN.get(self.unit, f' {self.unit}')}"
+
+
+_SHOWN: Final[Mapping[str, str]] = MappingProxyType({"mm2": " mm²", "deg": "°", "1": ""})
+_VOLUME: Final = Code("SCT", "118565006")
+_LONG: Final = Code("SCT", "103339001")
+_SHORT: Final = Code("SCT", "103340004")
+_HEAD_FOOT: Final = Code(PRIVATE_SCHEME, "head_foot")
+_LONGEST: Final = Code(PRIVATE_SCHEME, "longest_3d")
+_LENGTH: Final = Code("SCT", "410668003")
+_ANGLE: Final = Code("SCT", "1483009")
+_AREA: Final = Code("SCT", "42798000")
+_MEAN: Final = Code("SCT", "373098007")
+_SD: Final = Code("SCT", "386136009")
+# Source of the public codes: DICOM PS3.16 as pydicom 3.0.2 lists it.
+
+
+def list_lesion_measures(facts: LesionFacts, size: LesionSize) -> tuple[Measure, ...]:
+    """Return the numbers of a lesion of the mask, in the order of tables."""
+    volume = math.nan if facts.volume_mm3 is None else facts.volume_mm3 / 1000
+    return (
+        Measure("Volume", volume, "ml", _VOLUME, 2),
+        Measure("Longest in plane", size.in_plane_mm, "mm", _LONG),
+        Measure("Perpendicular", size.perpendicular_mm, "mm", _SHORT),
+        Measure("Head–foot", size.head_foot_mm, "mm", _HEAD_FOOT),
+        Measure("Longest in 3-D", size.longest_mm, "mm", _LONGEST),
+    )
+
+
+def measure_drawn(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:
+    """Return the numbers of what a reader drew; none of an arrow and a key image.
+
+    Parameters
+    ----------
+    case
+        Where an ellipse's mean and deviation are taken from; None, a phase that the case has not
+        or that is not read yet: its area alone.
+    """
+    points = drawn.points_mm
+    if drawn.kind is MeasureKind.RULER:
+        return (Measure("Length", length_mm(*points), "mm", _LENGTH),)
+    if drawn.kind is MeasureKind.CROSS:
+        lengths = sorted((length_mm(*points[:2]), length_mm(*points[2:])), reverse=True)
+        return (
+            Measure("Long axis", lengths[0], "mm", _LONG),
+            Measure("Short axis", lengths[1], "mm", _SHORT),
+        )
+    if drawn.kind is MeasureKind.ANGLE:
+        return (Measure("Angle", angle_degrees(*points), "deg", _ANGLE),)
+    if drawn.kind is MeasureKind.ELLIPSE:
+        return _measure_ellipse(drawn, case)
+    return ()
+
+
+def say_measures(measures: tuple[Measure, ...]) -> str:
+    """Return numbers as they stand beside a drawing.
+
+    Examples
+    --------
+    >>> say_measures((Measure("Long axis", 21.04, "mm", _LONG), Measure("Short axis", 9, "mm",
+    ...     _SHORT)))
+    '21.0 mm × 9.0 mm'
+    """
+    if len(measures) == 2:
+        return " × ".join(one.text for one in measures)
+    parts = [f"{one.name} {one.text}" for one in measures[1:]]
+    return ", ".join([one.text for one in measures[:1]] + parts)
+
+
+def _measure_ellipse(drawn: Measurement, case: Case | None) -> tuple[Measure, ...]:
+    points = drawn.points_mm
+    area = Measure("Area", ellipse_area_mm2(*points), "mm2", _AREA)
+    phase = drawn.phase
+    if case is None or phase is None or phase >= len(case.phases) or not case.phases[phase].loaded:
+        return (area,)
+    inside = values_in_ellipse(case.signal[phase], case.grid, drawn.plane, *points)
+    return (
+        area,
+        Measure("Mean", inside.mean, "1", _MEAN),
+        Measure("SD", inside.sd, "1", _SD),
+    )

@@ -1,0 +1,88 @@
+"""A page as PDF, set by Qt's own text engine: the one module outside the window that knows Qt.
+
+It runs in a process beside this one, so that Qt's application there, which has no screen, is never
+the one that a window or a notebook would have.
+"""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.io.files.save import saving
+from napari_mamamia.services.batch.beside import run_beside
+from napari_mamamia.services.batch.child import Child
+from napari_mamamia.services.batch.work import CaseInputs
+
+_MARGIN_MM: Final = 15.0
+_DOTS_PER_INCH: Final = 96
+"""Of the layout: the pictures' widths in the template are meant in them."""
+_BINDINGS: Final = ("PyQt6", "PySide6")
+
+
+def require_qt() -> None:
+    """Refuse a PDF where no Qt is installed.
+
+    Raises
+    ------
+    MissingExtraError
+        If there is none.
+    """
+    if find_spec("qtpy") is None or not any(map(find_spec, _BINDINGS)):
+        raise MissingExtraError("PyQt6", "pyqt6")
+
+
+def write_pdf(child: Child, text: str, title: str, path: Path, *, overwrite: bool = False) -> None:
+    """Write simple HTML as a PDF of A4 pages; `child` sets it.
+
+    Raises
+    ------
+    SaveConflictError
+        If the file exists and `overwrite` is off.
+    SaveError
+        If it cannot be set, or the system refuses to write.
+    """
+    report_progress(0, 1, "Writing the PDF")
+    content = run_beside(child, _set_pages, (text, title), bytes, "Writing the PDF")
+    with saving(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(content)
+
+
+def _set_pages(inputs: CaseInputs, page: tuple[str, str]) -> bytes:
+    """Return the PDF of a text with its title; this runs in the other process."""
+    del inputs
+    text, title = page
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from qtpy.QtCore import QBuffer, QMarginsF, QSizeF
+    from qtpy.QtGui import (
+        QGuiApplication,
+        QPageLayout,
+        QPageSize,
+        QPdfWriter,
+        QTextDocument,
+    )
+
+    # The name is bound as long as text is set: Qt ends with its last reference.
+    application: Any = QGuiApplication.instance() or QGuiApplication(["napari-mamamia"])
+    buffer = QBuffer()
+    buffer.open(QBuffer.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setResolution(_DOTS_PER_INCH)
+    writer.setPageSize(QPageSize(QPageSize.PageSizeId.A4))
+    margins = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM)
+    writer.setPageMargins(margins, QPageLayout.Unit.Millimeter)
+    writer.setTitle(title)
+    writer.setCreator("napari-mamamia")
+    document = QTextDocument()
+    document.setDocumentMargin(0)
+    document.setHtml(text)
+    document.setPageSize(QSizeF(writer.width(), writer.height()))
+    document.print_(writer)
+    del document, writer
+    content = bytes(buffer.data())
+    del application
+    if not content.startswith(b"%PDF"):
+        raise ValueError("Qt wrote no PDF")
+    return content

@@ -1,0 +1,250 @@
+"""Reports of many cases: a page each, PDF and DICOM where they are asked for, and one table."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.form import Form
+from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.tables.flat_tables import write_flat_table
+from napari_mamamia.scoring.report.drawing import draw_each_once
+from napari_mamamia.scoring.report.page import render_print, write_page
+from napari_mamamia.services.batch.batch import for_each_case
+from napari_mamamia.services.batch.beside import drawing_place
+from napari_mamamia.services.batch.child import Child
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.report.case_page import make_case_page
+from napari_mamamia.services.report.measures import Measure
+from napari_mamamia.services.report.printing import require_qt, write_pdf
+from napari_mamamia.services.report.reading import CaseReading, ReportSource, read_case
+from napari_mamamia.services.report.structured import DicomChoice, require_dicom, write_structured
+from napari_mamamia.services.review.export.answer_tables import list_answer_rows
+
+TABLE: Final = "measures"
+_COMPUTED, _DRAWN, _ANSWERED = "computed", "drawn", "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportWish:
+    """What is written beside the page: a PDF, DICOM objects, and how these name the patient."""
+
+    has_pdf: bool = False
+    dicom: DicomChoice | None = None
+    form: Form | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRow:
+    """One number or answer: `number` is nan where it is none; codes as ``SCHEME:VALUE``."""
+
+    case_id: str
+    scope: str
+    place: str
+    item: str
+    value: str
+    number: float = math.nan
+    unit: str = ""
+    item_codes: str = ""
+    value_codes: str = ""
+    source: str = ""
+    reader: str = ""
+    created: str = ""
+
+
+_COLUMNS: Final = tuple(column.name for column in fields(MeasureRow))
+
+
+@dataclass(frozen=True, slots=True)
+class CaseReport:
+    """The files of one case's report, its rows, and how many lesions and drawings it tells of."""
+
+    case_id: str
+    files: tuple[Path, ...]
+    rows: tuple[MeasureRow, ...]
+    n_lesions: int
+    n_drawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSummary:
+    """The reports that were written, the tables, and the cases that failed with their reason."""
+
+    reports: tuple[CaseReport, ...]
+    failures: tuple[CaseFailure, ...]
+    tables: tuple[Path, ...]
+
+
+def report_cases(
+    opened: OpenDataSet,
+    out: Path,
+    source: ReportSource,
+    wish: ReportWish,
+    *,
+    case_ids: Sequence[str] = (),
+    existing: Existing = Existing.REFUSE,
+) -> ReportSummary:
+    """Write ``ID.html`` of each case, what else is asked for, ``measures.csv`` and ``.parquet``.
+
+    A case that fails, or whose DICOM objects cannot be made, is told with its reason; the others
+    go on, and its page stays where it could be written.
+
+    Raises
+    ------
+    CaseError
+        If `case_ids` names a case that is not there.
+    MissingExtraError
+        If a package that is needed for what is asked for is not installed.
+    SaveConflictError
+        If `out` holds other results.
+    """
+    if wish.has_pdf:
+        require_qt()
+    if wish.dicom is not None:
+        require_dicom(wish.dicom)
+    chosen = [opened.data_set.case(one) for one in case_ids] or list(opened.data_set.cases)
+    if not chosen:
+        raise CaseError(f"expected cases in {opened.data_set.root}, got none: choose another one")
+    masks = frozenset() if source.masks is None else frozenset({source.masks})
+    claim_folder(
+        out,
+        "report",
+        _list_parameters(opened, source, case_ids),
+        existing,
+        opened.data_set.folders | masks,
+    )
+    overwrite = existing is not Existing.REFUSE
+    reports: list[CaseReport] = []
+    with closing(Child()) as child:
+        result = for_each_case(
+            [one.case_id for one in chosen],
+            partial(_report_case, opened, out, source, wish, overwrite, reports, child),
+        )
+    tables = _write_tables(reports, out / TABLE, overwrite)
+    return ReportSummary(tuple(reports), result.failures, tables)
+
+
+def _report_case(
+    opened: OpenDataSet,
+    out: Path,
+    source: ReportSource,
+    wish: ReportWish,
+    overwrite: bool,
+    reports: list[CaseReport],
+    child: Child,
+    case_id: str,
+) -> None:
+    reading = read_case(opened, opened.data_set.case(case_id), source)
+    page = make_case_page(reading, wish.form)
+    files: list[Path] = []
+    rows = tuple(list_measure_rows(reading, wish.form))
+    # What is written counts, also where the next thing fails.
+    place = len(reports)
+
+    def note(*paths: Path) -> None:
+        files.extend(paths)
+        counts = (len(reading.lesions), len(reading.drawn))
+        reports[place:] = [CaseReport(case_id, tuple(files), rows, *counts)]
+
+    with drawing_place() as draw_anew:
+        draw = draw_each_once(draw_anew)
+        note(write_page(page, out / f"{case_id}.html", overwrite=overwrite, draw=draw))
+        if wish.has_pdf:
+            pdf = out / f"{case_id}.pdf"
+            write_pdf(child, render_print(page, draw), page.title, pdf, overwrite=overwrite)
+            note(pdf)
+    if wish.dicom is not None:
+        note(*write_structured(reading, wish.dicom, out, wish.form, overwrite=overwrite))
+
+
+def list_measure_rows(reading: CaseReading, form: Form | None = None) -> Iterator[MeasureRow]:
+    """Yield every number and answer of a case, lesion by lesion, then what was drawn, answered."""
+    case_id = reading.case.case_id
+    for lesion in reading.lesions:
+        for one in lesion.measures:
+            yield _make_row(case_id, "lesion", lesion.facts.name, one, _COMPUTED)
+        words = {
+            "Side": lesion.facts.side or "",
+            "Initial rise": lesion.facts.rise,
+            "Delayed course": lesion.facts.course,
+        }
+        for item, word in ((item, word) for item, word in words.items() if word):
+            yield MeasureRow(
+                case_id, "lesion", lesion.facts.name, item, str(word), source=_COMPUTED
+            )
+    for number, drawn in enumerate(reading.drawn, start=1):
+        place = f"{drawn.item.kind} {number}"
+        for one in drawn.measures:
+            who = (drawn.item.reader, drawn.item.created)
+            yield _make_row(case_id, "drawing", place, one, _DRAWN, *who)
+    for row in list_answer_rows(form, reading.answers):
+        source = _COMPUTED if row.computed else _ANSWERED
+        yield MeasureRow(
+            case_id,
+            row.scope,
+            row.place,
+            row.question or row.field,
+            row.text,
+            _parse_number(row.value),
+            row.unit,
+            row.question_codes,
+            row.codes,
+            source,
+        )
+
+
+def _make_row(
+    case_id: str,
+    scope: str,
+    place: str,
+    one: Measure,
+    source: str,
+    reader: str = "",
+    created: str = "",
+) -> MeasureRow:
+    value = "" if math.isnan(one.value) else f"{one.value:.{one.decimals}f}"
+    return MeasureRow(
+        case_id,
+        scope,
+        place,
+        one.name,
+        value,
+        one.value,
+        one.unit,
+        one.code.text,
+        source=source,
+        reader=reader,
+        created=created,
+    )
+
+
+def _parse_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _write_tables(reports: Sequence[CaseReport], stem: Path, overwrite: bool) -> tuple[Path, ...]:
+    cells = [astuple(row) for report in reports for row in report.rows]
+    tables = tuple(stem.with_suffix(suffix) for suffix in (".csv", ".parquet"))
+    for path in tables:
+        write_flat_table(_COLUMNS, cells, len(cells), path, name=TABLE, overwrite=overwrite)
+    return tables
+
+
+def _list_parameters(
+    opened: OpenDataSet, source: ReportSource, case_ids: Sequence[str]
+) -> tuple[tuple[str, Setting], ...]:
+    return (
+        ("data_set", opened.data_set.name),
+        ("masks", "" if source.masks is None else source.masks.name),
+        ("reader", source.reader),
+        ("cases", ", ".join(case_ids)),
+    )

@@ -1,0 +1,394 @@
+"""A case's report: its numbers by hand, what it must not show, PDF and DICOM read back."""
+
+import csv
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from shutil import which
+
+import numpy as np
+import pytest
+
+from napari_mamamia.core.answers import Answer, Answers, Place
+from napari_mamamia.core.choices import SegmentMaker
+from napari_mamamia.core.errors import CaseError, MissingExtraError, SaveConflictError
+from napari_mamamia.core.form import FieldScope
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.measurement import MeasureKind, Measurement
+from napari_mamamia.core.provenance import Maker, Provenance
+from napari_mamamia.io.data_set.volumes import write_volume
+from napari_mamamia.io.forms.form_file import read_shipped_lexicon
+from napari_mamamia.io.workspace.measurements import append_measurement
+from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
+from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.report import printing
+from napari_mamamia.services.report.case_page import make_case_page
+from napari_mamamia.services.report.pictures import make_pictures
+from napari_mamamia.services.report.reading import ReportSource, read_case
+from napari_mamamia.services.report.report import ReportWish, list_measure_rows, report_cases
+from napari_mamamia.services.report.structured import DicomChoice
+
+SHAPE = (8, 30, 40)
+GRID = Grid(SHAPE, np.diag([-1.0, 1.0, 2.5, 1.0]))
+BOX = np.s_[2:6, 10:19, 4:17]
+ANYBODY = ReportSource()
+
+
+def make_data_set(root, case_ids=("A",), grid=GRID, reference=True):
+    rng = np.random.default_rng(2)
+    for case_id in case_ids:
+        for k in range(3):
+            volume = rng.integers(90, 110, grid.shape).astype(np.int16)
+            volume[BOX] += 120 * (k > 0)
+            write_volume(volume, grid, root / f"images/{case_id}/{case_id}_000{k}.nii.gz")
+        mask = np.zeros(grid.shape, np.uint8)
+        mask[BOX] = 1
+        if reference:
+            write_volume(mask, grid, root / f"segmentations/expert/{case_id}.nii.gz")
+    return open_data_set(root, root.parent / "workspace")
+
+
+@pytest.fixture
+def opened(tmp_path):
+    return make_data_set(tmp_path / "data")
+
+
+def draw(opened, kind, voxels, reader="Ana", **more):
+    points = tuple(map(tuple, GRID.to_world_mm(voxels)))
+    item = Measurement("A", kind, points, "axial", 1, reader=reader, **more)
+    return append_measurement(opened.workspace.root, item)
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_numbers_of_a_box_are_those_by_hand(opened, tmp_path):
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    assert summary.failures == ()
+    rows = {row["item"]: row for row in rows_of(tmp_path / "out/measures.csv")}
+    # 4 x 9 x 13 voxels of 2.5 mm3; 8 rows and 12 columns between centres; 3 slices of 2.5 mm
+    assert rows["Volume"]["value"] == "1.17"
+    assert float(rows["Longest in plane"]["number"]) == pytest.approx(208**0.5)
+    assert float(rows["Perpendicular"]["number"]) == pytest.approx(2 * 8 * 12 / 208**0.5)
+    assert float(rows["Head–foot"]["number"]) == pytest.approx(7.5)
+    assert float(rows["Longest in 3-D"]["number"]) == pytest.approx((208 + 7.5**2) ** 0.5)
+    assert rows["Longest in plane"]["item_codes"] == "SCT:103339001"
+    assert rows["Longest in plane"]["unit"] == "mm"
+
+
+def test_the_table_as_parquet_holds_the_same(opened, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    table = parquet.read_table(tmp_path / "out/measures.parquet").to_pylist()
+    rows = rows_of(tmp_path / "out/measures.csv")
+    assert [row["value"] for row in table] == [row["value"] for row in rows]
+    assert [row["number"] for row in table] == [
+        float(row["number"]) if row["number"] else None for row in rows
+    ]
+
+
+def test_the_page_needs_nothing_else_and_says_what_it_is_not(opened, tmp_path):
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    page = (tmp_path / "out/A.html").read_text("utf-8")
+    assert "For research use only. Not a medical device" in page
+    assert "the data set&#39;s reference" in page
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
+    assert "<script" not in page
+    assert page.count('src="data:image/png;base64,') == 1
+
+
+def test_words_of_a_reader_stay_words(opened, tmp_path):
+    draw(opened, MeasureKind.ARROW, [(3, 2, 2), (3, 5, 9)], text="<script>x</script> $\\frac{")
+    draw(opened, MeasureKind.KEY_IMAGE, [(3, 10, 10)], text="=cmd()")
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    page = (tmp_path / "out/A.html").read_text("utf-8")
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+
+
+def test_what_was_drawn_stands_in_page_and_table_with_who_drew_it(opened, tmp_path):
+    draw(opened, MeasureKind.CROSS, [(3, 2, 2), (3, 2, 14), (3, 0, 8), (3, 5, 8)])
+    draw(opened, MeasureKind.ELLIPSE, [(3, 14, 10), (3, 14, 13), (3, 16, 10)], reader="Ben")
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    rows = [row for row in rows_of(tmp_path / "out/measures.csv") if row["scope"] == "drawing"]
+    assert [(row["item"], row["value"], row["reader"]) for row in rows[:3]] == [
+        ("Long axis", "12.0", "Ana"),
+        ("Short axis", "5.0", "Ana"),
+        ("Area", "18.8", "Ben"),
+    ]
+    assert "12.0 mm × 5.0 mm" in (tmp_path / "out/A.html").read_text("utf-8")
+    # of one reader alone
+    mine = report_cases(opened, tmp_path / "mine", ReportSource(reader="Ben"), ReportWish())
+    assert {row.reader for row in mine.reports[0].rows} == {"", "Ben"}
+
+
+def test_key_images_are_the_pictures_where_somebody_marked_some(opened):
+    def names():
+        reading = read_case(opened, opened.data_set.case("A"), ANYBODY)
+        return [(one.name, one.caption) for one in make_pictures(reading)]
+
+    ((name, caption),) = names()
+    assert name == "1. lesion 1"
+    assert caption.startswith("axial, slice 3 of 8, first post-contrast minus pre-contrast")
+    draw(opened, MeasureKind.KEY_IMAGE, [(6, 3, 3)], text="duct")
+    ((name, caption),) = names()
+    assert (name, caption) == (
+        "1. key image · duct",
+        "axial, slice 7 of 8, phase 1; the bar is 10 mm",
+    )
+
+
+def test_a_key_image_outside_the_volume_shows_the_last_slice(opened):
+    draw(opened, MeasureKind.KEY_IMAGE, [(60, 3, 3)])
+    (picture,) = make_pictures(read_case(opened, opened.data_set.case("A"), ANYBODY))
+    assert "slice 8 of 8" in picture.caption
+
+
+def test_a_case_without_mask_and_one_with_an_empty_mask_say_so(tmp_path):
+    opened = make_data_set(tmp_path / "data", ("A", "B"), reference=False)
+    masks = tmp_path / "masks"
+    write_volume(np.zeros(SHAPE, np.uint8), GRID, masks / "A.nii.gz")
+    summary = report_cases(opened, tmp_path / "out", ReportSource(masks), ReportWish(has_pdf=False))
+    assert summary.failures == ()
+    assert "The mask is empty" in (tmp_path / "out/A.html").read_text("utf-8")
+    assert "no mask of it in masks" in (tmp_path / "out/B.html").read_text("utf-8")
+    assert rows_of(tmp_path / "out/measures.csv") == []
+
+
+def test_masks_of_several_readers_are_never_chosen_among_and_the_others_go_on(tmp_path):
+    opened = make_data_set(tmp_path / "data", ("A", "B"))
+    for reader in ("Ana", "Ben"):
+        mask = np.zeros(SHAPE, np.uint8)
+        mask[3, 4, 5] = 1
+        write_volume(mask, GRID, opened.workspace.refined(reader, "A"))
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    ((case_id, reason),) = [(one.case_id, one.reason) for one in summary.failures]
+    assert case_id == "A"
+    assert "Ana, Ben" in reason
+    assert "--reader" in reason
+    assert [one.case_id for one in summary.reports] == ["B"]
+    mine = report_cases(opened, tmp_path / "mine", ReportSource(reader="Ana"), ReportWish())
+    assert mine.failures == ()
+    assert "drawn by Ana" in (tmp_path / "mine/A.html").read_text("utf-8")
+
+
+def test_a_mask_on_another_grid_fails_its_case_alone(tmp_path):
+    opened = make_data_set(tmp_path / "data", ("A", "B"))
+    moved = GRID.affine.copy()
+    moved[0, 3] += 9
+    path = tmp_path / "data/segmentations/expert/A.nii.gz"
+    path.unlink()
+    write_volume(np.ones(SHAPE, np.uint8), Grid(SHAPE, moved), path)
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    assert [one.case_id for one in summary.failures] == ["A"]
+    assert [one.case_id for one in summary.reports] == ["B"]
+
+
+def test_a_damaged_record_of_measurements_is_told_on_the_page(opened, tmp_path):
+    draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
+    draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
+    (path,) = (opened.workspace.root / "measurements/Ana").iterdir()
+    path.write_bytes(path.read_bytes().replace(b'"2.000"', b'"9.000"', 1))
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    assert "1 damaged place(s)" in (tmp_path / "out/A.html").read_text("utf-8")
+
+
+def test_an_older_report_is_never_replaced_unasked(opened, tmp_path):
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    before = (tmp_path / "out/A.html").read_bytes()
+    with pytest.raises(SaveConflictError):
+        report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    assert (tmp_path / "out/A.html").read_bytes() == before
+
+
+def test_answers_stand_in_page_and_table_with_codes(opened):
+    form = read_shipped_lexicon("breast-mri-2013").form
+    given = Answers(
+        (
+            Answer("bpe", ("mild",)),
+            Answer("finding", ("mass",), Place(FieldScope.LESION, "1")),
+            Answer("of a later edition", ("x",)),
+        ),
+        form.name,
+        form.edition,
+        form.sha256,
+    )
+    reading = replace(read_case(opened, opened.data_set.case("A"), ANYBODY), answers=given)
+    rows = [row for row in list_measure_rows(reading, form) if row.source == "answered"]
+    assert [(row.scope, row.place, row.value, row.value_codes) for row in rows] == [
+        ("case", "", "mild", "SCT:255604002"),
+        ("lesion", "1", "mass", "SCT:4147007"),
+        ("case", "", "x", ""),
+    ]
+    titles = [one.title for one in make_case_page(reading, form).sections]
+    assert titles == ["Lesions", "Findings", "Kinetics", "Methods"]
+
+
+# ------------------------------------------------------------------------------- PDF
+
+
+def test_without_qt_a_pdf_is_refused_before_anything_is_written(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr(printing, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"napari-mamamia\[pyqt6\]"):
+        report_cases(opened, tmp_path / "out", ANYBODY, ReportWish(has_pdf=True))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_pdf_holds_the_text_of_the_page(opened, tmp_path):
+    """Read by Qt's own reader in another program: an application of Qt here would stay."""
+    pytest.importorskip("PyQt6.QtPdf")
+    draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)], text="größte")
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish(has_pdf=True))
+    assert summary.failures == ()
+    code = (
+        "import sys, json\n"
+        "from PyQt6.QtGui import QGuiApplication\nfrom PyQt6.QtPdf import QPdfDocument\n"
+        "app = QGuiApplication(['x', '-platform', 'offscreen'])\n"
+        "pdf = QPdfDocument(None); pdf.load(sys.argv[1])\n"
+        "pages = range(pdf.pageCount())\n"
+        "print(json.dumps([pdf.getAllText(page).text() for page in pages]))"
+    )
+    path = str(tmp_path / "out/A.pdf")
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=True)
+    text = " ".join(" ".join(json.loads(done.stdout)).split())
+    for part in ("For research use only", "10.0 mm", "größte", "14.4", "Methods"):
+        assert part in text
+
+
+# ------------------------------------------------------------------------------ DICOM
+
+_SPEC = importlib.util.spec_from_file_location(
+    "dicom_phantoms", Path(__file__).parents[1] / "dicom_phantoms.py"
+)
+phantoms = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(phantoms)
+
+
+@pytest.fixture
+def exam(tmp_path):
+    pytest.importorskip("highdicom")
+    named = {"PatientID": "Meier", "PatientName": "Meier^Eva", "FrameOfReferenceUID": "2.25.6"}
+    phantoms.write_exam(tmp_path / "CASE_1", 3, SliceThickness=phantoms.GAP, **named)
+    return tmp_path / "CASE_1"
+
+
+def make_masks(folder, opened):
+    (files,) = opened.data_set.cases
+    from napari_mamamia.io.data_set.volumes import read_phase_header
+
+    grid = read_phase_header(files.phases[0]).grid
+    mask = np.zeros(grid.shape, np.uint8)
+    mask[1:3, 4:8, 5:9] = 1
+    mask[0, 0, 0] = 1
+    path = folder / f"{files.case_id}.nii.gz"
+    write_volume(mask, grid, path)
+    write_provenance(Provenance(files.case_id, Maker.READER, "Ana"), sidecar_path(path))
+    return files.case_id, grid
+
+
+def test_a_dicom_report_is_read_back_with_the_same_numbers(exam, tmp_path):
+    import highdicom as hd
+    import pydicom
+
+    opened = open_data_set(exam, tmp_path / "workspace")
+    case_id, grid = make_masks(tmp_path / "masks", opened)
+    points = tuple(map(tuple, grid.to_world_mm([(2, 1, 1), (2, 1, 9)])))
+    for kind, count in ((MeasureKind.RULER, 2), (MeasureKind.KEY_IMAGE, 1)):
+        append_measurement(
+            opened.workspace.root,
+            Measurement(case_id, kind, points[:count], "axial", 1, reader="Ána 李"),
+        )
+    wish = ReportWish(dicom=DicomChoice())
+    summary = report_cases(opened, tmp_path / "out", ReportSource(tmp_path / "masks"), wish)
+    assert summary.failures == ()
+    folder = tmp_path / "out/dicom"
+    report = hd.sr.srread(folder / f"{case_id}_sr.dcm")
+    groups = report.content.get_volumetric_roi_measurement_groups()
+    rows = rows_of(tmp_path / "out/measures.csv")
+    seen = [
+        (str(group.tracking_identifier), float(one.value))
+        for group in groups
+        for one in group.get_measurements()
+    ]
+    expected = [
+        (f"lesion {row['place']}", float(f"{float(row['number']):.6g}"))
+        for row in rows
+        if row["scope"] == "lesion" and row["number"]
+    ]
+    assert seen == expected
+    assert len(groups) == 2
+    segmentation = hd.seg.segread(folder / f"{case_id}_seg.dcm")
+    named = [one.value for one in report.iterall() if one.keyword == "ReferencedSegmentNumber"]
+    assert named == [1, 2]
+    assert segmentation.number_of_segments == 2
+    (ruler,) = report.content.get_image_measurement_groups()
+    (length,) = ruler.get_measurements()
+    assert float(length.value) == pytest.approx(np.linalg.norm(np.subtract(*points)), abs=1e-3)
+    assert str(ruler.tracking_identifier) == "ruler 1 of Ána 李"
+    for path in folder.iterdir():
+        data = pydicom.dcmread(path)
+        assert (data.PatientID, data.PatientIdentityRemoved) == (case_id, "YES")
+        assert b"Meier" not in path.read_bytes()
+
+
+@pytest.mark.skipif(which("dciodvfy") is None, reason="dciodvfy (dicom3tools) is not installed")
+def test_dciodvfy_finds_no_error_in_the_dicom_objects(exam, tmp_path):
+    opened = open_data_set(exam, tmp_path / "workspace")
+    make_masks(tmp_path / "masks", opened)
+    wish = ReportWish(dicom=DicomChoice())
+    report_cases(opened, tmp_path / "out", ReportSource(tmp_path / "masks"), wish)
+    files = sorted((tmp_path / "out/dicom").iterdir())
+    assert len(files) == 3
+    for path in files:
+        run = subprocess.run(["dciodvfy", "-new", path], capture_output=True, check=False)
+        text = run.stderr.decode(errors="replace")
+        assert "Error" not in text, text
+
+
+def test_key_objects_name_the_slice_that_was_marked(exam, tmp_path):
+    import pydicom
+
+    opened = open_data_set(exam, tmp_path / "workspace")
+    case_id, grid = make_masks(tmp_path / "masks", opened)
+    point = tuple(grid.to_world_mm((2, 5, 5)))
+    mark = Measurement(case_id, MeasureKind.KEY_IMAGE, (point,), "axial", 1, reader="Ana")
+    append_measurement(opened.workspace.root, mark)
+    choice = DicomChoice(is_identified=True)
+    source = ReportSource(tmp_path / "masks")
+    report_cases(opened, tmp_path / "out", source, ReportWish(dicom=choice))
+    document = pydicom.dcmread(tmp_path / f"out/dicom_identified/{case_id}_ko.dcm")
+    assert str(document.PatientName) == "Meier^Eva"
+    (named,) = [
+        item.ReferencedSOPSequence[0].ReferencedSOPInstanceUID
+        for item in document.ContentSequence
+        if item.ValueType == "IMAGE"
+    ]
+    (files,) = opened.data_set.cases
+    shown = pydicom.dcmread(files.phases[1].files[2], stop_before_pixels=True)
+    assert named == shown.SOPInstanceUID
+
+
+def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path):
+    pytest.importorskip("highdicom")
+    wish = ReportWish(dicom=DicomChoice(maker=SegmentMaker.MANUAL))
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, wish)
+    (failure,) = summary.failures
+    assert "--study" in failure.reason
+    assert (tmp_path / "out/A.html").is_file()
+    assert not (tmp_path / "out/dicom").exists()
+    assert [path.name for path in summary.reports[0].files] == ["A.html"]
+
+
+def test_a_study_that_is_not_there_is_refused_at_once(opened, tmp_path):
+    pytest.importorskip("highdicom")
+    wish = ReportWish(dicom=DicomChoice(tmp_path / "none"))
+    with pytest.raises(CaseError, match="--study"):
+        report_cases(opened, tmp_path / "out", ANYBODY, wish)
+    assert not (tmp_path / "out").exists()
