@@ -26,8 +26,7 @@ from napari_mamamia.io.workspace.measurements import append_measurement
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.report import printing
-from napari_mamamia.services.report.case_page import make_case_page
-from napari_mamamia.services.report.pictures import make_pictures
+from napari_mamamia.services.report.case_page import make_case_page, make_pictures
 from napari_mamamia.services.report.reading import ReportSource, read_case
 from napari_mamamia.services.report.report import ReportWish, list_measure_rows, report_cases
 from napari_mamamia.services.report.structured import DicomChoice
