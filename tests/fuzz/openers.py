@@ -49,6 +49,8 @@ OWN = {
     "io.sr.documents.write_measurement_report": "the segmentation that was just written",
     "io.volumes.voxel_writer._checksum_of": "bytes for a checksum of what was just written",
     "io.tables.workbook_writer.write_workbook": "written",
+    "io.review.desk_files._copy_file": "copies bytes of a study's own files to this computer",
+    "io.review.desk_files.read_known": "this computer's own; what is damaged is none",
     "io.review.desk_files.DeskFiles.read_draft": "this computer's own; what is damaged is none",
     "io.review.desk_files.DeskFiles.read_images": "this computer's own; what is damaged is none",
     "services.review.desk.StudyDesk._find_draft": "answers of an event that the fold has read",

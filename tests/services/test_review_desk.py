@@ -1,10 +1,13 @@
 """A desk in a study: what the window does there, each step whole."""
 
+import errno
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,14 +23,16 @@ from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import FilePrint, Meaning, ReadingMode, StudyCase
 from napari_mamamia.io.data_set.volumes import write_mask
 from napari_mamamia.io.review import store
-from napari_mamamia.io.review.desk_files import DeskFiles, Draft
+from napari_mamamia.io.review.desk_files import DeskFiles, Draft, ShareReach
 from napari_mamamia.io.review.keys import WrongPassphraseError
+from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.check_study import verify_study
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.desk_records import describe_age
 from napari_mamamia.services.review.judging import load_first_look
+from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid((2, 4, 5), np.diag([-1.0, 1.0, 2.0, 1.0]))
 A, B = (slice(0, 1), slice(1, 3), slice(1, 3)), (slice(1, 2), slice(1, 3), slice(1, 3))
@@ -297,6 +302,259 @@ def test_a_study_file_that_was_changed_meanwhile_takes_nothing_more(folder, home
         desk.hand_in(taken, saved(tmp_path), Draft())
     with pytest.raises(CaseError, match=r"study\.json was changed"):
         desk.take_next()
+
+
+# ------------------------------------------------------- a share that is away at the start
+
+
+@pytest.fixture
+def away(folder, home, tmp_path):
+    """A study that Ana began to read on this computer, and whose share is away now."""
+    desk = StudyDesk(folder, "Ana", home)
+    desk.hand_in(desk.take_next(), saved(tmp_path), Draft())
+    desk.look()
+    desk.close()
+    folder.rename(tmp_path / "AWAY")
+    return tmp_path / "AWAY"
+
+
+def test_work_begins_while_the_share_is_away_and_is_sent_when_it_is_back(
+    folder, home, tmp_path, away
+):
+    desk = open_at(folder, home)
+    look = desk.look()
+    assert (look.n_read, look.n_left) == (1, 1), "what was read before counts as read"
+    assert "as this computer knew it" in look.trouble
+    assert not look.problems
+    taken = desk.take_next()
+    assert taken.case_id == "B"
+    desk.hand_in(taken, saved(tmp_path, B), Draft())
+    assert not folder.exists(), "nothing is made where the share was"
+    desk.close()
+    with pytest.raises(FormatError, match="expected to read all events"):
+        verify_study(FolderStore(folder, home))
+    # Nobody is at it while it comes back; the next start sends.
+    away.rename(folder)
+    after = StudyDesk(folder, "Ana", home).look()
+    assert (after.n_read, after.n_unsent, after.trouble, after.problems) == (2, 0, "", ())
+    check = verify_study(FolderStore(folder, tmp_path / "other"))
+    assert (check.problems, check.n_masks) == ((), 2)
+
+
+def test_a_share_that_comes_back_under_the_hands_is_read_anew(folder, home, tmp_path, away):
+    desk = open_at(folder, home)
+    desk.hand_in(desk.take_next(), saved(tmp_path, B), Draft())
+    away.rename(folder)
+    look = desk.look()
+    assert (look.n_read, look.n_unsent, look.trouble, look.problems) == (2, 0, "", ())
+    assert desk.store.frozen_folder == folder
+
+
+def test_a_byte_that_was_changed_while_it_was_away_is_found_though_the_copy_had_it_right(
+    folder, home, tmp_path, away
+):
+    desk = open_at(folder, home)
+    (path,) = away.rglob("*.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"claim"', b'"cloim"'))
+    away.rename(folder)
+    assert any("checksum" in one for one in desk.look().problems)
+    assert any("checksum" in one.text for one in verify_study(desk.store).problems)
+
+
+def test_what_others_did_meanwhile_is_merged_and_said(folder, home, tmp_path, away):
+    desk = open_at(folder, home)
+    # The others' way to the share works.
+    lead = ReviewSession(FolderStore(away, tmp_path / "lea"), "lea", tmp_path / "lea")
+    lead.reject("c0002", "it is the wrong breast")
+    lead.close()
+    desk.hand_in(desk.take_next(), saved(tmp_path, B), Draft())
+    away.rename(folder)
+    look = desk.look()
+    assert "your reading of B does not count: the case is rejected already" in look.problems[0]
+    assert look.n_unsent == 0
+    assert list_acts(desk, "read")[-1].body["case"] == "c0002", "it is kept"
+
+
+def test_two_computers_of_a_reader_of_which_one_was_away_are_a_conflict_and_both_kept(
+    folder, home, tmp_path, away
+):
+    desk = open_at(folder, home)
+    desk.hand_in(desk.take_next(), saved(tmp_path, B), Draft())
+    shutil.copytree(away, folder)
+    other = StudyDesk(folder, "Ana", tmp_path / "other")
+    other.store._host = "H2"
+    other.hand_in(other.take_next(), saved(tmp_path, A), Draft())
+    other.close()
+    desk.look()
+    (conflict,) = desk.session.state.conflicts
+    assert "did not know of each other" in conflict[1]
+    assert len(list_acts(desk, "read")) == 3
+    assert desk.store.unsent == 0
+
+
+def test_another_study_that_comes_back_is_sent_nothing(folder, home, tmp_path, away):
+    desk = open_at(folder, home)
+    taken = desk.take_next()
+    shutil.copytree(away, folder)
+    path = folder / "study.json"
+    path.write_text(path.read_text().replace('"Ben"', '"Bob"'))
+    before = {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+    look = desk.look()
+    assert "is not the file that this program opened" in look.trouble
+    assert any("study.json" in one for one in look.problems)
+    with pytest.raises(CaseError, match=r"study\.json was changed"):
+        desk.hand_in(taken, saved(tmp_path, B), Draft())
+    desk.close()
+    assert {one: one.read_bytes() for one in folder.rglob("*") if one.is_file()} == before
+    assert desk.store.unsent > 0, "it waits for the right one"
+
+
+def test_without_a_copy_and_with_another_study_s_copy_nothing_is_opened(folder, home, away):
+    with pytest.raises(FormatError, match="cannot be read"):
+        StudyDesk(folder, "Ana", home / "nobody")
+    with pytest.raises(FormatError, match="cannot be read"):
+        StudyDesk(folder.with_name("ELSE"), "Ana", home)
+    copy = home / "s1" / "copy" / "study.json"
+    copy.write_text(copy.read_text().replace('"Ben"', '"Bob"'))
+    with pytest.raises(FormatError, match="cannot be read"):
+        StudyDesk(folder, "Ana", home)
+
+
+def test_an_empty_folder_in_the_place_of_the_share_is_a_share_that_is_away(
+    folder, home, tmp_path, away
+):
+    folder.mkdir()
+    desk = open_at(folder, home)
+    desk.hand_in(desk.take_next(), saved(tmp_path, B), Draft())
+    desk.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_share_that_hangs_counts_as_away_and_is_not_asked_twice(
+    folder, home, tmp_path, monkeypatch
+):
+    desk = StudyDesk(folder, "Ana", home)
+    desk.look()
+    desk.close()
+    ends, n_asked = threading.Event(), []
+
+    def hang(path):
+        n_asked.append(path)
+        ends.wait(30)
+        return path.stat()
+
+    monkeypatch.setattr(store, "ShareReach", lambda path: ShareReach(path, wait_s=0.02, look=hang))
+    try:
+        desk = open_at(folder, home)
+        assert "gives no answer" in desk.look().trouble
+        desk.hand_in(desk.take_next(), saved(tmp_path), Draft())
+        assert len(n_asked) == 1
+    finally:
+        ends.set()
+    desk.store._reach._thread.join()
+    assert desk.look().n_unsent == 0
+    assert not verify_study(desk.store).problems
+
+
+def test_a_share_that_takes_nothing_at_the_start_is_read_and_work_is_kept(
+    folder, home, tmp_path, away, monkeypatch
+):
+    away.rename(folder)
+
+    def refuse(*_given, **_more):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as there:
+        for name in ("take_claim", "renew_claim"):
+            there.setattr(store, name, refuse)
+        there.setattr(FolderStore, "_send_file", refuse)
+        there.setattr(FolderStore, "_place_mask", refuse)
+        desk = open_at(folder, home)
+        desk.hand_in(desk.take_next(), saved(tmp_path, B), Draft())
+        look = desk.look()
+        assert (look.n_read, look.n_unsent) == (2, 4)
+        assert "Read-only" in look.trouble
+        desk.close()
+    assert StudyDesk(folder, "Ana", home).look().n_unsent == 0
+
+
+def open_at(folder, home):
+    """Return Ana's desk in a further run of the program."""
+    desk = StudyDesk(folder, "Ana", home)
+    desk.store._session = "later"
+    return desk
+
+
+# ----------------------------------------------------------- two windows of one reader
+
+WINDOW = """
+import sys
+from pathlib import Path
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.services.review.desk import StudyDesk
+desk = StudyDesk(Path(sys.argv[1]), "Ana", Path(sys.argv[2]))
+taken = None
+for line in sys.stdin:
+    word = line.strip()
+    try:
+        if word == "take":
+            taken = desk.take_next()
+            print("has", taken.case_id, taken.held, flush=True)
+        elif word == "keep":
+            desk._kept_at = -1e9
+            print("lost", *desk.look(is_active=True).lost, flush=True)
+        elif word == "hand in":
+            desk.hand_in(taken, None, Draft({"note": sys.argv[3]}))
+            print("kept", flush=True)
+        elif word == "put back":
+            desk.put_back(taken)
+            print("back", flush=True)
+    except CaseError as error:
+        print("refused", error, flush=True)
+desk.close()
+"""
+
+
+class Window:
+    """A window of Ana in a process of its own, told what to do."""
+
+    def __init__(self, folder, home, name):
+        command = [sys.executable, "-c", WINDOW, folder, home, name]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+
+    def tell(self, word):
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait(30) == 0
+
+
+def test_of_two_windows_of_one_reader_the_newer_has_the_case_and_the_older_loses_nothing(
+    folder, home
+):
+    """Real processes: in one, two desks would share the session by which they are told apart."""
+    first, second = Window(folder, home, "first"), Window(folder, home, "second")
+    assert first.tell("take") == "has A"
+    assert second.tell("take") == "has A"
+    assert first.tell("keep") == "lost A"
+    assert first.tell("hand in").startswith("refused expected A to be at work in this window")
+    assert first.tell("put back") == "back"
+    assert second.tell("hand in") == "kept", "what the older put back is still the newer's"
+    assert first.tell("take") == "has B"
+    assert first.tell("hand in") == "kept"
+    first.end()
+    second.end()
+    desk = StudyDesk(folder, "Ana", home)
+    answers = {one.body["case"]: one.body["answers"] for one in list_acts(desk, "read")}
+    assert answers == {"c0001": '{"note":"second"}', "c0002": '{"note":"first"}'}
+    assert desk.look().n_read == 2
+    assert not verify_study(desk.store).problems
+    assert list_acts(desk, "release") == []
 
 
 @pytest.fixture

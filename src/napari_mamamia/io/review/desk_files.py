@@ -5,22 +5,42 @@
     desk/STUDY_ID/work/READER/ROUND-KIND/    a workspace: masks and journals of a round
     desk/STUDY_ID/drafts/READER/CASE.ROUND-KIND.json    answers that are not handed in yet
     desk/STUDY_ID/images.json                where the images are here
+    desk/STUDY_ID/known.json                 what had been read of the study, by the last hashes
+    desk/STUDY_ID/copy/                      study.json, what is frozen with it, and all events
 
 A round has a workspace of its own, a hidden repeat and a judge's mask too: what was drawn before is
-not there to be seen.
+not there to be seen. The copy is what work begins from while the study's folder is away; once it
+is there nothing is taken from the copy.
 """
 
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.review import Task
+from napari_mamamia.core.errors import FormatError, MamamiaError, SaveError
+from napari_mamamia.core.review import Study, Task
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.review.study_file import STUDY_NAME, read_study
 from napari_mamamia.io.tables.tables import write_json
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventProblem
 from napari_mamamia.io.workspace.workspace import file_name
 
+EVENTS: Final = "events"
+KNOWN: Final = "known.json"
+COPY: Final = "copy"
 _MOST_BYTES: Final = 4 << 20
 _IMAGES: Final = "images.json"
+_ANSWERS_S: Final = 10.0
+"""A share that gave no answer for so long counts as away: our choice."""
 JUDGE: Final = "judge"
 
 
@@ -95,3 +115,164 @@ class DeskFiles:
     def _draft_path(self, task: Task, round_: int) -> Path:
         name = f"{file_name(task.case)}.{round_}-{task.occasion}.json"
         return self._root / "drafts" / file_name(task.reader, "a reader") / name
+
+
+# ---------------------------------------------------------- while a study is away
+
+
+class ShareReach:
+    """Whether a file of a share can be looked at; a share that hangs is asked by a thread.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    wait_s
+        Seconds without an answer after which it counts as away.
+    look
+        What asks the system, for tests.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        wait_s: float = _ANSWERS_S,
+        look: Callable[[Path], os.stat_result] = os.stat,
+    ) -> None:
+        self._path, self._wait_s, self._look = path, wait_s, look
+        self._thread: threading.Thread | None = None
+
+    def ask(self) -> os.stat_result:
+        """Return what the system says of the file.
+
+        Raises
+        ------
+        OSError
+            If it is not there, or there is no answer; while one is waited for, at once.
+        """
+        answers: list[os.stat_result | OSError] = []
+
+        def look() -> None:
+            try:
+                answers.append(self._look(self._path))
+            except OSError as error:
+                answers.append(error)
+
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=look, name="share", daemon=True)
+            self._thread.start()
+            self._thread.join(self._wait_s)
+        if not answers:
+            raise SaveError(f"{self._path.parent} gives no answer: it is taken for away")
+        if isinstance(answers[0], OSError):
+            raise answers[0]
+        return answers[0]
+
+
+def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
+    """Return the newest copy of the study that lay in a folder, its hash and place; None for none.
+
+    A copy whose file is not the one that this computer had read is none.
+    """
+    here = str(folder.absolute())
+    places = [path.parent for path in home.glob(f"*/{KNOWN}")]
+    for place in sorted(places, key=lambda one: (one / KNOWN).stat().st_mtime, reverse=True):
+        before = read_known(place)
+        with suppress(FormatError):
+            if before.get("folder") == here:
+                study, origin = read_study(place / COPY)
+                if origin == before.get("origin"):
+                    return study, origin, place / COPY
+    return None
+
+
+def keep_copy(folder: Path, study: Study, place: Path) -> None:
+    """Bring the copy of a study up to its folder; what cannot be read or written now is left.
+
+    Files of events that have the size of the copy's are not read again.
+    """
+    for name in (STUDY_NAME, *(one.name for one in study.files)):
+        with suppress(OSError, MamamiaError):
+            _copy_file(folder / file_name(name), place / COPY / file_name(name))
+    for path in (folder / EVENTS).rglob("*.jsonl"):
+        copy = place / COPY / EVENTS / path.relative_to(folder / EVENTS)
+        with suppress(OSError, MamamiaError):
+            if not copy.exists() or copy.stat().st_size != path.stat().st_size:
+                _copy_file(path, copy)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    with open_plain(source) as stream:
+        content = stream.read()
+    if target.exists() and hashlib.sha256(target.read_bytes()).digest() == (
+        hashlib.sha256(content).digest()
+    ):
+        return
+    with saving(target, overwrite=True) as temporary:
+        temporary.write_bytes(content)
+
+
+def read_known(place: Path) -> dict[str, Any]:
+    """Return what a computer noted of a study that it read; nothing where that cannot be read."""
+    try:
+        content = read_json(place / KNOWN)
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def known_masks(place: Path) -> frozenset[str]:
+    """Return the SHA-256 of the masks that were there when a computer last read a study."""
+    names = read_known(place).get("masks")
+    return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
+
+
+def note_known(
+    place: Path,
+    folder: Path,
+    origin: str,
+    masks: Iterable[str],
+    chains: Mapping[str, Sequence[Event]],
+) -> None:
+    """Note on this computer what was there, so that a copy that lacks it is told from it."""
+    heads = {name: [events[-1].seq, events[-1].hash] for name, events in chains.items() if events}
+    before = read_known(place).get("heads", {})
+    missed = {name: before[name] for name, _ in _find_lost(before, chains)}
+    about = {"folder": str(folder.absolute()), "origin": origin, "masks": sorted(masks)}
+    content = {**about, "heads": {**heads, **missed}}
+    with suppress(SaveError):
+        write_text_atomically(place / KNOWN, json.dumps(content), overwrite=True)
+
+
+def list_missing(
+    place: Path, folder: Path, origin: str, chains: Mapping[str, Sequence[Event]]
+) -> tuple[EventProblem, ...]:
+    """Return what this computer had read of a study and what is not there now."""
+    before = read_known(place)
+    problems = []
+    if before.get("origin", origin) != origin:
+        text = "it is another one than this computer knew under this study's id"
+        problems.append(EventProblem(STUDY_NAME, text))
+    here = Path(str(before.get("folder", folder.absolute())))
+    where = "" if here == folder.absolute() else f" (this computer knew the study at {here})"
+    for name, seq in _find_lost(before.get("heads", {}), chains):
+        text = f"event {seq}, which this computer had read, is not there{where}"
+        problems.append(EventProblem(name, text))
+    return tuple(problems)
+
+
+def _find_lost(
+    heads: Mapping[str, Any], chains: Mapping[str, Sequence[Event]]
+) -> list[tuple[str, int]]:
+    """Return the files that lack an event which was there: (name, its place)."""
+    lost = []
+    for name, head in heads.items():
+        if not isinstance(head, list) or len(head) != 2:
+            continue
+        events = chains.get(name, ())
+        seq, digest = head
+        at = seq if isinstance(seq, int) and 0 <= seq < len(events) else -1
+        is_there = at >= 0 and events[at].hash == digest
+        if not is_there and not any(event.hash == digest for event in events):
+            lost.append((name, seq))
+    return lost

@@ -6,7 +6,6 @@ left unsent, killed or not, the next one on the computer sends.
 """
 
 import hashlib
-import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,14 +19,21 @@ from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.append_file import AppendFile
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain
-from napari_mamamia.io.files.json_text import read_json
-from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.claims import (
     CLAIMS,
     Claim,
     newest_claims,
     renew_claim,
     take_claim,
+)
+from napari_mamamia.io.review.desk_files import (
+    EVENTS,
+    ShareReach,
+    find_copy,
+    keep_copy,
+    known_masks,
+    list_missing,
+    note_known,
 )
 from napari_mamamia.io.review.mask_files import read_mask, write_mask_once
 from napari_mamamia.io.review.study_file import STUDY_NAME, hash_study, read_study
@@ -40,9 +46,7 @@ from napari_mamamia.io.workspace.event_store import (
 )
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
 
-EVENTS: Final = "events"
 MASKS: Final = "masks"
-_KNOWN: Final = "known.json"
 _WAITS: Final = "on this computer"
 _KNOWN_EVERY_S: Final = 60.0
 
@@ -122,15 +126,37 @@ class FolderStore:
         self, folder: Path, home: Path, *, host: str | None = None, session: str | None = None
     ) -> None:
         self.folder = folder
-        self.study, self.origin = read_study(folder)
+        self._reach = ShareReach(folder / STUDY_NAME)
+        self.study, self.origin, self._copy = self._open_study(home)
         self._home = home / file_name(self.study.study_id, "a study's id")
         self._host, self._session = host, session
         self._writers: dict[str, EventWriter] = {}
         self._sent: dict[str, int] = {}
         self._turn = threading.RLock()
         self._log, self._local = EventLog(), EventLog()
-        self._noted_at = -_KNOWN_EVERY_S
+        if self._copy is not None:
+            self._log = read_events(self._copy / EVENTS, self.origin)
+        self._noted_at = self._copied_at = -_KNOWN_EVERY_S
+        self._same: tuple[int, int, int] | None = None
         self.trouble = ""
+
+    @property
+    def frozen_folder(self) -> Path:
+        """Where the files lie that are frozen with the study: this computer's copy while away."""
+        return self._copy or self.folder
+
+    def keep_copy(self, *, is_due: bool = False) -> None:
+        """Copy what is new in the study to this computer, once a minute or when it `is_due`.
+
+        Work can begin from it while the share is away.
+        """
+        with self._turn:
+            is_early = time.monotonic() - self._copied_at < _KNOWN_EVERY_S
+            with suppress(OSError):
+                if is_due or not is_early:
+                    self._require_same_study()
+                    keep_copy(self.folder, self.study, self._home)
+                    self._copied_at = time.monotonic()
 
     # ------------------------------------------------------------------ events
 
@@ -162,9 +188,15 @@ class FolderStore:
             self._local = read_events(self._home / EVENTS, self.origin, self._local)
             # What waits here is no other history of what is there.
             chains = {f"{_WAITS}/{name}": one for name, one in self._local.chains.items()}
-            problems = (*self._log.problems, *self._missing_since_before())
-            if not away:
-                self._note_known()
+            problems = self._log.problems
+            if self._copy is None:
+                missing = list_missing(self._home, self.folder, self.origin, self._log.chains)
+                problems = (*problems, *missing)
+            is_early = time.monotonic() - self._noted_at < _KNOWN_EVERY_S
+            if not (away or is_early or self._copy):
+                about = (self.folder, self.origin, self.list_masks())
+                note_known(self._home, *about, self._log.chains)
+                self._noted_at = time.monotonic()
             return StoreReading({**self._log.chains, **chains}, problems, away)
 
     def send(self) -> int:
@@ -176,7 +208,7 @@ class FolderStore:
         with self._turn:
             self.trouble = ""
             try:
-                self._require_share()
+                self._require_same_study()
                 for mask in sorted((self._home / MASKS).glob(f"*{MASK_SUFFIX}")):
                     self._place_mask(mask.read_bytes(), mask.name.removesuffix(MASK_SUFFIX))
                     mask.unlink()
@@ -267,53 +299,54 @@ class FolderStore:
 
         A share that is away may leave an empty folder in its place, in which nothing may be made.
         """
-        (self.folder / STUDY_NAME).stat()
+        try:
+            self._reach.ask()
+        except OSError as error:
+            if self._copy is None:
+                raise
+            raise SaveError(
+                f"{self.folder} cannot be reached ({error.strerror or error}): this is the study "
+                "as this computer knew it; what you do is sent once the folder is there again"
+            ) from error
+
+    def _require_same_study(self) -> None:
+        """Raise OSError where the folder cannot be reached, or holds another study than before."""
+        self._require_share()
+        status = (self.folder / STUDY_NAME).stat()
+        stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
+        if stamp == self._same:
+            return
+        if hash_study(self.folder) != self.origin:
+            raise SaveError(
+                f"{self.folder / STUDY_NAME} is not the file that this program opened: nothing is "
+                "sent there; what you do is kept on this computer"
+            )
+        self._same = stamp
+
+    def _open_study(self, home: Path) -> tuple[Study, str, Path | None]:
+        """Return the study, its hash, and where it was copied to if its folder is away."""
+        try:
+            self._reach.ask()
+        except OSError as error:
+            copy = find_copy(self.folder, home)
+            if copy is not None:
+                return copy
+            if isinstance(error, SaveError):
+                raise FormatError(f"expected a review study, but {error}") from error
+        return (*read_study(self.folder), None)
 
     def _read_share(self) -> EventLog:
         if hash_study(self.folder) == self.origin:
-            return read_events(self.folder / EVENTS, self.origin, self._log)
-        log = read_events(self.folder / EVENTS, self.origin, self._log)
+            # Of a copy nothing is taken over: the study's own files are read whole.
+            before = self._log if self._copy is None else EventLog()
+            log = read_events(self.folder / EVENTS, self.origin, before)
+            self._copy = None
+            return log
+        log = self._log
+        if self._copy is None:
+            log = read_events(self.folder / EVENTS, self.origin, self._log)
         text = "it is not the file that this program opened: somebody changed it"
         return replace(log, problems=(EventProblem(STUDY_NAME, text), *log.problems))
-
-    # ----------------------------------------------------------- what was known
-
-    def _note_known(self) -> None:
-        """Note on this computer what was there, so that a copy that lacks it is told from it."""
-        if time.monotonic() - self._noted_at < _KNOWN_EVERY_S:
-            return
-        heads = {
-            name: [events[-1].seq, events[-1].hash]
-            for name, events in self._log.chains.items()
-            if events
-        }
-        before = self._read_known()
-        lost = {name for name, _ in _find_lost(before.get("heads", {}), self._log.chains)}
-        missed = {name: head for name, head in before.get("heads", {}).items() if name in lost}
-        content = {"folder": str(self.folder), "origin": self.origin, "heads": {**heads, **missed}}
-        with suppress(SaveError):
-            write_text_atomically(self._home / _KNOWN, json.dumps(content), overwrite=True)
-        self._noted_at = time.monotonic()
-
-    def _missing_since_before(self) -> tuple[EventProblem, ...]:
-        before = self._read_known()
-        problems = []
-        if before.get("origin", self.origin) != self.origin:
-            text = "it is another one than this computer knew under this study's id"
-            problems.append(EventProblem(STUDY_NAME, text))
-        here = Path(str(before.get("folder", self.folder)))
-        where = "" if here == self.folder else f" (this computer knew the study at {here})"
-        for name, seq in _find_lost(before.get("heads", {}), self._log.chains):
-            text = f"event {seq}, which this computer had read, is not there{where}"
-            problems.append(EventProblem(name, text))
-        return tuple(problems)
-
-    def _read_known(self) -> dict[str, Any]:
-        try:
-            content = read_json(self._home / _KNOWN)
-        except (OSError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
 
     # ------------------------------------------------------------------- masks
 
@@ -327,7 +360,7 @@ class FolderStore:
         """
         name = hashlib.sha256(content).hexdigest()
         try:
-            self._require_share()
+            self._require_same_study()
             self._place_mask(content, name)
         except OSError as error:
             self.trouble = str(error)
@@ -352,8 +385,12 @@ class FolderStore:
         )
 
     def list_masks(self) -> frozenset[str]:
-        """Return the SHA-256 of every mask that is there, going by the names."""
-        return frozenset(
+        """Return the SHA-256 of every mask that is there, going by the names.
+
+        Work that began while the share is away goes by those that this computer had read of.
+        """
+        before: frozenset[str] = frozenset() if self._copy is None else known_masks(self._home)
+        return before.union(
             path.name.removesuffix(MASK_SUFFIX)
             for folder in (self.folder / MASKS, self._home / MASKS)
             for path in folder.glob(f"*{MASK_SUFFIX}")
@@ -384,7 +421,7 @@ class FolderStore:
         """
         asked = Claim(place, 1, *self.claim_holder(reader))
         try:
-            self._require_share()
+            self._require_same_study()
             return take_claim(self.folder / CLAIMS, asked, self.study.plan.lease_s)
         except (FormatError, OSError) as error:
             self.trouble = str(error)
@@ -399,7 +436,7 @@ class FolderStore:
     def renew(self, claim: Claim) -> bool:
         """Say that one is still at it; False where somebody else has taken it meanwhile."""
         try:
-            self._require_share()
+            self._require_same_study()
             return renew_claim(self.folder / CLAIMS, claim)
         except (FormatError, OSError) as error:
             self.trouble = str(error)
@@ -408,26 +445,9 @@ class FolderStore:
     def release(self, claim: Claim) -> None:
         """Let go of a claim; while the share is away it runs out by itself."""
         with suppress(FormatError, OSError):
-            self._require_share()
+            self._require_same_study()
             renew_claim(self.folder / CLAIMS, replace(claim, is_released=True))
 
     def list_claims(self) -> tuple[Claim, ...]:
         """Return the newest claim of each place, those that were let go of left out."""
         return newest_claims(self.folder / CLAIMS)
-
-
-def _find_lost(
-    heads: Mapping[str, Any], chains: Mapping[str, Sequence[Event]]
-) -> list[tuple[str, int]]:
-    """Return the files that lack an event which was there: (name, its place)."""
-    lost = []
-    for name, head in heads.items():
-        if not isinstance(head, list) or len(head) != 2:
-            continue
-        events = chains.get(name, ())
-        seq, digest = head
-        at = seq if isinstance(seq, int) and 0 <= seq < len(events) else -1
-        is_there = at >= 0 and events[at].hash == digest
-        if not is_there and not any(event.hash == digest for event in events):
-            lost.append((name, seq))
-    return lost

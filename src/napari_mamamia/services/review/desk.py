@@ -33,14 +33,14 @@ from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.review.desk_records import (
     DisputeRow,
-    ReaderRow,
     StudyLook,
     StudyTask,
     TaskRow,
     describe_age,
+    list_reader_rows,
 )
 from napari_mamamia.services.review.images import find_images, require_images
-from napari_mamamia.services.review.look import is_possible
+from napari_mamamia.services.review.look import is_possible, list_refused
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.study_form import load_study_form, load_study_protocol
 
@@ -103,6 +103,7 @@ class StudyDesk:
         """Let go of all claims, and send what can be sent."""
         with self._turn:
             self.session.close()
+            self.store.keep_copy(is_due=True)
 
     # -------------------------------------------------------------------- looking
 
@@ -112,6 +113,7 @@ class StudyDesk:
             session = self.session
             self.store.send()
             trouble = self.store.trouble
+            self.store.keep_copy()
             lost = self._keep_claims() if is_active else ()
             state = session.refresh()
             rows = session.queue()
@@ -131,12 +133,15 @@ class StudyDesk:
                     if reading.state in touched
                 ),
                 self._list_cases_to_judge() if self.is_judge else (),
-                readers=self._list_readers() if Role.LEAD in self.reader.roles else (),
+                readers=list_reader_rows(state) if Role.LEAD in self.reader.roles else (),
                 states={name.value: count for name, count in state.counts.items() if count},
                 n_unsent=session.n_unsent,
                 trouble=trouble or self.store.trouble,
                 lost=tuple(ids.get(one.place.split(".")[0], one.place) for one in lost),
-                problems=tuple(f"{one.path}: {one.text}" for one in session.problems),
+                problems=(
+                    *(f"{one.path}: {one.text}" for one in session.problems),
+                    *list_refused(state, *self.store.claim_holder(self.reader.reader_id)),
+                ),
             )
 
     def _keep_claims(self) -> tuple[Claim, ...]:
@@ -160,24 +165,6 @@ class StudyDesk:
         judge = state.name(view.adjudicator) if view.adjudicator else ""
         case_id = state.study.case(view.key).case_id
         return DisputeRow(view.key, case_id, view.state, (*because, *view.conflicts), judge)
-
-    def _list_readers(self) -> tuple[ReaderRow, ...]:
-        state = self.session.state
-        by_reader: dict[str, list[ReadingView]] = {}
-        for view in state.cases:
-            for reading in view.readings:
-                by_reader.setdefault(reading.reader, []).append(reading)
-        return tuple(
-            ReaderRow(
-                state.name(one.reader_id),
-                one.roles,
-                sum(reading.state is CaseState.READ for reading in by_reader[one.reader_id]),
-                len(by_reader[one.reader_id]),
-                sum(reading.active_s for reading in by_reader[one.reader_id]),
-            )
-            for one in state.study.readers
-            if one.reader_id in by_reader
-        )
 
     # -------------------------------------------------------------------- reading
 
@@ -294,6 +281,12 @@ class StudyDesk:
                 )
             if reading.state not in (CaseState.CLAIMED, CaseState.IN_WORK):
                 self.session.claim(taken.task)
+            elif not self.session.is_by_me(reading):
+                raise CaseError(
+                    f"expected {taken.case_id} to be at work in this window, but you took it in "
+                    f"another one since (on {reading.host}): hand it in there, or close that one "
+                    "and take it here again (Next case); answers and mask are kept"
+                )
             hidden = {"hidden": ", ".join(taken.blinding.names)} if taken.blinding.is_blind else {}
             making = {} if mask is None else _describe_making(mask[0])
             self.session.finish(
@@ -324,7 +317,9 @@ class StudyDesk:
     def put_back(self, taken: StudyTask) -> None:
         """Let go of a reading; what was drawn and answered stays on this computer."""
         with self._turn:
-            if self._find_reading(taken.task).state in (CaseState.CLAIMED, CaseState.IN_WORK):
+            reading = self._find_reading(taken.task)
+            is_open = reading.state in (CaseState.CLAIMED, CaseState.IN_WORK)
+            if is_open and self.session.is_by_me(reading):
                 self.session.put_back(taken.task)
 
     def read_again(self, task: Task, reason: str) -> StudyTask:
@@ -436,7 +431,8 @@ def open_desk(folder: Path, who: str) -> DeskOpened:
     desk = StudyDesk(folder, who)
     try:
         study = desk.store.study
-        form, protocol = load_study_form(folder, study), load_study_protocol(folder, study)
+        frozen = desk.store.frozen_folder
+        form, protocol = load_study_form(frozen, study), load_study_protocol(frozen, study)
         return DeskOpened(desk, desk.look(), form, protocol)
     except BaseException:
         desk.close()

@@ -7,7 +7,9 @@ from pathlib import Path
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.review import Role, Task
 from napari_mamamia.io.review.desk_files import NO_DRAFT, Draft
+from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.views import ReadingView
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +109,22 @@ def describe_age(seconds: float) -> str:
     if seconds < 60:
         return f"{max(seconds, 0):.0f} s"
     return f"{seconds // 60:.0f} min" if seconds < 3600 else f"{seconds // 3600:.0f} h"
+
+
+def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
+    """Return how far everybody is who reads, in the order of the study."""
+    by_reader: dict[str, list[ReadingView]] = {}
+    for view in state.cases:
+        for reading in view.readings:
+            by_reader.setdefault(reading.reader, []).append(reading)
+    return tuple(
+        ReaderRow(
+            state.name(one.reader_id),
+            one.roles,
+            sum(reading.state is CaseState.READ for reading in by_reader[one.reader_id]),
+            len(by_reader[one.reader_id]),
+            sum(reading.active_s for reading in by_reader[one.reader_id]),
+        )
+        for one in state.study.readers
+        if one.reader_id in by_reader
+    )

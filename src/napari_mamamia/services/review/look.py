@@ -56,6 +56,19 @@ def require_counted(state: ReviewState, event: Event) -> None:
         )
 
 
+def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
+    """Return which readings of one program do not count and why, in words.
+
+    What was decided while the share was away is seen when it is back.
+    """
+    return tuple(
+        f"your reading of {state.study.case(str(one.event.body['case'])).case_id} does not count: "
+        f"{one.why}; mask and answers are kept, ask the lead"
+        for one in state.refused
+        if one.event[:3] == (reader, host, session) and one.event.body["act"] == "read"
+    )
+
+
 def find_person(state: ReviewState, who: str) -> StudyReader:
     """Return a person by id or name, in whatever letter case and spelling of accents.
 

@@ -173,6 +173,11 @@ class ReviewSession:
         """Whether a claim is this session's."""
         return self._is_mine(claim)
 
+    def is_by_me(self, reading: ReadingView) -> bool:
+        """Whether the last step of a reading was this session's; nobody's counts as that."""
+        holder = self.store.claim_holder(self.reader.reader_id)
+        return not reading.at or (reading.reader, reading.host, reading.session) == holder
+
     def keep_claims(self) -> tuple[Claim, ...]:
         """Say that one is still at it; return the claims that somebody else took meanwhile."""
         lost = [one for one in self._claims.values() if not self.store.renew(one)]

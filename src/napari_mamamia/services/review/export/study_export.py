@@ -25,7 +25,8 @@ from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
 from napari_mamamia.io.files.save import saving, write_text_atomically
-from napari_mamamia.io.review.store import EVENTS, FolderStore
+from napari_mamamia.io.review.desk_files import EVENTS
+from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import STUDY_NAME
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
