@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError, SaveError
 from napari_mamamia.core.review import Study, Task
+from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.save import saving, write_text_atomically
@@ -204,9 +205,7 @@ def keep_copy(folder: Path, study: Study, place: Path) -> None:
 def _copy_file(source: Path, target: Path) -> None:
     with open_plain(source) as stream:
         content = stream.read()
-    if target.exists() and hashlib.sha256(target.read_bytes()).digest() == (
-        hashlib.sha256(content).digest()
-    ):
+    if target.exists() and sha256_of(target) == hashlib.sha256(content).hexdigest():
         return
     with saving(target, overwrite=True) as temporary:
         temporary.write_bytes(content)
