@@ -281,7 +281,7 @@ def test_a_prior_stands_at_the_same_place_in_mm_whatever_its_slices(qtbot, both,
     # z = 13 mm is slice (13 + 13) / 6.5 = 4 there
     assert prior._own_place == (4, 5, 3)
     assert letters(prior.model) == letters(both.viewer) == "APRL"
-    assert corner(prior.model, "plane") == "axial, prior A_2, 412 days before"
+    assert corner(prior.model, "plane") == "axial, prior A_2\n412 days before"
     assert prior.model not in both.planes.views()
     both.planes.links.go_to((0, 5, 3))
     assert prior._own_place == (2, 5, 3)

@@ -279,7 +279,7 @@ class Hanging(WindowPart):
         choice: PriorChoice,
         kind: PaneKind,
     ) -> Pane:
-        name = f"prior {choice.case_id}, {choice.why}"
+        name = f"prior {choice.case_id}\n{choice.why}"
         pick = self._planes.links.go_to
         pane = PriorPane(self._scene, kind, case, prior, limits, name, pick)
         pane.link = self._link
