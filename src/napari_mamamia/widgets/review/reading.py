@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from qtpy.QtCore import QTimer, Signal
 from qtpy.QtWidgets import QFileDialog
 
@@ -23,6 +25,8 @@ from napari_mamamia.widgets.review.study_case import ActiveClock, StudyCase, Stu
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
+_Shown: TypeAlias = tuple[NDArray[np.uint8], tuple[int, int, int] | None]
+"""A mask as its layer holds it, and the middle of its largest part (z, y, x), if it has one."""
 _LANE: Final = "review"
 _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
@@ -159,26 +163,40 @@ class Reading(WindowPart):
         if desk is None or taken is None or not self._case.is_at(taken.case_id, _place_of(taken)):
             return
         load_first_look = self._services.review.load_first_look
+        find_centre, fill_mask = self._services.centre_of_largest_part, self._services.uint8_mask
+
+        def look() -> tuple[ShownReading | None, _Shown | None]:
+            first = load_first_look(desk, taken.task)
+            if first is None or first.labels is None:
+                return first, None
+            buffer = fill_mask(first.labels)
+            return first, (buffer, find_centre(buffer, first.labels.grid))
+
         self._jobs.start(
             "review first",
             "Reading what was read before",
-            lambda: load_first_look(desk, taken.task),
+            look,
             self._show_first,
             still=lambda: self.taken is taken,
             shown=False,
         )
 
-    def _show_first(self, first: ShownReading | None) -> None:
-        case, self._first = self._session.case, first
+    def _show_first(self, look: tuple[ShownReading | None, _Shown | None]) -> None:
+        """Show the first reading, at its largest part: what is looked at is in sight."""
+        case, (first, shown) = self._session.case, look
+        self._first = first
         if first is None or case is None:
             self._view.show_first("")
             return
         drawn = "is shown in sky blue" if first.labels is not None else "has no mask"
         self._view.show_first(f"The reading of {first.name} {drawn}.")
-        if first.labels is not None and first.labels.grid.is_same_place(case.grid):
-            buffer = self._services.uint8_mask(first.labels)
-            self._scene.show_mask(tag_for(case, Role.READING_A), buffer)
-            self._session.set_mask(SessionMask(Role.READING_A, first.name, buffer, first.labels))
+        if first.labels is None or shown is None or not first.labels.grid.is_same_place(case.grid):
+            return
+        buffer, place = shown
+        self._scene.show_mask(tag_for(case, Role.READING_A), buffer)
+        self._session.set_mask(SessionMask(Role.READING_A, first.name, buffer, first.labels))
+        if place is not None:
+            self._scene.view.go_to(place, centre=self._scene.view.is_zoomed_in)
 
     def begin_from_first(self) -> None:
         """Lay the reading that is looked at a second time over one's own mask."""
