@@ -1,0 +1,220 @@
+"""What readers found in cases: an event for each answer and each landmark, given or taken away.
+
+As for the tags of cases each run of the program writes a file of its own, in the workspace's folder
+``findings``, see `event_store`: two windows of one reader lose nothing to each other, for an event
+holds what changed alone. Answers stand as the event of a study's reading holds them
+(`reviewing.form_values`), so that ids of a later lexicon stay; places are decimal text, in mm.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from napari_mamamia.core.answers import (
+    NOTHING_MARKED,
+    Landmark,
+    Landmarks,
+    MarkedPoint,
+    PointMm,
+    Side,
+)
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.files.foreign import reads
+from napari_mamamia.io.workspace.event_order import Event
+from napari_mamamia.io.workspace.event_store import EventWriter, read_events
+
+FINDINGS_FOLDER: Final = "findings"
+_VERSION: Final = 1
+_LONGEST_PLACE: Final = 40
+FindingsKey: TypeAlias = tuple[str, str]
+"""A case by `case_key` and a reader."""
+
+_one_at_a_time: Final = threading.Lock()
+"""Threads of one program share its file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsChange:
+    """What is new of one case.
+
+    Parameters
+    ----------
+    form
+        Name, edition and SHA-256 of the form that was answered.
+    answers
+        The answers that are new, by question and place, as a reading's event has them.
+    computed
+        Those of `answers` that the program filled in.
+    removed
+        Questions and places that have no answer any more.
+    centres
+        Where the lesions lie that something was said of, by their number, RAS mm.
+    points
+        Landmarks that were marked, or taken away.
+    """
+
+    form: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    computed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    centres: Mapping[str, PointMm] = field(default_factory=dict)
+    points: tuple[MarkedPoint, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to keep."""
+        return not (self.answers or self.removed or self.points)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsRecord:
+    """What stands of one case and reader.
+
+    `at` is the time of its last event. `problems` are damaged lines of the whole folder in words,
+    `n_newer` events of a later version: both are passed over and told.
+    """
+
+    case_id: str = ""
+    reader: str = ""
+    form: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    computed: tuple[str, ...] = ()
+    centres: Mapping[str, PointMm] = field(default_factory=dict)
+    landmarks: Landmarks = NOTHING_MARKED
+    at: str = ""
+    problems: tuple[str, ...] = ()
+    n_newer: int = 0
+
+
+def append_findings(workspace: Path, reader: str, case_id: str, change: FindingsChange) -> None:
+    """Keep what a reader said of a case; it is on the disk when this returns.
+
+    Raises
+    ------
+    CaseError
+        If `reader` cannot name a folder.
+    SaveError
+        If the system refuses to write; earlier events stay.
+    """
+    body = {
+        "version": _VERSION,
+        "case_id": case_id,
+        "form": dict(change.form),
+        "answers": dict(change.answers),
+        "computed": sorted(change.computed),
+        "removed": sorted(change.removed),
+        "centres_mm": {name: _write_point(point) for name, point in change.centres.items()},
+        "points": [_write_mark(one) for one in change.points],
+    }
+    with _one_at_a_time, EventWriter(workspace / FINDINGS_FOLDER, reader) as writer:
+        # After all that this computer can see, whatever its clock says.
+        heads = read_events(workspace / FINDINGS_FOLDER).heads
+        writer.append(body, heads)
+
+
+def _write_point(point: PointMm) -> list[str]:
+    return [f"{mm:.3f}" for mm in point]
+
+
+def _write_mark(one: MarkedPoint) -> dict[str, Any]:
+    point = None if one.point_mm is None else _write_point(one.point_mm)
+    return {"landmark": one.landmark.value, "side": one.side.value, "point_mm": point}
+
+
+@reads("findings of readers", "check the folder findings of the workspace")
+def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
+    """Return what stands of every case and reader; nothing where nobody said anything.
+
+    Of what one reader said of one question of one place the last counts. Torn and damaged lines,
+    and those of a later version, are passed over.
+
+    Raises
+    ------
+    FormatError
+        If a file is there but cannot be read.
+    """
+    log = read_events(workspace / FINDINGS_FOLDER)
+    events = log.events
+    problems = tuple(f"{one.path}: {one.text}" for one in log.problems)
+    current = [one for one in events if one.body.get("version") == _VERSION]
+    records: dict[FindingsKey, FindingsRecord] = {}
+    for event in current:
+        case_id = event.body.get("case_id")
+        if isinstance(case_id, str):
+            key = (case_key(case_id), event.reader)
+            before = records.get(key) or FindingsRecord(case_id, event.reader)
+            records[key] = _add_event(before, event)
+    n_newer = len(events) - len(current)
+    return {key: replace(one, problems=problems, n_newer=n_newer) for key, one in records.items()}
+
+
+def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
+    """Return a record with what an event says; what has another form in it is passed over."""
+    body = event.body
+    answers, computed = dict(record.answers), set(record.computed)
+    given = _mapping(body.get("answers"))
+    for key in (*given, *_list_texts(body.get("removed"))):
+        answers.pop(key, None)
+        computed.discard(key)
+    answers |= given
+    computed |= set(_list_texts(body.get("computed"))) & set(given)
+    centres = {
+        name: point
+        for name, value in _mapping(body.get("centres_mm")).items()
+        if (point := _parse_point(value)) is not None
+    }
+    landmarks = record.landmarks
+    points = body.get("points")
+    for value in points if isinstance(points, list) else ():
+        mark = _parse_mark(value)
+        landmarks = landmarks if mark is None else landmarks.put(mark)
+    form = {name: str(text) for name, text in _mapping(body.get("form")).items()}
+    return replace(
+        record,
+        form=form or record.form,
+        answers=answers,
+        computed=tuple(sorted(computed)),
+        centres={**record.centres, **centres},
+        landmarks=landmarks,
+        at=event.at,
+    )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list_texts(value: object) -> tuple[str, ...]:
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def _parse_point(value: object) -> PointMm | None:
+    """Return a point, None for anything else."""
+    if not isinstance(value, list) or len(value) != 3:
+        return None
+    if not all(isinstance(mm, str) and len(mm) < _LONGEST_PLACE for mm in value):
+        return None
+    try:
+        x, y, z = map(float, value)
+        MarkedPoint(Landmark.NIPPLE, Side.RIGHT, (x, y, z))  # no nan, nothing miles away
+    except (ValueError, ArgumentError):
+        return None
+    return x, y, z
+
+
+def _parse_mark(value: object) -> MarkedPoint | None:
+    """Return a mark, None for one of another form, such as a landmark of a later version."""
+    entry = _mapping(value)
+    point = entry.get("point_mm")
+    where = None if point is None else _parse_point(point)
+    if "point_mm" not in entry or (where is None) is not (point is None):
+        return None
+    try:
+        return MarkedPoint(
+            Landmark(str(entry.get("landmark"))), Side(str(entry.get("side"))), where
+        )
+    except (ValueError, ArgumentError):
+        return None

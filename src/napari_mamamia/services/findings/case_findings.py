@@ -1,0 +1,154 @@
+"""What a reader said of one case: opened, filled in from a mask, kept as it changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from napari_mamamia.core.answers import (
+    NOTHING_MARKED,
+    Answers,
+    CaseFacts,
+    Landmarks,
+    MarkedPoint,
+    PointMm,
+)
+from napari_mamamia.core.form import FieldScope, Form
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.forms.form_file import LEXICONS, parse_form
+from napari_mamamia.io.workspace.findings import (
+    FindingsChange,
+    FindingsRecord,
+    append_findings,
+    read_findings,
+)
+from napari_mamamia.io.workspace.workspace import Workspace, file_name
+from napari_mamamia.reviewing.form_rules import fill_computed
+from napari_mamamia.reviewing.form_values import parse_answers, record_answers
+from napari_mamamia.reviewing.lesion_position import keep_names, place_lesions
+
+_FORM: Final = "@form"
+_COMPUTED: Final = "@computed"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFindings:
+    """Answers and landmarks of one reader and case.
+
+    Parameters
+    ----------
+    centres
+        Where the lesions lay that something was said of, by their number.
+    problem
+        What is wrong with the record, in words; what can be read counts all the same.
+    """
+
+    answers: Answers = field(default_factory=Answers)
+    landmarks: Landmarks = NOTHING_MARKED
+    centres: Mapping[str, PointMm] = field(default_factory=dict)
+    problem: str = ""
+
+
+def load_findings_form() -> Form:
+    """Return the form that is asked without a study: the newest lexicon that is shipped."""
+    return parse_form(LEXICONS[-1], (), LEXICONS[-1])
+
+
+def open_findings(workspace: Workspace, reader: str, case_id: str) -> CaseFindings:
+    """Return what a reader said of a case, empty where that is nothing.
+
+    Raises
+    ------
+    FormatError
+        If a file is there but cannot be read.
+    """
+    records = read_findings(workspace.root)
+    record = records.get((case_key(case_id), file_name(reader, "the name of a reader")))
+    return CaseFindings() if record is None else findings_of(record)
+
+
+def findings_of(record: FindingsRecord) -> CaseFindings:
+    """Return what a record holds."""
+    answers = {_FORM: dict(record.form), _COMPUTED: list(record.computed), **record.answers}
+    problem = "; ".join(record.problems[:3])
+    if record.n_newer:
+        newer = f"{record.n_newer} line(s) of a later version are passed over: update this software"
+        problem = f"{problem}; {newer}" if problem else newer
+    return CaseFindings(parse_answers(answers), record.landmarks, dict(record.centres), problem)
+
+
+def keep_findings(
+    workspace: Workspace, reader: str, case_id: str, form: Form, before: Answers, now: CaseFindings
+) -> None:
+    """Write what changed since `before`; nothing where nothing did.
+
+    Raises
+    ------
+    CaseError
+        If `reader` or `case_id` cannot be a name.
+    FormatError
+        If an answer cannot be one of its question.
+    SaveError
+        If it cannot be written; earlier answers stay.
+    """
+    change = _find_change(form, before, now)
+    if not change.is_empty:
+        who = file_name(reader, "the name of a reader")
+        append_findings(workspace.root, who, file_name(case_id, "a case id"), change)
+        workspace.note_data_set()
+
+
+def mark_landmark(workspace: Workspace, reader: str, case_id: str, point: MarkedPoint) -> None:
+    """Keep where a landmark is, or that its mark was taken away.
+
+    Raises
+    ------
+    CaseError, SaveError
+        As `keep_findings`.
+    """
+    who = file_name(reader, "the name of a reader")
+    change = FindingsChange(points=(point,))
+    append_findings(workspace.root, who, file_name(case_id, "a case id"), change)
+    workspace.note_data_set()
+
+
+def _find_change(form: Form, before: Answers, now: CaseFindings) -> FindingsChange:
+    old, new = record_answers(form, before), record_answers(form, now.answers)
+    were_computed, computed = set(old.pop(_COMPUTED, ())), set(new.pop(_COMPUTED, ()))
+    head: dict[str, str] = new.pop(_FORM)
+    old.pop(_FORM)
+    changed: dict[str, Any] = {
+        key: value
+        for key, value in new.items()
+        if old.get(key) != value or (key in computed) is not (key in were_computed)
+    }
+    return FindingsChange(
+        head,
+        changed,
+        tuple(computed & set(changed)),
+        tuple(set(old) - set(new)),
+        now.centres,
+    )
+
+
+def fill_in(form: Form, findings: CaseFindings, facts: CaseFacts) -> tuple[CaseFindings, CaseFacts]:
+    """Return findings with what can be filled in, and the facts that they are held against.
+
+    Lesions have the numbers under which they were described before, and places by the landmarks.
+    """
+    described = {
+        one.place.name
+        for one in findings.answers.items
+        if one.place.scope is FieldScope.LESION and not one.is_computed
+    }
+    anchors = {name: point for name, point in findings.centres.items() if name in described}
+    placed = place_lesions(keep_names(facts, anchors), findings.landmarks)
+    answers = fill_computed(form, findings.answers, placed)
+    centres = {one.name: one.centre_mm for one in placed.lesions or () if one.centre_mm is not None}
+    return replace(findings, answers=answers, centres={**anchors, **centres}), placed
+
+
+def find_point_mm(grid: Grid, voxel: tuple[int, int, int]) -> PointMm:
+    """Return where a voxel (z, y, x) lies in the patient, RAS mm."""
+    x, y, z = map(float, grid.to_world_mm(voxel))
+    return x, y, z
