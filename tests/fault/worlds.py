@@ -459,6 +459,18 @@ def register(world: Path) -> list[str]:
     return ["register", data_set(world), "--transform", "rigid", *out(world)]
 
 
+def findings(world: Path) -> list[str]:
+    from napari_mamamia.io.workspace.findings import FindingsChange, append_findings
+    from napari_mamamia.services.case.data_set import open_data_set
+
+    root = data_set(world)
+    workspace = open_data_set(Path(root)).workspace
+    answers = {"finding@1": "mass", "bpe": "mild"}
+    append_findings(workspace.root, "Ana", CASES[0], FindingsChange({}, answers))
+    workspace.note_data_set()
+    return ["findings", root, *out(world)]
+
+
 def straighten(world: Path) -> list[str]:
     root = Path(data_set(world))
     for path in root.rglob("*.nii.gz"):
@@ -589,6 +601,7 @@ COMMANDS = (
     Way("perfusion", perfusion, RESUME),
     Way("register", register, RESUME),
     Way("straighten", straighten, OVER),
+    Way("findings", findings, OVER),
     Way("models add", models_add, out=HOME),
     Way("models list", models_list, out=()),
     Way("models show", models_show, out=()),

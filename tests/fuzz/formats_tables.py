@@ -621,6 +621,21 @@ def _measurements(folder: Path) -> Path:
     return folder
 
 
+def _findings(folder: Path) -> Path:
+    from napari_mamamia.core.answers import Landmark, MarkedPoint, Side
+    from napari_mamamia.io.workspace.findings import FindingsChange, append_findings
+
+    mark = MarkedPoint(Landmark.NIPPLE, Side.LEFT, (-90.5, 60.0, 1.25))
+    form = {"name": "breast-mri-2013", "edition": "2013", "sha256": "0" * 64}
+    for reader in ("Ana", "Ben"):
+        answers = {"finding@1": "mass", "volume@1": {"number": "12.5", "unit": "mm3"}}
+        change = FindingsChange(form, answers, ("volume@1",), centres={"1": (1.0, 2.0, 3.0)})
+        append_findings(folder, reader, "A", change)
+        append_findings(folder, reader, "A", FindingsChange(removed=("finding@1",)))
+        append_findings(folder, reader, "A", FindingsChange(points=(mark,)))
+    return folder
+
+
 def _bundle(folder: Path) -> Path:
     from napari_mamamia.core.grid import Grid
     from napari_mamamia.io.data_set.bundle import CaseEntry, Manifest, describe_file, write_manifest
@@ -969,6 +984,12 @@ RECORDS = (
         _tags,
         _calls("io.workspace.case_tags", "read_tag_notes"),
         ("io.workspace.case_tags.read_tag_notes", "io.workspace.event_store.read_events"),
+    ),
+    Format(
+        "findings",
+        _findings,
+        _calls("io.workspace.findings", "read_findings"),
+        ("io.workspace.findings.read_findings",),
     ),
     Format(
         "measurements",

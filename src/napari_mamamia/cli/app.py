@@ -120,6 +120,11 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
             "A study that several people read on one shared folder, without a server.",
         ),
         Entry(
+            "findings",
+            "exporting:findings",
+            "Write what readers described on page Findings: OUT/findings.csv (.parquet).",
+        ),
+        Entry(
             "replay",
             "replay:replay",
             "Make a mask again from its journal, bit for bit; with images, each stroke too.",

@@ -1,4 +1,4 @@
-"""`mamamia export` and `mamamia verify`."""
+"""`mamamia export`, `mamamia verify` and `mamamia findings`."""
 
 from functools import partial
 from pathlib import Path
@@ -240,3 +240,23 @@ def _print_summary(summary: "ExportSummary") -> None:
 def _print_search(sentence: str) -> None:
     if sentence:
         print(sentence)
+
+
+def findings(
+    data_set: DataSetArgument,
+    out: OutOption,
+    reader: Annotated[
+        str | None, typer.Option("--reader", metavar="NAME", help="Only what this one said.")
+    ] = None,
+    columns: ColumnsOption = None,
+    overwrite: OverwriteOption = False,
+) -> None:
+    """Write what readers described on page Findings: OUT/findings.csv (.parquet)."""
+    from napari_mamamia.services.findings.findings_table import write_findings
+
+    opened = open_at(data_set, columns)
+    existing = existing_policy(False, overwrite)
+    table = run(partial(write_findings, opened, out, reader=reader, existing=existing))
+    n_cases = len({row[0] for row in table.rows})
+    print(f"{len(table.rows)} row(s) of {n_cases} case(s): {out / 'findings.csv'} (.parquet)")
+    finish(table.failures)

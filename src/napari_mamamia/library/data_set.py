@@ -5,6 +5,7 @@ from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from napari_mamamia.core.errors import ArgumentError, CaseError
 from napari_mamamia.io.files.file_names import case_key
@@ -16,6 +17,7 @@ from napari_mamamia.library.progress import drive
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet, case_rows
 from napari_mamamia.services.case.data_set import open_data_set as opening
+from napari_mamamia.services.findings.findings_table import list_findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,6 +133,37 @@ class DataSet:
     def case_ids(self) -> tuple[str, ...]:
         """The ids of its cases, in the data set's order."""
         return tuple(files.case_id for files in self._opened.data_set.cases)
+
+    def findings(self, reader: str | None = None, *, progress: bool = True) -> "pd.DataFrame":
+        """Return what readers described on page Findings: a row for each lesion.
+
+        Columns: ``case_id``, ``reader``, ``lesion``, ``at``, ``measured_from``, the lesion's centre
+        (``x_mm``, ``y_mm``, ``z_mm``, RAS), each question of the form with its ``.codes`` (of a
+        breast ``assessment@right``), and ``auto``: the answers that nobody touched. What the
+        program fills in is measured anew from the reader's own mask.
+
+        Parameters
+        ----------
+        reader
+            Only what this one said.
+        progress
+            Whether a bar shows how far it is.
+
+        Raises
+        ------
+        FormatError
+            If the record cannot be read.
+
+        Examples
+        --------
+        >>> data_set.findings("Ana").to_parquet("findings.parquet")  # doctest: +SKIP
+        """
+        import pandas as pd
+
+        table = drive(partial(list_findings, self._opened, reader), progress)
+        for failure in table.failures:
+            warn(f"{failure.case_id} is not measured: {failure.reason}", stacklevel=2)
+        return pd.DataFrame(table.rows, columns=list(table.columns))
 
     @property
     def cases(self) -> "pd.DataFrame":

@@ -155,7 +155,7 @@ def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
     """Return a record with what an event says; what has another form in it is passed over."""
     body = event.body
     answers, computed = dict(record.answers), set(record.computed)
-    given = _mapping(body.get("answers"))
+    given = _read_mapping(body.get("answers"))
     for key in (*given, *_list_texts(body.get("removed"))):
         answers.pop(key, None)
         computed.discard(key)
@@ -163,7 +163,7 @@ def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
     computed |= set(_list_texts(body.get("computed"))) & set(given)
     centres = {
         name: point
-        for name, value in _mapping(body.get("centres_mm")).items()
+        for name, value in _read_mapping(body.get("centres_mm")).items()
         if (point := _parse_point(value)) is not None
     }
     landmarks = record.landmarks
@@ -171,7 +171,7 @@ def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
     for value in points if isinstance(points, list) else ():
         mark = _parse_mark(value)
         landmarks = landmarks if mark is None else landmarks.put(mark)
-    form = {name: str(text) for name, text in _mapping(body.get("form")).items()}
+    form = {name: str(text) for name, text in _read_mapping(body.get("form")).items()}
     return replace(
         record,
         form=form or record.form,
@@ -183,7 +183,7 @@ def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _read_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
@@ -207,7 +207,7 @@ def _parse_point(value: object) -> PointMm | None:
 
 def _parse_mark(value: object) -> MarkedPoint | None:
     """Return a mark, None for one of another form, such as a landmark of a later version."""
-    entry = _mapping(value)
+    entry = _read_mapping(value)
     point = entry.get("point_mm")
     where = None if point is None else _parse_point(point)
     if "point_mm" not in entry or (where is None) is not (point is None):

@@ -1,0 +1,211 @@
+"""`list_findings`: a row for each lesion that somebody described: terms, codes and measures."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.answers import NOTHING_KNOWN, CaseFacts, LesionFacts
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.form import FieldScope, Form
+from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.records import CaseFailure
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.tables.flat_tables import Cell, write_flat_table, write_parquet_table
+from napari_mamamia.io.workspace.findings import FindingsRecord, read_findings
+from napari_mamamia.reviewing.form_values import AnswerRow, list_rows
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.case.open_case import load_case, read_mask
+from napari_mamamia.services.findings.case_findings import (
+    fill_in,
+    findings_of,
+    load_findings_form,
+)
+from napari_mamamia.services.review.case_facts import measure_case
+
+_FIRST: Final = ("case_id", "reader", "lesion", "at", "measured_from", "x_mm", "y_mm", "z_mm")
+_LAST: Final = ("auto",)
+_CODES: Final = ".codes"
+_NOTHING: Final = float("nan")
+_SIDES: Final = ("right", "left")
+RECORD: Final = "record"
+"""What a row was measured from where there is no mask of its reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsTable:
+    """One row for each lesion, one without a lesion for a case of which none was described.
+
+    Parameters
+    ----------
+    columns
+        Case, reader, lesion, time of the last answer, what was measured (``refined`` for the
+        reader's own mask, ``record`` for what the window noted), the lesion's centre in RAS mm;
+        then each question of the form (of a breast ``ID@right``, ``ID@left``), a choice followed by
+        its ``.codes``; questions that the form has not; and which answers nobody touched.
+    failures
+        Cases whose mask could not be measured: their rows are as they were noted.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    failures: tuple[CaseFailure, ...] = ()
+
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write it as ``.csv``, ``.xlsx`` or ``.parquet``.
+
+        Raises
+        ------
+        FormatError
+            If `path` has another suffix.
+        SaveConflictError, SaveError
+            As `write_flat_table`.
+        """
+        if path.suffix.lower() == ".parquet":
+            write_parquet_table(self.columns, self.rows, path, overwrite=overwrite)
+        else:
+            n_rows = len(self.rows)
+            write_flat_table(
+                self.columns, self.rows, n_rows, path, name="findings", overwrite=overwrite
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    record: FindingsRecord
+    measured_from: str
+    facts: CaseFacts
+    answers: tuple[AnswerRow, ...]
+
+
+def list_findings(opened: OpenDataSet, reader: str | None = None) -> FindingsTable:
+    """Return what was described of a data set's cases without a study, in the order of its cases.
+
+    What the program fills in is measured anew from the reader's own mask where there is one, so
+    that it is the mask's as it stands. Where other readers are hidden, theirs are left out.
+
+    Parameters
+    ----------
+    reader
+        Only what this one said.
+
+    Raises
+    ------
+    FormatError
+        If the record cannot be read.
+    """
+    workspace, form = opened.workspace, load_findings_form()
+    if workspace.blinding.hides(Hidden.OTHER_READERS):
+        reader = workspace.reader or ""
+    order = {case_key(files.case_id): at for at, files in enumerate(opened.data_set.cases)}
+    records = [
+        one
+        for key, one in read_findings(workspace.root).items()
+        if key[0] in order and reader in (None, one.reader)
+    ]
+    records.sort(key=lambda one: (order[case_key(one.case_id)], one.reader))
+    described, failures = [], []
+    for n_listed, record in enumerate(records):
+        report_progress(n_listed, len(records), f"Measuring {record.case_id}")
+        try:
+            described.append(_describe_case(opened, form, record, with_mask=True))
+        except (MamamiaError, OSError) as error:
+            failures.append(CaseFailure(record.case_id, str(error)))
+            described.append(_describe_case(opened, form, record, with_mask=False))
+    report_progress(len(records), max(len(records), 1), "Measured")
+    columns = _list_columns(form, described)
+    rows = tuple(row for one in described for row in _list_rows(one, columns))
+    return FindingsTable(columns, rows, tuple(failures))
+
+
+def write_findings(
+    opened: OpenDataSet,
+    out: Path,
+    *,
+    reader: str | None = None,
+    existing: Existing = Existing.REFUSE,
+) -> FindingsTable:
+    """Write ``out/findings.csv`` and ``out/findings.parquet``, and return the table.
+
+    Raises
+    ------
+    FormatError
+        If the record cannot be read.
+    SaveConflictError
+        If `out` holds other results.
+    SaveError
+        If the system refuses to write.
+    """
+    parameters = (("data_set", opened.data_set.name), ("reader", reader or ""))
+    claim_folder(out, "findings", parameters, existing, opened.data_set.folders)
+    table = list_findings(opened, reader)
+    for suffix in (".csv", ".parquet"):
+        table.save(out / f"findings{suffix}", overwrite=existing is not Existing.REFUSE)
+    return table
+
+
+def _describe_case(
+    opened: OpenDataSet, form: Form, record: FindingsRecord, *, with_mask: bool
+) -> _Described:
+    findings = findings_of(record)
+    path = opened.workspace.refined(record.reader, record.case_id)
+    facts: CaseFacts = NOTHING_KNOWN
+    if with_mask and path.is_file():
+        key = case_key(record.case_id)
+        files = next(one for one in opened.data_set.cases if case_key(one.case_id) == key)
+        case = load_case(files, opened.record(files.case_id))
+        findings, facts = fill_in(form, findings, measure_case(case, read_mask(path, case)))
+    rows = list_rows(form, findings.answers)
+    if facts.lesions is None:
+        names = {row.place for row in rows if row.scope == FieldScope.LESION}
+        points = {name: findings.centres.get(name) for name in names}
+        lesions = tuple(LesionFacts(name, centre_mm=points[name]) for name in sorted(names))
+        return _Described(record, RECORD, CaseFacts(lesions), rows)
+    return _Described(record, "refined", facts, rows)
+
+
+def _list_columns(form: Form, described: Sequence[_Described]) -> tuple[str, ...]:
+    columns = []
+    for field in form.fields:
+        is_breast = field.scope is FieldScope.BREAST
+        names = [f"{field.id}@{side}" for side in _SIDES] if is_breast else [field.id]
+        for name in names:
+            columns += [name, name + _CODES] if field.is_choice else [name]
+    others = {_name_column(row) for one in described for row in one.answers} - set(columns)
+    return (*_FIRST, *columns, *sorted(others), *_LAST)
+
+
+def _name_column(row: AnswerRow) -> str:
+    return f"{row.field}@{row.place}" if row.scope == FieldScope.BREAST else row.field
+
+
+def _list_rows(one: _Described, columns: Sequence[str]) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row for each lesion of the mask or the answers; one without where there is none."""
+    names = dict.fromkeys(lesion.name for lesion in one.facts.lesions or ())
+    names |= dict.fromkeys(row.place for row in one.answers if row.scope == FieldScope.LESION)
+    for name in names or {"": None}:
+        shown = [row for row in one.answers if row.scope != FieldScope.LESION or row.place == name]
+        lesion = one.facts.lesion(name)
+        centre = (_NOTHING,) * 3 if lesion is None or lesion.centre_mm is None else lesion.centre_mm
+        record = one.record
+        first = (record.case_id, record.reader, name, record.at, one.measured_from, *centre)
+        cells: dict[str, Cell] = dict(zip(_FIRST, first, strict=True))
+        for row in shown:
+            _add_answer(cells, row)
+        auto = dict.fromkeys(_name_column(row) for row in shown if row.computed)
+        cells[_LAST[0]] = " ".join(auto)
+        yield tuple(cells.get(column, "") for column in columns)
+
+
+def _add_answer(cells: dict[str, Cell], row: AnswerRow) -> None:
+    """Put an answer into its cells; several terms stand side by side."""
+    column = _name_column(row)
+    if row.unit and row.known:
+        cells[column] = float(row.value)
+        return
+    for name, text in ((column, row.value), (column + _CODES, row.codes)):
+        before = cells.get(name)
+        if text:
+            cells[name] = f"{before}; {text}" if before else text
