@@ -136,6 +136,18 @@ def test_a_tampered_byte_of_any_file_is_found(tmp_path):
         path.write_bytes(whole)
 
 
+def test_the_last_byte_of_a_file_too_is_found_by_who_never_read_it(tmp_path):
+    (ana,) = people_at(tmp_path, "ana")
+    ana.remark("c0001", "a note")
+    ana.close()
+    (path,) = (tmp_path / "STUDY").rglob("*.jsonl")
+    whole = path.read_bytes()
+    for end in (b"\x0b", b" ", b""):
+        path.write_bytes(whole[:-1] + end)
+        ((kind, text),) = verified(at_work(tmp_path, "lea", session=f"9{len(end)}"))
+        assert (kind, "has no end" in text) == ("chain", True)
+
+
 def test_the_state_needs_no_mask_to_be_looked_into_and_a_lost_one_is_told(tmp_path):
     ana, ben = people_at(tmp_path, "ana", "ben")
     read(ana, mask_file(tmp_path, 4))

@@ -1,7 +1,7 @@
 """Where a study stands, and whether it is what it was: status, verification, audit trail."""
 
 import html
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,9 +11,11 @@ from typing import Final
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.review.desk_files import EVENTS
 from napari_mamamia.io.review.store import EventStore, FolderStore
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.event_order import Event, merge_events
@@ -141,6 +143,7 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
     problems += [Problem("mask", one.path, one.text) for one in store.changed_masks()]
     problems += [Problem("file", *one) for one in list_changed_files(store.folder, store.study)]
     problems += _list_misplaced(chains)
+    problems += _list_torn(store.folder / EVENTS)
     problems += [Problem("waiting", _place_of(one.event), one.why) for one in state.waiting]
     problems += [Problem("refused", _place_of(one.event), one.why) for one in state.refused]
     problems += _list_conflicts(state)
@@ -250,6 +253,18 @@ def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
             if Path(name).parent.name != reader:
                 text = f"its events are of {reader!r}: somebody moved or renamed it"
                 yield Problem("place", name, text)
+
+
+def _list_torn(folder: Path) -> Iterator[Problem]:
+    """Yield files whose last line has no end: one changed byte there would hide its event."""
+    for path in sorted(folder.rglob("*.jsonl")):
+        last = next(iter(deque(scan_chained_lines(path), maxlen=1)), None)
+        if last is not None and last.is_torn:
+            text = (
+                "its last line has no end: it is being written, was cut off by a crash, or was "
+                "changed; look again once its reader has sent all"
+            )
+            yield Problem("chain", path.relative_to(folder).as_posix(), text)
 
 
 def _list_clocks(events: tuple[Event, ...]) -> Iterator[Problem]:
