@@ -37,8 +37,8 @@ from importing import N_PHASES, template, write_image, write_study  # noqa: E402
 from main_thread import MeteredApplication, rest, wait_until  # noqa: E402
 from napari_mamamia.phantom.data_set import write_data_set  # noqa: E402
 from napari_mamamia.widgets.base.layers import Role  # noqa: E402
-from napari_mamamia.widgets.dock.page_tabs import PAGES  # noqa: E402
 from napari_mamamia.widgets.dock.place import dock_of  # noqa: E402
+from napari_mamamia.widgets.dock.steps import PAGES  # noqa: E402
 from napari_mamamia.widgets.refine.mask_watch import SaveState  # noqa: E402
 
 TURN_MS, FIRST_PICTURE_S = 50.0, 0.6
@@ -98,9 +98,12 @@ class Driver:
         QTest.mouseClick(self.panel.findChild(QWidget, name), LEFT)
 
     def turn_to(self, page: str) -> None:
-        """Click a tab."""
-        tabs = self.panel.pages.tabs
-        QTest.mouseClick(tabs, LEFT, pos=tabs.tabRect(PAGES.index(page)).center())
+        """Open a section by its step and its title."""
+        step = next(p.step for p in self.panel.pages.panels if page in p.step.sections)
+        if self.panel.pages.step != step.name:
+            self.click(f"step_{step.short}")
+        if self.panel.page != page:
+            self.click(f"section_{page.lower().split()[0]}")
 
     def double_click(self, row: int) -> None:
         """Double-click a row of the list of cases."""

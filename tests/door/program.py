@@ -125,6 +125,20 @@ def make_environment(folder: Path) -> Path:
     return scripts
 
 
+STEPS = {
+    "work_list": ("cases", "batch"),
+    "read": ("view", "kinetics", "review"),
+    "mask": ("predict", "refine"),
+    "check": ("score", "export"),
+}
+PAGE = """
+import napari
+from napari_mamamia.widgets.dock.place import dock_of
+pages = dock_of(napari.current_viewer()).pages
+result = "" if pages.is_importing else pages.page.lower().split()[0]
+"""
+
+
 class Program:
     """A started command: its widgets by name, its output, its end."""
 
@@ -225,6 +239,20 @@ class Program:
         )[0]
         self.screen.click(*row["centre"], button=button, times=times)
         return row
+
+    def turn_to(self, page: str) -> None:
+        """Open a section of a step, or of the work list, as a user does: its step, its title."""
+        word = page.lower().split()[0]
+        step = next(name for name, pages in STEPS.items() if word in pages)
+
+        def is_there() -> bool:
+            if self.ask("evaluate", code=PAGE) == word:
+                return True
+            shown = {row["name"] for row in self.widgets()}
+            self.click(f"section_{word}" if f"section_{word}" in shown else f"step_{step}")
+            return False
+
+        wait_until(is_there, f"page {page}")
 
     def wait_for_text(self, part: str, seconds: float = WAIT_S) -> dict:
         """Wait until a visible widget's text holds a part; return the widget."""

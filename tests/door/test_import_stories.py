@@ -35,7 +35,7 @@ def program(scripts, tmp_path_factory):
         Screen(1280, 720) as screen,
         Program([str(scripts / "napari"), "-w", "napari-mamamia", "Cases"], screen, folder) as made,
     ):
-        made.widget("mamamia_tabs")
+        made.widget("step_bar")
         yield made
 
 

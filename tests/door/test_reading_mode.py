@@ -20,6 +20,16 @@ def ready(program):
     return program
 
 
+def test_naparis_welcome_is_out_of_sight_in_the_mode_and_back_after_it(start, small_data_set):
+    program = start("mamamia", "view", small_data_set)
+    program.widget("cases_table")
+    welcome = {"class": "QtWelcomeWidget"}
+    wait_until(lambda: not program.widgets(**welcome), "the welcome gone")
+    assert program.canvas()[2] > 300
+    program.click("header_napari")
+    wait_until(lambda: program.widgets(**welcome), "the welcome back")
+
+
 def share_of_image(program):
     _, _, width, height = program.canvas()
     screen = program.screen.size

@@ -40,23 +40,6 @@ EXAMS = {
 }
 
 
-def show_page(program, title):
-    place = program.ask(
-        "evaluate",
-        code=f"""
-from qtpy.QtWidgets import QApplication, QTabBar
-for bar in QApplication.allWidgets():
-    if isinstance(bar, QTabBar) and bar.isVisible():
-        for k in range(bar.count()):
-            if bar.tabText(k) == {title!r}:
-                middle = bar.mapToGlobal(bar.tabRect(k).center())
-                result = [middle.x(), middle.y()]
-""",
-    )
-    assert place, title
-    program.screen.click(*place)
-
-
 def text_of(program, name):
     rows = program.widgets(name=name)
     return rows[0]["text"] if rows else ""
@@ -109,13 +92,13 @@ def test_a_real_exam_from_its_dicom_folder_to_the_next_start(
     wait_until(lambda: not text_of(program, "header_progress_text"), "all phases read", SLOW_S)
     assert len(list((data_set / "images" / "CASE_001").glob("*.nii.gz"))) == n_phases
 
-    show_page(program, "Predict")
+    program.turn_to("Predict")
     program.click("predict_start")
     wait_until(lambda: "saved" in text_of(program, "predict_result"), "the prediction", SLOW_S)
     wait_until(lambda: count_colour(program.canvas_picture(), PREDICTION) > 10, "its outline")
     program.screen.picture(picture_folder / f"real_{short}_2_predicted.png")
 
-    show_page(program, "Refine")
+    program.turn_to("Refine")
     program.click("refine_from_prediction")
     program.click("header_reader_name")
     program.screen.xdotool("type", "Ana")
@@ -135,10 +118,10 @@ def test_a_real_exam_from_its_dicom_folder_to_the_next_start(
     program.screen.picture(picture_folder / f"real_{short}_3_refined.png")
     wait_until(lambda: text_of(program, "header_saved").startswith("saved"), "saving", SLOW_S)
 
-    show_page(program, "Kinetics")
+    program.turn_to("Kinetics")
     wait_until(lambda: "cc" in text_of(program, "kinetics_ftv"), "the tumour volume", SLOW_S)
     program.screen.picture(picture_folder / f"real_{short}_4_kinetics.png")
-    show_page(program, "Export")
+    program.turn_to("Export")
     tick(program, "export_format_dicom_seg")
     program.click("export_start")
     wait_until(lambda: "verified" in text_of(program, "export_result"), "the bundle", SLOW_S)

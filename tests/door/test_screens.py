@@ -28,7 +28,7 @@ THEMES = ("dark", "light")
 FONTS = ("usual", "setting", "scale")
 SOME = (((1280, 720), "light", "scale"), ((1400, 900), "dark", "setting"))
 ALL = tuple(state for state in product(SIZES, THEMES, FONTS) if state not in SOME)
-PAGES = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch", "Export", "Review")
+PAGES = ("Cases", "Predict", "Refine", "Score", "View", "Kinetics", "Batch", "Export", "Review")
 TEXT_CONTRAST, MARK_CONTRAST = 4.5, 3.0  # WCAG 2.1, 1.4.3 and 1.4.11
 
 
@@ -40,30 +40,6 @@ def inside(program, code):
 def faults(program):
     roots = ["mamamia_dock", "results_panel"]
     return program.ask("evaluate", code=f"{LAYOUT}\nresult = faults({json.dumps(roots)})")
-
-
-def click_tab(program, text):
-    """Click a tab as a user does, with the arrows where it is not seen."""
-    place = f"""
-bar = panel.pages.tabs
-at = [bar.tabText(k) for k in range(bar.count())].index({text!r})
-middle = bar.tabRect(at).center()
-arrow = next((b for b in bar.findChildren(QAbstractButton)
-              if b.isVisible() and b.isEnabled() and b.arrowType().name == "RightArrow"), None)
-room = arrow.x() if arrow else bar.width()
-seen = bar.rect().contains(middle) and middle.x() < room
-place = bar.mapToGlobal(middle) if seen else arrow.mapToGlobal(arrow.rect().center())
-ratio = bar.devicePixelRatioF()
-result = [seen, round(ratio * place.x()), round(ratio * place.y())]
-"""
-    for _ in range(2 * len(PAGES)):
-        seen, x, y = inside(program, place)
-        program.screen.click(x, y)
-        if seen:
-            break
-    wait_until(
-        lambda: inside(program, f"result = panel.page.startswith({text!r})"), f"page {text}", 20
-    )
 
 
 def press(program, name):
@@ -126,7 +102,7 @@ def ring_contrast(program):
 
 def tick_contrast(program):
     """Return the contrast of a tick box that is not ticked."""
-    click_tab(program, "Export")
+    program.turn_to("Export")
     wait_until(lambda: program.widgets(name="export_format_dicom_seg"), "the formats")
     return contrast(picture_of(program, "export_format_dicom_seg", lambda _: slice(0, 14)))
 
@@ -143,16 +119,16 @@ def walk(program):
     """Go through all pages as a reader does; return what is cut or out of reach on the way."""
     found = {}
     for page in PAGES:
-        click_tab(program, page)
+        program.turn_to(page)
         look(program, page, found)
-    click_tab(program, "Predict")
+    program.turn_to("Predict")
     press(program, "predict_start")
     see(program, PREDICTION, "the prediction")
     look(program, "Predict, done", found)
-    click_tab(program, "Score")
+    program.turn_to("Score")
     wait_until(lambda: "0." in program.widget("score_prediction_dsc")["text"], "the Dice")
     look(program, "Score, with numbers", found)
-    click_tab(program, "Refine")
+    program.turn_to("Refine")
     press(program, "refine_from_prediction")
     look(program, "Refine, reader asked", found)
     inside(program, "panel.header.reader_given.emit('Dr A. Long-Surname')")
@@ -184,6 +160,7 @@ def test_masks_are_seen_nothing_is_cut_and_every_control_can_be_clicked(
     program = start("mamamia", "view", small_data_set, "--case", "A_1", size=size, **more)
     program.wait_for_text("A_1")
     see(program, REFERENCE, "the reference")
+    program.turn_to("Cases")
     assert low_contrasts(program) == {}
     assert ring_contrast(program) >= MARK_CONTRAST
     assert walk(program) == []

@@ -16,13 +16,6 @@ import napari
 layer = napari.current_viewer().layers["A_1 refined"]
 result = int((layer.data > 0).sum())
 """
-TAB = """
-from qtpy.QtWidgets import QApplication
-bar = next(w for w in QApplication.allWidgets() if w.objectName() == "mamamia_tabs")
-place = bar.mapToGlobal(bar.tabRect({at}).center())
-result = [place.x(), place.y()]
-"""
-TABS = ("Cases", "Predict", "Refine", "Score", "Kinetics", "Batch", "Export")
 
 
 class Reader:
@@ -34,14 +27,8 @@ class Reader:
         self.middle = (x + width // 2, y + height // 2)
 
     def turn_to(self, page, shows):
-        def is_there():
-            if self.program.widgets(name=shows):
-                return True
-            # again where the row of tabs moved on the way, since a line above it came or went
-            self.screen.click(*self.program.ask("evaluate", code=TAB.format(at=TABS.index(page))))
-            return False
-
-        wait_until(is_there, f"page {page}")
+        self.program.turn_to(page)
+        self.program.widget(shows)
 
     def point(self, across=0, down=0):
         self.screen.xdotool("mousemove", self.middle[0] + across, self.middle[1] + down)

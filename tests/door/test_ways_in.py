@@ -45,10 +45,10 @@ def test_mamamia_view_draws_every_mask_the_brush_circle_and_another_phase(start,
     see(program, REFERENCE, "the reference")
     program.screen.xdotool("mousemove", *middle(program))
     change(program, lambda: program.screen.key("period"), "another phase")
-    click_tab(program, 1)
+    program.turn_to("Predict")
     program.click("predict_start")
     see(program, PREDICTION, "the prediction")
-    click_tab(program, 2)
+    program.turn_to("Refine")
     program.click("refine_from_prediction")
     program.click("header_reader_name")
     program.screen.xdotool("type", "Ana")
@@ -56,18 +56,6 @@ def test_mamamia_view_draws_every_mask_the_brush_circle_and_another_phase(start,
     see(program, REFINED, "the refined mask")
     program.click("refine_tool_sphere")
     assert circle_pixels(program) > 100
-
-
-def click_tab(program, at):
-    x, y = program.ask(
-        "evaluate",
-        code=f"""
-from qtpy.QtWidgets import QApplication
-bar = next(w for w in QApplication.allWidgets() if w.objectName() == "mamamia_tabs")
-place = bar.mapToGlobal(bar.tabRect({at}).center())
-result = [place.x(), place.y()]""",
-    )
-    program.screen.click(x, y)
 
 
 def circle_pixels(program):
@@ -93,7 +81,7 @@ def test_the_menu_opens_the_dock_and_a_dropped_data_set_shows_its_masks(start, s
     program.screen.click(*menu_place(program, "Plugins"))
     for title in ("MAMA-MIA", "Cases"):
         program.screen.click(*menu_place(program, title))
-    program.widget("mamamia_tabs")
+    program.widget("step_bar")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
     program.wait_for_text("3 case(s)")
     x, y, width, _ = program.widget("cases_table")["rect"]
@@ -123,7 +111,7 @@ def test_the_named_widget_takes_a_dropped_dicom_folder_to_an_open_case(start, tm
     for phase in range(3):
         phantoms.write_phase(study, phase, shape=(6, 32, 40), AcquisitionTime=f"10{phase:02d}00")
     program = start("napari", "-w", "napari-mamamia", "Cases", HOME=str(tmp_path))
-    program.widget("mamamia_tabs")
+    program.widget("step_bar")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(study)])
     program.click("import_start")
     wait_until(lambda: program.canvas_picture().max() > 100, "the first phase")

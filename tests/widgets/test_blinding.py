@@ -10,7 +10,7 @@ from napari_mamamia.core.errors import HiddenError
 from napari_mamamia.widgets.base.blinding import PAGES, ROLES, SERVICES, guard_services, why_hidden
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.service_record import Services, ServiceSet
-from napari_mamamia.widgets.dock import page_tabs
+from napari_mamamia.widgets.dock import steps
 
 IMAGES_AND_SETTINGS = {
     # Go by the data set and workspace that they get, of which nothing hidden is a part.
@@ -83,7 +83,7 @@ def test_every_service_of_the_window_is_known_to_show_something_hidden_or_not():
 
 def test_every_role_and_page_is_known_to_show_something_hidden_or_not():
     assert set(ROLES) == set(Role)
-    assert set(PAGES) == {*page_tabs.PAGES, "Import"}
+    assert set(PAGES) == {*steps.SECTIONS, "Import"}
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))

@@ -13,7 +13,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.controls import MOST_LETTERS, discard, named, tell_reader
-from napari_mamamia.widgets.dock.page_tabs import PAGES
+from napari_mamamia.widgets.dock.steps import PAGES
 
 pytestmark = pytest.mark.usefixtures("dressed")
 

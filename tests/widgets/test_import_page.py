@@ -793,8 +793,7 @@ def test_what_was_confirmed_is_imported_and_the_case_opens(qtbot, dock, imports,
     assert wanted.settings.dates is Dates.SHIFT
     assert wanted.settings.existing is Existing.REFUSE
     assert dock.session.opened.data_set.root == OUT
-    assert dock.page == "Cases"
-    assert dock.pages.shown is dock.cases_page
+    qtbot.waitUntil(lambda: dock.page == "View")
     assert page.state is ImportState.IDLE
     assert imports.closed == 1
 

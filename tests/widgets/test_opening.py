@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from napari.layers import Layer
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QWidget
+from qtpy.QtWidgets import QAbstractButton, QWidget
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import report_progress
@@ -248,14 +248,14 @@ def test_the_table_of_keys_comes_and_goes(dock):
 def test_a_click_on_the_same_tab_leaves_the_table_of_keys(dock):
     dock.show_page("Score")
     dock.pages.toggle_keys()
-    dock.pages.tabs.tabBarClicked.emit(dock.pages.tabs.currentIndex())
+    dock.pages.bar.findChild(QAbstractButton, "step_check").click()
     assert dock.pages.shown is dock.score_page
 
 
 def test_a_click_on_a_tab_takes_a_hint_away_and_leaves_a_warning(dock):
     for level, kept in (("hint", ""), ("warning", "the disk is nearly full")):
         dock.header.say(level, "the disk is nearly full")
-        dock.pages.tabs.tabBarClicked.emit(3)
+        dock.pages.clicked.emit()
         assert dock.header.message.text() == kept
 
 

@@ -23,8 +23,8 @@ from qtpy.QtGui import QWheelEvent  # noqa: E402
 from qtpy.QtTest import QTest  # noqa: E402
 from qtpy.QtWidgets import QApplication  # noqa: E402
 
-from napari_mamamia.widgets.dock.page_tabs import PAGES  # noqa: E402
 from napari_mamamia.widgets.dock.place import dock_of  # noqa: E402
+from napari_mamamia.widgets.dock.steps import PAGES  # noqa: E402
 
 PLUGIN = "napari-mamamia"
 PATIENCE_MS = 20_000

@@ -3,7 +3,7 @@
 import pytest
 from one_window import visible_docks
 
-from napari_mamamia.widgets.dock.page_tabs import PAGES
+from napari_mamamia.widgets.dock.steps import PAGES
 
 pytestmark = pytest.mark.window
 

@@ -17,7 +17,6 @@ from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.phantom import write_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.dock.page_tabs import PAGES
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 PAGE = Path(__file__).parents[2] / "docs" / "methods" / "actions.md"
@@ -31,12 +30,6 @@ class Hand:
     def __init__(self, qtbot, panel, control):
         self._qtbot, self._panel, self._control = qtbot, panel, control
         self.clicks = self.keys = self.strokes = 0
-
-    def click_tab(self, name):
-        bar = self._panel.pages.tabs
-        place = bar.tabRect(PAGES.index(name)).center()
-        QTest.mouseClick(bar, Qt.MouseButton.LeftButton, pos=place)
-        self.clicks += 1
 
     def click(self, name):
         self._control(self._panel, name)
@@ -89,7 +82,7 @@ def test_the_actions_from_a_prediction_to_an_accepted_mask_are_those_of_the_page
         return 2 * np.count_nonzero(mask & truth) / (mask.sum() + truth.sum())
 
     hand = Hand(qtbot, docked, control)
-    hand.click_tab("Refine")
+    hand.click("step_mask")
     hand.click("refine_from_prediction")
     qtbot.waitUntil(lambda: docked.editing.live is not None and docked.measure.images is not None)
     docked.scene.view.go_to(tuple(int(v) for v in middle), centre=False)

@@ -89,6 +89,7 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
 
     control(ready.results, "results_fold")
     assert not ready.results.isVisible()
+    ready.show_page("Batch scoring")  # a case that opens leads to Read
     control(ready, "batch_table")
     qtbot.waitUntil(ready.results.isVisible)
 

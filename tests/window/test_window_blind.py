@@ -29,7 +29,7 @@ from napari_mamamia.services.refine.edit_case import open_editing, save_editing
 from napari_mamamia.services.score.case_tags import tag_case
 from napari_mamamia.widgets.base.layers import Role, find_layers, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.dock.page_tabs import PAGES
+from napari_mamamia.widgets.dock.steps import PAGES
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 

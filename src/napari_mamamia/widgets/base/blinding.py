@@ -50,6 +50,7 @@ PAGES: Final[Shown] = MappingProxyType(
         "Predict": _MODEL,
         "Refine": frozenset(),
         "Score": _REFERENCE | _NUMBERS,
+        "View": frozenset(),
         "Kinetics": frozenset(),
         "Batch scoring": _COMPARISON,
         "Export": _COMPARISON,

@@ -99,6 +99,9 @@ KEYS: Final = (
         "during a stroke: drop it, nothing happens",
         on_mask=True,
     ),
+    Key("read", "F2", "F2", "step Read", by_qt=True),
+    Key("mask", "F3", "F3", "step Mask", by_qt=True),
+    Key("check", "F4", "F4", "step Check & export", by_qt=True),
     Key("reading", "F10", "F10", "napari's menu and panels: hide or show", by_qt=True),
     Key("keys", "?", "?", "show or hide this table", by_qt=True),
 )

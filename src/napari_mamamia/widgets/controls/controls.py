@@ -245,7 +245,11 @@ def style_sheet(theme: ThemeColours) -> str:
             font-weight: bold; padding: 5px 12px;
         }}
         QPushButton[primary="true"]:disabled {{ background-color: {theme.quiet}; }}
-        QTabBar#mamamia_tabs::tab {{ padding: 4px 3px; }}
+        QPushButton[onward="true"] {{ border: 2px solid {theme.accent}; font-weight: bold; }}
+        QPushButton[section="true"] {{ text-align: left; font-weight: bold; padding: 4px 6px; }}
+        QPushButton[section="true"]:checked {{
+            background-color: {theme.line}; color: {theme.text};
+        }}
         QToolButton::menu-indicator {{ image: none; }}
         QToolButton[chip="true"] {{ padding: 1px 3px; }}
         QToolButton[chip="true"]:!checked {{ color: {QUIET_TEXT_COLOURS[kind]}; }}

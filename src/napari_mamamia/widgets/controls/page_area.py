@@ -55,7 +55,7 @@ class PageArea(QScrollArea):
             # Before it is shown a part has neither font nor padding of the style sheet.
             part.ensurePolished()
         inside = [part.minimumSizeHint().width() for part in parts if not part.isWindow()]
-        return int(max(page.minimumSizeHint().width(), *inside)) + self._bar_width
+        return int(max(page.minimumSizeHint().width(), *inside, 0)) + self._bar_width
 
     @property
     def _bar_width(self) -> int:

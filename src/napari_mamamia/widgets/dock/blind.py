@@ -6,7 +6,7 @@ from napari_mamamia.core.blinding import NOT_BLIND, Blinding
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.widgets.base.blinding import PAGES, why_hidden
 from napari_mamamia.widgets.base.header import Header
-from napari_mamamia.widgets.dock.page_tabs import PageTabs
+from napari_mamamia.widgets.dock.steps import Steps
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.page import RefinePage
 from napari_mamamia.widgets.refine.readers import Readers
@@ -29,7 +29,7 @@ class BlindFlow(WindowPart):
         self,
         context: WindowContext,
         header: Header,
-        pages: PageTabs,
+        pages: Steps,
         refine_page: RefinePage,
         opening: Opening,
         editing: Editing,

@@ -42,9 +42,9 @@ from napari_mamamia.widgets.dock.dropping import Dropping
 from napari_mamamia.widgets.dock.header_flow import HeaderFlow
 from napari_mamamia.widgets.dock.jumping import Jumping
 from napari_mamamia.widgets.dock.layer_watch import LayerWatch
-from napari_mamamia.widgets.dock.page_tabs import PAGES, PageTabs
 from napari_mamamia.widgets.dock.results_flow import KineticsParts, ResultsFlow
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
+from napari_mamamia.widgets.dock.steps import PAGES, StepFlow, Steps
 from napari_mamamia.widgets.export.flow import ExportFlow
 from napari_mamamia.widgets.export.page import ExportPage
 from napari_mamamia.widgets.hanging.bar import HangingBar
@@ -125,6 +125,7 @@ class MamamiaDock(QWidget):
         self._make_pages()
         self._make_flows()
         self._lay_out()
+        self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self)
         self.focus_ring = FocusRing(self, self.results)
         self._connect_parts()
         self._dress_panel()
@@ -133,7 +134,7 @@ class MamamiaDock(QWidget):
     # -------------------------------------------------------------- for others
 
     def show_page(self, name: str) -> None:
-        """Show a page by its name in `PAGES`."""
+        """Show a page by its name in `SECTIONS` of the steps."""
         self.pages.show_page(name)
 
     @property
@@ -218,7 +219,6 @@ class MamamiaDock(QWidget):
     def _make_pages(self) -> None:
         self.header = Header()
         self.view_panel = ViewPanel()
-        self.view_panel.hide()
         self.cases_page = CasesPage()
         self.predict_page = PredictPage()
         self.refine_page = RefinePage()
@@ -232,17 +232,12 @@ class MamamiaDock(QWidget):
         self.review_page = ReviewPage()
         self.import_page = ImportPage()
         self.keys_panel = KeysPanel(self.keys.keys)
-        pages = (
-            self.cases_page,
-            self.predict_page,
-            self.refine_page,
-            self.score_page,
-            self.kinetics_page,
-            self.batch_page,
-            self.export_page,
-            self.review_page,
-        )
-        self.pages = PageTabs(pages, self.import_page, self.keys_panel)
+        many = (self.cases_page, self.batch_page)
+        read = (self.kinetics_page, self.review_page)
+        mask = (self.predict_page, self.refine_page)
+        check = (self.score_page, self.export_page)
+        pages = (*many, *read, *mask, *check)
+        self.pages = Steps(pages, self.view_panel, self.import_page, self.keys_panel)
         self.pages.setParent(self)
 
     def _make_flows(self) -> None:
@@ -325,8 +320,7 @@ class MamamiaDock(QWidget):
         layout.setSpacing(6)
         layout.addWidget(self.header)
         layout.addWidget(self.hanging.bar)
-        layout.addWidget(self.view_panel)
-        layout.addWidget(self.pages.tabs)
+        layout.addWidget(self.pages.bar)
         layout.addWidget(self.pages.stack, stretch=1)
         self.setMinimumWidth(_WIDTH)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
@@ -351,11 +345,7 @@ class MamamiaDock(QWidget):
         self.hand.page_wanted.connect(self.show_page)
         self.tools.signs.problem_changed.connect(self.header.set_refusal)
         self.projecting.changed.connect(self.tools.aim.look)
-        self.pages.tabs.tabBarClicked.connect(lambda _: self.header.drop_hint())
         self.keys_panel.closed.connect(self.pages.toggle_keys)
-        pages = (self.predict_page, self.refine_page, self.score_page, self.export_page)
-        for page in (*pages, self.kinetics_page):
-            page.cases_wanted.connect(lambda: self.show_page("Cases"))
         self.predict_page.grow_wanted.connect(self._grow_candidate)
         self._connect_header()
         self._connect_review()
@@ -369,6 +359,7 @@ class MamamiaDock(QWidget):
         self.keys.bind(self._list_actions())
         self.keys.changed.connect(self.keys_panel.show_keys)
         self.keys.changed.connect(self.refine_flow.set_keys)
+        self.keys.changed.connect(self.pages.set_keys)
         self.keys.refused.connect(self.keys_panel.show_refused)
         self.keys_panel.key_wanted.connect(self.keys.change)
         self.keys_panel.reset_wanted.connect(self.keys.reset)
@@ -377,11 +368,11 @@ class MamamiaDock(QWidget):
         header = self.header
         header.previous_wanted.connect(lambda: self.cases_flow.open_neighbour(-1))
         header.next_wanted.connect(lambda: self.cases_flow.open_neighbour(1))
+        self.pages.go_on_wanted.connect(header.next_wanted.emit)
         header.lesion_wanted.connect(self.jumping.to_lesion)
         header.mask_toggled.connect(self.kinetics.flow.refresh)
         header.keys_wanted.connect(self.pages.toggle_keys)
         header.napari_wanted.connect(self.reading.toggle)
-        header.view_wanted.connect(self.view_panel.setVisible)
 
     def _connect_import(self) -> None:
         flow = self.import_flow
@@ -420,7 +411,7 @@ class MamamiaDock(QWidget):
             "keys": self.pages.toggle_keys,
             "reading": self.reading.toggle,
         }
-        for part in (self.view_flow, self.hanging, self.refine_flow):
+        for part in (self.step_flow, self.view_flow, self.hanging, self.refine_flow):
             actions |= part.actions()
         return actions
 

@@ -201,6 +201,7 @@ class ReadingMode(WindowPart):
         super().__init__(context)
         self.is_on = False
         self._hidden: list[QWidget] = []
+        self._had_welcome = False
         self._place: QRect | None = None
         self._own_place: QRect | None = None
 
@@ -232,6 +233,10 @@ class ReadingMode(WindowPart):
         self._hidden = [part for part in (*parts, *bars) if not part.isHidden()]
         for part in self._hidden:
             part.hide()
+        view: Any = main_view(self._scene.viewer)
+        self._had_welcome = bool(getattr(view, "show_welcome_screen", False))
+        if self._had_welcome:
+            view.show_welcome_screen = False
         self.is_on = True
         window.installEventFilter(self)
 
@@ -240,7 +245,10 @@ class ReadingMode(WindowPart):
         hidden, self._hidden = self._hidden, []
         for part in hidden:
             part.show()
-        self.is_on = False
+        view: Any = main_view(self._scene.viewer)
+        if self._had_welcome and view is not None:
+            view.show_welcome_screen = True
+        self._had_welcome, self.is_on = False, False
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Give all back before napari writes down how its window stands."""

@@ -1,7 +1,7 @@
 """Jumps in the open case: to the tumour, to the next error, to the next doubtful place."""
 
 from napari_mamamia.widgets.base.layers import Role, tag_of
-from napari_mamamia.widgets.dock.page_tabs import PageTabs
+from napari_mamamia.widgets.dock.steps import Steps
 from napari_mamamia.widgets.predict.doubt_list import DoubtList
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -21,7 +21,7 @@ class Jumping(WindowPart):
         planes: Planes,
         reviewing: Reviewing,
         doubt: DoubtList,
-        pages: PageTabs,
+        pages: Steps,
     ) -> None:
         super().__init__(context)
         self._planes = planes

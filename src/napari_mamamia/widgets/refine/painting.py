@@ -100,7 +100,8 @@ class Painting(WindowPart):
         self._preview = QTimer(self)
         self._preview.setSingleShot(True)
         self._preview.setInterval(_PREVIEW_MS)
-        self._preview.timeout.connect(lambda: self._try_work(self._draw_preview))
+        # Not a lambda, which a collection may clear before Qt ends the timer that calls it.
+        self._preview.timeout.connect(self._try_preview)
         self._view = self._scene.viewer
         self.attach(self._scene.viewer)
         self._scene.viewer.layers.selection.events.active.connect(self._follow_choice)
@@ -362,6 +363,9 @@ class Painting(WindowPart):
             self.step_radius(1 if turned > 0 else -1)
 
     # ------------------------------------------------------------------ preview
+
+    def _try_preview(self) -> None:
+        self._try_work(self._draw_preview)
 
     def _draw_preview(self) -> None:
         live, state = self._mask.live, self.pressed

@@ -1,0 +1,415 @@
+"""The three steps of a case and the work list, each made of today's pages as its sections."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from qtpy.QtCore import QObject, Signal
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QButtonGroup,
+    QPushButton,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.widgets.base.header import Header
+from napari_mamamia.widgets.base.keys import KEYS, Key, with_key
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    label,
+    row,
+    set_primary,
+    tool_button,
+)
+from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.opening import Opening
+from napari_mamamia.widgets.viewer.view_panel import ViewPanel
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a reader does at one time: its name, what it is for, its key's action, its sections."""
+
+    name: str
+    tip: str
+    action: str
+    sections: tuple[str, ...]
+
+    @property
+    def short(self) -> str:
+        """The name in an objectName."""
+        return self.name.lower().partition(" &")[0].replace(" ", "_")
+
+
+WORK_LIST: Final = Step(
+    "Work list",
+    "Everything about many cases: open, import, score, leaderboard",
+    "",
+    ("Cases", "Batch scoring"),
+)
+_READ: Final = ("View", "Kinetics", "Review")
+STEPS: Final = (
+    Step(
+        "Read", "Look at the case: view, kinetics, findings", "read", ("View", "Kinetics", "Review")
+    ),
+    Step("Mask", "Make the mask: predict, paint, grow", "mask", ("Predict", "Refine")),
+    Step(
+        "Check & export",
+        "Compare with the reference, and write what leaves",
+        "check",
+        ("Score", "Export"),
+    ),
+)
+"""The steps of a case, in their order."""
+
+SECTIONS: Final = tuple(page for step in (WORK_LIST, *STEPS) for page in step.sections)
+PAGES: Final = tuple(page for page in SECTIONS if page != "View")
+"""The sections that napari's menu has an entry for, by its name."""
+
+_ON_HEADS: Final = {"Batch scoring": "Batch"}
+
+
+class StepPanel(QWidget):
+    """The sections of a step under their titles, one of them open; below the way to the next step.
+
+    `turned` carries the name of a section that a click opened.
+
+    Parameters
+    ----------
+    step
+        Which step it is.
+    pages
+        One for each section of the step, in that order.
+    next_step
+        The button that leads on; None for the work list.
+    """
+
+    turned = Signal(str)
+
+    def __init__(
+        self, step: Step, pages: Sequence[QWidget], next_step: QPushButton | None = None
+    ) -> None:
+        super().__init__()
+        self.setObjectName(f"{step.short}_step")
+        self.step = step
+        self.section = step.sections[0]
+        self._next = next_step
+        self.areas = {
+            name: PageArea(page, f"{page.objectName()}_area")
+            for name, page in zip(step.sections, pages, strict=True)
+        }
+        self._heads = {name: self._make_head(name) for name in step.sections}
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(3)
+        for name, area in self.areas.items():
+            self._column.addWidget(self._heads[name])
+            self._column.addWidget(area, stretch=1)
+        if next_step is not None:
+            next_step.setProperty("onward", True)
+            self._column.addWidget(next_step)
+        self.open(self.section)
+
+    def open(self, section: str, instead: QWidget | None = None) -> None:
+        """Open a section, or show something `instead` of its page."""
+        self.section = section
+        for name, area in self.areas.items():
+            is_open = name == section
+            area.setVisible(is_open and instead is None)
+            head = self._heads[name]
+            head.setChecked(is_open)
+            head.setText(f"{'▾' if is_open else '▸'}  {_ON_HEADS.get(name, name)}")
+        if instead is not None:
+            self._column.insertWidget(self._column.indexOf(self._heads[section]) + 1, instead, 1)
+            instead.show()
+        self.mark_next()
+
+    def mark_next(self) -> None:
+        """Let the next step be what is seen first, unless the section asks for something before."""
+        if self._next is None:
+            return
+        before = any(
+            control.property("primary") and control.isVisibleTo(self)
+            for control in self.areas[self.section].findChildren(QAbstractButton)
+        )
+        set_primary(self._next, not before)
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_head(self, name: str) -> QPushButton:
+        word = name.lower().partition(" ")[0]
+        head = button(f"section_{word}", name, f"Opens {name}", lambda: self.turned.emit(name))
+        head.setCheckable(True)
+        head.setProperty("section", True)
+        return head
+
+
+class Steps(QObject):
+    """Turns the pages; `turned` carries the name of the one that is now shown.
+
+    `clicked` says that the reader turned them, `go_on_wanted` that the last step is through.
+
+    Parameters
+    ----------
+    pages
+        One for each name of `PAGES`, in that order.
+    view
+        How the image is shown; in its section, or wherever it is put.
+    import_page
+        Stands in the work list in place of Cases.
+    keys_panel
+        Stands in front of whatever is shown.
+
+    Attributes
+    ----------
+    view, view_home
+        How the image is shown, and its section.
+    bar, stack
+        The work list's and the steps' buttons, and what they show, for a layout.
+    """
+
+    turned = Signal(str)
+    clicked = Signal()
+    go_on_wanted = Signal()
+
+    def __init__(
+        self,
+        pages: Sequence[QWidget],
+        view: ViewPanel,
+        import_page: QWidget,
+        keys_panel: QWidget,
+    ) -> None:
+        super().__init__()
+        self.view, self.view_home = view, column(1)
+        self.view_home.setObjectName("view")
+        by_name = {"View": self.view_home} | dict(zip(PAGES, pages, strict=True))
+        for page in pages:
+            if isinstance(page, Page):
+                page.cases_wanted.connect(lambda: self.show_page("Cases"))
+        self._import = PageArea(import_page, "import_page_area")
+        self._keys = PageArea(keys_panel, "keys_page_area")
+        self._reasons: dict[str, str] = {}
+        self._why = label("page_shut", tip="Why this page shows nothing")
+        self._notice = PageArea(column(self._why, 1), "page_shut_area")
+        self._page = SECTIONS[0]
+        self.stack = QStackedWidget()
+        self._next_buttons = [self._make_next(at) for at in range(len(STEPS))]
+        self.work_list = StepPanel(WORK_LIST, [by_name[name] for name in WORK_LIST.sections])
+        self.panels = [
+            StepPanel(step, [by_name[name] for name in step.sections], after)
+            for step, after in zip(STEPS, self._next_buttons, strict=True)
+        ]
+        for panel in (self.work_list, *self.panels):
+            panel.turned.connect(self._click_section)
+            self.stack.addWidget(panel)
+        self.stack.addWidget(self._keys)
+        for spare in (self._import, self._notice):
+            spare.setParent(self.stack)
+            spare.hide()
+        self._buttons = {
+            panel.step.name: self._make_button(panel) for panel in (self.work_list, *self.panels)
+        }
+        self._group = QButtonGroup(self)
+        for control in self._buttons.values():
+            self._group.addButton(control)
+        self.bar: QWidget = row(*self._buttons.values(), 1)
+        self.bar.setObjectName("step_bar")
+        self.set_case(is_open=False)
+        self.set_keys(KEYS)
+
+    @property
+    def page(self) -> str:
+        """The name of the page on screen."""
+        return self._page
+
+    @property
+    def is_importing(self) -> bool:
+        """Whether the page Import is on screen."""
+        return bool(self._import.isVisibleTo(self.stack))
+
+    @property
+    def step(self) -> str:
+        """The name of the step on screen, or that of the work list."""
+        return self._panel_of(self._page).step.name
+
+    @property
+    def width(self) -> int:
+        """The width in pixels at which the steps and every page are seen whole."""
+        wide = int(self.bar.sizeHint().width())
+        areas = [area for panel in (self.work_list, *self.panels) for area in panel.areas.values()]
+        return max(wide, *(area.whole_width for area in (*areas, self._import)))
+
+    @property
+    def shown(self) -> QWidget:
+        """The page, import page or table of keys on screen."""
+        areas = (
+            self._keys,
+            self._import,
+            self._notice,
+            self._panel_of(self._page).areas[self._page],
+        )
+        return next((a.widget() for a in areas if a.isVisibleTo(self.stack)), self.stack)
+
+    def shut(self, reasons: Mapping[str, str]) -> None:
+        """Show why in place of each page that has a reason here, "" opens it; Import is one too."""
+        self._reasons = dict(reasons)
+        if self.stack.currentWidget() is not self._keys:
+            self._show_section(self._page)
+
+    def show_page(self, name: str) -> None:
+        """Show a page by its name in `SECTIONS`."""
+        is_new = name != self._page
+        self._page = name
+        self._show_section(name)
+        if is_new:
+            self.turned.emit(name)
+
+    def show_step(self, name: str) -> None:
+        """Show a step, or the work list, with the section that was open in it last."""
+        panel = next(p for p in (self.work_list, *self.panels) if p.step.name == name)
+        self.show_page(panel.section)
+
+    def show_import(self) -> None:
+        """Show the page Import, which stands in the work list in place of the cases."""
+        self.show_page("Cases")
+        self._show_section("Cases", "Import")
+
+    def toggle_keys(self) -> None:
+        """Show the table of keys, or the page before."""
+        if self.stack.currentWidget() is self._keys:
+            self._show_section(self._page)
+        else:
+            self.stack.setCurrentWidget(self._keys)
+
+    def set_case(self, *, is_open: bool, has_mask: bool = False) -> None:
+        """Offer a next step where a case is open; a mask that is there is what Mask begins with."""
+        for control in self._next_buttons:
+            control.setVisible(is_open)
+        mask = next(panel for panel in self.panels if "Refine" in panel.areas)
+        if self.step != mask.step.name:
+            mask.open("Refine" if has_mask else "Predict")
+        for panel in self.panels:
+            panel.mark_next()
+
+    def set_keys(self, keys: Sequence[Key]) -> None:
+        """Say on the buttons which key leads on."""
+        shown = {key.action: key.shown for key in keys}
+        for control, after in zip(self._next_buttons, (*STEPS[1:], None), strict=True):
+            words = f"Next step: {after.name}" if after else "Next case"
+            text = f"{words}   {shown.get(after.action if after else 'next_case', '')}"
+            control.setText(text.replace("&", "&&").rstrip())
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_button(self, panel: StepPanel) -> QToolButton:
+        step = panel.step
+        tip = with_key(step.tip, step.action) if step.action else step.tip
+        text = step.name.replace("&", "&&")
+        control = tool_button(f"step_{step.short}", text, tip, lambda: self._click_step(step))
+        control.setCheckable(True)
+        control.setProperty("framed", True)
+        return control
+
+    def _make_next(self, at: int) -> QPushButton:
+        if at + 1 == len(STEPS):
+            return button("step_next_case", "", "Opens the next case", self.go_on_wanted.emit)
+        after = STEPS[at + 1]
+        tip = with_key(after.tip, after.action)
+        return button(f"step_next_{after.short}", "", tip, lambda: self._click_step(after))
+
+    def _click_step(self, step: Step) -> None:
+        self.clicked.emit()
+        self.show_step(step.name)
+
+    def _click_section(self, name: str) -> None:
+        self.clicked.emit()
+        self.show_page(name)
+
+    def _panel_of(self, page: str) -> StepPanel:
+        panels = (self.work_list, *self.panels)
+        return next(panel for panel in panels if page in panel.areas)
+
+    def _show_section(self, page: str, what: str = "") -> None:
+        """Show a page, Import, or why it is shut."""
+        panel = self._panel_of(page)
+        self._why.setText(self._reasons.get(what or page, ""))
+        instead: QWidget | None = self._import if what == "Import" else None
+        if self._why.text():
+            instead = self._notice
+        for spare in (self._import, self._notice):
+            spare.setVisible(spare is instead)
+        panel.open(page, instead)
+        self.stack.setCurrentWidget(panel)
+        self._buttons[panel.step.name].setChecked(True)
+
+
+class StepFlow(WindowPart):
+    """Leads from the work list to a step of the case that was opened.
+
+    Parameters
+    ----------
+    panel
+        The dock, whose column the strip View comes into below its header.
+    """
+
+    def __init__(
+        self,
+        context: WindowContext,
+        header: Header,
+        pages: Steps,
+        opening: Opening,
+        panel: QWidget,
+    ) -> None:
+        super().__init__(context)
+        self._header = header
+        self._pages = pages
+        self._panel = panel
+        self._last_step = STEPS[0].name
+        self._strip: ViewPanel = pages.view
+        header.view_wanted.connect(self._place_strip)
+        pages.turned.connect(self._follow_page)
+        pages.clicked.connect(header.drop_hint)
+        opening.case_shown.connect(self._begin_case)
+        self._session.case_changed.connect(self._follow_case)
+        self._session.masks_changed.connect(self._follow_case)
+        self._place_strip()
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return what the keys of the steps do, by the names of the table."""
+        return {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
+
+    # -------------------------------------------------------------------- inner
+
+    def _begin_case(self) -> None:
+        """Leave the work list for the step that the case before was in; an import has news."""
+        if self._pages.step == WORK_LIST.name and not self._pages.is_importing:
+            self._pages.show_step(self._last_step)
+
+    def _follow_case(self) -> None:
+        masks = (self._session.mask(role) for role in (Role.PREDICTION, Role.REFINED))
+        has_mask = any(mask is not None for mask in masks)
+        self._pages.set_case(is_open=self._session.case is not None, has_mask=has_mask)
+
+    def _follow_page(self, _page: str) -> None:
+        if self._pages.step != WORK_LIST.name:
+            self._last_step = self._pages.step
+        self._place_strip()
+
+    def _place_strip(self) -> None:
+        """Show how the image is shown in its section, or as a strip over another one on a click."""
+        at_home = self._pages.page == "View"
+        self._header.view.setEnabled(not at_home)
+        if at_home:
+            self._pages.view_home.layout().insertWidget(0, self._strip)
+        elif self._strip.parent() is not self._panel:
+            column_of_dock = self._panel.layout()
+            column_of_dock.insertWidget(column_of_dock.indexOf(self._pages.bar), self._strip)
+        self._strip.setVisible(at_home or self._header.view.isChecked())
