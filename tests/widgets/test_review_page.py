@@ -246,7 +246,8 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     assert plan._freezing.isHidden()
     plan.draft.click()
     qtbot.waitUntil(lambda: not plan._freezing.isHidden())
-    plan.folder.setText(str(tmp_path / "NEW"))
+    qtbot.keyClicks(plan.folder, str(tmp_path / "NEW"))  # as it is typed: the deal stays
+    assert not plan._freezing.isHidden()
     plan.freeze.click()
     qtbot.waitUntil(lambda: page.who.count() == 3)
     frozen = FolderStore(tmp_path / "NEW", tmp_path / "home").study.plan

@@ -194,7 +194,10 @@ class PlanningView(QWidget):
             "review_plan_order",
             "Quality control's queue (JSON): everybody reads in its order",
         )
-        self.folder = self._make_line("review_plan_folder", "New folder of the study, on the share")
+        # Typed once the deal is shown, which it is no part of: it must not take that back.
+        self.folder: QLineEdit = named(
+            QLineEdit(), "review_plan_folder", "New folder of the study, on the share"
+        )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         for part in self._list_parts():
