@@ -49,6 +49,11 @@ IMAGES_AND_SETTINGS = {
     *("review.is_study", "review.list_people", "review.open_desk", "review.open_dispute"),
     *("review.decide_dispute", "review.set_down", "review.leave_out", "review.measure_lesions"),
     *("review.plan_study", "review.freeze_study", "review.load_first_look"),
+    # Which views a case has and other exams of the patient: images, opened by their own service.
+    *("load_case", "plan_hanging", "find_priors", "refuse_prior"),
+    # The reader's own answers and marks; what is measured is asked of `review.measure_lesions`.
+    *("findings.load_form", "findings.open", "findings.keep", "findings.mark"),
+    *("findings.fill_in", "findings.find_point_mm"),
     # Whether there is a ranking, not what it says.
     "ranks.is_ranking",
     # Page Export asks it by itself: what lies in the folder that it would write to.

@@ -18,7 +18,7 @@ from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.review.desk import StudyDesk, open_desk
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.review.form_view import FormView
+from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review.study_case import ActiveClock
 
 TERMS = (Term("yes", "yes"), Term("no", "no"))

@@ -52,6 +52,7 @@ PAGES: Final[Shown] = MappingProxyType(
         "Score": _REFERENCE | _NUMBERS,
         "View": frozenset(),
         "Kinetics": frozenset(),
+        "Findings": frozenset(),
         "Batch scoring": _COMPARISON,
         "Export": _COMPARISON,
         "Review": frozenset(),

@@ -22,7 +22,8 @@ class Key:
     the window, because napari has no name for it. A key `on_mask` acts only while a tool of the
     page Refine is active on the reader's own mask, and there comes before napari's. A key
     `on_image` is one of napari's on images, where it acts in a 3-D view only: on ours it is this.
-    A key of a `page` does nothing while another page is shown.
+    A key of a `page` does nothing while another page is shown. One `everywhere` acts on the viewer
+    too, though it is one `on_mask`.
     """
 
     action: str
@@ -34,6 +35,7 @@ class Key:
     on_mask: bool = False
     on_image: bool = False
     page: str = ""
+    everywhere: bool = False
 
 
 _REFINE: Final = "Refine"
@@ -96,8 +98,19 @@ KEYS: Final = (
         "drop_stroke",
         "Escape",
         "Esc",
-        "during a stroke: drop it, nothing happens",
+        "during a stroke: drop it, nothing happens; a click or box that is waited for: no more",
         on_mask=True,
+        everywhere=True,
+    ),
+    *(
+        Key(
+            f"assess_{category}",
+            f"Alt+{category}",
+            f"Alt+{category}",
+            f"Findings: assessment {category} of the chosen breast",
+            by_qt=True,
+        )
+        for category in range(7)
     ),
     Key("read", "F2", "F2", "step Read", by_qt=True),
     Key("mask", "F3", "F3", "step Mask", by_qt=True),
@@ -169,7 +182,7 @@ def bind_keys(
             continue
         if key.by_qt:
             QShortcut(QKeySequence(key.binding), window).activated.connect(action)
-        elif not key.on_mask:
+        elif not key.on_mask or key.everywhere:
             viewer.bind_key(key.binding, _bind_action(key, action), overwrite=True)
 
 
@@ -194,7 +207,7 @@ def bind_image_keys(
 def unbind_keys(viewer: Any, keys: Sequence[Key]) -> None:
     """Take the keys of the table off a viewer, before others are bound."""
     for key in keys:
-        if not key.by_qt and not key.on_mask:
+        if not key.by_qt and (not key.on_mask or key.everywhere):
             viewer.bind_key(key.binding, None, overwrite=True)
 
 

@@ -41,6 +41,14 @@ from napari_mamamia.services.dicom.studies import import_studies
 from napari_mamamia.services.export.export import export_bundle
 from napari_mamamia.services.export.labels import look_at_labels
 from napari_mamamia.services.export.target import look_at_target
+from napari_mamamia.services.findings.case_findings import (
+    fill_in,
+    find_point_mm,
+    keep_findings,
+    load_findings_form,
+    mark_landmark,
+    open_findings,
+)
 from napari_mamamia.services.kinetics.case_kinetics import times_source, with_times
 from napari_mamamia.services.kinetics.ftv_from import ftv_under_seg
 from napari_mamamia.services.kinetics.map_ranges import auto_limits, map_ranges, ranged
@@ -264,6 +272,17 @@ class ReviewServices(ServiceSet):
     tell_agreement = staticmethod(tell_agreement)
 
 
+class FindingServices(ServiceSet):
+    """The services of page Findings; a field left out is the real one."""
+
+    load_form = staticmethod(load_findings_form)
+    open = staticmethod(open_findings)
+    keep = staticmethod(keep_findings)
+    mark = staticmethod(mark_landmark)
+    fill_in = staticmethod(fill_in)
+    find_point_mm = staticmethod(find_point_mm)
+
+
 class RankServices(ServiceSet):
     """The services of the leaderboard; a field left out is the real one."""
 
@@ -355,4 +374,5 @@ class Services(ServiceSet):
     imports = ImportServices()
     predict = PredictServices()
     review = ReviewServices()
+    findings = FindingServices()
     ranks = RankServices()

@@ -47,6 +47,7 @@ from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.dock.steps import PAGES, StepFlow, Steps
 from napari_mamamia.widgets.export.flow import ExportFlow
 from napari_mamamia.widgets.export.page import ExportPage
+from napari_mamamia.widgets.findings.page import FindingsPage
 from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.hanging.flow import Hanging
 from napari_mamamia.widgets.hanging.own_view import OwnView
@@ -171,6 +172,7 @@ class MamamiaDock(QWidget):
         # First of all: stopping all work would stop a saving that is under way.
         all_saved = self.editing.save_now()
         self.review_flow.close()
+        self.kinetics.findings.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
         self.predict_flow.close()
@@ -224,6 +226,7 @@ class MamamiaDock(QWidget):
         self.refine_page = RefinePage()
         self.score_page = ScorePage()
         self.kinetics_page = KineticsPage()
+        self.findings_page = FindingsPage()
         self.batch_page = BatchPage()
         self.results = ResultsPanel(self.jobs, self)
         self.results.hide()
@@ -233,7 +236,7 @@ class MamamiaDock(QWidget):
         self.import_page = ImportPage()
         self.keys_panel = KeysPanel(self.keys.keys)
         many = (self.cases_page, self.batch_page)
-        read = (self.kinetics_page, self.review_page)
+        read = (self.findings_page, self.kinetics_page, self.review_page)
         mask = (self.predict_page, self.refine_page)
         check = (self.score_page, self.export_page)
         pages = (*many, *read, *mask, *check)
@@ -268,7 +271,7 @@ class MamamiaDock(QWidget):
             self.protocols,
             self.readers,
             self.keys.keys,
-            lambda: self.cases_flow.open_neighbour(1),
+            lambda: self.kinetics.findings.leave(lambda: self.cases_flow.open_neighbour(1)),
             lambda: self.review_flow.accept(),
         )
 
@@ -299,8 +302,11 @@ class MamamiaDock(QWidget):
         self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
 
     def _make_kinetics(self) -> None:
-        context, page = self.context, self.kinetics_page
-        self.kinetics = KineticsParts(context, page, self.results, self.bottom, self.tools)
+        context = self.context
+        pages = (self.kinetics_page, self.findings_page)
+        self.kinetics = KineticsParts(
+            context, *pages, self.readers.with_reader, self.results, self.bottom, self.tools
+        )
         self.session.phases_changed.connect(self.canvas_text.update)
         views = (self.planes, self.view_flow, self.subtracting, self.projecting, self.contrasting)
         own_view = OwnView(context, *views, self.kinetics.map)
@@ -411,7 +417,8 @@ class MamamiaDock(QWidget):
             "keys": self.pages.toggle_keys,
             "reading": self.reading.toggle,
         }
-        for part in (self.step_flow, self.view_flow, self.hanging, self.refine_flow):
+        flows = (self.step_flow, self.kinetics.findings, self.view_flow, self.hanging)
+        for part in (*flows, self.refine_flow):
             actions |= part.actions()
         return actions
 
@@ -432,7 +439,7 @@ class MamamiaDock(QWidget):
     def _follow_page(self, page: str) -> None:
         self.hand.turn(page)
         self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
-        self.kinetics.flow.want(page == "Kinetics")
+        self.kinetics.want(page)
 
     # --------------------------------------------------------------- window
 

@@ -1,5 +1,6 @@
 """The results at the bottom at work: tables of a run, own tags, the log, and curves."""
 
+from collections.abc import Callable
 from typing import Final
 
 from napari_mamamia.services.score.case_table import CaseTable
@@ -8,6 +9,8 @@ from napari_mamamia.widgets.batch.flow import BatchFlow
 from napari_mamamia.widgets.batch.results_review import ResultsReview
 from napari_mamamia.widgets.batch.run import BatchAnswer, ModelAnswer
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
+from napari_mamamia.widgets.findings.flow import FindingsFlow
+from napari_mamamia.widgets.findings.page import FindingsPage
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.curves_flow import CurvesFlow
 from napari_mamamia.widgets.kinetics.flow import KineticsFlow, MotionFlow
@@ -154,15 +157,17 @@ class KineticsParts(WindowPart):
 
     Attributes
     ----------
-    case, map, ftv_box, ftv_live, curves, flow, motion
+    case, map, ftv_box, ftv_live, curves, flow, motion, findings
         The case's times; the map; the box of FTV and its numbers; the curve under the mouse; the
-        page at work; its section Motion.
+        page at work; its section Motion; page Findings at work.
     """
 
     def __init__(
         self,
         context: WindowContext,
         page: KineticsPage,
+        findings_page: FindingsPage,
+        with_reader: Callable[[Callable[[], None]], None],
         results: ResultsPanel,
         bottom: BottomDock,
         tools: MouseTools,
@@ -180,6 +185,12 @@ class KineticsParts(WindowPart):
             context, page, self.case, self.map, self.ftv_live, self.curves, self.show_curves
         )
         self.motion = MotionFlow(context, page.motion, self.case)
+        self.findings = FindingsFlow(context, findings_page, tools.landmarks, with_reader)
+
+    def want(self, page: str) -> None:
+        """Measure for the page that is on screen alone."""
+        self.flow.want(page == "Kinetics")
+        self.findings.want(page == "Findings")
 
     def show_curves(self) -> None:
         """Show the tab Curves, with the curve of the place that is pointed at."""

@@ -55,10 +55,13 @@ WORK_LIST: Final = Step(
     "",
     ("Cases", "Batch scoring"),
 )
-_READ: Final = ("View", "Kinetics", "Review")
+_READ: Final = ("View", "Findings", "Kinetics", "Review")
 STEPS: Final = (
     Step(
-        "Read", "Look at the case: view, kinetics, findings", "read", ("View", "Kinetics", "Review")
+        "Read",
+        "Look at the case: view, findings, kinetics",
+        "read",
+        ("View", "Findings", "Kinetics", "Review"),
     ),
     Step("Mask", "Make the mask: predict, paint, grow", "mask", ("Predict", "Refine")),
     Step(

@@ -225,7 +225,7 @@ class RefineFlow(WindowPart):
             "undo": editing.mask.undo,
             "redo": editing.mask.redo,
             "move_image": painting.pause,
-            "drop_stroke": painting.drop_stroke,
+            "drop_stroke": self.drop_stroke,
         }
         pages = {key.action: key.page for key in self._keys}
         return {
@@ -245,6 +245,11 @@ class RefineFlow(WindowPart):
                 self._notifier.hint(f"{key.shown} acts on page {key.page}: go there first.")
 
         return act
+
+    def drop_stroke(self) -> None:
+        """Drop the stroke that is drawn, or stop waiting for a click or a box."""
+        self._painting.drop_stroke()
+        self._hand.stop_waiting()
 
     def accept(self) -> None:
         """Save the mask, then open the next case; what cannot be saved keeps its case open.

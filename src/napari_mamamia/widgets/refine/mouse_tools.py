@@ -206,8 +206,9 @@ class MouseTools(WindowPart):
     ----------
     hand, aim, signs
         What is held; whether a press hits what is seen; what is written of it.
-    painting, prompts, grow_box, ftv_box
-        The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics.
+    painting, prompts, grow_box, ftv_box, landmarks
+        The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics; the
+        clicks of Findings.
     """
 
     def __init__(
@@ -228,12 +229,14 @@ class MouseTools(WindowPart):
         self.prompts = PromptTool(*pair, "prompts", "Predict", "Predict")
         self.grow_box = PromptTool(*pair, "grow box", "Refine", "Grow")
         self.ftv_box = PromptTool(*pair, "FTV box", "Kinetics", "FTV")
+        self.landmarks = PromptTool(*pair, "landmarks", "Findings", "Findings")
         signs = {"painting": self._paint_sign, "napari": self._napari.sign}
         self.signs = ToolSigns(self.hand, self.aim, views, signs)
         self.painting.sign_changed.connect(self.signs.write)
         self._napari.sign_changed.connect(self.signs.write)
         self._session.case_changed.connect(self._on_case)
-        for part in (self.hand, self.signs, self.prompts, self.grow_box, self.ftv_box):
+        boxes = (self.grow_box, self.ftv_box)
+        for part in (self.hand, self.signs, self.prompts, *boxes, self.landmarks):
             part.setParent(self)
 
     def attach(self, viewer: Any) -> None:

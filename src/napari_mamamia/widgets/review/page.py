@@ -23,7 +23,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
-from napari_mamamia.widgets.review.form_view import FormView
+from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.leading_view import PlanningView, ProgressView
 from napari_mamamia.widgets.review.reading_view import ReadingView

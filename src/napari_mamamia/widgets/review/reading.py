@@ -18,8 +18,8 @@ from napari_mamamia.services.review.desk_records import StudyTask
 from napari_mamamia.services.review.judging import ShownReading
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.refine.editing import Editing
-from napari_mamamia.widgets.review.form_view import FormView
 from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.study_case import ActiveClock, StudyCase, StudyPlace
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart

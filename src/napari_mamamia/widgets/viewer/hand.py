@@ -9,13 +9,15 @@ from qtpy.QtCore import QObject, Signal
 class HeldTool:
     """A tool in hand: which part of the window it belongs to, and what people call it.
 
-    `mode` tells the tools of one owner apart. Where `page` is left, the tool is put down.
+    `mode` tells the tools of one owner apart. Where `page` is left, the tool is put down. One that
+    `waits` is for a single click or drag.
     """
 
     owner: str
     mode: str
     name: str
     page: str
+    waits: bool = False
 
 
 class Hand(QObject):
@@ -42,6 +44,11 @@ class Hand(QObject):
     def put_down(self, owner: str | None = None) -> None:
         """Hold nothing any more; with an owner, only where the tool in hand is one of its."""
         if owner is None or (self.tool is not None and self.tool.owner == owner):
+            self._set_tool(None)
+
+    def stop_waiting(self) -> None:
+        """Put down a tool that waits for a click or a drag."""
+        if self.tool is not None and self.tool.waits:
             self._set_tool(None)
 
     def turn(self, page: str) -> None:

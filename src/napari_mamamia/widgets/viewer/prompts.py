@@ -73,11 +73,14 @@ class PromptTool(QObject):
         """Whether a click or a drag is waited for."""
         return bool(self._hand.mode_of(self._owner))
 
-    def set_mode(self, mode: str) -> None:
-        """Wait for a "click", a "box" or a box to "omit", or ("") for nothing."""
+    def set_mode(self, mode: str, ask: str = "") -> None:
+        """Wait for a "click", a "box" or a box to "omit", or ("") for nothing.
+
+        `ask` says on the picture what for, where it is something else than the tumour.
+        """
         if mode:
-            name = f"{self._title}: {_ASKS[mode]}"
-            self._hand.take(HeldTool(self._owner, mode, name, self._page))
+            name = f"{self._title}: {ask or _ASKS[mode]}"
+            self._hand.take(HeldTool(self._owner, mode, name, self._page, waits=True))
         else:
             self._hand.put_down(self._owner)
 

@@ -1,28 +1,40 @@
-"""The questions of a study's form, drawn as they come: plain controls, one a line."""
+"""The questions of a form, drawn as they come: plain controls, one a line, the rest in a fold."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from qtpy.QtCore import Signal
+from qtpy.QtGui import QWheelEvent
 from qtpy.QtWidgets import (
     QCheckBox,
     QComboBox,
     QLabel,
     QLineEdit,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_mamamia.core.answers import NOTHING_KNOWN, Answer, Answers, CaseFacts, Place
+from napari_mamamia.core.answers import (
+    NOTHING_KNOWN,
+    WHOLE_CASE,
+    Answer,
+    Answers,
+    CaseFacts,
+    Place,
+)
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
 from napari_mamamia.reviewing.form_rules import (
     AskedQuestion,
     fill_computed,
+    find_contradictions,
     list_missing,
     list_questions,
 )
 from napari_mamamia.reviewing.form_values import normalise_values, parse_answers, record_answers
 from napari_mamamia.widgets.controls.controls import (
+    button,
+    call_by,
     column,
     discard,
     heading,
@@ -33,30 +45,53 @@ from napari_mamamia.widgets.controls.controls import (
 )
 
 _NONE = "–"
-_COMPUTED = "measured from your mask; choose another answer where it is wrong"
+_COMPUTED = "measured from the mask; choose another answer where it is wrong"
+_AUTO = "auto"
+_OTHER_EDITION = "{} (not in this edition)"
+
+
+class _AnswerBox(QComboBox):
+    """A wheel turned over it moves the page: an answer that nobody gave must not come of it."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to the page."""
+        event.ignore()
 
 
 class FormView(QWidget):
     """Asks what a `Form` asks. `answered` says that an answer was given or taken away.
 
     Which questions are asked is decided by `reviewing.form_rules` after every answer.
+
+    Parameters
+    ----------
+    prefix
+        What the names of its controls begin with.
+    place
+        The one place that is asked about; None asks about all. Of one place only what has to be
+        answered by the reader is seen at once, the rest behind a fold.
     """
 
     answered = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str = "review", place: Place | None = None) -> None:
         super().__init__()
-        self.setObjectName("review_form")
+        self.setObjectName(f"{prefix}_form")
+        self._prefix = prefix
+        self._place = place
+        self._is_unfolded = False
+        self._autos: dict[tuple[str, Place], QLabel] = {}
         self._form: Form | None = None
         self._answers = Answers()
         self._facts = NOTHING_KNOWN
         self._wrong: dict[tuple[str, Place], str] = {}
         self._drawn: list[tuple[str, Place]] = []
+        self._measured: list[tuple[str, ...]] = []
         self._content = QWidget()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.addWidget(self._content)
-        self.warning = label("review_form_warning", tip="An answer that cannot be kept as it is")
+        self.warning = label(f"{prefix}_form_warning", tip="An answer that cannot be kept as it is")
         set_level(self.warning, "warning")
         self._layout.addWidget(self.warning)
         self._draw_anew()
@@ -70,20 +105,46 @@ class FormView(QWidget):
 
     def set_answers(self, record: Mapping[str, Any]) -> None:
         """Show answers as a reading holds them."""
-        self._answers, self._facts, self._wrong = parse_answers(record), NOTHING_KNOWN, {}
+        self.show_answers(parse_answers(record), NOTHING_KNOWN)
+
+    def show_answers(self, answers: Answers, facts: CaseFacts) -> None:
+        """Show answers, and what they are held against."""
+        self._answers, self._facts, self._wrong = answers, facts, {}
         self._draw_anew()
+
+    def show_findings(self, answers: Answers, facts: CaseFacts) -> None:
+        """Show answers that were filled in anew; who types goes on typing where nothing changed."""
+        self._answers, self._facts = answers, facts
+        self._draw_if_new(self._list_measured())
+
+    def show_place(self, place: Place) -> None:
+        """Ask about another place."""
+        self._place = place
+        self._draw_anew()
+
+    def give(self, answer: Answer) -> None:
+        """Take an answer that was given elsewhere, such as by a key."""
+        self._wrong.pop((answer.field, answer.place), None)
+        self._answers = self._answers.put(answer)
+        self._draw_anew()
+        self.answered.emit()
 
     def set_facts(self, facts: CaseFacts) -> None:
         """Take what was measured of the mask: its lesions are asked about and filled in."""
         if self._form is not None and facts != self._facts:
             self._facts = facts
             self._answers = fill_computed(self._form, self._answers, facts)
-            self._draw_if_new()
+            self._draw_if_new(self._list_measured())
 
     @property
     def asks_lesions(self) -> bool:
         """Whether something is asked of each lesion."""
         return self._form is not None and bool(self._form.of_scope(FieldScope.LESION))
+
+    @property
+    def current(self) -> Answers:
+        """The answers as they stand, with what was filled in."""
+        return self._answers
 
     @property
     def answers(self) -> dict[str, Any]:
@@ -99,64 +160,137 @@ class FormView(QWidget):
         missing = list_missing(self._form, self._answers, self._facts)
         return (*(_describe_question(one.field, one.place) for one in missing), *self._list_wrong())
 
+    def list_contradictions(self) -> tuple[str, ...]:
+        """Return in words what does not go together among the answers, and with the mask."""
+        if self._form is None:
+            return ()
+        problems = find_contradictions(self._form, self._answers, self._facts)
+        return tuple(
+            f"{name}: {one.text}" if (name := _name_place(one.place)) else one.text
+            for one in problems
+        )
+
     # ------------------------------------------------------------------- drawing
 
     def _list_asked(self) -> tuple[AskedQuestion, ...]:
         if self._form is None:
             return ()
-        return list_questions(self._form, self._answers, self._facts)
+        asked = list_questions(self._form, self._answers, self._facts)
+        return tuple(one for one in asked if self._place in (None, one.place))
 
-    def _draw_if_new(self) -> None:
-        """Draw anew where other questions are asked now; an answer alone changes no control."""
+    def _list_measured(self) -> list[tuple[str, ...]]:
+        """Return what is filled in, in the order of the questions."""
+        answers = (one.answer for one in self._list_asked())
+        return [one.values if one is not None and one.is_computed else () for one in answers]
+
+    def _draw_if_new(self, measured: list[tuple[str, ...]] | None = None) -> None:
+        """Draw anew where other questions are asked now, or something else is filled in.
+
+        An answer alone changes no control: who types goes on typing.
+        """
         asked = [(one.field.id, one.place) for one in self._list_asked()]
-        if asked != self._drawn:
+        if asked != self._drawn or measured not in (None, self._measured):
             self._draw_anew()
         else:
             self._say_wrong()
 
     def _draw_anew(self) -> None:
+        focus = self.focusWidget()
+        with_keyboard = focus.objectName() if focus is not None and focus.hasFocus() else ""
         asked = self._list_asked()
+        folded = [one for one in asked if self._is_folded(one)]
+        self._autos = {}
         parts: list[QWidget | int] = []
-        place = Place()
+        place = WHOLE_CASE if self._place is None else self._place
         for one in asked:
             if one.place != place:
                 place = one.place
                 parts.append(heading(_name_place(place)))
-            parts.append(self._make_question(one))
+            if one not in folded:
+                parts.append(self._make_question(one))
+        if folded:
+            parts.append(self._make_fold(folded))
         fresh = column(*parts)
         fresh.layout().setSpacing(4)
         self._layout.replaceWidget(self._content, fresh)
         discard(self._content)
         self._content = fresh
         self._drawn = [(one.field.id, one.place) for one in asked]
+        self._measured = self._list_measured()
         self._say_wrong()
+        control = fresh.findChild(QWidget, with_keyboard) if with_keyboard else None
+        if control is not None:
+            control.setFocus()
+
+    def _is_folded(self, one: AskedQuestion) -> bool:
+        """Whether a question is one that the reader need not answer: of one place alone."""
+        is_readers = one.field.measure is None and (one.is_required or bool(one.field.asked_if))
+        return self._place is not None and not is_readers
+
+    def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
+        """Return the questions behind a fold, below it what is filled in."""
+        texts = [
+            _say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
+        ]
+        name = f"{self._prefix}_form_auto"
+        summary = label(name, " · ".join(texts), f"What the program filled in: {_COMPUTED}")
+        summary.setText(f"{_AUTO}: {summary.text()}")
+        rest = column(*(self._make_question(one) for one in folded))
+        rest.layout().setSpacing(4)
+
+        def turn() -> None:
+            self._is_unfolded = not self._is_unfolded
+            show()
+
+        def show() -> None:
+            rest.setVisible(self._is_unfolded)
+            summary.setVisible(bool(texts) and not self._is_unfolded)
+            sign = "▾" if self._is_unfolded else "▸"
+            fold.setText(f"{sign} {len(folded)} more")
+
+        tip = "Shows or hides what need not be answered, or is filled in"
+        fold = button(f"{self._prefix}_form_fold", "", tip, turn)
+        both = column(summary, row(fold, 1), rest)
+        both.layout().setContentsMargins(0, 0, 0, 0)
+        show()  # not before it is in there: what is shown without a parent is a window
+        return both
 
     def _make_question(self, one: AskedQuestion) -> QWidget:
         field = one.field
         star = " *" if one.is_required else ""
-        name = _control_name(field, one.place)
+        name = self._name_control(field, one.place)
         unit = f" ({field.unit})" if field.unit else ""
         title = QLabel(f"{field.text}{unit}{star}")
         title.setWordWrap(True)
+        auto = label(f"{name}_auto", _AUTO, tip=f"Filled in: {_COMPUTED}")
+        auto.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        set_level(auto, "hint")
         is_computed = one.answer is not None and one.answer.is_computed
         tip = f"{_describe_question(field, one.place)}{' (needed)' if one.is_required else ''}"
         tip = f"{tip}: {_COMPUTED}" if is_computed else tip
         control = _MAKERS[field.kind](self, one, name, tip)
+        if not is_computed:
+            auto.hide()
+        self._autos[field.id, one.place] = auto
         if field.kind is FieldKind.MULTIPLE:
             return column(title, control)
-        both = row(title, control)
+        both = row(title, auto, control)
+        call_by(control, title.text())
         both.layout().setStretch(0, 1)
-        both.layout().setStretch(1, 1)
+        both.layout().setStretch(2, 1)
         return both
 
     def _make_single(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
-        box: QComboBox = named(QComboBox(), name, tip)
+        box: QComboBox = named(_AnswerBox(), name, tip)
         box.setMinimumContentsLength(8)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         box.addItem(_NONE, "")
         for term in one.field.terms:
             box.addItem(term.text, term.id)
-        box.setCurrentIndex(max(box.findData(next(iter(one.values), "")), 0))
+        value = next(iter(one.values), "")
+        if box.findData(value) < 0:  # a term of a later lexicon
+            box.addItem(_OTHER_EDITION.format(value), value)
+        box.setCurrentIndex(box.findData(value))
         box.activated.connect(
             lambda _at: self._take_answer(one, *filter(None, (box.currentData(),)))
         )
@@ -187,6 +321,9 @@ class FormView(QWidget):
         line.textEdited.connect(lambda text: self._take_answer(one, *filter(None, (text,))))
         return line
 
+    def _name_control(self, field: Field, place: Place) -> str:
+        return "_".join(filter(None, (f"{self._prefix}_answer", field.id, place.name)))
+
     # ----------------------------------------------------------------- answering
 
     def _take_answer(self, one: AskedQuestion, *values: str) -> None:
@@ -197,6 +334,8 @@ class FormView(QWidget):
             values = ()
         else:
             self._wrong.pop(where, None)
+        if where in self._autos:
+            self._autos[where].hide()
         self._answers = self._answers.put(Answer(one.field.id, values, one.place))
         self._draw_if_new()
         self.answered.emit()
@@ -233,6 +372,14 @@ def _why_wrong(field: Field, values: tuple[str, ...]) -> str:
     return f"{limits} is asked for, got {numbers[0]}" if low or high else ""
 
 
+def _say_answer(one: AskedQuestion) -> str:
+    """Return an answer in a few words."""
+    terms = [term.text for value in one.values if (term := one.field.term(value)) is not None]
+    if terms:
+        return ", ".join(terms)
+    return f"{one.field.text.lower()} {', '.join(one.values)} {one.field.unit}".strip()
+
+
 def _write_limit(limit: float | None) -> str:
     return "any" if limit is None else f"{limit:g}"
 
@@ -250,7 +397,3 @@ def _name_place(place: Place) -> str:
         if place.scope is FieldScope.LESION
         else f"{place.name.title()} breast"
     )
-
-
-def _control_name(field: Field, place: Place) -> str:
-    return "_".join(filter(None, ("review_answer", field.id, place.name)))

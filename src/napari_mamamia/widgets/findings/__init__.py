@@ -1,0 +1,1 @@
+"""Page Findings: a form beside the picture, with or without a study; landmarks of the breasts."""

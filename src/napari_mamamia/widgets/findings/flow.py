@@ -1,0 +1,401 @@
+"""Page Findings at work: a reader's answers and marks of the open case, kept as they are given."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from qtpy.QtCore import QTimer
+
+from napari_mamamia.core.answers import (
+    NOTHING_KNOWN,
+    WHOLE_CASE,
+    Answer,
+    Answers,
+    CaseFacts,
+    Landmark,
+    MarkedPoint,
+    Place,
+    Side,
+)
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.form import FieldScope
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.segmentation.model.segmenter import Click
+from napari_mamamia.services.findings.case_findings import CaseFindings
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.findings.page import FindingsPage, say_missing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.prompts import PromptTool
+
+PAGE: Final = "Findings"
+ASSESSMENT: Final = "assessment"
+_KEEP_AFTER_MS: Final = 600
+_MEASURE_AFTER_MS: Final = 800
+_MEASURED: Final = (Role.REFINED, Role.PREDICTION, Role.REFERENCE)
+_OF_STUDY: Final = "The form of this study stands on page Review."
+_NO_FOLDER: Final = "Findings are kept with a data set: open its folder first."
+_NO_NUMBERS: Final = "Nothing is filled in: numbers are hidden in this reading."
+_NO_MASK: Final = "No mask yet: nothing is filled in."
+_NO_BREAST: Final = "Which breast? Choose Right, Left or a lesion on page Findings first."
+
+_Place: TypeAlias = tuple[Workspace, str, str | None]
+"""The folder, the case and the reader, None while nobody gave a name."""
+
+
+class FindingsFlow(WindowPart):
+    """Joins the page, the record beside the masks, the mask on screen and the clicks.
+
+    `with_reader` is asked to call back once a reader is known: an answer has somebody who gave it.
+    """
+
+    def __init__(
+        self,
+        context: WindowContext,
+        page: FindingsPage,
+        tool: PromptTool,
+        with_reader: Callable[[Callable[[], None]], None],
+    ) -> None:
+        super().__init__(context)
+        self._page = page
+        self._tool = tool
+        self._with_reader = with_reader
+        self._form = self._services.findings.load_form()
+        self._of: _Place | None = None
+        self._findings = CaseFindings()
+        self._stored = Answers()
+        self._measured: CaseFacts = NOTHING_KNOWN
+        self._facts: CaseFacts = NOTHING_KNOWN
+        self._is_loaded = self._is_wanted = self._is_stale = False
+        self._whose = ""
+        self._armed: tuple[Landmark, Side] | None = None
+        self._keep, self._measure = QTimer(self), QTimer(self)
+        for timer, wait, work in (
+            (self._keep, _KEEP_AFTER_MS, self.keep),
+            (self._measure, _MEASURE_AFTER_MS, self._measure_lesions),
+        ):
+            timer.setSingleShot(True)
+            timer.setInterval(wait)
+            timer.timeout.connect(work)
+        page.form.set_form(self._form)
+        page.form.answered.connect(self._take_answers)
+        page.mark_wanted.connect(self._arm_click)
+        page.forget_wanted.connect(self._forget_marks)
+        page.lesion_wanted.connect(self._add_lesion)
+        page.show_wanted.connect(self._go_to_lesion)
+        tool.given.connect(self._take_click)
+        tool.mode_changed.connect(self._follow_tool)
+        session = self._session
+        for signal in (session.case_changed, session.reader_changed, session.blinding_changed):
+            signal.connect(self._follow_case)
+        for signal in (session.masks_changed, session.mask_edited):
+            signal.connect(self._ask_lesions)
+        self._follow_case()
+
+    def want(self, wanted: bool) -> None:
+        """Measure from now on, because the page is on screen, or stop."""
+        self._is_wanted = wanted
+        if wanted and self._is_stale:
+            self._measure.start(0)
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return what the keys of this page do, by their names in the table."""
+        return {f"assess_{category}": partial(self.assess, category) for category in range(7)}
+
+    # ------------------------------------------------------------------ the case
+
+    def _follow_case(self) -> None:
+        """Follow the case and the reader; what is not on the disk yet goes there first."""
+        workspace, case_id = self._session.workspace, self._session.case_id
+        self._page.need(self._why_not())
+        of = None if workspace is None else (workspace, case_id, self._session.reader)
+        if self._page.missing.text():
+            of = None
+        if of == self._of:
+            return
+        before, self._of = self._of, of
+        same_case = before is not None and of is not None and _is_same_case(before, of)
+        if same_case and before is not None and before[2] is None:
+            unsaid = self._page.form.current  # somebody answered and then gave a name
+        else:
+            self._write_rest(before)
+            unsaid = Answers()
+        self._keep.stop()
+        self._is_loaded = False
+        if not same_case:
+            self._measured = NOTHING_KNOWN
+            self._page.choose(WHOLE_CASE)
+        self._take_findings(unsaid, CaseFindings(), is_loaded=of is None or of[2] is None)
+        self._ask_lesions()
+        if of is not None and of[2] is not None:
+            self._load_findings(of, of[2], unsaid)
+
+    def _why_not(self) -> str:
+        if self._session.study:
+            return _OF_STUDY
+        if self._session.case is None:
+            return "Open a case first."
+        return _NO_FOLDER if self._session.workspace is None else ""
+
+    def _load_findings(self, of: _Place, reader: str, unsaid: Answers) -> None:
+        workspace, case_id, _ = of
+        open_findings = self._services.findings.open
+        self._jobs.start(
+            "findings",
+            "Reading the findings",
+            lambda: open_findings(workspace, reader, case_id),
+            partial(self._take_findings, unsaid),
+            failed=self._refuse_record,
+            still=lambda: self._of == of,
+            shown=False,
+        )
+
+    def _refuse_record(self, error: Exception) -> None:
+        """Keep the page shut: answers over a record that cannot be read might hide what it says."""
+        self._of = None
+        self._page.need(f"The findings of this case cannot be read: {error}")
+
+    def _take_findings(
+        self, unsaid: Answers, findings: CaseFindings, *, is_loaded: bool = True
+    ) -> None:
+        self._stored = findings.answers
+        answers = findings.answers
+        for one in unsaid.items:
+            answers = answers if one.is_computed else answers.put(one)
+        self._findings = replace(findings, answers=answers)
+        self._is_loaded = is_loaded
+        self._page.form.setEnabled(is_loaded)
+        self._show_findings(anew=True)
+        if unsaid.items and is_loaded:
+            self._keep.start()
+
+    # ---------------------------------------------------------------- measuring
+
+    def _ask_lesions(self) -> None:
+        """Measure in a moment, where somebody looks."""
+        self._is_stale = True
+        if self._is_wanted and self._of is not None:
+            self._measure.start()
+
+    def _find_mask(self) -> SessionMask | None:
+        masks = (self._session.mask(role) for role in _MEASURED)
+        return next((mask for mask in masks if mask is not None), None)
+
+    def _measure_lesions(self) -> None:
+        case, mask = self._session.case, self._find_mask()
+        if case is None or self._of is None:
+            return
+        self._is_stale = False
+        if mask is None:
+            self._take_facts(_NO_MASK, NOTHING_KNOWN)
+            return
+        with_numbers = not self._session.blinding.hides(Hidden.NUMBERS)
+        name = "your mask" if mask.role is Role.REFINED else f"the {mask.role} {mask.name}".strip()
+        whose = f"Lesions of {name}." if with_numbers else _NO_NUMBERS
+        measure_lesions = self._services.review.measure_lesions
+        self._jobs.start(
+            "findings lesions",
+            "Measuring the lesions",
+            lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers),
+            partial(self._take_facts, whose),
+            still=lambda: self._session.shows(case) and self._find_mask() is mask,
+            shown=False,
+        )
+
+    def _take_facts(self, whose: str, facts: CaseFacts) -> None:
+        self._whose, self._measured = whose, facts
+        self._show_findings()
+        if self._is_described:
+            self._keep.start()
+
+    # ------------------------------------------------------------------- showing
+
+    @property
+    def _is_described(self) -> bool:
+        """Whether somebody said anything of this case: what was only filled in is not kept."""
+        answers = self._findings.answers.items
+        return bool(self._findings.landmarks.points) or any(not one.is_computed for one in answers)
+
+    def _show_findings(self, *, anew: bool = False) -> None:
+        """Fill in what can be, and show it; `anew` where other answers came from the disk."""
+        fill_in = self._services.findings.fill_in
+        self._findings, self._facts = fill_in(self._form, self._findings, self._measured)
+        page = self._page
+        show = page.form.show_answers if anew else page.form.show_findings
+        show(self._findings.answers, self._facts)
+        names = [one.name for one in self._facts.lesions or ()]
+        lesions = {
+            one.place.name
+            for one in self._findings.answers.items
+            if one.place.scope is FieldScope.LESION and one.place.name not in names
+        }
+        page.show_lesions(self._facts, sorted(lesions, key=lambda name: (len(name), name)))
+        page.show_marks(self._findings.landmarks, self._armed)
+        self._show_texts()
+
+    def _show_texts(self) -> None:
+        form = self._page.form
+        self._page.show_texts(
+            whose=self._whose if self._of is not None else "",
+            remarks=self._facts.remarks,
+            missing=form.list_missing() if self._is_described else (),
+            contradictions=form.list_contradictions(),
+            problem=self._findings.problem,
+        )
+
+    def leave(self, go_on: Callable[[], object]) -> None:
+        """Go on to the next case, and say what the one that was accepted lacks; nothing waits."""
+        case_id, gaps = self._session.case_id, self.describe_gaps()
+        go_on()
+        if gaps:
+            self._notifier.hint(f"{case_id} is accepted. {gaps}")
+
+    def describe_gaps(self) -> str:
+        """Return what is missing or contradicts, for who accepts the case; "" for nothing.
+
+        A case of which nobody said anything lacks nothing: a form is not asked for without a study.
+        """
+        if self._of is None or not self._is_described:
+            return ""
+        form = self._page.form
+        parts = (say_missing(form.list_missing()), *form.list_contradictions())
+        return ". ".join(filter(None, parts))
+
+    # ----------------------------------------------------------------- answering
+
+    def _take_answers(self) -> None:
+        self._findings = replace(self._findings, answers=self._page.form.current)
+        self._show_texts()
+        self._with_reader(self._keep.start)
+
+    def assess(self, category: int) -> None:
+        """Give the breast that is chosen, or that of the chosen lesion, an assessment category."""
+        why = self._why_not()
+        side = self._find_breast()
+        if why or side is None:
+            self._notifier.hint(why or _NO_BREAST)
+            return
+        place = Place(FieldScope.BREAST, side)
+        self._page.form.give(Answer(ASSESSMENT, (str(category),), place))
+        field = self._form.field(ASSESSMENT)
+        term = None if field is None else field.term(str(category))
+        self._notifier.hint(f"{side.title()} breast: {category if term is None else term.text}")
+
+    def _find_breast(self) -> str | None:
+        place = self._page.place
+        if place.scope is FieldScope.BREAST:
+            return place.name
+        side = self._findings.answers.find("side", place)
+        value = "" if side is None else next(iter(side.values), "")
+        return value if value in (Side.RIGHT, Side.LEFT) else None
+
+    def _add_lesion(self) -> None:
+        """Ask about a lesion that is in no mask: the next number that is free."""
+        places = {one.place.name for one in self._findings.answers.items}
+        names = places | {one.name for one in self._facts.lesions or ()}
+        number = next(n for n in range(1, len(names) + 2) if str(n) not in names)
+        place = Place(FieldScope.LESION, str(number))
+        self._page.form.give(Answer("finding", (), place))
+        asked = [one.name for one in self._facts.lesions or ()]
+        lesions = [one for one in {*places, place.name} if one.isdigit() and one not in asked]
+        self._page.show_lesions(self._facts, sorted(lesions, key=lambda one: (len(one), one)))
+        self._page.choose(place)
+
+    def _go_to_lesion(self) -> None:
+        lesion = self._facts.lesion(self._page.place.name)
+        if lesion is not None and lesion.voxel is not None:
+            self._scene.view.go_to(lesion.voxel)
+
+    # -------------------------------------------------------------------- marking
+
+    def _arm_click(self, landmark: Landmark, side: Side, is_on: bool) -> None:
+        if not is_on:
+            self._tool.set_mode("")
+            return
+        what = "nipple" if landmark is Landmark.NIPPLE else "chest wall behind the nipple"
+        self._tool.set_mode("click", f"click on the {side} {what}")
+        self._armed = (landmark, side)
+        self._page.show_marks(self._findings.landmarks, self._armed)
+
+    def _follow_tool(self, mode: str) -> None:
+        if not mode:
+            self._page.show_marks(self._findings.landmarks)
+
+    def _take_click(self, click: Click) -> None:
+        case, armed = self._session.case, self._armed
+        self._armed = None
+        if case is None or armed is None:
+            return
+        point_mm = self._services.findings.find_point_mm(case.grid, click.voxel)
+        self._with_reader(lambda: self._keep_mark(MarkedPoint(*armed, point_mm)))
+
+    def _forget_marks(self) -> None:
+        for one in self._findings.landmarks.points:
+            self._keep_mark(replace(one, point_mm=None))
+
+    def _keep_mark(self, point: MarkedPoint) -> None:
+        of = self._of
+        if of is None or of[2] is None:
+            return
+        self._findings = replace(self._findings, landmarks=self._findings.landmarks.put(point))
+        workspace, case_id, reader = of
+        mark_landmark = self._services.findings.mark
+        # A lane of its own for each mark: a second click must not stop the first from being written
+        self._jobs.start(
+            f"findings {case_id} {point.landmark} {point.side}",
+            "Keeping the mark",
+            lambda: mark_landmark(workspace, str(reader), case_id, point),
+            lambda _done: None,
+            shown=False,
+        )
+        self._show_findings()
+        self._keep.start()
+
+    # -------------------------------------------------------------------- keeping
+
+    def keep(self) -> None:
+        """Write what is new; a name is asked for where nobody gave one."""
+        of, findings, stored = self._of, self._findings, self._stored
+        if of is None or of[2] is None or not self._is_loaded or not self._is_described:
+            return
+        workspace, case_id, reader = of
+        keep_findings, form = self._services.findings.keep, self._form
+
+        def note_stored(_done: object) -> None:
+            if self._of == of:
+                self._stored = findings.answers
+
+        self._jobs.start(
+            f"findings {case_id}",
+            "Keeping the findings",
+            lambda: keep_findings(workspace, str(reader), case_id, form, stored, findings),
+            note_stored,
+            shown=False,
+        )
+
+    def _write_rest(self, of: _Place | None) -> None:
+        """Write what waits for its moment, because another case comes."""
+        if self._keep.isActive():
+            now, self._of = self._of, of
+            self.keep()
+            self._of = now
+
+    def close(self) -> None:
+        """Write what waits for its moment at once, because the window closes."""
+        of = self._of
+        self._keep.stop()
+        if of is None or of[2] is None or not self._is_loaded or not self._is_described:
+            return
+        try:
+            self._services.findings.keep(
+                of[0], of[2], of[1], self._form, self._stored, self._findings
+            )
+        except MamamiaError as error:
+            self._notifier.fail("Keeping the findings", error)
+
+
+def _is_same_case(one: _Place, other: _Place) -> bool:
+    """Whether two are of one case: a workspace is another one for another reader."""
+    return one[0].root == other[0].root and one[1] == other[1]

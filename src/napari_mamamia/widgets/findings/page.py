@@ -1,0 +1,263 @@
+"""Page Findings: whose form is asked, the nipple clicks, what is missing or contradicts."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from qtpy.QtCore import Signal
+from qtpy.QtWidgets import QButtonGroup, QComboBox, QLabel, QPushButton, QWidget
+
+from napari_mamamia.core.answers import (
+    WHOLE_CASE,
+    CaseFacts,
+    Landmark,
+    Landmarks,
+    LesionFacts,
+    Place,
+    Side,
+)
+from napari_mamamia.core.form import FieldScope
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    call_by,
+    label,
+    line,
+    named,
+    row,
+    set_level,
+    tool_button,
+)
+from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.findings.form_view import FormView
+
+_MOST_MISSING: Final = 4
+_TARGET: Final = 24
+"""Pixels, the least that a finger or a shaking hand hits. Source: WCAG 2.2, 2.5.8."""
+_NO_LESION: Final = "no lesion"
+_LANDMARKS: Final = {Landmark.NIPPLE: "Nipple", Landmark.CHEST_WALL: "Chest wall"}
+_SIDES: Final = (Side.RIGHT, Side.LEFT)
+_TIPS: Final = {
+    Landmark.NIPPLE: "Waits for a click on the {} nipple: clock, quadrant and distance follow",
+    Landmark.CHEST_WALL: "Waits for a click on the chest wall behind the {} nipple: depth follows",
+}
+
+
+class FindingsPage(Page):
+    """`place_chosen` carries the `Place` that is asked about now.
+
+    `mark_wanted` carries landmark, side and whether a click for it is waited for; `forget_wanted`
+    asks to take all marks away, `lesion_wanted` for one more lesion, `show_wanted` to see the
+    chosen one.
+    """
+
+    place_chosen = Signal(object)
+    mark_wanted = Signal(object, object, bool)
+    forget_wanted = Signal()
+    lesion_wanted = Signal()
+    show_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("findings")
+        self.place = WHOLE_CASE
+        self.form = FormView("findings", WHOLE_CASE)
+        self.body.addWidget(self._make_places())
+        self.body.addWidget(self._make_lesions())
+        self.body.addWidget(self.form)
+        self.body.addWidget(line())
+        self.marks: dict[tuple[Landmark, Side], QPushButton] = {}
+        rows = {landmark: self._make_marks(landmark) for landmark in Landmark}
+        for landmark in Landmark:
+            self.body.addWidget(rows[landmark])
+        self._chest_wall = rows[Landmark.CHEST_WALL]
+        self.forget = button(
+            "findings_forget_marks",
+            "Forget marks",
+            "Takes the marks of nipples and chest wall away; the record keeps them",
+            self.forget_wanted.emit,
+        )
+        self.body.addWidget(row(self.forget, 1))
+        self.whose = label("findings_whose", tip="Which mask the lesions are of")
+        set_level(self.whose, "hint")
+        self.remarks = label("findings_remarks", tip="Why a place in the breast is not known")
+        self.missing_answers = label("findings_missing_answers", tip="Needed and not answered")
+        self.contradictions = label("findings_contradictions", tip="What does not go together")
+        set_level(self.contradictions, "warning")
+        self.problem = label("findings_problem", tip="What is wrong with the record of findings")
+        set_level(self.problem, "error")
+        texts = (self.remarks, self.missing_answers, self.contradictions, self.whose, self.problem)
+        for text in texts:
+            self.body.addWidget(text)
+        self.body.addStretch()
+        self.show_lesions(CaseFacts(), ())
+        self.show_marks(Landmarks())
+        self.show_texts(whose="", remarks=(), missing=(), contradictions=(), problem="")
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_lesions(self, facts: CaseFacts, more: Sequence[str]) -> None:
+        """List the lesions of the mask, then those that were described without one."""
+        self._lesions.blockSignals(True)
+        self._lesions.clear()
+        for one in facts.lesions or ():
+            self._lesions.addItem(_describe_lesion(one), one.name)
+        for name in more:
+            self._lesions.addItem(f"{name}: no mask", name)
+        is_none = self._lesions.count() == 0
+        if is_none:
+            self._lesions.addItem(_NO_LESION, "")
+        at = self._lesions.findData(self.place.name)
+        if self.place.scope is FieldScope.LESION and at >= 0:
+            self._lesions.setCurrentIndex(at)
+        self._lesions.blockSignals(False)
+        for control in (self._lesions, self._lesion, self._show):
+            control.setEnabled(not is_none)
+        if self.place.scope is FieldScope.LESION and at < 0:
+            self.choose(WHOLE_CASE)
+
+    def choose(self, place: Place) -> None:
+        """Ask about a place."""
+        self.place = place
+        by_breast = place.scope is FieldScope.BREAST
+        name = place.name if by_breast else place.scope.value
+        self._places[name].setChecked(True)
+        self._lesions.blockSignals(True)
+        if place.scope is FieldScope.LESION:
+            self._lesions.setCurrentIndex(self._lesions.findData(place.name))
+        self._lesions.blockSignals(False)
+        self.form.show_place(place)
+        self.place_chosen.emit(place)
+
+    def show_marks(self, landmarks: Landmarks, armed: tuple[Landmark, Side] | None = None) -> None:
+        """Show what is marked, and which click is waited for."""
+        for (landmark, side), control in self.marks.items():
+            is_marked = landmarks.find(landmark, side) is not None
+            control.setText(f"{side.title()} ✓" if is_marked else side.title())
+            call_by(control, f"{_LANDMARKS[landmark]} {side}{' marked' if is_marked else ''}")
+            control.setChecked(armed == (landmark, side))
+        self.forget.setVisible(bool(landmarks.points))
+        # Depth is from nipple to chest wall: without the one the other says nothing.
+        self._chest_wall.setVisible(bool(landmarks.points))
+
+    def show_texts(
+        self,
+        *,
+        whose: str,
+        remarks: Sequence[str],
+        missing: Sequence[str],
+        contradictions: Sequence[str],
+        problem: str,
+    ) -> None:
+        """Say what is not known, missing and contradictory; nothing where there is nothing."""
+        shown: Mapping[QLabel, str] = {
+            self.whose: whose,
+            self.remarks: "\n".join(remarks),
+            self.missing_answers: say_missing(missing),
+            self.contradictions: "\n".join(contradictions),
+            self.problem: problem,
+        }
+        for control, text in shown.items():
+            control.setText(text)
+            control.setVisible(bool(text))
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_places(self) -> QWidget:
+        self._places: dict[str, QPushButton] = {}
+        group = QButtonGroup(self)
+        places = {
+            "case": ("Case", WHOLE_CASE, "Asks about the whole case: tissue and background"),
+            **{
+                side.value: (
+                    side.title(),
+                    Place(FieldScope.BREAST, side.value),
+                    with_key(f"Asks about the {side} breast: assessment", "assess_4"),
+                )
+                for side in _SIDES
+            },
+        }
+        for name, (text, place, tip) in places.items():
+            self._places[name] = button(
+                f"findings_place_{name}", text, tip, partial(self.choose, place)
+            )
+        self._lesion = button(
+            "findings_place_lesion", "Lesion", "Asks about the lesion below", self._choose_lesion
+        )
+        self._places[FieldScope.LESION.value] = self._lesion
+        for control in self._places.values():
+            control.setCheckable(True)
+            group.addButton(control)
+        self._places["case"].setChecked(True)
+        return row(*self._places.values(), 1)
+
+    def _make_lesions(self) -> QWidget:
+        self._lesions: QComboBox = named(
+            QComboBox(), "findings_lesion", "The lesions of the mask, and those without one"
+        )
+        call_by(self._lesions, "Lesion")
+        self._lesions.setMinimumContentsLength(14)
+        self._lesions.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self._lesions.activated.connect(lambda _at: self._choose_lesion())
+        self._show = tool_button(
+            "findings_show_lesion", "◎", "Goes to this lesion on the image", self.show_wanted.emit
+        )
+        add = tool_button(
+            "findings_add_lesion",
+            "+",
+            "Adds a lesion that is in no mask, such as a focus",
+            self.lesion_wanted.emit,
+        )
+        for sign in (self._show, add):
+            sign.setMinimumSize(_TARGET, _TARGET)
+        lesions = row(self._lesions, self._show, add)
+        lesions.layout().setStretch(0, 1)
+        return lesions
+
+    def _choose_lesion(self) -> None:
+        name = self._lesions.currentData()
+        if name:
+            self.choose(Place(FieldScope.LESION, name))
+            self.show_wanted.emit()
+
+    def _make_marks(self, landmark: Landmark) -> QWidget:
+        title = QLabel(_LANDMARKS[landmark])
+        for side in _SIDES:
+            control = button(
+                f"findings_mark_{landmark.name.lower()}_{side}",
+                side.title(),
+                _TIPS[landmark].format(side),
+                partial(self._ask_mark, landmark, side),
+            )
+            control.setCheckable(True)
+            self.marks[landmark, side] = control
+        marks = row(title, *(self.marks[landmark, side] for side in _SIDES))
+        marks.layout().setStretch(0, 1)
+        return marks
+
+    def _ask_mark(self, landmark: Landmark, side: Side) -> None:
+        self.mark_wanted.emit(landmark, side, self.marks[landmark, side].isChecked())
+
+
+def say_missing(missing: Sequence[str]) -> str:
+    """Return what is missing as one sentence, "" for nothing.
+
+    Examples
+    --------
+    >>> say_missing(["Finding (lesion 1)", "Side (lesion 1)"])
+    'Missing: Finding (lesion 1), Side (lesion 1)'
+    """
+    if not missing:
+        return ""
+    more = len(missing) - _MOST_MISSING
+    end = f" and {more} more" if more > 0 else ""
+    return f"Missing: {', '.join(missing[:_MOST_MISSING])}{end}"
+
+
+def _describe_lesion(one: LesionFacts) -> str:
+    """Return a lesion's number, where it lies and how large it is."""
+    clock = f"{one.clock} o'clock" if one.clock else ""
+    size = "" if one.volume_mm3 is None else f"{one.volume_mm3 / 1000:.2f} ml"
+    words = " ".join(filter(None, ("" if one.side is None else one.side.value, clock, size)))
+    return f"{one.name}: {words}" if words else one.name
