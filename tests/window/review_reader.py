@@ -19,9 +19,8 @@ from napari_mamamia.core.review import ConsensusRule, Meaning
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.place import show_dock
 
-# A reader's computer has none of these: whoever imports one fails.
-for name in ("torch", "monai", "onnxruntime", "openvino"):
-    sys.modules[name] = None
+ABSENT = ("torch", "monai", "onnxruntime", "openvino")
+"""A reader's computer has none of these: whoever imports one fails."""
 BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
 PATIENCE_S = 120
 
@@ -171,4 +170,5 @@ def main():
 
 
 if __name__ == "__main__":
+    sys.modules |= dict.fromkeys(ABSENT)
     main()

@@ -132,7 +132,7 @@ def test_from_a_dropped_study_to_a_verified_dicom_seg(
     picture(window, "import_2_opened")
     assert docked.session.case_id == "exam_17"
     assert docked.session.case.times_s == (0, 120, 240, 480)
-    assert docked.pages.shown is docked.cases_page
+    assert docked.pages.step == "Read"
 
     docked.show_page("Predict")
     control(docked, "predict_start")
