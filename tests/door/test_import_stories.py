@@ -94,8 +94,10 @@ def tick_of(program, row):
     """Scroll to the tick of a row and return its middle on the screen."""
     place = f"""
 study.table.scrollTo(study.model.index({row}, 0))
-panel.import_page.area.ensureWidgetVisible(study.table)
 rect = study.table.visualRect(study.model.index({row}, 0))
+area = panel.import_page.area
+spot = study.table.viewport().mapTo(area.widget(), rect.center())
+area.ensureVisible(spot.x(), spot.y(), 0, 30)
 at = study.table.viewport().mapToGlobal(QPoint(rect.left() + 10, rect.center().y()))
 result = [at.x(), at.y()]
 """
