@@ -240,6 +240,11 @@ def score_page() -> "MamamiaDock":
     return _open_page("Score")
 
 
+def findings_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Findings."""
+    return _open_page("Findings")
+
+
 def kinetics_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Kinetics."""
     return _open_page("Kinetics")

@@ -60,6 +60,7 @@ def test_the_pages_stand_under_one_menu_of_our_name(manifest):
         "Predict",
         "Refine",
         "Score",
+        "Findings",
         "Kinetics",
         "Batch scoring",
         "Leaderboard",

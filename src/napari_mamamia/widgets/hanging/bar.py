@@ -16,6 +16,9 @@ from napari_mamamia.widgets.controls.controls import label, row, tell_reader, to
 _OWN_VIEW: Final = "Hanging: your own view"
 _LEAST: Final = 24
 
+_UNLINK: Final = "Lets each exam be scrolled alone, to find the same place by eye"
+_LINK: Final = "Takes the two places on screen as the same, and links the exams again"
+
 
 class HangingBar(QFrame):
     """Signals say what the user wants."""
@@ -50,7 +53,7 @@ class HangingBar(QFrame):
         )
         self.priors = QMenu(self)
         self.priors.setObjectName("hanging_priors")
-        self.link = tool_button("hanging_link", "Unlink", "", self.link_wanted.emit)
+        self.link = tool_button("hanging_link", "Unlink", _UNLINK, self.link_wanted.emit)
         self.note = label("hanging_note", "", "How the two exams are linked")
         for one in (self.back, self.next, self.choose, self.prior, self.link):
             one.setProperty("framed", True)
@@ -95,11 +98,7 @@ class HangingBar(QFrame):
         self.note.setText(text)
         self.note.setToolTip(why)
         self.link.setText("Unlink" if is_linked else "Link here")
-        self.link.setToolTip(
-            "Lets each exam be scrolled alone, to find the same place by eye"
-            if is_linked
-            else "Takes the two places on screen as the same, and links the exams again"
-        )
+        self.link.setToolTip(_UNLINK if is_linked else _LINK)
         tell_reader(self.link)
 
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
