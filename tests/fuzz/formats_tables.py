@@ -974,6 +974,7 @@ RECORDS = (
             "io.challenge.handed_in.digest_of",
             "io.challenge.handed_in.seal_submission",
             "io.challenge.manifest.look_inside",
+            "io.challenge.manifest._read_asked",
         ),
     ),
     Format("run-json", _run_file, _resume, ("services.batch.output_folder.claim_folder",)),

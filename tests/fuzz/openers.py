@@ -39,6 +39,8 @@ _CALLS = {
 }
 
 OWN = {
+    "services.case.hanging.read_wishes": "a reader's own preferences; what is damaged is none",
+    "services.report.printing._set_pages": "a buffer in memory",
     "io.files.checksums._read_blocks": "bytes for a checksum, whatever they are",
     "io.dicom.facts._known_secret": "32 bytes that this software wrote, in the user's own folder",
     "io.data_set.export_layouts._require_written": "the zip just written, compared with its files",

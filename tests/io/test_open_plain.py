@@ -45,6 +45,7 @@ OWN = {
     "services.report.printing": "a buffer in memory",
     "services.export.export": "a table that was read before",
     "widgets.controls.grey_pixmap": "a picture in memory",
+    "widgets.dock.steps": "a section of a step",
     "widgets.predict.recipe_flow": "a dialog",
 }
 

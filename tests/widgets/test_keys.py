@@ -50,8 +50,10 @@ def test_no_key_of_ours_hides_one_that_a_layer_class_binds(pressed):
     viewer, _ = pressed
     # napari binds these once a window was opened; they turn a plane that is cut in 3-D only
     plane_normals = {"O", "X", "Y", "Z"}
+    # it drops a polygon there: a layer's keys come before the viewer's, so that it is not hidden
+    escape = {"Escape"}
     for layer_class in (Labels, Image, type(viewer)):
-        theirs = _names(layer_class.class_keymap) - plane_normals
+        theirs = _names(layer_class.class_keymap) - plane_normals - escape
         assert _names(viewer.keymap) & theirs == set()
 
 

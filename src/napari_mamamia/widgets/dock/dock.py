@@ -440,6 +440,7 @@ class MamamiaDock(QWidget):
         self.hand.turn(page)
         self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
         self.kinetics.want(page)
+        self.hanging.bar.want(self.pages.step == "Read")
 
     # --------------------------------------------------------------- window
 

@@ -6,12 +6,12 @@ It knows no viewer, so that any part of the window can hold it.
 from collections.abc import Sequence
 from typing import Final
 
-from qtpy.QtCore import Signal
-from qtpy.QtWidgets import QFrame, QMenu, QToolButton, QVBoxLayout
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QComboBox, QCompleter, QFrame, QMenu, QToolButton, QVBoxLayout
 
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
 from napari_mamamia.widgets.base.keys import with_key
-from napari_mamamia.widgets.controls.controls import label, row, tell_reader, tool_button
+from napari_mamamia.widgets.controls.controls import label, named, row, tell_reader, tool_button
 
 _OWN_VIEW: Final = "Hanging: your own view"
 _LEAST: Final = 24
@@ -68,7 +68,10 @@ class HangingBar(QFrame):
         lines.addWidget(line)
         lines.addWidget(self._prior_line)
         self._prior_line.hide()
+        self.others = self._make_others()
+        lines.addWidget(self.others)
         self._plan: HangingPlan | None = None
+        self._is_wanted = True
         self._unwanted: frozenset[HangingStep] = frozenset()
         self._priors: tuple[PriorChoice, ...] = ()
         self.hide()
@@ -78,7 +81,8 @@ class HangingBar(QFrame):
     ) -> None:
         """Show where the reader is; nothing while no case is open."""
         self._plan, self._unwanted = plan, unwanted
-        self.setVisible(plan is not None)
+        self.others.hide()
+        self.setVisible(plan is not None and self._is_wanted)
         if plan is None:
             return
         text = _OWN_VIEW
@@ -93,6 +97,11 @@ class HangingBar(QFrame):
         self.next.setEnabled(bool(plan.steps) and (step is None or step is not plan.steps[-1]))
         self._prior_line.setVisible(step is HangingStep.PRIOR)
 
+    def want(self, wanted: bool) -> None:
+        """Stand there from now on while a case is open, or not: a small screen needs the line."""
+        self._is_wanted = wanted
+        self.setVisible(self._plan is not None and wanted)
+
     def show_prior(self, text: str, why: str, is_linked: bool) -> None:
         """Say which exam stands beside, and how it is linked."""
         self.note.setText(text)
@@ -104,6 +113,34 @@ class HangingBar(QFrame):
     def set_priors(self, priors: Sequence[PriorChoice]) -> None:
         """Offer these exams first."""
         self._priors = tuple(priors)
+
+    def ask_other(self, case_ids: Sequence[str]) -> None:
+        """Ask which of these exams stands beside this one, by a part of its name."""
+        self.others.clear()
+        self.others.addItems(list(case_ids))
+        self.others.setCurrentIndex(-1)
+        self.others.show()
+        self.others.setFocus()
+
+    def _make_others(self) -> QComboBox:
+        box: QComboBox = named(
+            QComboBox(), "hanging_others", "The exam that stands beside this one: type a part of it"
+        )
+        box.setEditable(True)
+        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        box.setMinimumHeight(_LEAST)
+        typed, completer = box.lineEdit(), box.completer()
+        if typed is not None and completer is not None:
+            typed.setPlaceholderText("Which exam?")
+            completer.setFilterMode(Qt.MatchFlag.MatchContains)
+            completer.setCompletionMode(QCompleter.CompletionMode.PopupCompletion)
+        box.activated.connect(self._take_other)
+        box.hide()
+        return box
+
+    def _take_other(self, at: int) -> None:
+        self.others.hide()
+        self.prior_wanted.emit(self.others.itemText(at))
 
     def _open_menu(self) -> None:
         self._fill_menu()

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QInputDialog
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import SaveError
@@ -265,11 +264,7 @@ class Hanging(WindowPart):
         if not others:
             self._notifier.hint("No prior: this data set has no other exam")
             return
-        name, is_sure = QInputDialog.getItem(
-            self.bar, "Prior exam", "The exam that stands beside this one:", others, 0, False
-        )
-        if is_sure:
-            self.load_prior(name)
+        self.bar.ask_other(others)
 
     def _make_prior(
         self,
