@@ -64,13 +64,22 @@ def opened(small_data_set, tmp_path):
     return open_editing(case, Workspace(folder), "Ana"), config
 
 
+def open_more_tools(program):
+    """Click the fold, again where the page moved away below the pointer at that moment."""
+    program.click("refine_more_fold")
+    try:
+        program.widget("refine_steps", 20)
+    except AssertionError:
+        program.click("refine_more_fold")
+        program.widget("refine_steps")
+
+
 def open_in_window(start, data_set, config, n_voxels):
     """Start the program on the case, and wait until Ana's mask has so many voxels."""
     program = start("mamamia", "view", data_set, "--case", "A_1", MAMAMIA_CONFIG_DIR=str(config))
     wait_until(lambda: program.ask("evaluate", code=VOXELS) == n_voxels, "the own mask")
     program.ask("evaluate", code=SHOW_REFINE)
-    program.click("refine_more_fold")
-    program.widget("refine_steps")
+    open_more_tools(program)
     program.ask("evaluate", code=SCROLL)
     return program
 
