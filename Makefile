@@ -12,7 +12,7 @@ TESTED := pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,do
 SHARED := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test night fuzz check lint types contracts bench docs pictures lock lock-check release licences sbom clean
+.PHONY: help demo test night fuzz check lint types contracts bench docs pictures texts lock lock-check release licences sbom clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -50,6 +50,9 @@ bench: $(VENV)/test.done ## timings against peers, each in one run
 
 docs: $(VENV)/test.done ## build the documentation site, to be read from site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+texts: $(VENV)/test.done ## list the window's texts anew for translators, and compile what they wrote
+	$(BIN)/python tools/texts.py
 
 pictures: $(VENV)/test.done ## take the pictures of the documentation again, under Xvfb
 	$(CLEAN_ENV) xvfb-run -a -s "-screen 0 1400x900x24" $(BIN)/python docs/take_pictures.py

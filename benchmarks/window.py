@@ -98,8 +98,9 @@ class Driver:
         QTest.mouseClick(self.panel.findChild(QWidget, name), LEFT)
 
     def turn_to(self, page: str) -> None:
-        """Open a section by its step and its title."""
-        step = next(p.step for p in self.panel.pages.panels if page in p.step.sections)
+        """Open a section by its step, or the work list, and its title."""
+        pages = self.panel.pages
+        step = next(p.step for p in (pages.work_list, *pages.panels) if page in p.step.sections)
         if self.panel.pages.step != step.name:
             self.click(f"step_{step.short}")
         if self.panel.page != page:

@@ -133,10 +133,11 @@ def texts_of_the_window():
     window = (TOP / "src" / "napari_mamamia" / "widgets").rglob("*.py")
     names = (TOP / "src" / "napari_mamamia" / "napari.yaml").read_text("utf-8")
     texts = {
-        node.value.strip()
+        part.strip()
         for path in window
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for part in (node.value, *re.split(r"\{[^}]*\}", node.value))  # "{n} more" says "more"
     }
     return texts | set(re.findall(r"(?:title|display_name): (.*)", names))
 

@@ -36,6 +36,7 @@ OWN = {
     "segmentation.submission.runner": "inside the closed room; /proc",
     "segmentation.submission.table": "found to be a plain file just before",
     "segmentation.submission.watch": "a file of /proc",
+    "core.texts": "found to be a plain file just before",
     "core.system": "a file of /proc; files for writers",
     "services.score.cohort_page": "made by us just before",
     "services.submission.check_computer": "a file of /proc",

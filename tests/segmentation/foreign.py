@@ -85,6 +85,7 @@ def processes_named(name):
         except OSError:
             continue
         inside, _, rest = fields.partition("(")[2].rpartition(")")
-        if inside == name and rest.split()[0] != "Z":
+        # "X": its end was told already, its entry goes in a moment
+        if inside == name and rest.split()[0] not in "ZX":
             found.append(int(entry.name))
     return found

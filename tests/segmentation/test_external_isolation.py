@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -275,6 +276,7 @@ def test_closing_the_job_ends_everything(tmp_path, request, is_closed):
 
 PARENT = """
 import sys
+import time
 sys.path.insert(0, {here!r})
 import foreign
 from pathlib import Path
@@ -303,29 +305,17 @@ def test_it_ends_with_the_program_that_started_it(tmp_path, request, is_closed):
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         assert parent.stdout.readline() == b"begun\n"
-        running = processes_named(name)
-        assert running
+        assert processes_named(name)
         os.kill(parent.pid, signal.SIGKILL)
-    for pid in running:
-        descriptor = pidfd(pid)
-        if descriptor is not None:
-            foreign_ended(descriptor)
-    assert processes_named(name) == []
+    assert wait_for_their_end(name) == []
 
 
-def pidfd(pid):
-    try:
-        return os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
-
-
-def foreign_ended(descriptor):
-    """Wait until a process that is not ours has ended, at most 20 s."""
-    import select
-
-    select.select([descriptor], [], [], 20)
-    os.close(descriptor)
+def wait_for_their_end(name):
+    """Return which processes of that name are left after 20 s; none as soon as all have ended."""
+    latest = time.monotonic() + 20
+    while (left := processes_named(name)) and time.monotonic() < latest:
+        time.sleep(0.02)
+    return left
 
 
 def fake_program(folder, name, script):

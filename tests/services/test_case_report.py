@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from napari_mamamia.core.answers import Answer, Answers, Place
+from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.errors import CaseError, MissingExtraError, SaveConflictError
 from napari_mamamia.core.form import FieldScope
@@ -21,14 +22,18 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.data_set.volumes import write_volume
-from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.io.workspace.measurements import append_measurement
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.findings.case_findings import (
+    keep_findings,
+    load_findings_form,
+    open_findings,
+)
 from napari_mamamia.services.report import printing
-from napari_mamamia.services.report.case_page import make_case_page, make_pictures
+from napari_mamamia.services.report.case_page import make_pictures
 from napari_mamamia.services.report.reading import ReportSource, read_case
-from napari_mamamia.services.report.report import ReportWish, list_measure_rows, report_cases
+from napari_mamamia.services.report.report import ReportWish, report_cases
 from napari_mamamia.services.report.structured import DicomChoice
 
 SHAPE = (8, 30, 40)
@@ -49,6 +54,13 @@ def make_data_set(root, case_ids=("A",), grid=GRID, reference=True):
         if reference:
             write_volume(mask, grid, root / f"segmentations/expert/{case_id}.nii.gz")
     return open_data_set(root, root.parent / "workspace")
+
+
+def make_wide_data_set(root):
+    """Both breasts in view: the box of 4 mm voxels lies 60 mm right of the middle, x runs left."""
+    affine = np.diag([-8.0, 8.0, 8.0, 1.0])
+    affine[0, 3] = 160
+    return make_data_set(root, grid=Grid(SHAPE, affine))
 
 
 @pytest.fixture
@@ -207,27 +219,128 @@ def test_an_older_report_is_never_replaced_unasked(opened, tmp_path):
     assert (tmp_path / "out/A.html").read_bytes() == before
 
 
-def test_answers_stand_in_page_and_table_with_codes(opened):
-    form = read_shipped_lexicon("breast-mri-2013").form
-    given = Answers(
-        (
-            Answer("bpe", ("mild",)),
-            Answer("finding", ("mass",), Place(FieldScope.LESION, "1")),
-            Answer("of a later edition", ("x",)),
-        ),
-        form.name,
-        form.edition,
-        form.sha256,
-    )
-    reading = replace(read_case(opened, opened.data_set.case("A"), ANYBODY), answers=given)
-    rows = [row for row in list_measure_rows(reading, form) if row.source == "answered"]
-    assert [(row.scope, row.place, row.value, row.value_codes) for row in rows] == [
-        ("case", "", "mild", "SCT:255604002"),
-        ("lesion", "1", "mass", "SCT:4147007"),
-        ("case", "", "x", ""),
+LEXICON = load_findings_form()
+LESION = Place(FieldScope.LESION, "1")
+RIGHT, LEFT = (Place(FieldScope.BREAST, side) for side in ("right", "left"))
+PRIVATE = "99MAMAMIA:assessment."
+WORDS = (
+    Answer("bpe", ("mild",)),
+    Answer("assessment", ("4",), RIGHT),
+    Answer("finding", ("mass",), LESION),
+    Answer("mass.shape", ("irregular",), LESION),
+    Answer("mass.margin", ("not_circumscribed",), LESION),
+)
+
+
+def describe(opened, *answers, reader="Ana", case_id="A"):
+    """Answer as a window does: open, answer, keep."""
+    before = open_findings(opened.workspace, reader, case_id)
+    now = replace(before, answers=Answers((*before.answers.items, *answers)))
+    keep_findings(opened.workspace, reader, case_id, LEXICON, before.answers, now)
+
+
+def page_of(opened, out, source=ANYBODY, wish=None):
+    summary = report_cases(opened, out, source, wish or ReportWish())
+    assert summary.failures == ()
+    return (out / "A.html").read_text("utf-8")
+
+
+def test_answers_stand_in_page_and_table_with_codes_and_what_is_open(opened, tmp_path):
+    describe(opened, *WORDS, Answer("of a later edition", ("x",)))
+    page = page_of(opened, tmp_path / "out")
+    rows = rows_of(tmp_path / "out/measures.csv")
+    seen = [
+        (row["scope"], row["place"], row["item"], row["value"], row["value_codes"], row["reader"])
+        for row in rows
+        if row["source"] == "answered"
     ]
-    titles = [one.title for one in make_case_page(reading, form).sections]
-    assert titles == ["Lesions", "Findings", "Kinetics", "Methods"]
+    assert seen == [
+        ("case", "", "Background parenchymal enhancement", "mild", "SCT:255604002", "Ana"),
+        (
+            "breast",
+            "right",
+            "Assessment category",
+            "4, suspicious",
+            "99MAMAMIA:assessment.4",
+            "Ana",
+        ),
+        ("lesion", "1", "Finding", "mass", "SCT:4147007", "Ana"),
+        ("lesion", "1", "Mass: shape", "irregular", "SCT:49608001", "Ana"),
+        ("lesion", "1", "Mass: margin", "not circumscribed", "RADLEX:RID34355", "Ana"),
+        ("case", "", "of a later edition", "x", "", "Ana"),
+    ]
+    missing = [(row["place"], row["item"]) for row in rows if row["value"] == "not answered"]
+    assert missing == [
+        ("", "Amount of fibroglandular tissue"),
+        ("1", "Mass: margin, not circumscribed"),
+        ("1", "Mass: internal enhancement"),
+        ("1", "Side"),
+    ]
+    assert "Described by Ana" in page
+    assert "<td>not answered</td>" in page
+    assert "Mass: internal enhancement: not answered" in page
+    assert "irregular SCT:49608001" in page
+
+
+def test_a_case_that_nobody_described_says_so_and_has_no_open_questions(opened, tmp_path):
+    page = page_of(opened, tmp_path / "out")
+    assert "Nobody described this case." in page
+    assert "not answered" not in page
+    assert "not answered" not in (tmp_path / "out/measures.csv").read_text("utf-8")
+
+
+def test_a_finding_on_the_other_side_than_its_mask_stands_at_the_top_of_the_page(tmp_path):
+    opened = make_wide_data_set(tmp_path / "data")
+    describe(opened, *WORDS, Answer("side", ("left",), LESION))
+    page = page_of(opened, tmp_path / "out")
+    text = "Lesion 1: Side: left, but the mask of lesion 1 lies on the right side"
+    assert page.index(text) < page.index("<h2>Lesions")
+    (row,) = [row for row in rows_of(tmp_path / "out/measures.csv") if row["item"] == "Side"]
+    assert (row["value"], row["source"]) == ("left", "answered")
+
+
+def test_a_lesion_that_was_described_and_erased_is_still_told(opened, tmp_path):
+    describe(opened, *WORDS)
+    write_volume(np.zeros(SHAPE, np.uint8), GRID, opened.workspace.refined("Ana", "A"))
+    page = page_of(opened, tmp_path / "out")
+    assert "The mask is empty" in page
+    assert "Lesion 1: Finding: mass, but nothing is drawn as lesion 1" in page
+    assert "Mass: shape: irregular" in page
+
+
+def test_findings_of_several_readers_are_never_chosen_among(opened, tmp_path):
+    describe(opened, *WORDS)
+    describe(opened, Answer("bpe", ("marked",)), reader="Ben")
+    summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    assert "Ana, Ben" in summary.failures[0].reason
+    assert not (tmp_path / "out/A.html").exists()
+    page = page_of(opened, tmp_path / "ben", ReportSource(reader="Ben"))
+    assert "marked" in page
+    assert "irregular" not in page
+    assert "the findings of Ana are not in this report" in page
+    # the mask's reader reports where only one drew one
+    write_volume(np.ones(SHAPE, np.uint8), GRID, opened.workspace.refined("Ana", "A"))
+    assert "Described by Ana" in page_of(opened, tmp_path / "ana")
+
+
+def test_a_blind_reader_reports_what_is_his_alone(opened, tmp_path):
+    describe(opened, *WORDS)
+    describe(opened, Answer("bpe", ("marked",)), reader="Ben")
+    workspace = replace(opened.workspace, blinding=Blinding.of(["other readers"]), reader="Ben")
+    reading = read_case(replace(opened, workspace=workspace), opened.data_set.case("A"), ANYBODY)
+    assert (reading.described.reader, reading.described.answers.items[0].values) == (
+        "Ben",
+        ("marked",),
+    )
+
+
+def test_a_damaged_line_of_the_findings_is_told_without_the_path(opened, tmp_path):
+    describe(opened, *WORDS)
+    (path,) = (opened.workspace.root / "findings/Ana").iterdir()
+    path.write_bytes(path.read_bytes().replace(b"irregular", b"irregulax", 1))
+    page = page_of(opened, tmp_path / "out")
+    assert "of the record of findings 1 damaged place(s)" in page
+    assert str(tmp_path) not in page
 
 
 # ------------------------------------------------------------------------------- PDF
@@ -337,11 +450,65 @@ def test_a_dicom_report_is_read_back_with_the_same_numbers(exam, tmp_path):
         assert b"Meier" not in path.read_bytes()
 
 
+def walk_codes(item):
+    """Every coded answer of a document as pydicom reads it: name, codes, words, what is below."""
+    for one in item.get("ContentSequence", []):
+        if one.ValueType == "CODE":
+            concept, value = one.ConceptNameCodeSequence[0], one.ConceptCodeSequence[0]
+            inner = [
+                below.ConceptCodeSequence[0].CodeValue for below in one.get("ContentSequence", [])
+            ]
+            codes = [
+                (code.get("CodeValue") or code.get("LongCodeValue"), code.CodingSchemeDesignator)
+                for code in (concept, value)
+            ]
+            yield (concept.CodeMeaning, *codes, value.CodeMeaning, inner)
+        yield from walk_codes(one)
+
+
+def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(exam, tmp_path):
+    import highdicom as hd
+    import pydicom
+
+    opened = open_data_set(exam, tmp_path / "workspace")
+    case_id, _ = make_masks(tmp_path / "masks", opened)
+    distance = Answer("to_skin", ("12.5",), LESION)
+    gone = Answer("finding", ("focus",), Place(FieldScope.LESION, "7"))
+    describe(opened, *WORDS, distance, gone, reader="Ána 李", case_id=case_id)
+    source = ReportSource(tmp_path / "masks")
+    summary = report_cases(opened, tmp_path / "out", source, ReportWish(dicom=DicomChoice()))
+    assert summary.failures == ()
+    path = tmp_path / f"out/dicom/{case_id}_sr.dcm"
+    document = pydicom.dcmread(path)
+    assert document.CompletionFlag == "PARTIAL"  # required questions are open
+    codes = list(walk_codes(document))
+    own = "99MAMAMIA"
+    for line in (
+        ("Finding", ("finding", own), ("4147007", "SCT"), "mass", []),
+        ("Finding", ("finding", own), ("finding.focus", own), "focus", []),
+        ("Mass: shape", ("mass.shape", own), ("49608001", "SCT"), "irregular", []),
+        ("Mass: margin", ("mass.margin", own), ("RID34355", "RADLEX"), "not circumscribed", []),
+        ("Assessment category", ("111005", "DCM"), ("assessment.4", own), "4, suspicious", []),
+    ):
+        assert line in codes
+    (filled_in,) = [line for line in codes if line[0] == "Kinetics: initial phase"]
+    assert filled_in[2:] == (("kin.initial.medium", own), "medium", ["computed"])
+    report = hd.sr.srread(path)
+    (lesion,) = report.content.get_volumetric_roi_measurement_groups()[:1]
+    numbers = {str(one.name.value): float(one.value) for one in lesion.get_measurements()}
+    assert numbers["121243"] == 12.5
+    names = {str(one.tracking_identifier) for one in report.content.get_image_measurement_groups()}
+    assert names == {"lesion 7, no mask", "case", "breast right"}
+
+
 @pytest.mark.skipif(which("dciodvfy") is None, reason="dciodvfy (dicom3tools) is not installed")
 def test_dciodvfy_finds_no_error_in_the_dicom_objects(exam, tmp_path):
     opened = open_data_set(exam, tmp_path / "workspace")
-    make_masks(tmp_path / "masks", opened)
-    wish = ReportWish(dicom=DicomChoice())
+    case_id, _ = make_masks(tmp_path / "masks", opened)
+    describe(opened, *WORDS, Answer("to_skin", ("12.5",), LESION), case_id=case_id)
+    # without provenance the algorithm has no name of its own, and DICOM asks for one
+    sidecar_path(tmp_path / f"masks/{case_id}.nii.gz").unlink()
+    wish = ReportWish(dicom=DicomChoice(maker=SegmentMaker.SEMIAUTOMATIC))
     report_cases(opened, tmp_path / "out", ReportSource(tmp_path / "masks"), wish)
     files = sorted((tmp_path / "out/dicom").iterdir())
     assert len(files) == 3

@@ -5,7 +5,8 @@ import pytest
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.base.layers import Role, tag_for
-from napari_mamamia.widgets.viewer.canvas import CanvasText, WindowLevelDrag, edge_letters
+from napari_mamamia.widgets.viewer.canvas import CanvasText, edge_letters
+from napari_mamamia.widgets.viewer.contrasting import WindowLevelDrag
 from napari_mamamia.widgets.viewer.scene import Scene
 
 SAGITTAL = np.array(

@@ -31,31 +31,37 @@ SIDES: Final[dict[str, Code]] = {
     "right": ("24028007", "SCT", "Right"),
     "left": ("7771000", "SCT", "Left"),
 }
-_UNITS: Final[dict[str, str]] = {
-    "mm": "millimeter", "mm2": "square millimeter", "ml": "milliliter", "deg": "degree",
-    "1": "no units",
+UNITS: Final[dict[str, str]] = {
+    "mm": "millimeter", "mm2": "square millimeter", "mm3": "cubic millimeter",
+    "ml": "milliliter", "deg": "degree", "1": "no units",
 }  # fmt: skip
+_DERIVATION: Final[Code] = ("121401", "DCM", "Derivation")
+_COMPUTED: Final[Code] = ("computed", "99MAMAMIA", "Computed, not touched by the reader")
 _MANUFACTURER: Final = "napari-mamamia developers"
 
 CodedLine: TypeAlias = tuple[str, tuple[str, ...], float, str]
 """A number as it is compared: of which group, its code and scheme, value, unit."""
+WordLine: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], bool]
+"""An answer as it is compared: of which group, both codes with scheme and words, computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodedNumber:
-    """A number: its concept, value, and a unit of UCUM."""
+    """A number: its concept, value, a unit of UCUM; whether the program computed it."""
 
     concept: Code
     value: float
     unit: str
+    is_computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CodedWord:
-    """An answer: what was asked, and the term that was chosen."""
+    """An answer: what was asked, the term, and whether the program filled it in."""
 
     concept: Code
     value: Code
+    is_computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +80,15 @@ class CodedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CodedReport:
-    """A report: its groups, the reader ("" for none), and this software's name and version."""
+    """A report: its groups, the reader ("" for none), and this software's name and version.
+
+    `is_complete` is false where questions that must be answered are open.
+    """
 
     groups: tuple[CodedGroup, ...]
     reader: str = ""
     software: str = ""
+    is_complete: bool = True
 
 
 def write_measurement_report(
@@ -90,7 +100,7 @@ def write_measurement_report(
     pseudonym: Pseudonym | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a report as Comprehensive 3D SR and read its numbers back before it gets its name.
+    """Write a report as Comprehensive 3D SR; numbers and words are read back before it has a name.
 
     Parameters
     ----------
@@ -132,7 +142,7 @@ def write_measurement_report(
             sop_instance_uid=hd.UID(),
             instance_number=1,
             manufacturer=_MANUFACTURER,
-            is_complete=True,
+            is_complete=report.is_complete,
             is_final=False,
         )
         document.SeriesDescription = "Measurements for research use"
@@ -142,7 +152,10 @@ def write_measurement_report(
         document,
         path,
         overwrite,
-        lambda there: list_document_numbers(there) == list_numbers(report),
+        lambda there: (
+            list_document_numbers(there) == list_numbers(report)
+            and list_document_words(there) == list_words(report)
+        ),
     )
 
 
@@ -193,12 +206,6 @@ def write_key_objects(
 
 def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
     """Return the numbers of a report, those of segments first."""
-    hd = load_highdicom()
-    content = hd.sr.Comprehensive3DSR.from_dataset(document).content
-    groups = [
-        *content.get_volumetric_roi_measurement_groups(),
-        *content.get_image_measurement_groups(),
-    ]
     return tuple(
         (
             str(group.tracking_identifier),
@@ -206,21 +213,67 @@ def list_document_numbers(document: Any) -> tuple[CodedLine, ...]:
             float(one.value),
             str(one.unit.value),
         )
-        for group in groups
+        for group in _list_document_groups(document)
         for one in group.get_measurements()
     )
+
+
+def list_document_words(document: Any) -> tuple[WordLine, ...]:
+    """Return the answers of a report, those of segments first."""
+    lines = []
+    for group in _list_document_groups(document):
+        # highdicom makes its evaluations anew, without what lies below them
+        computed = [
+            _read_code(item.name)
+            for item in group[0].ContentSequence
+            if item.ValueType == "CODE" and _has_modifier(item)
+        ]
+        for one in group.get_qualitative_evaluations():
+            name = _read_code(one.name)
+            where = str(group.tracking_identifier)
+            lines.append((where, name, _read_code(one.value), name in computed))
+    return tuple(lines)
+
+
+def _list_document_groups(document: Any) -> list[Any]:
+    content = load_highdicom().sr.Comprehensive3DSR.from_dataset(document).content
+    return [
+        *content.get_volumetric_roi_measurement_groups(),
+        *content.get_image_measurement_groups(),
+    ]
+
+
+def _has_modifier(item: Any) -> bool:
+    inner = item.get("ContentSequence") or ()
+    return any(_read_code(one.value) == _COMPUTED for one in inner)
+
+
+def _read_code(code: Any) -> Code:
+    return str(code.value), str(code.scheme_designator), str(code.meaning)
 
 
 def list_numbers(
     report: CodedReport,
 ) -> tuple[CodedLine, ...]:
     """Return the numbers of a report as `list_document_numbers` has to read them."""
-    ordered = sorted(report.groups, key=lambda group: group.segment is None)
     return tuple(
         (group.name, one.concept[:2], _round_number(one.value), one.unit)
-        for group in ordered
+        for group in _order_groups(report)
         for one in group.numbers
     )
+
+
+def list_words(report: CodedReport) -> tuple[WordLine, ...]:
+    """Return the answers of a report as `list_document_words` has to read them."""
+    return tuple(
+        (group.name, one.concept, one.value, one.is_computed)
+        for group in _order_groups(report)
+        for one in group.words
+    )
+
+
+def _order_groups(report: CodedReport) -> list[CodedGroup]:
+    return sorted(report.groups, key=lambda group: group.segment is None)
 
 
 def list_key_uids(document: Any) -> list[str]:
@@ -290,18 +343,17 @@ def _make_group(
     hd: Any, group: CodedGroup, drawn: Any, images: Sequence[Any], frames: Sequence[int]
 ) -> Any:
     sr = hd.sr
+    computed = _make_concept(hd, _COMPUTED)
     numbers = [
         sr.Measurement(
             name=_make_concept(hd, one.concept),
             value=_round_number(one.value),
-            unit=sr.CodedConcept(one.unit, "UCUM", _UNITS[one.unit]),
+            unit=sr.CodedConcept(one.unit, "UCUM", UNITS[one.unit]),
+            derivation=computed if one.is_computed else None,
         )
         for one in group.numbers
     ]
-    words = [
-        sr.QualitativeEvaluation(_make_concept(hd, one.concept), _make_concept(hd, one.value))
-        for one in group.words
-    ]
+    words = [_make_word(hd, one) for one in group.words]
     side = SIDES.get(group.side)
     site = sr.FindingSite(
         _make_concept(hd, _BREAST), None if side is None else _make_concept(hd, side)
@@ -329,3 +381,18 @@ def _make_group(
     return sr.VolumetricROIMeasurementsAndQualitativeEvaluations(
         referenced_segment=segment, finding_type=_make_concept(hd, _LESION), **shared
     )
+
+
+def _make_word(hd: Any, word: CodedWord) -> Any:
+    """Return an answer; one that the program filled in says so by a modifier of its concept."""
+    evaluation = hd.sr.QualitativeEvaluation(
+        _make_concept(hd, word.concept), _make_concept(hd, word.value)
+    )
+    if word.is_computed:
+        modifier = hd.sr.CodeContentItem(
+            name=_make_concept(hd, _DERIVATION),
+            value=_make_concept(hd, _COMPUTED),
+            relationship_type=hd.sr.RelationshipTypeValues.HAS_CONCEPT_MOD,
+        )
+        evaluation[0].ContentSequence = hd.sr.ContentSequence([modifier])
+    return evaluation

@@ -151,6 +151,13 @@ def read_findings(workspace: Path) -> Mapping[FindingsKey, FindingsRecord]:
     return {key: replace(one, problems=problems, n_newer=n_newer) for key, one in records.items()}
 
 
+def count_findings_problems(workspace: Path) -> tuple[int, int]:
+    """Return how many damaged lines and events of a later version all findings have."""
+    log = read_events(workspace / FINDINGS_FOLDER)
+    newer = [one for one in log.events if one.body.get("version") != _VERSION]
+    return len(log.problems), len(newer)
+
+
 def _add_event(record: FindingsRecord, event: Event) -> FindingsRecord:
     """Return a record with what an event says; what has another form in it is passed over."""
     body = event.body

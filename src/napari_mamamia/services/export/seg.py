@@ -183,7 +183,9 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     """
     provenance = mask.provenance
     if said in _SAID:
-        return SegmentMeaning(_SAID[said], provenance.name, provenance.software)
+        # DICOM asks for a name: without provenance that of this software, which wrote the mask.
+        name = provenance.name or "napari-mamamia"
+        return SegmentMeaning(_SAID[said], name, provenance.software)
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
             f"DICOM SEG says how a mask was made, but no provenance was found beside the mask of "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.answers import Side
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.form import Form
+from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import DisplayFrame, Grid, Plane
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.core.provenance import Maker, Provenance
@@ -27,9 +27,9 @@ from napari_mamamia.services.kinetics.case_kinetics import KineticSettings, case
 from napari_mamamia.services.kinetics.kinetics import plot_of
 from napari_mamamia.services.kinetics.phase_text import phases_of_row
 from napari_mamamia.services.kinetics.row import KineticRow
+from napari_mamamia.services.report.described import Described
 from napari_mamamia.services.report.measures import say_measures
 from napari_mamamia.services.report.reading import CaseReading, Drawn, Lesion, list_readers
-from napari_mamamia.services.review.export.answer_tables import list_answer_rows
 
 RESEARCH_USE: Final = (
     "For research use only. Not a medical device: nothing here is a diagnosis, and no decision on "
@@ -41,6 +41,8 @@ _MAKERS: Final = {
     Maker.READER: "drawn by",
     Maker.PHANTOM: "the known truth of a phantom",
 }
+NOT_ANSWERED: Final = "not answered"
+_MOST_CONTRADICTIONS: Final = 6
 _DEFINITIONS: Final = (
     "A lesion is a 26-connected part of the mask, 1 the largest. Diameters lie between the centres "
     "of voxels and go through the whole affine: longest within one acquired slice, the extent at "
@@ -49,13 +51,13 @@ _DEFINITIONS: Final = (
 )
 
 
-def make_case_page(reading: CaseReading, form: Form | None = None) -> Page:
+def make_case_page(reading: CaseReading) -> Page:
     """Return the report of a case, not drawn yet."""
     case = reading.case
     readers = list_readers(reading.drawn)
     sections = [
         _tell_lesions(reading),
-        _tell_findings(reading, form),
+        _tell_findings(reading),
         _tell_drawn(reading),
         _tell_kinetics(reading),
         _tell_methods(reading),
@@ -64,13 +66,14 @@ def make_case_page(reading: CaseReading, form: Form | None = None) -> Page:
         RESEARCH_USE,
         f"Exam: {_describe_exam(reading)}.",
         f"Mask: {describe_mask(reading.mask_name, reading.provenance)}. "
+        f"Described by: {reading.described.reader or 'nobody'}. "
         f"Measured by: {', '.join(readers) or 'nobody by hand'}.",
     )
     return Page(
         f"Breast MRI measurements: {case.case_id}",
         facts,
         tuple(one for one in sections if one is not None),
-        warnings=reading.remarks,
+        warnings=(*_list_contradictions(reading), *reading.remarks),
         footer=RESEARCH_USE,
     )
 
@@ -141,31 +144,92 @@ def _say_number(value: float, decimals: int) -> str:
     return UNKNOWN if math.isnan(value) else f"{value:.{decimals}f}"
 
 
-def _tell_findings(reading: CaseReading, form: Form | None) -> PageSection | None:
-    rows = list_answer_rows(form, reading.answers)
-    if not rows:
-        return None
-    columns = tuple(Column(name, False) for name in ("Of", "Question", "Answer", "Codes", "By"))
-    lines = tuple(
-        Row(
-            (_say_place(one), one.question or one.field, _say_answer(one), one.codes, _say_who(one))
-        )
-        for one in rows
+def _list_contradictions(reading: CaseReading) -> tuple[str, ...]:
+    """Return what does not go together in one sentence, the first of many."""
+    texts = [
+        f"{_say_place(one.place.scope, one.place.name)}: {one.text}"
+        for one in reading.described.contradictions
+    ]
+    if not texts:
+        return ()
+    rest = len(texts) - _MOST_CONTRADICTIONS
+    more = f"; and {rest} more (measures.csv)" if rest > 0 else ""
+    return (f"Contradicts itself: {'; '.join(texts[:_MOST_CONTRADICTIONS])}{more}.",)
+
+
+def _tell_findings(reading: CaseReading) -> PageSection:
+    described = reading.described
+    notes = described.remarks
+    if not described.reader:
+        return PageSection("Findings", says=("Nobody described this case.",), notes=notes)
+    when = described.at[:16].replace("T", " ")
+    form = described.form
+    says = f"Described by {described.reader}, last {when} UTC, in the terms of {form.name}."
+    codes = sorted({f"{row.text} {row.codes}" for row in described.rows if row.codes})
+    if codes:
+        notes = (*notes, f"Codes: {'; '.join(codes)}.")
+    tables = (_tabulate_exam(described), _tabulate_lesions(described))
+    return PageSection(
+        "Findings", tuple(one for one in tables if one.rows), notes=notes, says=(says,)
     )
-    notes = ("What nobody touched is computed; see the section on methods.",)
-    return PageSection("Findings", (ReportTable("Answers", columns, lines, notes),))
 
 
-def _say_place(one: AnswerRow) -> str:
-    return one.scope if not one.place else f"{one.scope} {one.place}"
+def _tabulate_exam(described: Described) -> ReportTable:
+    """Return what was said of the exam and of each breast, and what was not."""
+    lines: dict[tuple[str, str, str], list[AnswerRow]] = {}
+    rows = [row for row in described.rows if row.scope != FieldScope.LESION]
+    open_ones = [one for one in described.missing if one.place.scope is not FieldScope.LESION]
+    for asked in (*described.asked, *open_ones):
+        if asked.place.scope is not FieldScope.LESION and (asked.values or asked in open_ones):
+            key = (asked.place.scope.value, asked.place.name, asked.field.id)
+            lines.setdefault(key, [])
+    for row in rows:
+        lines.setdefault((row.scope, row.place, row.field), []).append(row)
+    questions = {field.id: field.text for field in described.form.fields}
+    return ReportTable(
+        "Exam and breasts",
+        (Column("Of", False), Column("Question", False), Column("Answer", False)),
+        tuple(
+            Row((_say_place(scope, place), questions.get(field, field), _join_answers(answers)))
+            for (scope, place, field), answers in lines.items()
+        ),
+    )
 
 
-def _say_answer(one: AnswerRow) -> str:
-    return f"{one.text} {one.unit}".rstrip()
+def _tabulate_lesions(described: Described) -> ReportTable:
+    """Return a row of each lesion: what the reader said, and what nobody touched."""
+    lesions = [one.place.name for one in described.missing if one.place.scope is FieldScope.LESION]
+    rows = []
+    for name in sorted({*lesions, *described.lesions}, key=lambda name: (len(name), name)):
+        answers: dict[str, list[AnswerRow]] = {}
+        for row in described.of_place(FieldScope.LESION, name):
+            answers.setdefault(row.field, []).append(row)
+        said_of = [one for one in answers.values() if not one[0].computed]
+        auto = [one for one in answers.values() if one[0].computed]
+        texts = [f"{one[0].question or one[0].field}: {_join_answers(one)}" for one in said_of]
+        texts += [
+            f"{one.field.text}: {NOT_ANSWERED}"
+            for one in described.missing
+            if one.place.scope is FieldScope.LESION and one.place.name == name
+        ]
+        computed = [f"{one[0].question or one[0].field}: {_join_answers(one)}" for one in auto]
+        rows.append(Row((name, "; ".join(texts) or UNKNOWN, "; ".join(computed) or UNKNOWN)))
+    columns = (
+        Column("Lesion"),
+        Column(f"Said by {described.reader}", False),
+        Column("Auto: filled in, not touched", False),
+    )
+    return ReportTable("Lesions in words", columns, tuple(rows))
 
 
-def _say_who(one: AnswerRow) -> str:
-    return "computed" if one.computed else "reader"
+def _join_answers(rows: Sequence[AnswerRow]) -> str:
+    return ", ".join(f"{row.text} {row.unit}".rstrip() for row in rows) or NOT_ANSWERED
+
+
+def _say_place(scope: str, name: str) -> str:
+    if scope == FieldScope.CASE:
+        return "Exam"
+    return f"{name.capitalize()} breast" if scope == FieldScope.BREAST else f"Lesion {name}"
 
 
 def _tell_drawn(reading: CaseReading) -> PageSection | None:

@@ -1,6 +1,6 @@
 """What is known of a case: its mask and lesions, what was drawn, answered and measured on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_mamamia.core.answers import Answers, CaseFacts, LesionFacts
+from napari_mamamia.core.answers import CaseFacts, LesionFacts
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.measurement import MeasureKind, Measurement
@@ -17,12 +17,19 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.sources import CaseFiles
-from napari_mamamia.io.workspace.measurements import read_measurements
+from napari_mamamia.io.workspace.findings import (
+    FindingsKey,
+    FindingsRecord,
+    count_findings_problems,
+    read_findings,
+)
+from napari_mamamia.io.workspace.measurements import MeasurementRecord, read_measurements
 from napari_mamamia.io.workspace.provenance import read_provenance, sidecar_path
 from napari_mamamia.metrics.diameter import LesionSize, measure_size
 from napari_mamamia.services.batch.masked_inputs import masks_of_cases
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.open_case import load_case, read_mask
+from napari_mamamia.services.report.described import Described, describe_case
 from napari_mamamia.services.report.measures import Measure, list_lesion_measures, measure_drawn
 from napari_mamamia.services.review.case_facts import measure_case
 
@@ -41,6 +48,37 @@ class ReportSource:
     masks: Path | None = None
     reader: str = ""
     label: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRecords:
+    """What readers left in a workspace: findings, drawings, and what is damaged, in words."""
+
+    findings: Mapping[FindingsKey, FindingsRecord]
+    measurements: MeasurementRecord
+    remarks: tuple[str, ...]
+
+
+def read_records(root: Path) -> ReportRecords:
+    """Return the records of the workspace at `root`, of all its cases.
+
+    Raises
+    ------
+    FormatError
+        If a file is there but cannot be read.
+    """
+    drawn = read_measurements(root)
+    counts = {
+        "findings": count_findings_problems(root),
+        "measurements": (len(drawn.problems), drawn.n_newer),
+    }
+    remarks = tuple(
+        f"of the record of {name} {n_damaged} damaged place(s) and {n_newer} event(s) of a later "
+        "version are left out"
+        for name, (n_damaged, n_newer) in counts.items()
+        if n_damaged or n_newer
+    )
+    return ReportRecords(read_findings(root), drawn, remarks)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +113,8 @@ class CaseReading:
         bool ``(z, y, x)``; None where there is none.
     mask_name, provenance
         Which mask it is, and what is known of its making.
-    answers
-        What was answered of it; empty where nobody did.
+    described
+        What a reader said of it, and what of that is open.
     remarks
         What is unusual, in plain sentences.
     """
@@ -89,7 +127,7 @@ class CaseReading:
     facts: CaseFacts
     lesions: tuple[Lesion, ...]
     drawn: tuple[Drawn, ...]
-    answers: Answers
+    described: Described
     remarks: tuple[str, ...] = ()
 
     @property
@@ -98,50 +136,75 @@ class CaseReading:
         return tuple(one.item for one in self.drawn if one.item.kind is MeasureKind.KEY_IMAGE)
 
 
-def read_case(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> CaseReading:
-    """Return all that is known of a case.
+def read_case(
+    opened: OpenDataSet,
+    files: CaseFiles,
+    source: ReportSource,
+    records: ReportRecords | None = None,
+) -> CaseReading:
+    """Return all that is known of a case; `records` are the workspace's, None to read them now.
 
     Raises
     ------
     CaseError
-        If the case cannot be opened, or several readers drew masks and none is named.
+        If the case cannot be opened, or several readers drew masks or described it and none is
+        named.
     FormatError, GridMismatchError
         If a file is damaged, or the mask lies on another grid.
     """
     report_progress(0, 3, "Reading")
     case = load_case(files, opened.record(files.case_id))
-    path, name = find_mask(opened, files, source)
-    remarks = list(case.warnings)
+    chosen = find_mask(opened, files, source)
+    path = chosen.path
+    records = read_records(opened.workspace.root) if records is None else records
+    remarks = [*case.warnings, *records.remarks]
     mask = None if path is None else read_mask(path, case, source.label)
     provenance = NO_MASK if path is None else _read_history(path, remarks)
     report_progress(1, 3, "Measuring")
-    facts = measure_case(case, mask)
-    record = read_measurements(opened.workspace.root, files.case_id)
-    drawn = [one for one in record.items if source.reader in ("", one.reader)]
-    if record.problems or record.n_newer:
-        remarks.append(
-            f"of the record of measurements {len(record.problems)} damaged place(s) and "
-            f"{record.n_newer} event(s) of a later version are left out"
-        )
+    reader = source.reader or chosen.reader
+    described, facts = describe_case(
+        opened.workspace,
+        case.case_id,
+        records.findings,
+        measure_case(case, mask),
+        reader,
+        has_mask=mask is not None,
+    )
+    key = case_key(files.case_id)
+    drawn = [
+        one
+        for one in records.measurements.items
+        if case_key(one.case_id) == key and source.reader in ("", one.reader)
+    ]
     report_progress(2, 3, "Measuring")
     return CaseReading(
         case,
         files,
         mask,
-        name,
+        chosen.name,
         provenance,
         facts,
         _part_lesions(case, mask, facts),
         tuple(Drawn(one, measure_drawn(one, case)) for one in drawn),
-        Answers(),
+        described,
         tuple(remarks),
     )
 
 
-def find_mask(
-    opened: OpenDataSet, files: CaseFiles, source: ReportSource
-) -> tuple[Path | None, str]:
-    """Return the mask that a case is reported with and what it is; None and why there is none.
+@dataclass(frozen=True, slots=True)
+class ReportMask:
+    """The mask that a case is reported with: `name` says what it is, or why there is none.
+
+    `reader` is who drew it in this workspace, "" for nobody.
+    """
+
+    path: Path | None
+    name: str
+    reader: str = ""
+
+
+def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> ReportMask:
+    """Return the mask that a case is reported with.
 
     Raises
     ------
@@ -150,7 +213,8 @@ def find_mask(
     """
     if source.masks is not None:
         path = masks_of_cases(source.masks).get(case_key(files.case_id))
-        return path, source.masks.name if path else f"no mask of it in {source.masks.name}"
+        name = source.masks.name
+        return ReportMask(path, name if path else f"no mask of it in {name}")
     refined = [
         one
         for one in opened.workspace.masks_of(files.case_id)
@@ -163,10 +227,10 @@ def find_mask(
             "one who reports with --reader, or a folder with --masks"
         )
     if refined:
-        return refined[0].path, f"drawn by {refined[0].name}"
+        return ReportMask(refined[0].path, f"drawn by {refined[0].name}", refined[0].name)
     if files.reference is not None:
-        return files.reference, "the data set's reference"
-    return None, "no mask"
+        return ReportMask(files.reference, "the data set's reference")
+    return ReportMask(None, "no mask")
 
 
 def _read_history(path: Path, remarks: list[str]) -> Provenance:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.form import Form
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.tables.flat_tables import write_flat_table
@@ -23,12 +22,17 @@ from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.report.case_page import make_case_page
 from napari_mamamia.services.report.measures import Measure
 from napari_mamamia.services.report.printing import require_qt, write_pdf
-from napari_mamamia.services.report.reading import CaseReading, ReportSource, read_case
+from napari_mamamia.services.report.reading import (
+    CaseReading,
+    ReportRecords,
+    ReportSource,
+    read_case,
+    read_records,
+)
 from napari_mamamia.services.report.structured import DicomChoice, require_dicom, write_structured
-from napari_mamamia.services.review.export.answer_tables import list_answer_rows
 
 TABLE: Final = "measures"
-_COMPUTED, _DRAWN, _ANSWERED = "computed", "drawn", "answered"
+_COMPUTED, _DRAWN, _ANSWERED, _CHECKED = "computed", "drawn", "answered", "checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,6 @@ class ReportWish:
 
     has_pdf: bool = False
     dicom: DicomChoice | None = None
-    form: Form | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +123,12 @@ def report_cases(
         opened.data_set.folders | masks,
     )
     overwrite = existing is not Existing.REFUSE
+    records = read_records(opened.workspace.root)
     reports: list[CaseReport] = []
     with closing(Child()) as child:
         result = for_each_case(
             [one.case_id for one in chosen],
-            partial(_report_case, opened, out, source, wish, overwrite, reports, child),
+            partial(_report_case, opened, out, source, records, wish, overwrite, reports, child),
         )
     tables = _write_tables(reports, out / TABLE, overwrite)
     return ReportSummary(tuple(reports), result.failures, tables)
@@ -134,16 +138,17 @@ def _report_case(
     opened: OpenDataSet,
     out: Path,
     source: ReportSource,
+    records: ReportRecords,
     wish: ReportWish,
     overwrite: bool,
     reports: list[CaseReport],
     child: Child,
     case_id: str,
 ) -> None:
-    reading = read_case(opened, opened.data_set.case(case_id), source)
-    page = make_case_page(reading, wish.form)
+    reading = read_case(opened, opened.data_set.case(case_id), source, records)
+    page = make_case_page(reading)
     files: list[Path] = []
-    rows = tuple(list_measure_rows(reading, wish.form))
+    rows = tuple(list_measure_rows(reading))
     # What is written counts, also where the next thing fails.
     place = len(reports)
 
@@ -160,30 +165,23 @@ def _report_case(
             write_pdf(child, render_print(page, draw), page.title, pdf, overwrite=overwrite)
             note(pdf)
     if wish.dicom is not None:
-        note(*write_structured(reading, wish.dicom, out, wish.form, overwrite=overwrite))
+        note(*write_structured(reading, wish.dicom, out, overwrite=overwrite))
 
 
-def list_measure_rows(reading: CaseReading, form: Form | None = None) -> Iterator[MeasureRow]:
+def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:
     """Yield every number and answer of a case, lesion by lesion, then what was drawn, answered."""
     case_id = reading.case.case_id
     for lesion in reading.lesions:
         for one in lesion.measures:
             yield _make_row(case_id, "lesion", lesion.facts.name, one, _COMPUTED)
-        words = {
-            "Side": lesion.facts.side or "",
-            "Initial rise": lesion.facts.rise,
-            "Delayed course": lesion.facts.course,
-        }
-        for item, word in ((item, word) for item, word in words.items() if word):
-            yield MeasureRow(
-                case_id, "lesion", lesion.facts.name, item, str(word), source=_COMPUTED
-            )
     for number, drawn in enumerate(reading.drawn, start=1):
         place = f"{drawn.item.kind} {number}"
         for one in drawn.measures:
             who = (drawn.item.reader, drawn.item.created)
             yield _make_row(case_id, "drawing", place, one, _DRAWN, *who)
-    for row in list_answer_rows(form, reading.answers):
+    described = reading.described
+    who = (described.reader, described.at)
+    for row in described.rows:
         source = _COMPUTED if row.computed else _ANSWERED
         yield MeasureRow(
             case_id,
@@ -196,7 +194,14 @@ def list_measure_rows(reading: CaseReading, form: Form | None = None) -> Iterato
             row.question_codes,
             row.codes,
             source,
+            *(("", "") if row.computed else who),
         )
+    for asked in described.missing:
+        where = (case_id, asked.place.scope.value, asked.place.name, asked.field.text)
+        yield MeasureRow(*where, "not answered", source=_CHECKED, reader=described.reader)
+    for problem in described.contradictions:
+        where = (case_id, problem.place.scope.value, problem.place.name, "Contradiction")
+        yield MeasureRow(*where, problem.text, source=_CHECKED, reader=described.reader)
 
 
 def _make_row(

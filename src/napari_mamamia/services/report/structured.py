@@ -1,6 +1,6 @@
 """A case's report as DICOM: segmentation of its lesions, structured report, key images."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,7 @@ import numpy as np
 from napari_mamamia.core.answers import Side
 from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.form import Form
+from napari_mamamia.core.form import PRIVATE_SCHEME, FieldScope
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import software_version
@@ -22,6 +22,7 @@ from napari_mamamia.io.files.sources import PhaseSource
 from napari_mamamia.io.seg.codes import Code, load_highdicom
 from napari_mamamia.io.seg.writer import write_segmentation
 from napari_mamamia.io.sr.documents import (
+    UNITS,
     CodedGroup,
     CodedNumber,
     CodedReport,
@@ -35,17 +36,12 @@ from napari_mamamia.services.export.seg import dicom_phases, segment_meaning
 from napari_mamamia.services.report.case_page import describe_mask
 from napari_mamamia.services.report.measures import Measure
 from napari_mamamia.services.report.reading import NO_MASK, CaseReading, Lesion, list_readers
-from napari_mamamia.services.review.export.answer_tables import list_answer_rows
 
 FOLDER: Final = "dicom"
 IDENTIFIED: Final = "dicom_identified"
 """Where objects with the patient's name lie, apart from those that may be passed on."""
-_COURSE_CODES: Final[dict[str, Code]] = {
-    "persistent": ("130597", "DCM", "Persistent"),
-    "plateau": ("130598", "DCM", "Plateau"),
-    "washout": ("130599", "DCM", "Washout"),
-}
-_COURSE: Final[Code] = ("delayed_course", "99MAMAMIA", "Delayed course of the contrast curve")
+_MEANING: Final = 64
+"""Characters that DICOM allows for the meaning of a code (VR LO)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,6 @@ def write_structured(
     reading: CaseReading,
     choice: DicomChoice,
     out: Path,
-    form: Form | None = None,
     *,
     overwrite: bool = False,
 ) -> tuple[Path, ...]:
@@ -113,11 +108,16 @@ def write_structured(
         _write_lesions(reading, choice, source, grid, segmentation, shared)
         files.append(segmentation)
     report_progress(1, 3, "Writing DICOM")
-    groups = tuple(_list_groups(reading, form))
+    groups = tuple(_list_groups(reading))
     if groups:
         files.append(folder / f"{case_id}_sr.dcm")
-        reader = ", ".join(list_readers(reading.drawn))
-        report = CodedReport(groups, reader, software_version())
+        people = dict.fromkeys((reading.described.reader, *list_readers(reading.drawn)))
+        report = CodedReport(
+            groups,
+            ", ".join(filter(None, people)),
+            software_version(),
+            is_complete=not reading.described.missing,
+        )
         write_measurement_report(report, source, segmentation, files[-1], **shared)
     report_progress(2, 3, "Writing DICOM")
     places = _list_key_places(reading, grid)
@@ -165,68 +165,78 @@ def _write_lesions(
     )
 
 
-def _list_groups(reading: CaseReading, form: Form | None) -> Iterator[CodedGroup]:
-    """Yield what is said of each lesion of the mask, of what was drawn, and of the exam."""
-    answers = list_answer_rows(form, reading.answers)
+def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
+    """Yield what is said of each lesion of the mask, of further ones, of drawings, of the exam."""
+    described = reading.described
     for number, lesion in enumerate(reading.lesions, start=1):
-        name = f"lesion {lesion.facts.name}"
-        words = [_code_answer(one) for one in answers if _is_of(one, "lesion", lesion.facts.name)]
-        side = _side_of(lesion)
-        yield CodedGroup(
-            name,
-            _code_measures(lesion.measures),
-            (*_code_course(lesion), *filter(None, words)),
-            number,
-            side,
-        )
-    for number, drawn in enumerate(reading.drawn, start=1):
+        rows = described.of_place(FieldScope.LESION, lesion.facts.name)
+        numbers = (*_code_measures(lesion.measures, is_computed=True), *_code_numbers(rows))
+        side = _find_laterality(lesion, rows)
+        yield CodedGroup(f"lesion {lesion.facts.name}", numbers, _code_words(rows), number, side)
+    of_mask = {lesion.facts.name for lesion in reading.lesions}
+    for name in described.lesions:
+        if name not in of_mask:
+            rows = described.of_place(FieldScope.LESION, name)
+            side = next((row.value for row in rows if row.field == "side"), "")
+            yield CodedGroup(
+                f"lesion {name}, no mask"[:64], _code_numbers(rows), _code_words(rows), side=side
+            )
+    for count, drawn in enumerate(reading.drawn, start=1):
         if drawn.measures:
-            name = f"{drawn.item.kind} {number} of {drawn.item.reader}"[:64]
+            name = f"{drawn.item.kind} {count} of {drawn.item.reader}"[:64]
             yield CodedGroup(name, _code_measures(drawn.measures))
-    for scope, place in dict.fromkeys((one.scope, one.place) for one in answers):
-        if scope != "lesion":
-            words = [_code_answer(one) for one in answers if _is_of(one, scope, place)]
-            whole = tuple(filter(None, words))
-            if whole:
-                yield CodedGroup(f"{scope} {place}".strip(), (), whole, side=place)
+    rest = [row for row in described.rows if row.scope != FieldScope.LESION]
+    for scope, place in dict.fromkeys((row.scope, row.place) for row in rest):
+        rows = described.of_place(FieldScope(scope), place)
+        words, numbers = _code_words(rows), _code_numbers(rows)
+        if words or numbers:
+            yield CodedGroup(f"{scope} {place}".strip(), numbers, words, side=place)
 
 
-def _side_of(lesion: Lesion) -> str:
-    side = lesion.facts.side
-    return side.value if side in (Side.RIGHT, Side.LEFT) else ""
+def _find_laterality(lesion: Lesion, rows: Sequence[AnswerRow]) -> str:
+    """Return the side of a lesion; "" where its mask and the reader do not say the same."""
+    measured = lesion.facts.side
+    sides = {row.value for row in rows if row.field == "side"}
+    if measured is not None:
+        sides.add(measured.value)
+    return next(iter(sides)) if len(sides) == 1 and sides <= {Side.RIGHT, Side.LEFT} else ""
 
 
-def _is_of(one: AnswerRow, scope: str, place: str) -> bool:
-    return (one.scope, one.place) == (scope, place)
-
-
-def _code_measures(measures: tuple[Measure, ...]) -> tuple[CodedNumber, ...]:
+def _code_measures(
+    measures: tuple[Measure, ...], *, is_computed: bool = False
+) -> tuple[CodedNumber, ...]:
     """Return the numbers that are defined."""
     return tuple(
-        CodedNumber((one.code.value, one.code.scheme, one.name), one.value, one.unit)
+        CodedNumber((one.code.value, one.code.scheme, one.name), one.value, one.unit, is_computed)
         for one in measures
         if np.isfinite(one.value)
     )
 
 
-def _code_course(lesion: Lesion) -> tuple[CodedWord, ...]:
-    code = _COURSE_CODES.get(lesion.facts.course)
-    return () if code is None else (CodedWord(_COURSE, code),)
+def _code_words(rows: Sequence[AnswerRow]) -> tuple[CodedWord, ...]:
+    """Return chosen terms with their first public code, else in the private scheme.
 
-
-def _code_answer(one: AnswerRow) -> CodedWord | None:
-    """Return a chosen term with its first public code, else in the private scheme; None for text.
-
-    Numbers that were typed stay in page and table: they have no unit that the report could name.
+    A text, and a term that this edition of the form has not, stand in page and table alone.
     """
-    if not one.known or one.value == "" or (one.text == one.value and not one.codes):
-        return None
-    concept = _first_code(one.question_codes) or ("99MAMAMIA", one.field)
-    value = _first_code(one.codes) or ("99MAMAMIA", f"{one.field}.{one.value}")
-    return CodedWord(
-        (concept[1], concept[0], (one.question or one.field)[:64]),
-        (value[1], value[0], one.text[:64]),
+    return tuple(
+        CodedWord(_code_question(row), (value[1], value[0], row.text[:_MEANING]), row.computed)
+        for row in rows
+        if row.known and row.codes and (value := _first_code(row.codes))
     )
+
+
+def _code_numbers(rows: Sequence[AnswerRow]) -> tuple[CodedNumber, ...]:
+    """Return numbers that were answered, in a unit that a report can name."""
+    return tuple(
+        CodedNumber(_code_question(row), float(row.value), row.unit, row.computed)
+        for row in rows
+        if row.known and row.unit in UNITS and row.value
+    )
+
+
+def _code_question(row: AnswerRow) -> Code:
+    scheme, value = _first_code(row.question_codes) or (PRIVATE_SCHEME, row.field)
+    return value, scheme, (row.question or row.field)[:_MEANING]
 
 
 def _first_code(text: str) -> tuple[str, str] | None:

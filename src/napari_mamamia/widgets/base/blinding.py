@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.errors import HiddenError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.service_record import ServiceSet
 
-NOTHING_ELSE: Final = (
-    "Blind: nothing but the case and your mask is shown in this window. What was opened was taken "
-    "out again; open cases from page Cases."
+NOTHING_ELSE: Final = tr(
+    "Blind: nothing but the case and your mask is shown in this window. What was "
+    "opened was taken out again; open cases from page Cases."
 )
 _REFERENCE: Final = frozenset({Hidden.REFERENCE})
 _MODEL: Final = frozenset({Hidden.MODEL})
@@ -109,7 +110,7 @@ What opens a data set, a case and its masks goes by the blinding of the workspac
 def why_hidden(blinding: Blinding, parts: frozenset[Hidden]) -> str:
     """Return why something that shows these parts does not go now, "" where it does."""
     hit = Blinding(blinding.hidden & parts)
-    return f"{hit.text} in this reading." if hit.is_blind else ""
+    return tr("{words} in this reading.", words=hit.text) if hit.is_blind else ""
 
 
 def guard_services(service_set: Any, blinding: Callable[[], Blinding], prefix: str = "") -> Any:

@@ -17,6 +17,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import MASK_ROLES, Role
 from napari_mamamia.widgets.base.notify import Level
@@ -35,7 +36,7 @@ from napari_mamamia.widgets.controls.controls import (
 _LINE_HEIGHT = 24
 _PROGRESS_WIDTH = 60
 _MOST_READER_WIDTH = 130
-_SAVED_TIP = "Whether the edited mask is saved, and its strokes are kept"
+_SAVED_TIP = tr("Whether the edited mask is saved, and its strokes are kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Header(QFrame):
         state_line = row(self._make_state(), self.view, self.reader)
         state_line.layout().setStretch(0, 1)
         layout.addWidget(state_line)
-        self.refusal = label("header_refusal", tip="Why the tool in hand does nothing here")
+        self.refusal = label("header_refusal", tip=tr("Why the tool in hand does nothing here"))
         self.refusal.hide()
         layout.addWidget(self.refusal)
         layout.addWidget(self._make_message_line())
@@ -90,7 +91,7 @@ class Header(QFrame):
 
     def set_case(self, case_id: str, position: str) -> None:
         """Show which case is open and its place in the queue, such as "3 / 12"."""
-        self.case.setText(case_id or "no case open")
+        self.case.setText(case_id or tr("no case open"))
         self.position.setText(position)
         for control in (self.previous, self.next):
             control.setEnabled(bool(position))
@@ -110,8 +111,13 @@ class Header(QFrame):
             chip = there.get(role)
             control.setVisible(chip is not None)
             control.setChecked(chip is not None and chip.visible)
-            whose = f" by {chip.name}" if chip and chip.name else ""
-            control.setToolTip(with_key(f"{role}{whose}: click shows or hides it", "hide_masks"))
+            whose = tr(" by {name}", name=chip.name) if chip and chip.name else ""
+            control.setToolTip(
+                with_key(
+                    tr("{role}{whose}: click shows or hides it", role=tr(str(role)), whose=whose),
+                    "hide_masks",
+                )
+            )
 
     def dress(self, text_colour: str) -> None:
         """Draw the squares of the masks with a frame that stands out in the theme."""
@@ -137,9 +143,9 @@ class Header(QFrame):
 
     def set_reader(self, name: str | None) -> None:
         """Show who edits; None where nobody was named yet."""
-        self.reader.setText(name or "reader?")
-        whose = f"{name} edits" if name else "Nobody was named yet who edits"
-        self.reader.setToolTip(f"{whose}; click to change")
+        self.reader.setText(name or tr("reader?"))
+        whose = tr("{name} edits", name=name) if name else tr("Nobody was named yet who edits")
+        self.reader.setToolTip(tr("{whose}; click to change", whose=whose))
         self._reader_line.hide()
 
     def ask_reader(self, known: str | None) -> None:
@@ -183,42 +189,44 @@ class Header(QFrame):
     # -------------------------------------------------------------------- inner
 
     def _make_case_line(self) -> QWidget:
-        self.case: QLabel = named(QLabel(), "header_case", "The case that is open")
+        self.case: QLabel = named(QLabel(), "header_case", tr("The case that is open"))
         self.case.setProperty("heading", True)
         self.case.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.case.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.position: QLabel = named(
-            QLabel(), "header_position", "Place in the list of cases as it is sorted and searched"
+            QLabel(),
+            "header_position",
+            tr("Place in the list of cases as it is sorted and searched"),
         )
         self.lesion = tool_button(
             "header_lesion",
             "◎",
-            with_key("Goes to the tumour: largest part of the mask shown", "lesion"),
+            with_key(tr("Goes to the tumour: largest part of the mask shown"), "lesion"),
             self.lesion_wanted.emit,
         )
         self.previous = tool_button(
             "header_previous",
             "◀",
-            with_key("Opens the previous case", "previous_case"),
+            with_key(tr("Opens the previous case"), "previous_case"),
             self.previous_wanted.emit,
         )
         self.next = tool_button(
             "header_next",
             "▶",
-            with_key("Opens the next case", "next_case"),
+            with_key(tr("Opens the next case"), "next_case"),
             self.next_wanted.emit,
         )
         self.napari = tool_button(
             "header_napari",
             "☰",
-            with_key("Shows or hides napari's menu and panels", "reading"),
+            with_key(tr("Shows or hides napari's menu and panels"), "reading"),
             self.napari_wanted.emit,
         )
         self.keys = tool_button(
-            "header_keys", "?", with_key("Shows all keys", "keys"), self.keys_wanted.emit
+            "header_keys", "?", with_key(tr("Shows all keys"), "keys"), self.keys_wanted.emit
         )
         self.reader = tool_button(
-            "header_reader", "", "Who edits; click to change", self.reader_wanted.emit
+            "header_reader", "", tr("Who edits; click to change"), self.reader_wanted.emit
         )
         self.reader.setProperty("framed", True)
         self.reader.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -233,8 +241,8 @@ class Header(QFrame):
             chip.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.view = tool_button(
             "header_view",
-            "View ▾",
-            "Shows or hides how the image is shown: planes, MIP, contrast, cine",
+            tr("View ▾"),
+            tr("Shows or hides how the image is shown: planes, MIP, contrast, cine"),
             lambda: self.view_wanted.emit(self.view.isChecked()),
         )
         self.view.setCheckable(True)
@@ -242,7 +250,7 @@ class Header(QFrame):
         return row(*self._chips.values(), 1)
 
     def _make_chip(self, role: Role) -> QToolButton:
-        chip = tool_button(f"header_mask_{role}", str(role), "", lambda: None)
+        chip = tool_button(f"header_mask_{role}", tr(str(role)), "", lambda: None)
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setCheckable(True)
         chip.setProperty("chip", True)
@@ -253,7 +261,7 @@ class Header(QFrame):
     def _make_agreement(self) -> QLabel:
         self.agreement = label(
             "header_agreement",
-            tip=with_key("Colours of the comparison with the reference; next error", "lesion"),
+            tip=with_key(tr("Colours of the comparison with the reference; next error"), "lesion"),
         )
         self.agreement.hide()
         return self.agreement
@@ -262,14 +270,14 @@ class Header(QFrame):
         self.saved: QLabel = named(QLabel(), "header_saved", _SAVED_TIP)
         self.saved.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.progress: QProgressBar = named(
-            QProgressBar(), "header_progress", "How far the running work is"
+            QProgressBar(), "header_progress", tr("How far the running work is")
         )
         self.progress.setTextVisible(False)
         self.progress.setFixedSize(_PROGRESS_WIDTH, 8)
-        self.progress_text: QLabel = named(QLabel(), "header_progress_text", "What runs now")
+        self.progress_text: QLabel = named(QLabel(), "header_progress_text", tr("What runs now"))
         self.progress_text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.cancel = tool_button(
-            "header_cancel", "✕", "Stops the running work; nothing of it is kept", lambda: None
+            "header_cancel", "✕", tr("Stops the running work; nothing of it is kept"), lambda: None
         )
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit())
         running = row(self.progress, self.progress_text, self.cancel)
@@ -281,11 +289,11 @@ class Header(QFrame):
         return self.state
 
     def _make_blind_line(self) -> QWidget:
-        self.blind = label("header_blind", tip="What is hidden in this blind reading")
+        self.blind = label("header_blind", tip=tr("What is hidden in this blind reading"))
         self.unblind = tool_button(
             "header_unblind",
-            "End…",
-            "Ends the blind reading; that is recorded",
+            tr("End…"),
+            tr("Ends the blind reading; that is recorded"),
             lambda: self._ask_unblinding(True),
         )
         self.unblind.setProperty("framed", True)
@@ -293,20 +301,22 @@ class Header(QFrame):
         line.layout().setStretch(0, 1)
         question = label(
             "header_unblind_question",
-            "End the blind reading? Everything is shown then. That and when is recorded with your "
-            "mask of this case, for good.",
-            "Asks before what is hidden is shown",
+            tr(
+                "End the blind reading? Everything is shown then. That and when is recorded "
+                "with your mask of this case, for good."
+            ),
+            tr("Asks before what is hidden is shown"),
         )
         confirm = button(
             "header_unblind_confirm",
-            "End it",
-            "Shows everything, and records it",
+            tr("End it"),
+            tr("Shows everything, and records it"),
             self._want_unblinding,
         )
         keep = button(
             "header_unblind_keep",
-            "Stay blind",
-            "Nothing changes",
+            tr("Stay blind"),
+            tr("Nothing changes"),
             lambda: self._ask_unblinding(False),
         )
         self._unblind_question: QWidget = column(question, row(confirm, keep, 1))
@@ -321,10 +331,10 @@ class Header(QFrame):
         self._unblind_question.setVisible(ask)
 
     def _make_message_line(self) -> QWidget:
-        self.message = label("header_message", tip="What happened last")
+        self.message = label("header_message", tip=tr("What happened last"))
         self._level = Level.HINT
         close = tool_button(
-            "header_message_close", "✕", "Closes this message", lambda: self.say(Level.HINT, "")
+            "header_message_close", "✕", tr("Closes this message"), lambda: self.say(Level.HINT, "")
         )
         self._message_line: QWidget = row(self.message, close)
         self._message_line.layout().setStretch(0, 1)
@@ -333,12 +343,14 @@ class Header(QFrame):
 
     def _make_reader_line(self) -> QWidget:
         self.reader_name: QLineEdit = named(
-            QLineEdit(), "header_reader_name", "Your name or initials: your masks are kept under it"
+            QLineEdit(),
+            "header_reader_name",
+            tr("Your name or initials: your masks are kept under it"),
         )
-        self.reader_name.setPlaceholderText("your name or initials")
+        self.reader_name.setPlaceholderText(tr("your name or initials"))
         self.reader_name.returnPressed.connect(self._give_reader)
-        accept = button("header_reader_ok", "OK", "Remembers this name", self._give_reader)
-        self._reader_line = row(QLabel("Who edits?"), self.reader_name, accept)
+        accept = button("header_reader_ok", tr("OK"), tr("Remembers this name"), self._give_reader)
+        self._reader_line = row(QLabel(tr("Who edits?")), self.reader_name, accept)
         self._reader_line.hide()
         return self._reader_line
 

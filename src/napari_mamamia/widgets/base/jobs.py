@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from qtpy.QtCore import QObject, Qt, Signal
 
 from napari_mamamia.core.progress import Cancelled, Progress, listening
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.notify import (
     Failed,
     Finished,
@@ -25,8 +26,8 @@ _log = logging.getLogger(__name__)
 
 # Each report is an event of the GUI thread: one that reports at every plane would fill its queue.
 _REPORT_EVERY_S = 0.05
-_STOPPED = "{}: stopped"
-_TOO_LATE = "{} is writing its files by now: it ends by itself in a moment"
+_STOPPED = tr("{}: stopped")
+_TOO_LATE = tr("{} is writing its files by now: it ends by itself in a moment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class _Worker(QObject):
         self._reported = 0.0
         self.outcome: Outcome[Any] | None = None
         self.thread = threading.Thread(
-            target=self._run_thread, name=f"job {ticket.title}", daemon=True
+            target=self._run_thread, name=tr("job {title}", title=ticket.title), daemon=True
         )
 
     def _run_thread(self) -> None:

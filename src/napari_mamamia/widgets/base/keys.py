@@ -12,6 +12,8 @@ from typing import Any, Final
 from qtpy.QtGui import QKeySequence, QShortcut
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.core.texts import tr
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -41,56 +43,56 @@ class Key:
 _REFINE: Final = "Refine"
 
 KEYS: Final = (
-    Key("previous_phase", ",", ",", "previous phase"),
-    Key("next_phase", ".", ".", "next phase"),
-    Key("subtraction", "D", "D", "subtraction on or off: the phase shown minus another"),
-    Key("projection", "I", "I", "MIP or slab of the enhancement on or off"),
-    Key("cine", "U", "U", "play or stop the phases"),
-    Key("contrast", "Y", "Y", "next range of grey of the image shown"),
-    Key("planes", "J", "J", "one plane or three linked planes"),
-    Key("two_phases", "Shift-J", "Shift+J", "two phases side by side on or off"),
-    Key("hanging_next", "PageDown", "PgDn", "next step of the hanging: MIP, both, sides, late"),
-    Key("hanging_back", "PageUp", "PgUp", "step of the hanging before; first: your own view"),
-    Key("prior", "Shift-P", "Shift+P", "a prior exam beside this one"),
-    Key("kinetic_map", "K", "K", "kinetic map on or off"),
-    Key("hide_masks", "H", "H", "hide the masks while held", held=True),
-    Key("outline", "Shift-H", "Shift+H", "masks as outlines or filled"),
-    Key("lesion", "G", "G", "go to the tumour; to the next error or doubtful place, if shown"),
+    Key("previous_phase", ",", ",", tr("previous phase")),
+    Key("next_phase", ".", ".", tr("next phase")),
+    Key("subtraction", "D", "D", tr("subtraction on or off: the phase shown minus another")),
+    Key("projection", "I", "I", tr("MIP or slab of the enhancement on or off")),
+    Key("cine", "U", "U", tr("play or stop the phases")),
+    Key("contrast", "Y", "Y", tr("next range of grey of the image shown")),
+    Key("planes", "J", "J", tr("one plane or three linked planes")),
+    Key("two_phases", "Shift-J", "Shift+J", tr("two phases side by side on or off")),
+    Key("hanging_next", "PageDown", "PgDn", tr("next step of the hanging: MIP, both, sides, late")),
+    Key("hanging_back", "PageUp", "PgUp", tr("step of the hanging before; first: your own view")),
+    Key("prior", "Shift-P", "Shift+P", tr("a prior exam beside this one")),
+    Key("kinetic_map", "K", "K", tr("kinetic map on or off")),
+    Key("hide_masks", "H", "H", tr("hide the masks while held"), held=True),
+    Key("outline", "Shift-H", "Shift+H", tr("masks as outlines or filled")),
+    Key("lesion", "G", "G", tr("go to the tumour; to the next error or doubtful place, if shown")),
     Key(
         "previous_error",
         "Shift-G",
         "Shift+G",
-        "show the agreement; then: the error or doubtful place before",
+        tr("show the agreement; then: the error or doubtful place before"),
     ),
-    Key("next_case", "N", "N", "next case"),
-    Key("previous_case", "Shift-N", "Shift+N", "previous case"),
-    Key("smartpaint", "Q", "Q", "Refine: SmartPaint on or off; goes to that page"),
-    Key("other_action", "W", "W", "Refine: left and right button change places", page=_REFINE),
+    Key("next_case", "N", "N", tr("next case")),
+    Key("previous_case", "Shift-N", "Shift+N", tr("previous case")),
+    Key("smartpaint", "Q", "Q", tr("Refine: SmartPaint on or off; goes to that page")),
+    Key("other_action", "W", "W", tr("Refine: left and right button change places"), page=_REFINE),
     Key(
         "outline_tool",
         "O",
         "O",
-        "Refine: draw outlines on or off; goes to that page",
+        tr("Refine: draw outlines on or off; goes to that page"),
         on_image=True,
     ),
-    Key("grow", "R", "R", "Refine: grow the outlines, or the mask, to 3-D", page=_REFINE),
-    Key("smaller", "A", "A", "Refine: smaller radius", page=_REFINE),
-    Key("larger", "S", "S", "Refine: larger radius", page=_REFINE),
-    Key("compare", "T", "T", "Refine: show the start mask while held", held=True, page=_REFINE),
+    Key("grow", "R", "R", tr("Refine: grow the outlines, or the mask, to 3-D"), page=_REFINE),
+    Key("smaller", "A", "A", tr("Refine: smaller radius"), page=_REFINE),
+    Key("larger", "S", "S", tr("Refine: larger radius"), page=_REFINE),
+    Key("compare", "T", "T", tr("Refine: show the start mask while held"), held=True, page=_REFINE),
     Key(
         "accept",
         "Control-Enter",
         "Ctrl+Enter",
-        "Refine, Review: save, accept and open the next case",
+        tr("Refine, Review: save, accept and open the next case"),
         page=_REFINE,
     ),
-    Key("undo", "Control-Z", "Ctrl+Z", "while a tool is on: undo", on_mask=True),
-    Key("redo", "Control-Shift-Z", "Ctrl+Shift+Z", "while a tool is on: redo", on_mask=True),
+    Key("undo", "Control-Z", "Ctrl+Z", tr("while a tool is on: undo"), on_mask=True),
+    Key("redo", "Control-Shift-Z", "Ctrl+Shift+Z", tr("while a tool is on: redo"), on_mask=True),
     Key(
         "move_image",
         "Space",
         "Space",
-        "while a tool is on: move the image",
+        tr("while a tool is on: move the image"),
         held=True,
         on_mask=True,
     ),
@@ -98,7 +100,7 @@ KEYS: Final = (
         "drop_stroke",
         "Escape",
         "Esc",
-        "during a stroke: drop it, nothing happens; a click or box that is waited for: no more",
+        tr("during a stroke: drop it, nothing happens; a click or box that is waited for: no more"),
         on_mask=True,
         everywhere=True,
     ),
@@ -107,16 +109,16 @@ KEYS: Final = (
             f"assess_{category}",
             f"Alt+{category}",
             f"Alt+{category}",
-            f"Findings: assessment {category} of the chosen breast",
+            tr("Findings: assessment {category} of the chosen breast", category=category),
             by_qt=True,
         )
         for category in range(7)
     ),
-    Key("read", "F2", "F2", "step Read", by_qt=True),
-    Key("mask", "F3", "F3", "step Mask", by_qt=True),
-    Key("check", "F4", "F4", "step Check & export", by_qt=True),
-    Key("reading", "F10", "F10", "napari's menu and panels: hide or show", by_qt=True),
-    Key("keys", "?", "?", "show or hide this table", by_qt=True),
+    Key("read", "F2", "F2", tr("step Read"), by_qt=True),
+    Key("mask", "F3", "F3", tr("step Mask"), by_qt=True),
+    Key("check", "F4", "F4", tr("step Check & export"), by_qt=True),
+    Key("reading", "F10", "F10", tr("napari's menu and panels: hide or show"), by_qt=True),
+    Key("keys", "?", "?", tr("show or hide this table"), by_qt=True),
 )
 """Every key of ours."""
 
@@ -124,26 +126,29 @@ RETIRED: Final = frozenset({"stricter", "looser"})
 """Actions that had a key once: a key that somebody gave one then is passed over."""
 
 MOUSE_LINES: Final = (
-    ("left drag", "Refine: what is missing; Outline: draw round it"),
-    ("right drag", "Refine: what is too much"),
-    ("Shift + drag", "SmartPaint: the stroke acts on the whole lesion"),
-    ("wheel", "previous, next slice"),
-    ("Ctrl + wheel", "larger, smaller, at the pointer"),
-    ("Shift + wheel", "previous, next phase (while no tool is on)"),
-    ("Alt + wheel", "Refine: radius"),
-    ("middle drag", "right wider window, up brighter"),
-    ("click, Shift + move", "several views: move the cross-hair (Ctrl + click while a tool is on)"),
+    (tr("left drag"), tr("Refine: what is missing; Outline: draw round it")),
+    (tr("right drag"), tr("Refine: what is too much")),
+    (tr("Shift + drag"), tr("SmartPaint: the stroke acts on the whole lesion")),
+    ("wheel", tr("previous, next slice")),
+    (tr("Ctrl + wheel"), tr("larger, smaller, at the pointer")),
+    (tr("Shift + wheel"), tr("previous, next phase (while no tool is on)")),
+    (tr("Alt + wheel"), tr("Refine: radius")),
+    (tr("middle drag"), tr("right wider window, up brighter")),
+    (
+        tr("click, Shift + move"),
+        tr("several views: move the cross-hair (Ctrl + click while a tool is on)"),
+    ),
 )
 """What the mouse does, for the panel."""
 
 NAPARI_KEYS: Final = (
     ("1 / E", "eraser"),
     ("2 / P", "brush"),
-    ("[  ]", "smaller, larger brush"),
+    ("[  ]", tr("smaller, larger brush")),
     ("4 / F", "fill"),
-    ("Ctrl+Z", "undo of napari's own brush"),
-    ("arrows", "previous, next slice"),
-    ("V", "show or hide the chosen layer"),
+    ("Ctrl+Z", tr("undo of napari's own brush")),
+    ("arrows", tr("previous, next slice")),
+    ("V", tr("show or hide the chosen layer")),
 )
 """What napari's own keys do on the own mask while no tool of ours is on, for the panel."""
 
@@ -157,7 +162,7 @@ def with_key(text: str, action: str) -> str:
     'Opens the next case  (key N)'
     """
     shown = next(key.shown for key in KEYS if key.action == action)
-    return f"{text}  (key {shown})"
+    return tr("{words}  (key {shown})", words=text, shown=shown)
 
 
 def bind_keys(

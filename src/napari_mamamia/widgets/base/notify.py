@@ -11,6 +11,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import Cancelled
+from napari_mamamia.core.texts import tr
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -53,10 +54,14 @@ def plain_text(error: Exception) -> str:
     if isinstance(error, MamamiaError):
         return str(error)
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this: close other programs or layers and try again"
-    return (
-        f"something unexpected went wrong ({type(error).__name__}: {error}): your work is kept; "
-        "try again, and report it if it comes back"
+        return tr(
+            "there is not enough memory for this: close other programs or layers and try again"
+        )
+    return tr(
+        "something unexpected went wrong ({_}: {error}): your work is kept; try "
+        "again, and report it if it comes back",
+        _=type(error).__name__,
+        error=error,
     )
 
 
@@ -93,6 +98,6 @@ class Notifier(QObject):
     def fail(self, doing: str, error: Exception) -> None:
         """Show that `doing` failed and why; the traceback is logged."""
         _log.error("%s failed", doing, exc_info=error)
-        text = f"{doing} failed: {plain_text(error)}"
+        text = tr("{doing} failed: {plain_text}", doing=doing, plain_text=plain_text(error))
         self.said.emit(Level.ERROR, text)
         show_error(text)

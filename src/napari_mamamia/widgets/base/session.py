@@ -15,6 +15,7 @@ from napari_mamamia.core.blinding import NOT_BLIND, Blinding
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.errors import CaseError, HiddenError
 from napari_mamamia.core.provenance import Provenance
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.workspace import FileState, Workspace
 from napari_mamamia.services.case.context import CaseContext, CaseKey
@@ -169,8 +170,12 @@ class Session(QObject):
         """
         if context is not None and context.case_id != case.case_id:
             raise CaseError(
-                f"expected the context of case {case.case_id}, got that of {context.case_id}: "
-                "this is a defect of the program, nothing was written"
+                tr(
+                    "expected the context of case {case_id}, got that of {case_id_2}: this is a "
+                    "defect of the program, nothing was written",
+                    case_id=case.case_id,
+                    case_id_2=context.case_id,
+                )
             )
         for mask in masks:
             self._require_shown(mask)

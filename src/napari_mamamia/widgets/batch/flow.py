@@ -9,6 +9,7 @@ from qtpy.QtCore import Signal
 
 from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.scoring.cohort.policy import counted_lines, not_for_ranking
 from napari_mamamia.scoring.cohort.results import n_text
 from napari_mamamia.services.batch.output_folder import Existing
@@ -77,7 +78,7 @@ class BatchFlow(WindowPart):
         columns = clinical.columns
         self._jobs.start(
             _TABLE_LANE,
-            "Reading the clinical table",
+            tr("Reading the clinical table"),
             lambda: self._services.look_at_clinical(table, columns),
             clinical.show_look,
             failed=lambda error: clinical.show_look(ClinicalLook("", plain_text(error))),
@@ -94,27 +95,30 @@ class BatchFlow(WindowPart):
         self._stopped = None
         if answer.n_failures:
             self._page.say(
-                f"Finished; {answer.n_failures} case(s) need a look: see the table below the "
-                "image.",
+                tr(
+                    "Finished; {n_failures} case(s) need a look: see the table below the image.",
+                    n_failures=answer.n_failures,
+                ),
                 "warning",
             )
         else:
-            self._page.say("Finished: every case was scored.")
+            self._page.say(tr("Finished: every case was scored."))
         self._page.show_end(_describe_answer(answer), answer.folder, answer.report)
         self.finished.emit(answer)
 
     def _show_stop(self, wanted: BatchRequest) -> None:
         self._stopped = replace(wanted, existing=Existing.REFUSE)
         self._page.say(
-            "Cancelled. Cases that were done are kept: Start goes on where it stopped.", "warning"
+            tr("Cancelled. Cases that were done are kept: Start goes on where it stopped."),
+            "warning",
         )
 
     def _show_failure(self, error: Exception) -> None:
         if isinstance(error, SaveConflictError):
-            self._page.say(f"Nothing was written: {error}")
+            self._page.say(tr("Nothing was written: {error}", error=error))
             self._page.show_taken(True)
             return
-        self._page.say(f"Failed: {plain_text(error)}", "error")
+        self._page.say(tr("Failed: {plain_text}", plain_text=plain_text(error)), "error")
         self._notifier.fail("Batch scoring", error)
 
     def _take_rows(self, rows: tuple[CaseRow, ...]) -> None:
@@ -152,12 +156,28 @@ def _describe_answer(answer: BatchAnswer) -> str:
         return "\n".join([*shown, first.title, *(" ".join(line.split()) for line in lines)])
     # Only nan is unlike itself: models without a rank come last.
     ordered = sorted(answer.comparison.ranking, key=lambda m: (m.rank != m.rank, m.rank))
-    lines = [f"{len(answer.models)} models · profile {answer.comparison.profile}"]
+    lines = [
+        tr(
+            "{n_models} models · profile {profile}",
+            n_models=len(answer.models),
+            profile=answer.comparison.profile,
+        )
+    ]
     for model in ordered:
         rank = "–" if model.rank != model.rank else f"{model.rank:.0f}"
         score = "–" if model.ranking_score != model.ranking_score else f"{model.ranking_score:.3f}"
-        lines.append(f"{rank}. {model.name}: ranking score {score}, n {n_text(model)}")
-    return "\n".join([*lines, "Intervals and ranks at each weight: tab Cohort below the image."])
+        lines.append(
+            tr(
+                "{rank}. {name}: ranking score {score}, n {n_text}",
+                rank=rank,
+                name=model.name,
+                score=score,
+                n_text=n_text(model),
+            )
+        )
+    return "\n".join(
+        [*lines, tr("Intervals and ranks at each weight: tab Cohort below the image.")]
+    )
 
 
 def _list_folders(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> tuple[tuple[str, Path], ...]:
@@ -168,6 +188,12 @@ def _list_folders(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> tuple[tuple
         return ()
     any_case, workspace = rows[0].case_id, opened.workspace
     return (
-        *((f"prediction {name}", workspace.prediction(name, any_case).parent) for name in models),
-        *((f"refined by {name}", workspace.refined(name, any_case).parent) for name in readers),
+        *(
+            (tr("prediction {name}", name=name), workspace.prediction(name, any_case).parent)
+            for name in models
+        ),
+        *(
+            (tr("refined by {name}", name=name), workspace.refined(name, any_case).parent)
+            for name in readers
+        ),
     )

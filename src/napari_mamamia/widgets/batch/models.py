@@ -15,13 +15,14 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.score.models import PredictionFolder
 from napari_mamamia.widgets.batch.options import NAMES
 from napari_mamamia.widgets.controls.controls import discard, label, named, row, tool_button
 
 _TOOL_TIP: Final = Qt.ItemDataRole.ToolTipRole
-_ALONE: Final = "Several are compared: ranks, intervals, paired tests."
-_SEVERAL: Final = "Each gets a folder of its own; then they are compared."
+_ALONE: Final = tr("Several are compared: ranks, intervals, paired tests.")
+_SEVERAL: Final = tr("Each gets a folder of its own; then they are compared.")
 
 Offered = Sequence[tuple[str, Path]]
 """Folders of masks by title."""
@@ -43,12 +44,12 @@ class ModelsField(QWidget):
         self._stack.setSpacing(4)
         self.add: QToolButton = tool_button(
             "batch_add_model",
-            "+ Add a model",
-            "Adds a folder of another model's masks",
+            tr("+ Add a model"),
+            tr("Adds a folder of another model's masks"),
             self._add_model,
         )
         self.add.setProperty("framed", True)
-        self.note = label("batch_models_note", _ALONE, "What becomes of several models")
+        self.note = label("batch_models_note", _ALONE, tr("What becomes of several models"))
         below = row(self.add, self.note)
         below.layout().setStretch(1, 1)
         layout = QVBoxLayout(self)
@@ -134,12 +135,12 @@ class _Line(QWidget):
         super().__init__()
         self._start_at = start_at
         self.name: QLineEdit = named(
-            _NameField(), "batch_model", "The model's name; empty takes the folder's"
+            _NameField(), "batch_model", tr("The model's name; empty takes the folder's")
         )
         self.name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.name.textChanged.connect(lambda _text: self.changed.emit())
         self.folder: QComboBox = named(
-            QComboBox(), "batch_prediction", "Folder of the masks to score, ID.nii.gz"
+            QComboBox(), "batch_prediction", tr("Folder of the masks to score, ID.nii.gz")
         )
         self.folder.setEditable(True)
         self.folder.setMinimumContentsLength(6)
@@ -147,12 +148,12 @@ class _Line(QWidget):
         self.folder.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.folder.currentTextChanged.connect(self._follow_folder)
         self.browse = tool_button(
-            "batch_choose_prediction", "…", "Choose a folder", self._browse_folder
+            "batch_choose_prediction", "…", tr("Choose a folder"), self._browse_folder
         )
         self.remove = tool_button(
             "batch_remove_model",
             "✕",
-            "Takes this model out; its files stay",
+            tr("Takes this model out; its files stay"),
             self.remove_wanted.emit,
         )
         for tool in (self.browse, self.remove):
@@ -200,12 +201,16 @@ class _Line(QWidget):
         self._follow_folder(self.folder.currentText())
 
     def _follow_folder(self, text: str) -> None:
-        self.name.setPlaceholderText(Path(text.strip()).name or "name")
-        self.folder.setToolTip(f"Folder of the masks to score, ID.nii.gz\n{text}".strip())
+        self.name.setPlaceholderText(Path(text.strip()).name or tr("name"))
+        self.folder.setToolTip(
+            tr("Folder of the masks to score, ID.nii.gz\n{words}", words=text).strip()
+        )
         self.changed.emit()
 
     def _browse_folder(self) -> None:
         start = self._start_at() if callable(self._start_at) else ""
-        chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self.path or str(start))
+        chosen = QFileDialog.getExistingDirectory(
+            self, tr("Choose a folder"), self.path or str(start)
+        )
         if chosen:
             self.folder.setEditText(chosen)

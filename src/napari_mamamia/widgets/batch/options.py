@@ -19,6 +19,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.choices import UnusableRule
 from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.scoring.cohort.gap_records import MINIMUM_GROUP
 from napari_mamamia.scoring.statistics.resampling import N_RESAMPLES, SEED
 from napari_mamamia.services.batch.output_folder import Existing
@@ -34,13 +35,13 @@ from napari_mamamia.widgets.controls.controls import (
 )
 
 NAMES: Final = (
-    "Reference",
-    "Its masks",
-    "Results to",
-    "Time limit",
-    "Old results",
-    "Processes",
-    "Least group",
+    tr("Reference"),
+    tr("Its masks"),
+    tr("Results to"),
+    tr("Time limit"),
+    tr("Old results"),
+    tr("Processes"),
+    tr("Least group"),
 )
 """The widest names before the fields, so that the fields stand below each other."""
 
@@ -49,23 +50,35 @@ _MOST_RESAMPLES: Final = 100_000
 _MOST_LEAST: Final = 10_000
 _MOST_SEED: Final = 2**31 - 1
 _EXISTING: Final = (
-    ("ask me", Existing.REFUSE, "Nothing is written before you chose"),
-    ("go on with them", Existing.RESUME, "Only cases that are new, changed or failed are scored"),
-    ("replace them", Existing.OVERWRITE, "Files of the same names are replaced; others stay"),
+    (tr("ask me"), Existing.REFUSE, tr("Nothing is written before you chose")),
+    (
+        tr("go on with them"),
+        Existing.RESUME,
+        tr("Only cases that are new, changed or failed are scored"),
+    ),
+    (
+        tr("replace them"),
+        Existing.OVERWRITE,
+        tr("Files of the same names are replaced; others stay"),
+    ),
 )
 _UNUSABLE: Final = (
-    ("as the profile says", None, "Least favourable or worst score, as the profile has it"),
-    ("reject the submission", UnusableRule.REJECT, "One such case, and there is no ranked number"),
+    (tr("as the profile says"), None, tr("Least favourable or worst score, as the profile has it")),
     (
-        "least favourable",
-        UnusableRule.LEAST_FAVOURABLE,
-        "The case takes the values that make each ranked number lowest",
+        tr("reject the submission"),
+        UnusableRule.REJECT,
+        tr("One such case, and there is no ranked number"),
     ),
-    ("worst score", UnusableRule.WORST_SCORE, "Dice 0 and the worst NormHD"),
     (
-        "leave out: not for ranking",
+        tr("least favourable"),
+        UnusableRule.LEAST_FAVOURABLE,
+        tr("The case takes the values that make each ranked number lowest"),
+    ),
+    (tr("worst score"), UnusableRule.WORST_SCORE, tr("Dice 0 and the worst NormHD")),
+    (
+        tr("leave out: not for ranking"),
         UnusableRule.LEAVE_OUT,
-        "The case does not count; who leaves out hard cases would gain by it",
+        tr("The case does not count; who leaves out hard cases would gain by it"),
     ),
 )
 
@@ -87,8 +100,8 @@ class BatchOptions(QWidget):
         self._has_cluster = True
         self.more: QToolButton = tool_button(
             "batch_more",
-            "▸ More: which cases, processes, bootstrap",
-            "Shows which cases count, where they are scored and how sure the numbers are made",
+            tr("▸ More: which cases, processes, bootstrap"),
+            tr("Shows which cases count, where they are scored and how sure the numbers are made"),
             self._toggle_body,
         )
         self.more.setCheckable(True)
@@ -117,9 +130,10 @@ class BatchOptions(QWidget):
             return str(MissingExtraError("distributed", "cluster"))
         address = self.address.text().strip()
         if self.where is Where.CLUSTER and "://" not in address:
-            return (
+            return tr(
                 "expected the address of a dask scheduler such as tcp://host:8786, got "
-                f"{address or 'nothing'}: copy it from the scheduler's first lines"
+                "{address}: copy it from the scheduler's first lines",
+                address=address or "nothing",
             )
         return ""
 
@@ -152,94 +166,99 @@ class BatchOptions(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_which(self) -> QWidget:
-        tip = (
-            "The cases that count (as --cases): a file with an id on each line, or a table with "
-            "case_id and, if wanted, sha256; empty: all that have a reference"
+        tip = tr(
+            "The cases that count (as --cases): a file with an id on each line, or a "
+            "table with case_id and, if wanted, sha256; empty: all that have a reference"
         )
         self.listed: QLineEdit = named(QLineEdit(), "batch_cases", tip)
-        self.listed.setPlaceholderText("all with a reference")
+        self.listed.setPlaceholderText(tr("all with a reference"))
         choose = tool_button(
-            "batch_choose_cases", "…", "Choose a list of cases", self._choose_case_list
+            "batch_choose_cases", "…", tr("Choose a list of cases"), self._choose_case_list
         )
         choose.setProperty("framed", True)
         self.unusable: QComboBox = named(
             QComboBox(),
             "batch_unusable",
-            "What a case without a usable prediction is worth (as --unusable)",
+            tr("What a case without a usable prediction is worth (as --unusable)"),
         )
         for text, rule, tip in _UNUSABLE:
             self.unusable.addItem(text, None if rule is None else rule.value)
             self.unusable.setItemData(self.unusable.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         return column(
-            row(name_of("Cases"), self.listed, choose),
-            row(name_of("Unusable"), self.unusable, 1),
+            row(name_of(tr("Cases")), self.listed, choose),
+            row(name_of(tr("Unusable")), self.unusable, 1),
         )
 
     def _choose_case_list(self) -> None:
         start = self.listed.text() or str(Path.home())
-        kinds = "Lists of cases (*.txt *.csv *.xlsx *.ods);;All files (*)"
-        chosen, _ = QFileDialog.getOpenFileName(self, "Choose a list of cases", start, kinds)
+        kinds = tr("Lists of cases (*.txt *.csv *.xlsx *.ods);;All files (*)")
+        chosen, _ = QFileDialog.getOpenFileName(self, tr("Choose a list of cases"), start, kinds)
         if chosen:
             self.listed.setText(chosen)
 
     def _make_body(self) -> QWidget:
         self.place: QComboBox = named(
-            QComboBox(), "batch_place", "Where the cases are scored; the numbers are the same"
+            QComboBox(), "batch_place", tr("Where the cases are scored; the numbers are the same")
         )
         for where in Where:
-            self.place.addItem(where.value, where.value)
+            self.place.addItem(tr(where.value), where.value)
         self.place.currentIndexChanged.connect(lambda _at: self._follow_place())
         cores = os.cpu_count() or 1
-        self.workers = _make_spin_box("batch_workers", "Processes that score at once", 1, cores)
+        self.workers = _make_spin_box("batch_workers", tr("Processes that score at once"), 1, cores)
         self.workers.setValue(cores)
-        self.workers.setSuffix(f" of {cores}")
+        self.workers.setSuffix(tr(" of {cores}", cores=cores))
         self.address: QLineEdit = named(
-            QLineEdit(), "batch_scheduler", "Address of a dask scheduler, tcp://host:port"
+            QLineEdit(), "batch_scheduler", tr("Address of a dask scheduler, tcp://host:port")
         )
-        self.address.setPlaceholderText("tcp://host:8786")
-        self.place_note = label("batch_place_note", tip="What this place needs")
+        self.address.setPlaceholderText(tr("tcp://host:8786"))
+        self.place_note = label("batch_place_note", tip=tr("What this place needs"))
         self.limit = _make_spin_box(
-            "batch_limit", "A case that takes longer is ended and becomes a row", 0, _MOST_SECONDS
+            "batch_limit",
+            tr("A case that takes longer is ended and becomes a row"),
+            0,
+            _MOST_SECONDS,
         )
         self.limit.setSuffix(" s")
-        self.limit.setSpecialValueText("none")
+        self.limit.setSpecialValueText(tr("none"))
         self.resamples = _make_spin_box(
-            "batch_bootstrap", "Bootstrap resamples for the intervals", 0, _MOST_RESAMPLES
+            "batch_bootstrap", tr("Bootstrap resamples for the intervals"), 0, _MOST_RESAMPLES
         )
         self.resamples.setValue(N_RESAMPLES)
-        self.resamples.setSpecialValueText("no intervals")
+        self.resamples.setSpecialValueText(tr("no intervals"))
         self.least = _make_spin_box(
             "batch_least_group",
-            "Groups with fewer cases are left out of intervals, tests and sentences, and named; "
-            "the score stays",
+            tr(
+                "Groups with fewer cases are left out of intervals, tests and sentences, and "
+                "named; the score stays"
+            ),
             2,
             _MOST_LEAST,
         )
         self.least.setValue(MINIMUM_GROUP)
-        self.least.setSuffix(" cases")
+        self.least.setSuffix(tr(" cases"))
         self.seed = _make_spin_box(
-            "batch_seed", "Seed of resamples and permutations", 0, _MOST_SEED
+            "batch_seed", tr("Seed of resamples and permutations"), 0, _MOST_SEED
         )
         self.seed.setValue(SEED)
         self.existing: QComboBox = named(
-            QComboBox(), "batch_existing", "What is done where the output folder holds results"
+            QComboBox(), "batch_existing", tr("What is done where the output folder holds results")
         )
         for text, policy, tip in _EXISTING:
             self.existing.addItem(text, policy.value)
             self.existing.setItemData(self.existing.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
-        self._workers_line = row(name_of("Processes"), self.workers, 1)
-        self._address_line = row(name_of("Address"), self.address)
+        self._workers_line = row(name_of(tr("Processes")), self.workers, 1)
+        self._address_line = row(name_of(tr("Address")), self.address)
         return column(
             self._make_which(),
-            row(name_of("Scored"), self.place, 1),
+            row(name_of(tr("Scored")), self.place, 1),
             self._workers_line,
             self._address_line,
             self.place_note,
-            row(name_of("Time limit"), self.limit, 1),
-            row(name_of("Bootstrap"), self.resamples, 1),
-            row(name_of("Seed"), self.seed, 1),
-            row(name_of("Least group"), self.least, 1),
-            row(name_of("Old results"), self.existing, 1),
+            row(name_of(tr("Time limit")), self.limit, 1),
+            row(name_of(tr("Bootstrap")), self.resamples, 1),
+            row(name_of(tr("Seed")), self.seed, 1),
+            row(name_of(tr("Least group")), self.least, 1),
+            row(name_of(tr("Old results")), self.existing, 1),
         )
 
     def _toggle_body(self) -> None:
@@ -256,8 +275,10 @@ class BatchOptions(QWidget):
             self.place_note.setText(str(MissingExtraError("distributed", "cluster")))
         elif where is Where.CLUSTER:
             self.place_note.setText(
-                "Its machines must see the same folders under the same paths and have this "
-                "software installed."
+                tr(
+                    "Its machines must see the same folders under the same paths and have this "
+                    "software installed."
+                )
             )
         self.place_note.setVisible(missing or where is Where.CLUSTER)
         set_level(self.place_note, "warning" if missing else "hint")

@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.clinical.columns import BY_NAME, ColumnChoice
 from napari_mamamia.scoring.case.profiles import PROFILES, Profile
 from napari_mamamia.services.batch.output_folder import Existing
@@ -50,13 +51,13 @@ class BatchClinical(QWidget):
         super().__init__()
         self.columns: ColumnChoice = BY_NAME
         self._answer: ColumnChoice | None = None
-        self.coverage = label("batch_coverage", tip="Of how many cases the table knows what")
-        self.question = label("batch_columns", tip="Columns that may be meant, and why")
+        self.coverage = label("batch_coverage", tip=tr("Of how many cases the table knows what"))
+        self.question = label("batch_columns", tip=tr("Columns that may be meant, and why"))
         set_level(self.question, "warning")
         self.confirm = button(
             "batch_confirm_columns",
-            "Use these columns",
-            "Takes the columns above for this table; nothing of them is used before",
+            tr("Use these columns"),
+            tr("Takes the columns above for this table; nothing of them is used before"),
             self._confirm_columns,
         )
         layout = QVBoxLayout(self)
@@ -89,12 +90,12 @@ class BatchClinical(QWidget):
 
 
 _STEPS: Final = 1000
-_TAKEN: Final = "This folder holds files already. Choose another one, or:"
+_TAKEN: Final = tr("This folder holds files already. Choose another one, or:")
 _COMPARED: Final = "comparison"
 _PROFILE_TEXTS: Final = {
-    "clinical": "Distances in mm (HD95); what cannot be computed stays empty.",
-    "official-code": "What the challenge's published scripts compute, with their quirks.",
-    "paper": "The equations as the challenge's paper prints them.",
+    "clinical": tr("Distances in mm (HD95); what cannot be computed stays empty."),
+    "official-code": tr("What the challenge's published scripts compute, with their quirks."),
+    "paper": tr("The equations as the challenge's paper prints them."),
 }
 
 
@@ -184,7 +185,7 @@ class BatchPage(QScrollArea):
         self.progress.setVisible(running)
         if running:
             self.progress.setValue(0)
-            self.say("Looking for the masks")
+            self.say(tr("Looking for the masks"))
 
     def show_progress(self, fraction: float, text: str) -> None:
         """Show how far the run is, and in words."""
@@ -215,53 +216,60 @@ class BatchPage(QScrollArea):
     # -------------------------------------------------------------------- inner
 
     def _make_form(self) -> QWidget:
-        self.reference = self._make_field("batch_reference", "Folder of reference masks, ID.nii.gz")
+        self.reference = self._make_field(
+            "batch_reference", tr("Folder of reference masks, ID.nii.gz")
+        )
         self.models = ModelsField()
         self.models.changed.connect(self._offer_out)
         self.clinical = self._make_field(
-            "batch_clinical", "Table with age, menopause and density, for fairness; may be empty"
+            "batch_clinical",
+            tr("Table with age, menopause and density, for fairness; may be empty"),
         )
-        self.clinical.setPlaceholderText("none: fairness stays unknown")
+        self.clinical.setPlaceholderText(tr("none: fairness stays unknown"))
         self.clinical_look = BatchClinical()
         self.clinical.textChanged.connect(self._take_table)
         self.clinical_look.confirmed.connect(self.table_changed)
         self.profile: QComboBox = named(
-            QComboBox(), "batch_profile", "Which definitions the numbers follow"
+            QComboBox(), "batch_profile", tr("Which definitions the numbers follow")
         )
         for profile in PROFILES:
             self.profile.addItem(profile.name, profile)
         self.profile.currentIndexChanged.connect(lambda _at: self._describe_profile())
-        self.profile_text = label("batch_profile_text", tip="What this profile means")
-        self.out = self._make_field("batch_out", "Folder for tables, summary and report")
+        self.profile_text = label("batch_profile_text", tip=tr("What this profile means"))
+        self.out = self._make_field("batch_out", tr("Folder for tables, summary and report"))
         self.out.textChanged.connect(lambda _text: self.show_taken(False))
         self.options = BatchOptions()
         choose = self._make_choose_button
         return column(
-            heading("Score folders of masks"),
-            row(name_of("Reference"), self.reference, choose("reference", self.reference.setText)),
-            row(name_of("Model"), name_of("Its masks"), 1),
+            heading(tr("Score folders of masks")),
+            row(
+                name_of(tr("Reference")),
+                self.reference,
+                choose("reference", self.reference.setText),
+            ),
+            row(name_of(tr("Model")), name_of(tr("Its masks")), 1),
             self.models,
-            row(name_of("Clinical"), self.clinical, self._choose_table()),
+            row(name_of(tr("Clinical")), self.clinical, self._choose_table()),
             self.clinical_look,
-            row(name_of("Profile"), self.profile, 1),
+            row(name_of(tr("Profile")), self.profile, 1),
             self.profile_text,
-            row(name_of("Results to"), self.out, choose("out", self.out.setText)),
+            row(name_of(tr("Results to")), self.out, choose("out", self.out.setText)),
             self.options,
         )
 
     def _make_taken(self) -> QWidget:
-        self.taken_text = label("batch_taken_text", _TAKEN, "What stands in the way")
+        self.taken_text = label("batch_taken_text", _TAKEN, tr("What stands in the way"))
         set_level(self.taken_text, "warning")
         self.resume = button(
             "batch_resume",
-            "Go on with it",
-            "Continues an earlier run with the same folders and profile",
+            tr("Go on with it"),
+            tr("Continues an earlier run with the same folders and profile"),
             lambda: self._request_start(Existing.RESUME),
         )
         self.replace = button(
             "batch_replace",
-            "Replace its files",
-            "Files of the same names are replaced; others stay",
+            tr("Replace its files"),
+            tr("Files of the same names are replaced; others stay"),
             lambda: self._request_start(Existing.OVERWRITE),
         )
         self.taken = column(self.taken_text, row(self.resume, self.replace, 1))
@@ -270,46 +278,54 @@ class BatchPage(QScrollArea):
     def _make_run(self) -> QWidget:
         self.start = button(
             "batch_start",
-            "Start",
-            "Scores every case; a broken file costs one row, not the run",
+            tr("Start"),
+            tr("Scores every case; a broken file costs one row, not the run"),
             lambda: self._request_start(None),
             primary=True,
         )
         self.cancel = button(
-            "batch_cancel", "Cancel", "Stops the run; it can go on later", self.cancel_wanted.emit
+            "batch_cancel",
+            tr("Cancel"),
+            tr("Stops the run; it can go on later"),
+            self.cancel_wanted.emit,
         )
         self.log = tool_button(
-            "batch_log", "Log", "Shows what the plugin did and said", self.log_wanted.emit
+            "batch_log", tr("Log"), tr("Shows what the plugin did and said"), self.log_wanted.emit
         )
         self.leaderboard = tool_button(
             "batch_leaderboard",
-            "Leaderboard",
-            "Shows the teams of a ranking and each case of each team below the image",
+            tr("Leaderboard"),
+            tr("Shows the teams of a ranking and each case of each team below the image"),
             self.leaderboard_wanted.emit,
         )
         for tool in (self.log, self.leaderboard):
             tool.setProperty("framed", True)
-        self.progress: QProgressBar = named(QProgressBar(), "batch_progress", "How far the run is")
+        self.progress: QProgressBar = named(
+            QProgressBar(), "batch_progress", tr("How far the run is")
+        )
         self.progress.setRange(0, _STEPS)
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
-        self.state = label("batch_state", tip="What the run does now, or how it ended")
+        self.state = label("batch_state", tip=tr("What the run does now, or how it ended"))
         buttons = row(self.start, self.cancel, self.leaderboard, self.log)
         buttons.layout().setStretch(0, 1)
         return column(buttons, self.progress, self.state)
 
     def _make_end(self) -> QWidget:
-        self.result = label("batch_result", tip="What the last run found")
+        self.result = label("batch_result", tip=tr("What the last run found"))
         self.open_report = button(
-            "batch_report", "Open report", "Opens report.html in the browser", self.show_report
+            "batch_report",
+            tr("Open report"),
+            tr("Opens report.html in the browser"),
+            self.show_report,
         )
         self.open_folder = button(
-            "batch_folder", "Open folder", "Shows tables and summary", self._open_folder
+            "batch_folder", tr("Open folder"), tr("Shows tables and summary"), self._open_folder
         )
         self.show_table = button(
             "batch_table",
-            "Show table",
-            "Shows the cases, worst first, below the image",
+            tr("Show table"),
+            tr("Shows the cases, worst first, below the image"),
             self.table_wanted.emit,
         )
         self.end = column(self.result, row(self.show_table, self.open_report, self.open_folder, 1))
@@ -322,22 +338,25 @@ class BatchPage(QScrollArea):
 
     def _make_choose_button(self, name: str, take: Callable[[str], object]) -> QWidget:
         def browse() -> None:
-            chosen = QFileDialog.getExistingDirectory(self, "Choose a folder", self._start_at())
+            chosen = QFileDialog.getExistingDirectory(self, tr("Choose a folder"), self._start_at())
             if chosen:
                 take(chosen)
 
-        return _make_small_button(f"batch_choose_{name}", "Choose a folder", browse)
+        return _make_small_button(f"batch_choose_{name}", tr("Choose a folder"), browse)
 
     def _choose_table(self) -> QWidget:
         def browse() -> None:
             chosen, _ = QFileDialog.getOpenFileName(
-                self, "Choose the clinical table", self._start_at(), "Tables (*.xlsx *.ods *.csv)"
+                self,
+                tr("Choose the clinical table"),
+                self._start_at(),
+                tr("Tables (*.xlsx *.ods *.csv)"),
             )
             if chosen:
                 self.clinical.setText(chosen)
 
         return _make_small_button(
-            "batch_choose_clinical", "Choose a table (.xlsx, .ods, .csv)", browse
+            "batch_choose_clinical", tr("Choose a table (.xlsx, .ods, .csv)"), browse
         )
 
     def _start_at(self) -> str:
@@ -368,13 +387,13 @@ class BatchPage(QScrollArea):
         }
         empty = [name for name, text in fields.items() if not text]
         if empty or self.options.problem():
-            choose = f"Choose the {' and the '.join(empty)} first."
+            choose = tr("Choose the {names} first.", names=" and the ".join(empty))
             self.say(choose if empty else self.options.problem(), "warning")
             return
         try:
             settings = self._read_settings()
         except ValueError as error:  # a rule that the profile has no worst value for
-            self.say(f"Nothing was started: {error}", "warning")
+            self.say(tr("Nothing was started: {error}", error=error), "warning")
             return
         self.show_taken(False)
         self.start_wanted.emit(

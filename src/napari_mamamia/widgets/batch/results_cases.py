@@ -13,6 +13,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.score.case_facets import DIAMETER, FAILURE, GROUP, SIZE, STATUS, TAG
 from napari_mamamia.services.score.case_table import (
@@ -33,20 +34,23 @@ from napari_mamamia.widgets.score.tags_line import tags_menu
 _FEWEST_LETTERS: Final = 3
 _LEAST_WIDTH: Final = 78
 _ANY: Final = {
-    STATUS: "any status",
-    SIZE: "any size",
-    FAILURE: "any failure",
-    TAG: "any tag",
-    GROUP: "any group",
+    STATUS: tr("any status"),
+    SIZE: tr("any size"),
+    FAILURE: tr("any failure"),
+    TAG: tr("any tag"),
+    GROUP: tr("any group"),
 }
 _TIPS: Final = {
-    STATUS: "Show only cases of one status",
-    SIZE: "Show only small, moderate or large tumours: by the 20th and 80th percentile of the "
-    "reference volume, and by 20 and 50 mm where the clinical table has a diameter",
-    FAILURE: "Show only cases with one kind of failure",
-    TAG: "Show only cases with one of your own tags",
+    STATUS: tr("Show only cases of one status"),
+    SIZE: tr(
+        "Show only small, moderate or large tumours: by the 20th and 80th percentile "
+        "of the reference volume, and by 20 and 50 mm where the clinical table has a "
+        "diameter"
+    ),
+    FAILURE: tr("Show only cases with one kind of failure"),
+    TAG: tr("Show only cases with one of your own tags"),
 }
-_SIZE_TEXTS: Final = {"in no group": "size unknown"}
+_SIZE_TEXTS: Final = {"in no group": tr("size unknown")}
 
 Choice = tuple[str, str]
 """Name of a facet and one of its values."""
@@ -64,21 +68,23 @@ class FilterBar(QWidget):
         self._boxes = {name: self._make_combo(f"results_{name}", _TIPS[name]) for name in _TIPS}
         self.status, self.size = self._boxes[STATUS], self._boxes[SIZE]
         self.failure, self.tag = self._boxes[FAILURE], self._boxes[TAG]
-        self.variable = self._make_combo("results_variable", "Which groups to choose from")
-        self.value = self._make_combo("results_group", "Show only cases of one group")
+        self.variable = self._make_combo("results_variable", tr("Which groups to choose from"))
+        self.value = self._make_combo("results_group", tr("Show only cases of one group"))
         self.variable.currentIndexChanged.connect(lambda _at: self._fill_groups())
         self.search: QLineEdit = named(
-            QLineEdit(), "results_search", "Show only cases with these words, in any column of text"
+            QLineEdit(),
+            "results_search",
+            tr("Show only cases with these words, in any column of text"),
         )
-        self.search.setPlaceholderText("search")
+        self.search.setPlaceholderText(tr("search"))
         self.search.setClearButtonEnabled(True)
         self.search.setMinimumWidth(_LEAST_WIDTH)
         self.search.textChanged.connect(lambda _text: self._say_changed())
         self.clear = tool_button(
-            "results_clear", "Clear", "Shows every case again, worst first", self.clear_all
+            "results_clear", tr("Clear"), tr("Shows every case again, worst first"), self.clear_all
         )
         self.clear.setProperty("framed", True)
-        self.count: QLabel = named(QLabel(), "results_count", "Cases in the table now")
+        self.count: QLabel = named(QLabel(), "results_count", tr("Cases in the table now"))
         self._lay_out()
 
     # ---------------------------------------------------------------- for others
@@ -116,7 +122,7 @@ class FilterBar(QWidget):
 
     def show_count(self, shown: int, total: int) -> None:
         """Say how many of the cases are shown."""
-        self.count.setText(f"{shown:,} of {total:,} shown")
+        self.count.setText(tr("{shown:,} of {total:,} shown", shown=shown, total=total))
         set_level(self.count, "hint" if shown == total else "warning")
 
     # -------------------------------------------------------------------- inner
@@ -174,7 +180,7 @@ class FilterBar(QWidget):
         facets = self._table.facets if self._table else ()
         self.variable.blockSignals(True)
         self.variable.clear()
-        self.variable.addItem("group by …", None)
+        self.variable.addItem(tr("group by …"), None)
         for facet in facets:
             if facet.name.startswith(GROUP):
                 self.variable.addItem(facet.title, facet.name)
@@ -250,14 +256,14 @@ class CaseOrder(QObject):
 
         self._jobs.start(
             _LANE,
-            "Sorting the cases",
+            tr("Sorting the cases"),
             lambda: select_cases(table, query),
             lambda selection: self.ordered.emit(table, selection),
             shown=False,
         )
 
 
-_NOTHING: Final = "Nothing was scored yet: page Batch scores folders of masks."
+_NOTHING: Final = tr("Nothing was scored yet: page Batch scores folders of masks.")
 
 
 class CasesTab(QWidget):
@@ -353,8 +359,10 @@ class CasesTab(QWidget):
         self.table: CaseTableView = named(
             CaseTableView(),
             "results_table",
-            "Double-click or Enter opens a case with its errors in colour; a title sorts; right "
-            "click sets tags",
+            tr(
+                "Double-click or Enter opens a case with its errors in colour; a title "
+                "sorts; right click sets tags"
+            ),
         )
         self.table.setModel(self.rows)
         self.table.setAlternatingRowColors(False)
@@ -368,16 +376,18 @@ class CasesTab(QWidget):
         self.table.opened.connect(lambda at: self.case_chosen.emit(self.rows.case_id(at)))
 
     def _lay_out(self) -> None:
-        self.summary: QLabel = named(QLabel(), "results_summary", "Which run this is")
+        self.summary: QLabel = named(QLabel(), "results_summary", tr("Which run this is"))
         self.summary.setProperty("heading", True)
         self.summary.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.summary.setMinimumWidth(1)
         self.models: QComboBox = named(
-            QComboBox(), "results_model", "Which model's cases the table shows"
+            QComboBox(), "results_model", tr("Which model's cases the table shows")
         )
         self.models.currentIndexChanged.connect(lambda at: self.model_chosen.emit(at))
         self.models.hide()
-        self.legend = label("results_legend", _legend_text(), "What the colours of the cells mean")
+        self.legend = label(
+            "results_legend", _legend_text(), tr("What the colours of the cells mean")
+        )
         title = row(self.summary, self.models)
         title.layout().setStretch(0, 1)
         layout = QVBoxLayout(self)
@@ -419,4 +429,9 @@ class CasesTab(QWidget):
 
 def _legend_text() -> str:
     parts = [f'<span style="color:#{TINTS[kind][-6:]}">■</span> {what}' for kind, what in LEGEND]
-    return " &nbsp; ".join([*parts, f'<span style="color:{QUIET_COLOUR}">–</span> unknown'])
+    return " &nbsp; ".join(
+        [
+            *parts,
+            tr('<span style="color:{quiet_colour}">–</span> unknown', quiet_colour=QUIET_COLOUR),
+        ]
+    )

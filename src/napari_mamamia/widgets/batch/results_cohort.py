@@ -17,11 +17,12 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.scoring.report.text import ReportTable
 from napari_mamamia.widgets.controls.controls import button, named, row
 
 _LEAST_FIGURE: Final = 240
-_NOTHING: Final = "<p>Nothing was scored yet: page Batch scores folders of masks.</p>"
+_NOTHING: Final = tr("<p>Nothing was scored yet: page Batch scores folders of masks.</p>")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,21 +42,21 @@ class CohortTab(QWidget):
         super().__init__()
         self._figures: tuple[Figure, ...] = ()
         self.page: QTextBrowser = named(
-            QTextBrowser(), "cohort_page", "The cohort's numbers with intervals and definitions"
+            QTextBrowser(), "cohort_page", tr("The cohort's numbers with intervals and definitions")
         )
         self.page.setOpenLinks(False)
-        self.figure: QComboBox = named(QComboBox(), "cohort_figure", "Which figure is shown")
+        self.figure: QComboBox = named(QComboBox(), "cohort_figure", tr("Which figure is shown"))
         self.figure.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy = QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         self.figure.setSizeAdjustPolicy(policy)
         self.figure.currentIndexChanged.connect(lambda _at: self._draw_figure())
         self.report = button(
             "cohort_report",
-            "Open report",
-            "Opens report.html in the browser: the same numbers, figures and pictures of cases",
+            tr("Open report"),
+            tr("Opens report.html in the browser: the same numbers, figures and pictures of cases"),
             self.report_wanted.emit,
         )
-        self.picture: QLabel = named(QLabel(), "cohort_picture", "The figure")
+        self.picture: QLabel = named(QLabel(), "cohort_picture", tr("The figure"))
         self.picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.picture.setMinimumSize(_LEAST_FIGURE, 60)
         self.picture.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
@@ -73,7 +74,7 @@ class CohortTab(QWidget):
         self._figures = tuple(figures)
         self.figure.blockSignals(True)
         self.figure.clear()
-        self.figure.addItems([figure.title for figure in figures] or ["no figure"])
+        self.figure.addItems([figure.title for figure in figures] or [tr("no figure")])
         self.figure.setEnabled(bool(figures))
         self.figure.blockSignals(False)
         self._draw_figure()

@@ -9,6 +9,7 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor
 
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.core.texts import tr
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.services.score.case_table import STATUS_TEXTS, WORST_FIRST, CaseTable, Selection
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR, TINTS
@@ -47,7 +48,13 @@ def _make_score_reader(field: str, divisor: float = 1.0) -> Callable[[Cell], flo
     return value
 
 
-_TINTED: Final = {"dsc": f". Vermilion below {POOR_DICE}, orange below {GOOD_DICE}"}
+_TINTED: Final = {
+    "dsc": tr(
+        ". Vermilion below {poor_dice}, orange below {good_dice}",
+        poor_dice=POOR_DICE,
+        good_dice=GOOD_DICE,
+    )
+}
 
 
 def _metric_column(spec: MetricSpec) -> _Column:
@@ -70,26 +77,26 @@ def _find_reason(cell: Cell) -> str:
 
 
 _COLUMNS: Final = (
-    _Column("case", "Name of the case", "case", lambda c: c[0].rows[c[1]].case_id, 104),
+    _Column("case", tr("Name of the case"), "case", lambda c: c[0].rows[c[1]].case_id, 104),
     _Column(
         "status",
-        "Whether it was scored as it should",
+        tr("Whether it was scored as it should"),
         "status",
         lambda c: STATUS_TEXTS[c[0].rows[c[1]].status],
         112,
     ),
     *(_metric_column(spec) for spec in metrics_at(Place.CASES)),
-    _Column("failure", "Kinds of failure, from the two masks", "failure", _list_kinds, 150),
+    _Column("failure", tr("Kinds of failure, from the two masks"), "failure", _list_kinds, 150),
     _Column(
-        "own tags",
-        "What people noted; right click on a row adds and removes",
+        tr("own tags"),
+        tr("What people noted; right click on a row adds and removes"),
         "tag",
         lambda c: ", ".join(c[0].tags[c[1]]),
         90,
     ),
     _Column(
-        "reason or warning",
-        "Why a case was not scored as it should, or what is unusual about it",
+        tr("reason or warning"),
+        tr("Why a case was not scored as it should, or what is unusual about it"),
         "reason",
         _find_reason,
         100,
@@ -101,8 +108,8 @@ _STATUS, _DICE, _NEEDS_LOOK, _REASON = (
 )
 
 LEGEND: Final = (
-    ("problem", f"Dice below {POOR_DICE}, or not scored"),
-    ("caution", f"Dice below {GOOD_DICE}, or a warning"),
+    ("problem", tr("Dice below {poor_dice}, or not scored", poor_dice=POOR_DICE)),
+    ("caution", tr("Dice below {good_dice}, or a warning", good_dice=GOOD_DICE)),
 )
 """What the colours of the cells mean, by the names of `TINTS`."""
 
@@ -217,7 +224,9 @@ class ResultsModel(QAbstractTableModel):
 
     def _find_cell(self, place: int) -> Cell:
         if self._table is None or self._shown is None:
-            raise IndexError(f"no case is shown, so that there is none at place {place}")
+            raise IndexError(
+                tr("no case is shown, so that there is none at place {place}", place=place)
+            )
         return self._table, self._shown.row_at(place)
 
     def _describe_cell(self, index: QModelIndex) -> str:
@@ -232,7 +241,7 @@ class ResultsModel(QAbstractTableModel):
         if index.column() == _NEEDS_LOOK:
             lines += [f"{one.kind.value}: {one.reason}" for one in table.failures[row]]
             if not table.knows_failures:
-                lines = ["Kinds of failure were not looked for, or are being looked for"]
+                lines = [tr("Kinds of failure were not looked for, or are being looked for")]
         return "\n".join([*lines, _find_reason((table, row))]).strip()
 
 

@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.case.show_case import Counting
@@ -63,11 +64,19 @@ class ResultsReview(WindowPart):
         """Open a case of the table, its errors in colour, at the largest one."""
         if self._opened is not None and not self._session.lists(self._opened):
             name = self._opened.data_set.name
-            self._notifier.warn(f"{case_id} was scored in the data set {name}: open that first.")
+            self._notifier.warn(
+                tr(
+                    "{case_id} was scored in the data set {name}: open that first.",
+                    case_id=case_id,
+                    name=name,
+                )
+            )
             return
         own_id = self._list_own_ids().get(case_key(case_id))
         if own_id is None:
-            self._notifier.warn(f"{case_id} is not in the open data set: open its folder first.")
+            self._notifier.warn(
+                tr("{case_id} is not in the open data set: open its folder first.", case_id=case_id)
+            )
             return
         self.case_wanted.emit()
         self._is_review = True

@@ -10,6 +10,7 @@ from typing import Final
 from qtpy.QtGui import QImage
 
 from napari_mamamia.core.progress import Progress, report_progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.scoring.cohort.results import ModelComparison
 from napari_mamamia.services.case.data_set import OpenDataSet
@@ -60,7 +61,14 @@ class RunPace:
         several = len(self._counts) > 1
         return (
             self._share,
-            f"model {self._at + 1} of {len(self._counts)} · {line}" * several or line,
+            tr(
+                "model {at} of {n__counts} · {line}",
+                at=self._at + 1,
+                n__counts=len(self._counts),
+                line=line,
+            )
+            * several
+            or line,
         )
 
     def _count_progress(self, progress: Progress) -> None:
@@ -103,9 +111,14 @@ class ModelAnswer:
         """One line: model, profile and counts."""
         model = self.summary.model
         left_out = model.n_cases - model.n_scored
-        return (
-            f"{model.name} · {model.defined_by} · {model.n_cases} case(s), "
-            f"{model.n_scored} scored, {left_out} without a score"
+        return tr(
+            "{name} · {defined_by} · {n_cases} case(s), {n_scored} scored, {left_out} "
+            "without a score",
+            name=model.name,
+            defined_by=model.defined_by,
+            n_cases=model.n_cases,
+            n_scored=model.n_scored,
+            left_out=left_out,
         )
 
 
@@ -153,7 +166,7 @@ class BatchRun:
         """Return the job: wait for the run before, score, prepare what is shown."""
         try:
             while self._before is not None and not self._before.wait(_POLL_S):
-                report_progress(0, 1, "Waiting for the run before to end")
+                report_progress(0, 1, tr("Waiting for the run before to end"))
             self._before = None
             return self._score_models()
         finally:
@@ -171,7 +184,7 @@ class BatchRun:
         if request.case_list is not None:
             cases = services.read_case_list(request.case_list)
         settings = self._settings = replace(request.settings, cases=cases)
-        report_progress(0, 1, "Looking for the masks")
+        report_progress(0, 1, tr("Looking for the masks"))
         pairs = [
             services.find_pairs(request.reference, model.folder, cases) for model in request.models
         ]
@@ -217,7 +230,7 @@ class BatchRun:
         cases = self._services.case_table(model, pairs)
         if summary.looks:
             cases = self._services.with_failures(cases, summary.looks)
-        report_progress(1, 1, "Preparing the numbers")
+        report_progress(1, 1, tr("Preparing the numbers"))
         tables = cohort_tables(model)
         if comparison is not None:
             scored = [one.model for one in found]
@@ -231,8 +244,11 @@ class BatchRun:
             if not image.isNull():
                 wide = min(image.width(), _FIGURE_WIDTH)
                 figures.append(Figure(saved.title, image.scaledToWidth(wide)))
-            report_progress(1, 1, "Reading the figures")
-        lines = (*cohort_lines(model), *(f"  warning: {text}" for text in summary.warnings))
+            report_progress(1, 1, tr("Reading the figures"))
+        lines = (
+            *cohort_lines(model),
+            *(tr("  warning: {words}", words=text) for text in summary.warnings),
+        )
         images = () if self._opened is None else self._opened.data_set.cases
         return ModelAnswer(
             summary, pairs, cases, self._settings, lines, page, tuple(figures), images

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_case import CaseMasks, Counting, OpenMask
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
@@ -30,7 +31,7 @@ class ScoredMasks(WindowPart):
             return
         self._jobs.start(
             "review",
-            f"Reading what was scored of {case.case_id}",
+            tr("Reading what was scored of {case_id}", case_id=case.case_id),
             lambda: self._services.review_masks(case, reference, prediction, model, counting),
             lambda masks: self.show(masks, counting),
             still=lambda: self._session.shows(case),

@@ -5,15 +5,16 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
-_OF_STUDY: Final = (
-    "This window reads the study {}: its cases are opened on page Review. For other data start "
-    "another window."
+_OF_STUDY: Final = tr(
+    "This window reads the study {}: its cases are opened on page Review. For "
+    "other data start another window."
 )
 
 
@@ -72,7 +73,7 @@ class CasesFlow(WindowPart):
             self.open_case(case_id)
         elif self._session.queue:
             end = "last" if by > 0 else "first"
-            self._notifier.hint(f"This is the {end} case of the list.")
+            self._notifier.hint(tr("This is the {end} case of the list.", end=end))
 
     def _reads_study(self) -> bool:
         """Whether this window reads a study, whose cases are not opened here; says so."""
@@ -97,9 +98,16 @@ class CasesFlow(WindowPart):
         if opened is None:
             return
         problems = sum(bool(row.files.problems) for row in rows)
-        troubled = f", {problems} with a problem" if problems else ""
-        summary = f"{len(rows)} case(s){troubled} · {opened.data_set.kind}"
-        summary += "".join(f"\nClinical table: {note}" for note in opened.clinical_notes)
+        troubled = tr(", {problems} with a problem", problems=problems) if problems else ""
+        summary = tr(
+            "{n_rows} case(s){troubled} · {kind}",
+            n_rows=len(rows),
+            troubled=troubled,
+            kind=opened.data_set.kind,
+        )
+        summary += "".join(
+            tr("\nClinical table: {note}", note=note) for note in opened.clinical_notes
+        )
         self._page.show_data_set(opened.data_set.root, summary, rows)
         self._page.show_workspace(opened.workspace.root, opened.workspace_why)
         self._page.set_current(self._session.listed_id)

@@ -14,6 +14,7 @@ from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt
 from qtpy.QtGui import QColor, QFont
 
 from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 
@@ -31,14 +32,20 @@ class Column:
 
 
 BASIC_COLUMNS: Final = (
-    Column("case", "Name of the case", lambda row: row.case_id),
-    Column("ph.", "Number of phases found", lambda row: row.n_phases),
+    Column("case", tr("Name of the case"), lambda row: row.case_id),
+    Column("ph.", tr("Number of phases found"), lambda row: row.n_phases),
     Column(
-        "ref.", "Whether there is a reference mask", lambda row: _mark_presence(row.has_reference)
+        "ref.",
+        tr("Whether there is a reference mask"),
+        lambda row: _mark_presence(row.has_reference),
     ),
-    Column("pred.", "Models whose prediction is saved", lambda row: _join_names(row.predictions)),
-    Column("refined", "Readers whose edited mask is saved", lambda row: _join_names(row.refined)),
-    Column("status", "How far the work is, or what is wrong", lambda row: row.status),
+    Column(
+        "pred.", tr("Models whose prediction is saved"), lambda row: _join_names(row.predictions)
+    ),
+    Column(
+        "refined", tr("Readers whose edited mask is saved"), lambda row: _join_names(row.refined)
+    ),
+    Column("status", tr("How far the work is, or what is wrong"), lambda row: row.status),
 )
 
 
@@ -230,7 +237,7 @@ def _make_column(name: str, read: Callable[[CaseRecord], Any]) -> Column:
     title = name.replace("_", " ")
     return Column(
         title,
-        f"Clinical table: {title}",
+        tr("Clinical table: {title}", title=title),
         lambda row: None if row.record is None else read(row.record),
     )
 

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.cases.model import (
     BASIC_COLUMNS,
@@ -37,10 +38,11 @@ from napari_mamamia.widgets.controls.table_fit import TableFit
 _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
 _COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
-_IMPORT = "Import DICOM…"
-_NOTHING_OPEN = (
-    "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of one case, a DICOM "
-    "folder, or a 4-D file. It is only read; your masks go to a folder of your own."
+_IMPORT = tr("Import DICOM…")
+_NOTHING_OPEN = tr(
+    "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of "
+    "one case, a DICOM folder, or a 4-D file. It is only read; your masks go to "
+    "a folder of your own."
 )
 
 
@@ -128,10 +130,14 @@ class CasesPage(QWidget):
     def show_workspace(self, folder: Path, why: str = "") -> None:
         """Show where this data set's masks are kept."""
         self._workspace = folder
-        self.workspace.setText(f"Your masks: …/{folder.name}")
+        self.workspace.setText(tr("Your masks: …/{name}", name=folder.name))
         reason = f" ({why})" if why else ""
         self.workspace.setToolTip(
-            f"Predictions, edited masks and exports are kept in {folder}{reason}"
+            tr(
+                "Predictions, edited masks and exports are kept in {folder}{reason}",
+                folder=folder,
+                reason=reason,
+            )
         )
 
     def set_row(self, changed: CaseRow) -> None:
@@ -161,7 +167,7 @@ class CasesPage(QWidget):
 
     def show_import_begun(self, is_begun: bool) -> None:
         """Say on the button whether an import was begun, to which it then leads back."""
-        self.to_import.setText("Back to the import…" if is_begun else _IMPORT)
+        self.to_import.setText(tr("Back to the import…") if is_begun else _IMPORT)
 
     def queue(self) -> list[str]:
         """Return the cases as listed, in order: what next and previous go through."""
@@ -171,64 +177,69 @@ class CasesPage(QWidget):
 
     def _build_controls(self) -> None:
         self.folder: QLineEdit = named(
-            QLineEdit(), "cases_folder", "Folder or file of the data set; Enter opens it"
+            QLineEdit(), "cases_folder", tr("Folder or file of the data set; Enter opens it")
         )
-        self.folder.setPlaceholderText("data-set folder")
+        self.folder.setPlaceholderText(tr("data-set folder"))
         self.folder.returnPressed.connect(self._enter_folder)
-        self.recent = tool_button("cases_recent", "▾", "Data sets opened before", lambda: None)
+        self.recent = tool_button("cases_recent", "▾", tr("Data sets opened before"), lambda: None)
         self.recent.setMenu(QMenu(self.recent))
         self.recent.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.recent.setEnabled(False)
         self.browse = button(
             "cases_browse",
-            "Open data set…",
-            "Choose a data-set folder",
+            tr("Open data set…"),
+            tr("Choose a data-set folder"),
             self._browse_folder,
             primary=True,
         )
         self.to_import = button(
             "cases_import",
             _IMPORT,
-            "Makes cases of a DICOM folder, a whole study or a zip; they can be dropped here, too",
+            tr(
+                "Makes cases of a DICOM folder, a whole study or a zip; they can be dropped "
+                "here, too"
+            ),
             self.import_wanted.emit,
         )
         self.protocol = button(
             "cases_protocol",
-            "Protocol…",
-            "Loads an annotation protocol to read by; one that hides things only before a data set "
-            "is opened",
+            tr("Protocol…"),
+            tr(
+                "Loads an annotation protocol to read by; one that hides things only before "
+                "a data set is opened"
+            ),
             self.protocol_wanted.emit,
         )
         self.search: QLineEdit = named(
-            QLineEdit(), "cases_search", "Show only cases with these words in any column"
+            QLineEdit(), "cases_search", tr("Show only cases with these words in any column")
         )
-        self.search.setPlaceholderText("search")
+        self.search.setPlaceholderText(tr("search"))
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self._search_cases)
         self.columns = tool_button(
-            "cases_columns", "Columns ▾", "Add columns of the clinical table", lambda: None
+            "cases_columns", tr("Columns ▾"), tr("Add columns of the clinical table"), lambda: None
         )
         self.columns.setMenu(QMenu(self.columns))
         self.columns.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.table: CaseTable = named(
-            CaseTable(), "cases_table", "Double-click or Enter opens a case; a title sorts"
+            CaseTable(), "cases_table", tr("Double-click or Enter opens a case; a title sorts")
         )
         self.table.setModel(self.model)
         self.table.setSortingEnabled(True)
         self.table.opened.connect(lambda at: self.case_chosen.emit(self.model.case_id(at)))
         self.model.layoutChanged.connect(lambda *_: self.queue_changed.emit())
-        self.note = label("cases_note", tip="What is open here")
+        self.note = label("cases_note", tip=tr("What is open here"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(row(self.folder, self.recent))
         layout.addWidget(row(self.browse, self.to_import, self.protocol))
         layout.addWidget(self.note)
         self._finder = row(self.search, self.columns)
-        self.workspace = label("cases_workspace", tip="Where your masks are kept")
+        self.workspace = label("cases_workspace", tip=tr("Where your masks are kept"))
         self.change = tool_button(
             "cases_workspace_change",
-            "Change…",
-            "Chooses another folder for your masks of this data set; it is remembered",
+            tr("Change…"),
+            tr("Chooses another folder for your masks of this data set; it is remembered"),
             self._choose_workspace,
         )
         self._work_line = row(self.workspace, self.change)
@@ -251,14 +262,14 @@ class CasesPage(QWidget):
 
     def _browse_folder(self) -> None:
         chosen = QFileDialog.getExistingDirectory(
-            self, "Open a data set", self.folder.text() or str(Path.home())
+            self, tr("Open a data set"), self.folder.text() or str(Path.home())
         )
         if chosen:
             self.folder_chosen.emit(Path(chosen))
 
     def _choose_workspace(self) -> None:
         start = str(self._workspace.parent) if self._workspace else str(Path.home())
-        chosen = QFileDialog.getExistingDirectory(self, "Keep your masks in", start)
+        chosen = QFileDialog.getExistingDirectory(self, tr("Keep your masks in"), start)
         if chosen:
             self.workspace_chosen.emit(Path(chosen))
 

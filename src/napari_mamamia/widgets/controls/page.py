@@ -3,6 +3,7 @@
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.controls.controls import button, label
 
 _ALL = 1000
@@ -20,11 +21,11 @@ class Page(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.missing = label(f"{name}_missing", tip="What this page needs first")
+        self.missing = label(f"{name}_missing", tip=tr("What this page needs first"))
         self.to_cases = button(
             f"{name}_to_cases",
-            "Choose a case…",
-            "Goes to the page Cases",
+            tr("Choose a case…"),
+            tr("Goes to the page Cases"),
             self.cases_wanted.emit,
             primary=True,
         )
@@ -37,7 +38,7 @@ class Page(QWidget):
         layout.addWidget(self.to_cases)
         layout.addWidget(self._content, stretch=_ALL)
         layout.addStretch(1)
-        self.need("Open a case first.")
+        self.need(tr("Open a case first."))
 
     def need(self, what: str) -> None:
         """Say what is missing; "" shows the page's content."""

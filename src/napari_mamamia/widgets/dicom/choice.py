@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from napari_mamamia.core.choices import Clock, Dates, Sides
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.dicom.roles import PHASES, Use
 from napari_mamamia.io.exam.selectors import Group, read_selectors
 from napari_mamamia.io.exam.sides import SIDES
@@ -11,7 +12,7 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.dicom.finding import FoundStudy, ImportSettings
 from napari_mamamia.services.dicom.ways import Way
 
-_UNSORTED = "this breast is being sorted: wait, or take it back below"
+_UNSORTED = tr("this breast is being sorted: wait, or take it back below")
 _UNREADABLE = ",".join(one.text for one in UNREADABLE_FILES)
 
 
@@ -56,7 +57,7 @@ class StudyChoice:
         """Why the study cannot be imported as it stands, "" if it can."""
         if self.found.exam is None:
             return self.found.problem
-        return "" if self.phases else "Keep at least one phase."
+        return "" if self.phases else tr("Keep at least one phase.")
 
     @property
     def ticked(self) -> frozenset[Group]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.dicom.slices import Slice
 from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.services.batch.output_folder import Existing
@@ -23,7 +24,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 # The pictures in the table of a study: read one at a time in a thread, each once.
 
 _LANE: Final = "import picture"
-_NO_IMAGE: Final = "no MR image: there is nothing to show"
+_NO_IMAGE: Final = tr("no MR image: there is nothing to show")
 
 
 class PartPictures(WindowPart):
@@ -69,7 +70,7 @@ class PartPictures(WindowPart):
 
         self._jobs.start(
             _LANE,
-            "Reading a picture",
+            tr("Reading a picture"),
             lambda: self._services.imports.part_picture(piece),
             show,
             failed=lambda error: show(plain_text(error)),
@@ -81,8 +82,8 @@ def _make_picture_key(piece: Slice) -> tuple[Path, int]:
     return piece.file, piece.frame
 
 
-_NEUTRAL = "The folder's name tells the patient: the id is a neutral one."
-_THERE = "A case is there already under this id: see above."
+_NEUTRAL = tr("The folder's name tells the patient: the id is a neutral one.")
+_THERE = tr("A case is there already under this id: see above.")
 _LANES = ("import judge", "import preview", "import check")
 
 
@@ -189,7 +190,7 @@ class Choosing(WindowPart):
             return ""
         origin = self.choices[at].origin
         below = looked.place_of(origin) if len(self.choices) > 1 else ""
-        place = f"Files in {below}." if below else ""
+        place = tr("Files in {below}.", below=below) if below else ""
         neutral = _NEUTRAL if origin in looked.renamed else ""
         return " ".join(part for part in (place, neutral) if part)
 
@@ -202,10 +203,12 @@ class Choosing(WindowPart):
 
         self._jobs.start(
             "import preview",
-            "Reading pictures",
+            tr("Reading pictures"),
             lambda: self._services.imports.preview(study),
             show,
-            failed=lambda e: self._notifier.warn(f"Pictures of the phases: {plain_text(e)}"),
+            failed=lambda e: self._notifier.warn(
+                tr("Pictures of the phases: {plain_text}", plain_text=plain_text(e))
+            ),
             still=lambda: self._is_of(study, at),
             shown=False,
         )
@@ -298,7 +301,10 @@ class Choosing(WindowPart):
             return
         self._check = None
         at, choice = next(reversed(self._unsorted.items()))
-        settings, doing = choice.for_judging(), f"Sorting {choice.found.case_id}"
+        settings, doing = (
+            choice.for_judging(),
+            tr("Sorting {case_id}", case_id=choice.found.case_id),
+        )
 
         def take(study: FoundStudy) -> None:
             # an id that was typed meanwhile stays
@@ -349,7 +355,7 @@ class Choosing(WindowPart):
 
         self._jobs.start(
             "import check",
-            "Checking the import",
+            tr("Checking the import"),
             lambda: self._services.imports.check(studies, source, out),
             take,
             shown=False,
@@ -378,18 +384,23 @@ class Choosing(WindowPart):
         """Return what is in the way of the import, "" for nothing."""
         check = self._check
         if check is None or not wanted:
-            return "Nothing is chosen that can be imported." if check else ""
+            return tr("Nothing is chosen that can be imported.") if check else ""
         if check.target_problem:
-            return "The data set cannot take it: see above."
+            return tr("The data set cannot take it: see above.")
         faults = [choice.problem for choice in wanted if choice.problem]
         if faults:
             return faults[0]
         n_wrong = sum(bool(state.problem) for state in check.ids)
         if n_wrong:
             return (
-                "The id cannot be used: see above."
+                tr("The id cannot be used: see above.")
                 if n_wrong == 1
-                else (f"{n_wrong} ids cannot be used: click on the studies to see why.")
+                else (
+                    tr(
+                        "{n_wrong} ids cannot be used: click on the studies to see why.",
+                        n_wrong=n_wrong,
+                    )
+                )
             )
         return "" if not any_is_there or self._page.form.replace.isChecked() else _THERE
 

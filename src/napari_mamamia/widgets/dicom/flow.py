@@ -6,6 +6,7 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.dicom.dicom import ImportSummary
 from napari_mamamia.services.dicom.look import LookedInto
 from napari_mamamia.widgets.base.notify import plain_text
@@ -16,7 +17,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LOOK: Final = "import look"
 _RUN: Final = "import run"
-_STOPPED: Final = "Stopped: cases that were finished are there, none is half."
+_STOPPED: Final = tr("Stopped: cases that were finished are there, none is half.")
 
 
 class ImportFlow(WindowPart):
@@ -57,7 +58,7 @@ class ImportFlow(WindowPart):
         """Show what is in a folder or zip; the one that is being looked into goes on."""
         self.shown_wanted.emit()
         if self._jobs.is_running(_RUN):
-            self._notifier.hint("An import is running: wait for it, or stop it first.")
+            self._notifier.hint(tr("An import is running: wait for it, or stop it first."))
             return
         if self._jobs.is_running(_LOOK) and self._page.source.text() == str(source):
             return
@@ -65,11 +66,11 @@ class ImportFlow(WindowPart):
 
         self._jobs.start(
             _LOOK,
-            f"Looking into {source.name}",
+            tr("Looking into {name}", name=source.name),
             lambda: self._services.imports.look(source),
             self._take_studies,
             failed=lambda error: self._page.show_idle(plain_text(error), "error"),
-            stopped=lambda: self._page.show_idle("Stopped: nothing was imported."),
+            stopped=lambda: self._page.show_idle(tr("Stopped: nothing was imported.")),
             ended=self.state_changed.emit,
             on_progress=self._page.show_progress,
         )
@@ -100,7 +101,9 @@ class ImportFlow(WindowPart):
             "Importing",
             lambda: self._services.imports.run(choices, out),
             lambda summary: self._finish_import(summary, out),
-            failed=lambda error: self._show_why(f"Nothing was imported: {plain_text(error)}"),
+            failed=lambda error: self._show_why(
+                tr("Nothing was imported: {plain_text}", plain_text=plain_text(error))
+            ),
             stopped=lambda: self._show_why(_STOPPED),
             ended=self.state_changed.emit,
             on_progress=self._page.show_progress,

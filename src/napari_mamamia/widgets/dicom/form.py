@@ -14,16 +14,21 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.choices import Dates
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.dicom.check import IdState
 from napari_mamamia.widgets.controls.controls import button, label, named, row, row_name, set_level
 
-_NAMES: Final = ("Case id", "Into", "Dates")
+_NAMES: Final = (tr("Case id"), tr("Into"), tr("Dates"))
 _DATES: Final = (
-    (Dates.DROP, "date of the exam left out", "No date is kept; times are seconds since phase 0"),
+    (
+        Dates.DROP,
+        tr("date of the exam left out"),
+        tr("No date is kept; times are seconds since phase 0"),
+    ),
     (
         Dates.SHIFT,
-        "date of the exam shifted",
-        "Kept 1 to 365 days earlier, by as much for each exam of a patient",
+        tr("date of the exam shifted"),
+        tr("Kept 1 to 365 days earlier, by as much for each exam of a patient"),
     ),
 )
 
@@ -39,42 +44,44 @@ class ImportForm(QWidget):
         self.setObjectName("import_form")
         self._own_target = False
         self.case_id: QLineEdit = named(
-            QLineEdit(), "import_id", "Id of the case: it must not tell who the patient is"
+            QLineEdit(), "import_id", tr("Id of the case: it must not tell who the patient is")
         )
-        self.case_id.setPlaceholderText("id of the case")
+        self.case_id.setPlaceholderText(tr("id of the case"))
         self.case_id.textEdited.connect(lambda text: self.id_edited.emit(text.strip()))
-        self.id_state = label("import_id_state", tip="What speaks against this id")
+        self.id_state = label("import_id_state", tip=tr("What speaks against this id"))
         self.replace: QCheckBox = named(
-            QCheckBox("replace the case that is there"),
+            QCheckBox(tr("replace the case that is there")),
             "import_replace",
-            "Its images, times and patient file are written anew; masks in your workspace stay",
+            tr("Its images, times and patient file are written anew; masks in your workspace stay"),
         )
         self.replace.toggled.connect(lambda _on: self.changed.emit())
         self.target: QLineEdit = named(
-            QLineEdit(), "import_target", "Data set that gets the case, in the MAMA-MIA layout"
+            QLineEdit(), "import_target", tr("Data set that gets the case, in the MAMA-MIA layout")
         )
         self.target.textEdited.connect(self._take_own_target)
         self.target.textChanged.connect(lambda _text: self.changed.emit())
-        browse = button("import_target_browse", "…", "Choose another data set", self._browse_folder)
-        self.target_state = label("import_target_state", tip="What speaks against this folder")
+        browse = button(
+            "import_target_browse", "…", tr("Choose another data set"), self._browse_folder
+        )
+        self.target_state = label("import_target_state", tip=tr("What speaks against this folder"))
         self.dates: QComboBox = named(
-            QComboBox(), "import_dates", "What becomes of the date of the exam"
+            QComboBox(), "import_dates", tr("What becomes of the date of the exam")
         )
         for value, text, _tip in _DATES:
             self.dates.addItem(text, value)
         self.dates.currentIndexChanged.connect(lambda at: self.dates.setToolTip(_DATES[at][2]))
-        self.kept = label("import_kept", tip="What the case will know of the headers")
+        self.kept = label("import_kept", tip=tr("What the case will know of the headers"))
         set_level(self.kept, "hint")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         for part in (
-            _make_line("Case id", self.case_id),
+            _make_line(tr("Case id"), self.case_id),
             self.id_state,
             self.replace,
-            _make_line("Into", self.target, browse),
+            _make_line(tr("Into"), self.target, browse),
             self.target_state,
-            _make_line("Dates", self.dates),
+            _make_line(tr("Dates"), self.dates),
             self.kept,
         ):
             layout.addWidget(part)
@@ -106,7 +113,7 @@ class ImportForm(QWidget):
         self.target_state.setText(target_problem)
         self.target_state.setVisible(bool(target_problem))
         set_level(self.target_state, "error")
-        there = "A case of this id is in the data set already: give another id, or replace it."
+        there = tr("A case of this id is in the data set already: give another id, or replace it.")
         text = state.problem or (there if state.is_there else "")
         self.id_state.setText(text)
         self.id_state.setVisible(bool(text))
@@ -119,7 +126,7 @@ class ImportForm(QWidget):
 
     def _browse_folder(self) -> None:
         start = self.target.text() or str(Path.home())
-        chosen = QFileDialog.getExistingDirectory(self, "Import into", start)
+        chosen = QFileDialog.getExistingDirectory(self, tr("Import into"), start)
         if chosen:
             self._own_target = True
             self.target.setText(chosen)

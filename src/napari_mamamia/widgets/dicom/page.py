@@ -19,6 +19,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.names import readable_name
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.widgets.controls.colours import TINTS
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -42,8 +43,8 @@ from napari_mamamia.widgets.dicom.text import study_text
 # Several studies of one source: a tick, an id and a line each; a click shows one below.
 
 _TITLES: Final = (
-    ("study", "The id that its case gets; the tick says whether it is imported"),
-    ("what it is", "Phases and size, or that it is refused; a click shows why below"),
+    ("study", tr("The id that its case gets; the tick says whether it is imported")),
+    (tr("what it is"), tr("Phases and size, or that it is refused; a click shows why below")),
 )
 _ROW_HEIGHT: Final = 22
 _MOST_ROWS: Final = 6
@@ -71,7 +72,7 @@ class StudiesModel(TitledRows):
         choice: StudyChoice = self.rows[index.row()]
         if role == Qt.ItemDataRole.DisplayRole:
             is_first = index.column() == 0
-            return choice.found.case_id or "(no id)" if is_first else study_text(choice.found)
+            return choice.found.case_id or tr("(no id)") if is_first else study_text(choice.found)
         if role == Qt.ItemDataRole.ToolTipRole:
             where = f"{choice.found.place}, {choice.found.origin}"
             return "\n".join(filter(None, (choice.problem, readable_name(where))))
@@ -104,7 +105,7 @@ class StudiesTable(QTableView):
 
     def __init__(self, model: StudiesModel) -> None:
         super().__init__()
-        named(self, "import_studies", "Studies of this source; a click shows one below")
+        named(self, "import_studies", tr("Studies of this source; a click shows one below"))
         self.setModel(model)
         self.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QTableView.SelectionMode.SingleSelection)
@@ -131,10 +132,10 @@ class StudiesTable(QTableView):
 
 
 _STEPS: Final = 1000
-_WHAT: Final = (
-    "Drop a DICOM folder, a whole study or a zip on the window, or choose one. You see what is in "
-    "it and confirm the phases; then it becomes a case of a data set, and opens. The DICOM files "
-    "are only read."
+_WHAT: Final = tr(
+    "Drop a DICOM folder, a whole study or a zip on the window, or choose one. "
+    "You see what is in it and confirm the phases; then it becomes a case of a "
+    "data set, and opens. The DICOM files are only read."
 )
 
 
@@ -173,7 +174,7 @@ class ImportPage(QWidget):
         self._make_controls()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        top = row(heading("Import DICOM"), 1, self.back)
+        top = row(heading(tr("Import DICOM")), 1, self.back)
         for part in (
             top,
             row(self.source, self.folder, self.zip),
@@ -202,13 +203,17 @@ class ImportPage(QWidget):
         self.source.setToolTip(str(source))
         self._set_state(ImportState.LOOKING)
         self.progress.setValue(0)
-        self._show_note("Looking for DICOM files")
+        self._show_note(tr("Looking for DICOM files"))
 
     def show_progress(self, progress: Progress) -> None:
         """Show how far the looking or importing is."""
         self.progress.setValue(round(progress.fraction * _STEPS))
         is_counted = self.state is ImportState.LOOKING and progress.total > 1
-        counts = f": {progress.done:,} of {progress.total:,}" if is_counted else ""
+        counts = (
+            tr(": {done:,} of {total:,}", done=progress.done, total=progress.total)
+            if is_counted
+            else ""
+        )
         self._show_note(f"{progress.text}{counts}")
 
     def show_found(self, choices: Sequence[StudyChoice], text: str) -> None:
@@ -242,7 +247,15 @@ class ImportPage(QWidget):
 
     def show_ready(self, blocked: str, n_cases: int, *, can_open: bool) -> None:
         """Show whether an import can start, and what is in its way."""
-        self.start.setText(f"Import {n_cases} case{'s' * (n_cases > 1)}" if n_cases else "Import")
+        self.start.setText(
+            tr_n(
+                "Import {n} case",
+                "Import {n} cases",
+                n_cases,
+            )
+            if n_cases
+            else tr("Import")
+        )
         self.start.setEnabled(n_cases > 0 and not blocked)
         self.blocked.setText(blocked)
         self.blocked.setVisible(bool(blocked) and self.state is ImportState.FOUND)
@@ -253,52 +266,57 @@ class ImportPage(QWidget):
     def _make_controls(self) -> None:
         self.back = tool_button(
             "import_back",
-            "✕ Close",
-            "Goes back to the cases; nothing is imported",
+            tr("✕ Close"),
+            tr("Goes back to the cases; nothing is imported"),
             self._close_page,
         )
-        self.source: QLineEdit = named(QLineEdit(), "import_source", "What is looked into")
+        self.source: QLineEdit = named(QLineEdit(), "import_source", tr("What is looked into"))
         self.source.setReadOnly(True)
         self.folder = button(
-            "import_folder", "Folder…", "Choose a folder of DICOM files", self._browse_folder
+            "import_folder",
+            tr("Folder…"),
+            tr("Choose a folder of DICOM files"),
+            self._browse_folder,
         )
-        self.zip = button("import_zip", "Zip…", "Choose a zip of DICOM files", self._browse_zip)
-        self.note = label("import_note", tip="What is looked into, or what was found")
+        self.zip = button(
+            "import_zip", tr("Zip…"), tr("Choose a zip of DICOM files"), self._browse_zip
+        )
+        self.note = label("import_note", tip=tr("What is looked into, or what was found"))
         self.progress: QProgressBar = named(
-            QProgressBar(), "import_progress", "How far the running work is"
+            QProgressBar(), "import_progress", tr("How far the running work is")
         )
         self.progress.setRange(0, _STEPS)
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
         self.cancel = button(
-            "import_cancel", "Stop", "Stops; no case is left half", self.cancel_wanted.emit
+            "import_cancel", tr("Stop"), tr("Stops; no case is left half"), self.cancel_wanted.emit
         )
-        self.blocked = label("import_blocked", tip="What is in the way of the import")
+        self.blocked = label("import_blocked", tip=tr("What is in the way of the import"))
         set_level(self.blocked, "warning")
         self.start = button(
             "import_start",
-            "Import 1 case",
-            "Writes the phases as NIfTI with their times, and opens the first case",
+            tr("Import 1 case"),
+            tr("Writes the phases as NIfTI with their times, and opens the first case"),
             self.import_wanted.emit,
             primary=True,
         )
         self.open = button(
             "import_open",
-            "Open without importing",
-            "Shows the DICOM files as a case as they lie there; nothing is written",
+            tr("Open without importing"),
+            tr("Shows the DICOM files as a case as they lie there; nothing is written"),
             self.open_wanted.emit,
         )
         self.to_cases = button(
             "import_to_cases",
-            "Show the cases",
-            "Goes to the list of cases",
+            tr("Show the cases"),
+            tr("Goes to the list of cases"),
             self._close_page,
             primary=True,
         )
         self.to_table = button(
             "import_to_table",
-            "Back to the table",
-            "Shows the studies again",
+            tr("Back to the table"),
+            tr("Shows the studies again"),
             self.table_wanted.emit,
         )
 
@@ -333,13 +351,18 @@ class ImportPage(QWidget):
         self.closed.emit()
 
     def _browse_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, "Import DICOM", self._find_start_folder())
+        chosen = QFileDialog.getExistingDirectory(
+            self, tr("Import DICOM"), self._find_start_folder()
+        )
         if chosen:
             self.source_wanted.emit(Path(chosen))
 
     def _browse_zip(self) -> None:
         chosen, _ = QFileDialog.getOpenFileName(
-            self, "Import DICOM", self._find_start_folder(), "Archives (*.zip);;All files (*)"
+            self,
+            tr("Import DICOM"),
+            self._find_start_folder(),
+            tr("Archives (*.zip);;All files (*)"),
         )
         if chosen:
             self.source_wanted.emit(Path(chosen))

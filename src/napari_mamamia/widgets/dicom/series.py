@@ -7,6 +7,7 @@ from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtGui import QColor, QPixmap
 from qtpy.QtWidgets import QHeaderView, QTableView
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.exam.selectors import Group
 from napari_mamamia.io.exam.table import SeriesRow
 from napari_mamamia.services.dicom.preview import SlicePicture
@@ -18,10 +19,16 @@ from napari_mamamia.widgets.dicom.text import kind_text, matrix_text, series_tex
 _TITLES: Final = (
     (
         "series",
-        "Number and description; slices x rows x columns, spacing in mm; the middle slice, larger "
-        "while the mouse rests on it; the tick says whether the series counts",
+        tr(
+            "Number and description; slices x rows x columns, spacing in mm; the middle "
+            "slice, larger while the mouse rests on it; the tick says whether the series "
+            "counts"
+        ),
     ),
-    ("what it is", "Which phases it gives and their times, or why it is left out; its images"),
+    (
+        tr("what it is"),
+        tr("Which phases it gives and their times, or why it is left out; its images"),
+    ),
 )
 _WIDTHS: Final = (0.6, 0.4)
 _SERIES, _KIND = range(2)
@@ -123,7 +130,7 @@ class SeriesModel(TitledRows):
         series: SeriesRow = self.rows[at]
         text, picture = series.sequence or series.kind, self._found.get(at)
         if isinstance(picture, str):
-            return f"{text}\nNo picture: {picture}"
+            return tr("{words}\nNo picture: {picture}", words=text, picture=picture)
         return text if picture is None else picture_tip(picture, text)
 
     def _may_be_chosen(self, series: SeriesRow) -> bool:

@@ -8,6 +8,7 @@ from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import Clock
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.dicom.roles import Use
 from napari_mamamia.services.dicom.preview import SlicePicture, StudyPreview
 from napari_mamamia.services.dicom.ways import Way, ways_of
@@ -64,12 +65,14 @@ class PhaseStrip(QWidget):
 
     def _make_cell(self, index: int, text: str, is_kept: bool) -> QWidget:
         picture: QLabel = named(
-            QLabel(), f"import_picture_{index}", f"Middle slice of phase {index}"
+            QLabel(), f"import_picture_{index}", tr("Middle slice of phase {index}", index=index)
         )
         picture.setFixedSize(_SIDE, _SIDE)
         picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
         box: QCheckBox = named(
-            QCheckBox(text), f"import_phase_{index}", f"Phase {index} becomes part of the case"
+            QCheckBox(text),
+            f"import_phase_{index}",
+            tr("Phase {index} becomes part of the case", index=index),
         )
         box.setChecked(is_kept)
         box.toggled.connect(lambda on: self.toggled.emit(index, on))
@@ -104,8 +107,8 @@ class PhaseStrip(QWidget):
 
 
 _BY_ITSELF: Final = "automatic"
-_TICK: Final = "leave the ticks in the table on what counts, and take the others away"
-_CLICK: Final = "click on what is right below"
+_TICK: Final = tr("leave the ticks in the table on what counts, and take the others away")
+_CLICK: Final = tr("click on what is right below")
 
 
 class StudyView(QWidget):
@@ -130,44 +133,44 @@ class StudyView(QWidget):
         self.model = SeriesModel()
         self.model.toggled.connect(self.part_toggled)
         self.table: SeriesTable = named(
-            SeriesTable(), "import_series", "What is in the study; a tick says what counts"
+            SeriesTable(), "import_series", tr("What is in the study; a tick says what counts")
         )
         self.table.setModel(self.model)
-        self.place = label("import_place", tip="Where the files of this study lie")
+        self.place = label("import_place", tip=tr("Where the files of this study lie"))
         set_level(self.place, "hint")
-        self.problem = label("import_problem", tip="Why this study cannot be imported")
+        self.problem = label("import_problem", tip=tr("Why this study cannot be imported"))
         set_level(self.problem, "error")
         self.join: QCheckBox = named(
-            QCheckBox("join the two breasts into one case"),
+            QCheckBox(tr("join the two breasts into one case")),
             "import_join",
-            "Both lie on one grid, with zeros between them; or make two cases of them",
+            tr("Both lie on one grid, with zeros between them; or make two cases of them"),
         )
         # `toggled` would also tell of `show_choice`, which sets the box and is nobody's wish.
         self.join.clicked.connect(self.breasts_joined)
         self.part = button(
             "import_part",
-            "Two cases, left and right",
-            "A case of each breast: ID_left and ID_right, each with its own times",
+            tr("Two cases, left and right"),
+            tr("A case of each breast: ID_left and ID_right, each with its own times"),
             self.breasts_parted.emit,
         )
         self.breasts = column(self.part, self.join)
         self.ways = column()
         self.ways.setObjectName("import_ways")
         self.undo = button(
-            "import_undo", "Undo", "Takes back what was clicked last", self.way_undone.emit
+            "import_undo", tr("Undo"), tr("Takes back what was clicked last"), self.way_undone.emit
         )
-        self.phases_title = heading("Phases to keep")
+        self.phases_title = heading(tr("Phases to keep"))
         self.phases = PhaseStrip()
         self.phases.toggled.connect(self.phase_toggled)
         self.clock: QComboBox = named(
-            QComboBox(), "import_clock", "Element of the headers that puts the phases in order"
+            QComboBox(), "import_clock", tr("Element of the headers that puts the phases in order")
         )
         self.clock.activated.connect(lambda at: self.clock_chosen.emit(self.clock.itemData(at)))
-        self.clock_line = row(QLabel("Order by"), self.clock)
+        self.clock_line = row(QLabel(tr("Order by")), self.clock)
         self.clock_line.layout().setStretch(1, 1)
-        self.reason = label("import_clock_reason", tip="Why this element was chosen")
+        self.reason = label("import_clock_reason", tip=tr("Why this element was chosen"))
         set_level(self.reason, "hint")
-        self.warnings = label("import_warnings", tip="What is unusual about this study")
+        self.warnings = label("import_warnings", tip=tr("What is unusual about this study"))
         set_level(self.warnings, "warning")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -216,10 +219,10 @@ class StudyView(QWidget):
         asked = [row for row in choice.found.rows if row.use is Use.ASKED]
         ways = [] if choice.found.exam is not None else _with_buttons(choice)
         can_tick = choice.found.exam is None and len(asked) > 1
-        told_ways = " – or ".join([_CLICK] * bool(ways) + [_TICK] * can_tick)
-        way = f"Here: {told_ways}" if told_ways else ""
+        told_ways = tr(" – or ").join([_CLICK] * bool(ways) + [_TICK] * can_tick)
+        way = tr("Here: {told_ways}", told_ways=told_ways) if told_ways else ""
         self._offer_ways(ways, choice)
-        where = f" in {choice.found.place}"  # stands above
+        where = tr(" in {place}", place=choice.found.place)  # stands above
         messages = dict.fromkeys(
             text.replace(where, "") for text in (choice.problem, *wrong, way) if text
         )
@@ -236,13 +239,17 @@ class StudyView(QWidget):
                 button(
                     f"import_way_{at}",
                     way.words,
-                    f"The study is sorted again so; in the command line: {way.text}",
+                    tr(
+                        "The study is sorted again so; in the command line: {words}", words=way.text
+                    ),
                     partial(self.way_chosen.emit, way),
                 )
             )
         self.ways.setVisible(bool(ways))
-        last_way = choice.ways[-1].words if choice.ways else "two cases"
-        self.undo.setText(f"Undo: {last_way[:1].lower()}{last_way[1:]}")
+        last_way = choice.ways[-1].words if choice.ways else tr("two cases")
+        self.undo.setText(
+            tr("Undo: {lower}{last_way}", lower=last_way[:1].lower(), last_way=last_way[1:])
+        )
         self.undo.setVisible(bool(choice.ways or choice.side))
 
     def show_preview(self, choice: StudyChoice, preview: StudyPreview) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.io.exam.exam import Exam
 from napari_mamamia.io.exam.table import SeriesRow, spans
 from napari_mamamia.services.dicom.dicom import ImportSummary
@@ -14,13 +15,13 @@ _OPTIONS = re.compile(r"(, such as --[\w-]+ [^\s:;,]+|,? \(--[^()]*\))")
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _MAY_BREAK = "\N{ZERO WIDTH SPACE}"
 _KEPT_NAMES = {
-    "field_strength": "field strength",
-    "echo_time": "echo time",
-    "repetition_time": "repetition time",
-    "flip_angle": "flip angle",
-    "slice_thickness": "slice thickness",
-    "high_bit": "high bit",
-    "scanner_model": "scanner model",
+    "field_strength": tr("field strength"),
+    "echo_time": tr("echo time"),
+    "repetition_time": tr("repetition time"),
+    "flip_angle": tr("flip angle"),
+    "slice_thickness": tr("slice thickness"),
+    "high_bit": tr("high bit"),
+    "scanner_model": tr("scanner model"),
 }
 _UNITS = {
     "field_strength": " T",
@@ -35,20 +36,30 @@ def series_text(series: SeriesRow) -> str:
     """Return number and description of a series."""
     number = "–" if series.number is None else str(series.number)
     part = f" · {series.part}" if series.part else ""
-    return f"{number} · {_allow_breaks(series.description) or 'no description'}{part}"
+    return f"{number} · {_allow_breaks(series.description) or tr('no description')}{part}"
 
 
 def kind_text(series: SeriesRow, times_s: Sequence[float] | None) -> str:
     """Return what a series is: its phases with their times, or why it is left out; its images."""
-    images = f"{series.n_images} image{'s' * (series.n_images != 1)}"
+    images = tr_n(
+        "{n} image",
+        "{n} images",
+        series.n_images,
+    )
     if not series.phases and series.n_phases > 1:
-        images = f"{images}, {series.n_phases} of each slice"
+        images = tr("{images}, {n_phases} of each slice", images=images, n_phases=series.n_phases)
     if not series.phases:
-        left_out = series.kind if series.kind == "not decided" else f"left out: {series.kind}"
+        left_out = (
+            series.kind
+            if series.kind == "not decided"
+            else tr("left out: {kind}", kind=series.kind)
+        )
         is_told = series.evidence and not series.problem and series.kind != "not chosen"
         evidence = f" ({series.evidence})" if is_told else ""
-        return f"{left_out}{evidence}{' – see below' * bool(series.problem)}\n{images}"
-    phases = f"DCE phase{'s' * (len(series.phases) > 1)} {spans(series.phases)}"
+        return f"{left_out}{evidence}{tr(' – see below') * bool(series.problem)}\n{images}"
+    phases = tr_n(
+        "DCE phase {spans}", "DCE phases {spans}", len(series.phases), spans=spans(series.phases)
+    )
     times = [] if times_s is None else [f"{times_s[k]:g}" for k in series.phases]
     if len(times) == 1:
         return f"{phases}\n{times[0]}{_NO_BREAK}s · {images.replace(' ', _NO_BREAK)}"
@@ -92,7 +103,15 @@ def study_text(found: FoundStudy) -> str:
     if found.exam is None:
         return f"{day}refused"
     n_phases, (z, y, x) = len(found.exam.stacks), found.exam.grid.shape
-    return f"{day}{n_phases} phase{'s' * (n_phases > 1)}, {z} x {y} x {x}"
+    return tr_n(
+        "{day}{n} phase, {z} x {y} x {x}",
+        "{day}{n} phases, {z} x {y} x {x}",
+        n_phases,
+        day=day,
+        z=z,
+        y=y,
+        x=x,
+    )
 
 
 def found_text(studies: Sequence[FoundStudy]) -> str:
@@ -101,14 +120,21 @@ def found_text(studies: Sequence[FoundStudy]) -> str:
     n_foreign = max((study.n_foreign for study in studies), default=0)
     n_refused = sum(study.exam is None for study in studies)
     many = "study" if len(studies) == 1 else "studies"
-    lines = [f"{len(studies)} {many}, {n_images} images"]
+    lines = [
+        tr(
+            "{n_studies} {many}, {n_images} images",
+            n_studies=len(studies),
+            many=many,
+            n_images=n_images,
+        )
+    ]
     if len(studies) > 1 and n_refused:
-        lines.append(f"{n_refused} refused")
+        lines.append(tr("{n_refused} refused", n_refused=n_refused))
     if n_foreign:
-        lines.append(f"{n_foreign} other file(s), no DICOM, left out")
+        lines.append(tr("{n_foreign} other file(s), no DICOM, left out", n_foreign=n_foreign))
     archives = dict.fromkeys(name for study in studies for name in study.archives)
     zips = "".join(
-        f" {Path(name).name} is a zip and was not looked into: import it by itself."
+        tr(" {name} is a zip and was not looked into: import it by itself.", name=Path(name).name)
         for name in archives
     )
     return "; ".join(lines) + "." + zips
@@ -119,7 +145,11 @@ def clock_text(exam: Exam | None) -> str:
     if exam is None or len(exam.stacks) == 1:
         return ""
     chosen = exam.choice.chosen
-    timed = f"times by {chosen.timed_by}" if chosen.timed_by else "times unknown"
+    timed = (
+        tr("times by {timed_by}", timed_by=chosen.timed_by)
+        if chosen.timed_by
+        else tr("times unknown")
+    )
     return f"{chosen.clock}: {chosen.reason}; {timed}."
 
 
@@ -128,10 +158,11 @@ def kept_text(kept: Sequence[tuple[str, object]]) -> str:
     parts = ", ".join(
         f"{_KEPT_NAMES.get(name, name)} {value}{_UNITS.get(name, '')}" for name, value in kept
     )
-    note = f"Kept of the headers: the times and {parts}. " if kept else ""
-    return (
-        f"{note}Left out: name, number, birth date and all else of the patient; UIDs are replaced. "
-        "The images themselves are not changed."
+    note = tr("Kept of the headers: the times and {parts}. ", parts=parts) if kept else ""
+    return tr(
+        "{note}Left out: name, number, birth date and all else of the patient; UIDs "
+        "are replaced. The images themselves are not changed.",
+        note=note,
     )
 
 
@@ -140,7 +171,9 @@ def result_text(
 ) -> tuple[str, str]:
     """Return what an import did to `out`, and how it is drawn: "hint", "warning" or "error"."""
     n_cases = len(summary.imported)
-    lines = [f"{n_cases} case{'s' * (n_cases != 1)} imported into {out}."]
+    lines = [
+        tr_n("{n} case imported into {out}.", "{n} cases imported into {out}.", n_cases, out=out)
+    ]
     warnings = [
         f"{case.case_id}: {_end_sentence(text)}"
         for case in summary.imported
@@ -149,11 +182,11 @@ def result_text(
     wrong = [f"{failure.case_id}: {_end_sentence(failure.reason)}" for failure in summary.failures]
     wrong += [f"{study.case_id}: {_end_sentence(study.problem)}" for study in refused]
     if wrong:
-        lines.append(f"{len(wrong)} not imported:")
+        lines.append(tr("{n_wrong} not imported:", n_wrong=len(wrong)))
     every = [*wrong, *warnings]
     lines += [f"• {line}" for line in every[:_MOST_LINES]]
     if len(every) > _MOST_LINES:
-        lines.append(f"… and {len(every) - _MOST_LINES} more")
+        lines.append(tr("… and {n_every} more", n_every=len(every) - _MOST_LINES))
     level = "hint" if not every else "warning" if n_cases else "error"
     return "\n".join(lines), level
 

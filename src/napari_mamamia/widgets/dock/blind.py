@@ -3,6 +3,7 @@
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.widgets.base.blinding import PAGES, why_hidden
 from napari_mamamia.widgets.base.header import Header
@@ -13,8 +14,8 @@ from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
-_ENDING = "Noting the end of the blind reading"
-_OF_STUDY = "What a study hides stays hidden in its window: only its lead may change a study."
+_ENDING = tr("Noting the end of the blind reading")
+_OF_STUDY = tr("What a study hides stays hidden in its window: only its lead may change a study.")
 
 
 class BlindFlow(WindowPart):

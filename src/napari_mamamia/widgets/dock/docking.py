@@ -10,20 +10,21 @@ from typing import Any, Final
 from qtpy.QtCore import QEvent, QObject, QRect, Qt, QTimer, Signal
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import has_own_window_size, main_view
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close)
-_PUT_AWAY: Final = (
+_PUT_AWAY: Final = tr(
     "napari's {} have no room on this screen and are put away: menu Window brings them back"
 )
-_LENT: Final = "napari's {} are put away until the results are folded away"
+_LENT: Final = tr("napari's {} are put away until the results are folded away")
 _BARS: Final = 60
 """Pixels of the window's menu and status bar, by looking."""
-_NOT_SAVED: Final = (
-    "Your mask is not saved, so that the window stays open: mend what is said above and save, or "
-    "close the window again to lose the last changes"
+_NOT_SAVED: Final = tr(
+    "Your mask is not saved, so that the window stays open: mend what is said "
+    "above and save, or close the window again to lose the last changes"
 )
 
 

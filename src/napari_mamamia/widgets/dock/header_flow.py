@@ -1,6 +1,7 @@
 """The header at work: case, place in the queue, masks, what runs, what was said."""
 
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.header import Header, MaskChip
 from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import MASK_ROLES
@@ -39,9 +40,9 @@ class HeaderFlow(WindowPart):
         if context is not None and not self._session.listed_id:
             name = f"{name} · {context.opened.data_set.name}"
         if self._session.registered is not None:
-            name = f"{name} · registered"
+            name = tr("{name} · registered", name=name)
         if self._session.case is not None and not self._session.case.is_verified:
-            name = f"{name} · not yet verified"
+            name = tr("{name} · not yet verified", name=name)
         self._header.set_case(name, self._session.position)
         chips = []
         for role in MASK_ROLES:

@@ -1,5 +1,6 @@
 """Jumps in the open case: to the tumour, to the next error, to the next doubtful place."""
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.dock.steps import Steps
 from napari_mamamia.widgets.predict.doubt_list import DoubtList
@@ -9,7 +10,7 @@ from napari_mamamia.widgets.viewer.planes import Planes
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _LANE = "lesion"
-_LOOKING = "Looking for the tumour"
+_LOOKING = tr("Looking for the tumour")
 
 
 class Jumping(WindowPart):
@@ -53,7 +54,9 @@ class Jumping(WindowPart):
         tag = None if layer is None else tag_of(layer)
         mask = None if tag is None else self._session.mask(tag.role)
         if mask is None or tag is None:
-            self._notifier.hint("No mask is shown: predict first, or show one in the line above.")
+            self._notifier.hint(
+                tr("No mask is shown: predict first, or show one in the line above.")
+            )
             return
 
         case, role = self._session.case, tag.role
@@ -75,7 +78,7 @@ class Jumping(WindowPart):
 
     def _go_to_place(self, place: Voxel | None, role: Role) -> None:
         if place is None:
-            self._notifier.hint(f"The {role} mask is empty.")
+            self._notifier.hint(tr("The {role} mask is empty.", role=role))
             return
         view = self._scene.view
         # Planes that are seen whole stay so: their cross-hairs show the place.

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.score.case_table import CaseTable
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.batch.flow import BatchFlow
@@ -115,7 +116,7 @@ class ResultsFlow(WindowPart):
 
         self._jobs.start(
             _CONTRAST,
-            "Looking for low contrast",
+            tr("Looking for low contrast"),
             work,
             take,
             still=lambda: self._answer is answer,
@@ -133,7 +134,7 @@ class ResultsFlow(WindowPart):
 
         self._jobs.start(
             _TAGS,
-            "Adding the tags",
+            tr("Adding the tags"),
             lambda: self._services.with_tags(table, tags),
             lambda tagged: self._put_table(at, tagged),
             still=lambda: self._answer is answer,

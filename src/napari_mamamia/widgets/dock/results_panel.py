@@ -6,6 +6,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtGui import QFontDatabase
 from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.event_log import LogLine
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.batch.results_cases import CasesTab
@@ -23,7 +24,9 @@ class LogTab(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.lines: QPlainTextEdit = named(
-            QPlainTextEdit(), "log_lines", "Time, level and text of what the plugin did and said"
+            QPlainTextEdit(),
+            "log_lines",
+            tr("Time, level and text of what the plugin did and said"),
         )
         self.lines.setReadOnly(True)
         self.lines.setMaximumBlockCount(_MOST_LINES)
@@ -31,13 +34,16 @@ class LogTab(QWidget):
         self.lines.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         note = label(
             "log_note",
-            "Cases stand here by their place in the data set, folders without their names.",
-            "No name of a patient is in the log, so that it can be sent with a problem",
+            tr("Cases stand here by their place in the data set, folders without their names."),
+            tr("No name of a patient is in the log, so that it can be sent with a problem"),
         )
         self.copy = tool_button(
-            "log_copy", "Copy all", "Copies the whole log, such as for a report", self._copy_lines
+            "log_copy",
+            tr("Copy all"),
+            tr("Copies the whole log, such as for a report"),
+            self._copy_lines,
         )
-        self.empty = tool_button("log_clear", "Clear", "Empties the log", self.lines.clear)
+        self.empty = tool_button("log_clear", tr("Clear"), tr("Empties the log"), self.lines.clear)
         for tool in (self.copy, self.empty):
             tool.setProperty("framed", True)
         line = row(note, self.copy, self.empty)
@@ -58,11 +64,11 @@ class LogTab(QWidget):
 
 
 _TIPS = (
-    "The scored cases, worst first",
-    "The cohort's numbers with intervals, and figures",
-    "Teams of a ranking, and each case of each team",
-    "Contrast curves of the pointer, the mask and pinned regions",
-    "What the plugin did and said",
+    tr("The scored cases, worst first"),
+    tr("The cohort's numbers with intervals, and figures"),
+    tr("Teams of a ranking, and each case of each team"),
+    tr("Contrast curves of the pointer, the mask and pinned regions"),
+    tr("What the plugin did and said"),
 )
 
 
@@ -80,10 +86,10 @@ class ResultsPanel(QWidget):
         self.curves = CurvesTab()
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
-        self.tabs.tabBar().setToolTip("Pages of this panel")
+        self.tabs.tabBar().setToolTip(tr("Pages of this panel"))
         for page, text, tip in zip(
             (self.cases, self.cohort, self.leaderboard, self.curves, self.log),
-            ("Case table", "Cohort", "Leaderboard", "Curves", "Log"),
+            (tr("Case table"), tr("Cohort"), tr("Leaderboard"), tr("Curves"), tr("Log")),
             _TIPS,
             strict=True,
         ):
@@ -91,8 +97,8 @@ class ResultsPanel(QWidget):
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         fold = tool_button(
             "results_fold",
-            "▾ Fold away",
-            "Hides this panel; page Batch shows it again",
+            tr("▾ Fold away"),
+            tr("Hides this panel; page Batch shows it again"),
             self.fold_wanted.emit,
         )
         self.tabs.setCornerWidget(fold)

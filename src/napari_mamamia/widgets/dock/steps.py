@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import KEYS, Key, with_key
 from napari_mamamia.widgets.base.layers import Role
@@ -50,8 +51,8 @@ class Step:
 
 
 WORK_LIST: Final = Step(
-    "Work list",
-    "Everything about many cases: open, import, score, leaderboard",
+    tr("Work list"),
+    tr("Everything about many cases: open, import, score, leaderboard"),
     "",
     ("Cases", "Batch scoring"),
 )
@@ -59,14 +60,14 @@ _READ: Final = ("View", "Findings", "Kinetics", "Review")
 STEPS: Final = (
     Step(
         "Read",
-        "Look at the case: view, findings, kinetics",
+        tr("Look at the case: view, findings, kinetics"),
         "read",
         ("View", "Findings", "Kinetics", "Review"),
     ),
-    Step("Mask", "Make the mask: predict, paint, grow", "mask", ("Predict", "Refine")),
+    Step("Mask", tr("Make the mask: predict, paint, grow"), "mask", ("Predict", "Refine")),
     Step(
-        "Check & export",
-        "Compare with the reference, and write what leaves",
+        tr("Check & export"),
+        tr("Compare with the reference, and write what leaves"),
         "check",
         ("Score", "Export"),
     ),
@@ -129,7 +130,7 @@ class StepPanel(QWidget):
             area.setVisible(is_open and instead is None)
             head = self._heads[name]
             head.setChecked(is_open)
-            head.setText(f"{'▾' if is_open else '▸'}  {_ON_HEADS.get(name, name)}")
+            head.setText(f"{'▾' if is_open else '▸'}  {tr(_ON_HEADS.get(name, name))}")
         if instead is not None:
             self._column.insertWidget(self._column.indexOf(self._heads[section]) + 1, instead, 1)
             instead.show()
@@ -149,7 +150,12 @@ class StepPanel(QWidget):
 
     def _make_head(self, name: str) -> QPushButton:
         word = name.lower().partition(" ")[0]
-        head = button(f"section_{word}", name, f"Opens {name}", lambda: self.turned.emit(name))
+        head = button(
+            f"section_{word}",
+            tr(name),
+            tr("Opens {section}", section=tr(name)),
+            lambda: self.turned.emit(name),
+        )
         head.setCheckable(True)
         head.setProperty("section", True)
         return head
@@ -200,7 +206,7 @@ class Steps(QObject):
         self._import = PageArea(import_page, "import_page_area")
         self._keys = PageArea(keys_panel, "keys_page_area")
         self._reasons: dict[str, str] = {}
-        self._why = label("page_shut", tip="Why this page shows nothing")
+        self._why = label("page_shut", tip=tr("Why this page shows nothing"))
         self._notice = PageArea(column(self._why, 1), "page_shut_area")
         self._page = SECTIONS[0]
         self.stack = QStackedWidget()
@@ -306,7 +312,7 @@ class Steps(QObject):
         """Say on the buttons which key leads on."""
         shown = {key.action: key.shown for key in keys}
         for control, after in zip(self._next_buttons, (*STEPS[1:], None), strict=True):
-            words = f"Next step: {after.name}" if after else "Next case"
+            words = tr("Next step: {step}", step=tr(after.name)) if after else tr("Next case")
             text = f"{words}   {shown.get(after.action if after else 'next_case', '')}"
             control.setText(text.replace("&", "&&").rstrip())
 
@@ -315,7 +321,7 @@ class Steps(QObject):
     def _make_button(self, panel: StepPanel) -> QToolButton:
         step = panel.step
         tip = with_key(step.tip, step.action) if step.action else step.tip
-        text = step.name.replace("&", "&&")
+        text = tr(step.name).replace("&", "&&")
         control = tool_button(f"step_{step.short}", text, tip, lambda: self._click_step(step))
         control.setCheckable(True)
         control.setProperty("framed", True)
@@ -323,7 +329,7 @@ class Steps(QObject):
 
     def _make_next(self, at: int) -> QPushButton:
         if at + 1 == len(STEPS):
-            return button("step_next_case", "", "Opens the next case", self.go_on_wanted.emit)
+            return button("step_next_case", "", tr("Opens the next case"), self.go_on_wanted.emit)
         after = STEPS[at + 1]
         tip = with_key(after.tip, after.action)
         return button(f"step_next_{after.short}", "", tip, lambda: self._click_step(after))

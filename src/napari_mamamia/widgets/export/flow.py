@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.data_set import CaseRow, OpenDataSet
@@ -16,7 +17,7 @@ from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
-_STOPPED: Final = "Stopped: finished cases are there, the whole was not checked. Export again."
+_STOPPED: Final = tr("Stopped: finished cases are there, the whole was not checked. Export again.")
 
 
 class ExportFlow(WindowPart):
@@ -48,22 +49,26 @@ class ExportFlow(WindowPart):
     def _show_sets(self) -> None:
         opened = self._session.opened
         sets = [] if opened is None else _mask_sets(opened, tuple(self._rows.values()))
-        missing = "" if opened else "Open a data set first."
+        missing = "" if opened else tr("Open a data set first.")
         if opened and not sets:
-            missing = "There is nothing to export yet: predict or edit a case first."
+            missing = tr("There is nothing to export yet: predict or edit a case first.")
         self._page.need(missing)
         is_dicom = opened is not None and opened.data_set.kind is LayoutKind.DICOM
         self._page.show_sets(sets, is_dicom=is_dicom)
 
     def _look_at(self, folder: Path) -> None:
         look, show = self._services.look_at_target, self._page.show_target
-        doing = f"Looking at {folder.name or folder}"
+        doing = tr("Looking at {name}", name=folder.name or folder)
         self._jobs.start("export target", doing, lambda: look(folder), show, shown=False)
 
     def _look_at_labels(self, path: Path) -> None:
         look, show = self._services.look_at_labels, self._page.options.labels.show_found
         self._jobs.start(
-            "export labels", f"Reading {path.name}", lambda: look(path), show, shown=False
+            "export labels",
+            tr("Reading {name}", name=path.name),
+            lambda: look(path),
+            show,
+            shown=False,
         )
 
     def _save_then_export(self, wanted: ExportRequest) -> None:
@@ -80,7 +85,7 @@ class ExportFlow(WindowPart):
         settings = replace(wanted.settings, masks=masks)
 
         def refuse(error: Exception) -> None:
-            page.show_result("Nothing was exported: see the message above.", None, "error")
+            page.show_result(tr("Nothing was exported: see the message above."), None, "error")
             self._notifier.fail("Export", error)
 
         def be_ready() -> None:
@@ -104,10 +109,13 @@ class ExportFlow(WindowPart):
         self._page.show_result(text, summary.out, level)
         if summary.failures:
             self._notifier.warn_loudly(
-                f"{len(summary.failures)} mask(s) were not exported: see the page Export"
+                tr(
+                    "{n_failures} mask(s) were not exported: see the page Export",
+                    n_failures=len(summary.failures),
+                )
             )
         if summary.problems:
-            self._notifier.warn_loudly("The exported bundle is not sound: see the page Export")
+            self._notifier.warn_loudly(tr("The exported bundle is not sound: see the page Export"))
 
 
 def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
@@ -122,7 +130,7 @@ def _mask_sets(opened: OpenDataSet, rows: tuple[CaseRow, ...]) -> list[MaskSet]:
     any_case = rows[0].case_id if rows else "case"
     return [
         MaskSet(
-            f"{'refined by' if role == 'refined' else 'prediction'} {name}",
+            f"{tr('refined by') if role == 'refined' else 'prediction'} {name}",
             (
                 workspace.refined(name, any_case)
                 if role == "refined"

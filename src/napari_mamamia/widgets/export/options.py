@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.choices import ExportFormat, FuseRule, OrientationProfile, SegmentMaker
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.export.format_spec import ExportWish
 from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
 from napari_mamamia.services.export.labels import LabelFile, LabelLine
@@ -39,14 +40,16 @@ from napari_mamamia.widgets.controls.titled_rows import TitledRows
 # The choice of a label map on the page Export, with what becomes of each value.
 
 _COLUMNS: Final = (
-    ("in the file", "Value of a voxel in the mask's file"),
-    ("becomes", "Label that it is exported as; 0 is left out"),
-    ("name", "Name of the label"),
-    ("masks of", "Whose masks the rule is for"),
+    (tr("in the file"), tr("Value of a voxel in the mask's file")),
+    ("becomes", tr("Label that it is exported as; 0 is left out")),
+    ("name", tr("Name of the label")),
+    (tr("masks of"), tr("Whose masks the rule is for")),
 )
 _ROW_HEIGHT: Final = 20
 _MOST_ROWS: Final = 6
-_HINT: Final = "Several values, or several sources that use other values, become one set of labels"
+_HINT: Final = tr(
+    "Several values, or several sources that use other values, become one set of labels"
+)
 
 
 class LabelTable(TitledRows):
@@ -80,17 +83,20 @@ class ExportLabels(QWidget):
         self._path: Path | None = None
         self._found: LabelFile | None = None
         self.choose = button(
-            "export_labels_choose", "Label names and values…", _HINT, self._browse_labels
+            "export_labels_choose", tr("Label names and values…"), _HINT, self._browse_labels
         )
         self.leave_out = button(
-            "export_labels_clear", "×", "Uses no label file: what is marked becomes 1", self.clear
+            "export_labels_clear",
+            "×",
+            tr("Uses no label file: what is marked becomes 1"),
+            self.clear,
         )
         self.table = LabelTable()
         self.preview: QTableView = named(
-            QTableView(), "export_labels_preview", "What becomes of each value of a mask"
+            QTableView(), "export_labels_preview", tr("What becomes of each value of a mask")
         )
         self._prepare_preview()
-        self.note = label("export_labels_note", tip="What the label file says")
+        self.note = label("export_labels_note", tip=tr("What the label file says"))
         self._below = column(self.note, self.preview)
         self._follow_file()
 
@@ -109,8 +115,8 @@ class ExportLabels(QWidget):
         if self._path is None:
             return ""
         if self._found is None:
-            return "The label file is being read."
-        return "Choose another label file, or none (×)." if self._found.problem else ""
+            return tr("The label file is being read.")
+        return tr("Choose another label file, or none (×).") if self._found.problem else ""
 
     def take(self, path: Path) -> None:
         """Choose a file and ask what it says."""
@@ -162,39 +168,65 @@ class ExportLabels(QWidget):
 
     def _browse_labels(self) -> None:
         start = "" if self._path is None else str(self._path.parent)
-        kinds = "Label rules (*.json);;All files (*)"
-        chosen, _ = QFileDialog.getOpenFileName(self, "Label names and values", start, kinds)
+        kinds = tr("Label rules (*.json);;All files (*)")
+        chosen, _ = QFileDialog.getOpenFileName(self, tr("Label names and values"), start, kinds)
         if chosen:
             self.take(Path(chosen))
 
 
 def _describe_labels(path: Path, found: LabelFile | None) -> str:
     if found is None:
-        return f"{path.name}: being read…"
+        return tr("{name}: being read…", name=path.name)
     if found.problem:
         return found.problem
-    coded = f"; DICOM has no code for {', '.join(found.uncoded)}" if found.uncoded else ""
-    return f"{path.name}: {len(found.rules)} rule(s){coded}"
+    coded = (
+        tr("; DICOM has no code for {names}", names=", ".join(found.uncoded))
+        if found.uncoded
+        else ""
+    )
+    return tr(
+        "{name}: {n_rules} rule(s){coded}", name=path.name, n_rules=len(found.rules), coded=coded
+    )
 
 
-_NAMES: Final = ("Several", "Phases", "Study", "Made by", "Patient", "Orientation", "Labels")
+_NAMES: Final = (
+    tr("Several"),
+    tr("Phases"),
+    tr("Study"),
+    tr("Made by"),
+    tr("Patient"),
+    tr("Orientation"),
+    tr("Labels"),
+)
 _MOST_PHASES: Final = 99
 _PROFILES: Final = (
-    (OrientationProfile.AS_IS, "as it is", "Masks lie exactly as their images"),
-    (OrientationProfile.LAS_PSR, "+ LAS / PSR", "Also turned: axial to LAS, sagittal to PSR"),
-    (OrientationProfile.RAS, "+ RAS", "Also turned to right, anterior, superior"),
-    (OrientationProfile.LPS, "+ LPS", "Also turned to left, posterior, superior"),
+    (OrientationProfile.AS_IS, tr("as it is"), tr("Masks lie exactly as their images")),
+    (
+        OrientationProfile.LAS_PSR,
+        tr("+ LAS / PSR"),
+        tr("Also turned: axial to LAS, sagittal to PSR"),
+    ),
+    (OrientationProfile.RAS, tr("+ RAS"), tr("Also turned to right, anterior, superior")),
+    (OrientationProfile.LPS, tr("+ LPS"), tr("Also turned to left, posterior, superior")),
 )
 _FUSES: Final = (
-    (FuseRule.NONE, "kept apart", "Each set stays by itself"),
-    (FuseRule.MAJORITY, "+ majority", "One more mask: what most readers marked; ties are left out"),
-    (FuseRule.STAPLE, "+ STAPLE", "One more mask: STAPLE's estimate of the truth"),
+    (FuseRule.NONE, tr("kept apart"), tr("Each set stays by itself")),
+    (
+        FuseRule.MAJORITY,
+        tr("+ majority"),
+        tr("One more mask: what most readers marked; ties are left out"),
+    ),
+    (FuseRule.STAPLE, tr("+ STAPLE"), tr("One more mask: STAPLE's estimate of the truth")),
 )
 _MAKERS: Final = (
-    (SegmentMaker.FROM_PROVENANCE, "as the provenance says", "From the file beside each mask"),
-    (SegmentMaker.MANUAL, "manual", "Drawn by hand"),
-    (SegmentMaker.SEMIAUTOMATIC, "semiautomatic", "Drawn with tools that look at the image"),
-    (SegmentMaker.AUTOMATIC, "automatic", "Made by a model"),
+    (
+        SegmentMaker.FROM_PROVENANCE,
+        tr("as the provenance says"),
+        tr("From the file beside each mask"),
+    ),
+    (SegmentMaker.MANUAL, "manual", tr("Drawn by hand")),
+    (SegmentMaker.SEMIAUTOMATIC, "semiautomatic", tr("Drawn with tools that look at the image")),
+    (SegmentMaker.AUTOMATIC, "automatic", tr("Made by a model")),
 )
 
 
@@ -210,49 +242,55 @@ class ExportOptions(QWidget):
         self._n_sets = 0
         self._n_masks = 0
         self.formats = self._make_formats()
-        self.profile = self._make_choice("export_profile", "Orientation of the masks", _PROFILES)
+        self.profile = self._make_choice(
+            "export_profile", tr("Orientation of the masks"), _PROFILES
+        )
         self.with_images: QCheckBox = self._make_check_box(
-            "export_images", "images too", "Writes the phases beside the masks"
+            "export_images", tr("images too"), tr("Writes the phases beside the masks")
         )
         self.fuse = self._make_choice(
-            "export_fuse", "What becomes of several sets of masks", _FUSES
+            "export_fuse", tr("What becomes of several sets of masks"), _FUSES
         )
         self.maker = self._make_choice(
-            "export_maker", "How the masks were made, for DICOM", _MAKERS
+            "export_maker", tr("How the masks were made, for DICOM"), _MAKERS
         )
         self.channels: QSpinBox = named(
-            QSpinBox(), "export_channels", "How many phases, from the first on, nnU-Net gets"
+            QSpinBox(), "export_channels", tr("How many phases, from the first on, nnU-Net gets")
         )
         self.channels.setRange(0, _MOST_PHASES)
-        self.channels.setSpecialValueText("all")
+        self.channels.setSpecialValueText(tr("all"))
         self.study: QLineEdit = named(
-            QLineEdit(), "export_study", "DICOM folder that the segmentations refer to"
+            QLineEdit(), "export_study", tr("DICOM folder that the segmentations refer to")
         )
-        self.study.setPlaceholderText("DICOM folder of the case")
-        browse = button("export_study_browse", "…", "Choose the DICOM folder", self._browse_study)
+        self.study.setPlaceholderText(tr("DICOM folder of the case"))
+        browse = button(
+            "export_study_browse", "…", tr("Choose the DICOM folder"), self._browse_study
+        )
         self.labels = ExportLabels()
         label_row, label_rows = self.labels.parts()
-        self._fuse_row = _named_row("Several", self.fuse)
-        self._channels_row = _named_row("Phases", self.channels, _make_stretch())
-        self._study_row = _named_row("Study", self.study, browse)
+        self._fuse_row = _named_row(tr("Several"), self.fuse)
+        self._channels_row = _named_row(tr("Phases"), self.channels, _make_stretch())
+        self._study_row = _named_row(tr("Study"), self.study, browse)
         self.identified: QCheckBox = self._make_check_box(
             "export_identified_seg",
-            "with the patient's name",
-            "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending it back "
-            "to the PACS. Otherwise the case id stands for the patient",
+            tr("with the patient's name"),
+            tr(
+                "Keeps the patient's name and the study's UIDs in the DICOM SEG, for sending "
+                "it back to the PACS. Otherwise the case id stands for the patient"
+            ),
         )
         self._dicom_rows = column(
             self._study_row,
-            _named_row("Made by", self.maker),
-            _named_row("Patient", self.identified, _make_stretch()),
+            _named_row(tr("Made by"), self.maker),
+            _named_row(tr("Patient"), self.identified, _make_stretch()),
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
         for part in (
             self._format_grid(),
-            _named_row("Orientation", self.profile, self.with_images),
-            _named_row("Labels", label_row),
+            _named_row(tr("Orientation"), self.profile, self.with_images),
+            _named_row(tr("Labels"), label_row),
             label_rows,
             self._fuse_row,
             self._channels_row,
@@ -310,7 +348,7 @@ class ExportOptions(QWidget):
         """Return why masks cannot be written like this, "" where they can."""
         wish = self.wish()
         if not wish.settings.formats:
-            return "Choose a format first."
+            return tr("Choose a format first.")
         problems = (spec.problem(wish) for spec in formats_of(wish.settings))
         return self.labels.problem or next(filter(None, problems), "")
 
@@ -328,7 +366,7 @@ class ExportOptions(QWidget):
         boxes = {}
         for name, spec in EXPORT_FORMATS.items():
             box = self._make_check_box(
-                f"export_format_{name.replace('-', '_')}", spec.title, spec.tip
+                f"export_format_{name.replace('-', '_')}", tr(spec.title), tr(spec.tip)
             )
             box.setChecked(name is ExportFormat.NIFTI)
             boxes[name] = box
@@ -352,12 +390,12 @@ class ExportOptions(QWidget):
     ) -> QComboBox:
         combo: QComboBox = named(QComboBox(), name, tip)
         for k, (value, text, hint) in enumerate(items):
-            combo.addItem(text, value)
+            combo.addItem(tr(text), value)
             combo.setItemData(k, hint, Qt.ItemDataRole.ToolTipRole)
         return combo
 
     def _browse_study(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, "DICOM study", self.study.text())
+        chosen = QFileDialog.getExistingDirectory(self, tr("DICOM study"), self.study.text())
         if chosen:
             self.study.setText(chosen)
 

@@ -14,6 +14,7 @@ from qtpy.QtWidgets import (
     QListWidgetItem,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.export.target import ExportTarget, TargetState
 from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
 from napari_mamamia.widgets.controls.page import Page
@@ -40,39 +41,41 @@ class ExportPage(Page):
         self._own_out = False
         self._own_choice = False
         self.sets: QListWidget = named(
-            QListWidget(), "export_sets", "Which masks are written; several are kept apart by name"
+            QListWidget(),
+            "export_sets",
+            tr("Which masks are written; several are kept apart by name"),
         )
         self.sets.itemChanged.connect(lambda _item: self._take_own_choice())
         self.options = ExportOptions()
         self.options.changed.connect(self._describe_export)
-        self.out: QLineEdit = named(QLineEdit(), "export_out", "Folder to write to")
+        self.out: QLineEdit = named(QLineEdit(), "export_out", tr("Folder to write to"))
         self.out.textEdited.connect(self._take_own_out)
         self.out.textChanged.connect(self._ask_target)
-        browse = button("export_browse", "…", "Choose another folder", self._browse_folder)
-        self.target = label("export_target", tip="What lies in that folder now")
+        browse = button("export_browse", "…", tr("Choose another folder"), self._browse_folder)
+        self.target = label("export_target", tip=tr("What lies in that folder now"))
         self.replace: QCheckBox = named(
-            QCheckBox("replace files of an earlier export"),
+            QCheckBox(tr("replace files of an earlier export")),
             "export_replace",
-            "Files of the same names in that folder are replaced; others stay",
+            tr("Files of the same names in that folder are replaced; others stay"),
         )
         self.replace.toggled.connect(lambda _on: self._show_target())
-        self.what = label("export_what", tip="What will be written, and how")
+        self.what = label("export_what", tip=tr("What will be written, and how"))
         self.start = button(
             "export_start",
-            "Export",
-            "Writes and verifies every file",
+            tr("Export"),
+            tr("Writes and verifies every file"),
             self._request_export,
             primary=True,
         )
-        self.result = label("export_result", tip="What the last export wrote")
+        self.result = label("export_result", tip=tr("What the last export wrote"))
         self.open_folder = button(
-            "export_open", "Open the folder", "Shows the exported files", self._open_folder
+            "export_open", tr("Open the folder"), tr("Shows the exported files"), self._open_folder
         )
         for part in (
-            QLabel("Masks"),
+            QLabel(tr("Masks")),
             self.sets,
             self.options,
-            row(QLabel("To"), self.out, browse),
+            row(QLabel(tr("To")), self.out, browse),
             self.target,
             self.replace,
             self.what,
@@ -177,8 +180,8 @@ class ExportPage(Page):
         text = "" if self._target is None or state is TargetState.FREE else self._target.text
         is_own = taken and self._target is not None and self._target.folder == self._done
         if is_own:
-            text = "The export below lies there: choose another folder, or replace it."
-        problem = self.options.problem() if self.chosen() else "Choose the masks first."
+            text = tr("The export below lies there: choose another folder, or replace it.")
+        problem = self.options.problem() if self.chosen() else tr("Choose the masks first.")
         text = problem or text
         self.target.setText(text)
         self.target.setVisible(bool(text))
@@ -189,7 +192,7 @@ class ExportPage(Page):
         self.start.setEnabled(ready and not blocked and not self._running)
 
     def _browse_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, "Export to", self.out.text())
+        chosen = QFileDialog.getExistingDirectory(self, tr("Export to"), self.out.text())
         if chosen:
             self._own_out = True
             self.out.setText(chosen)

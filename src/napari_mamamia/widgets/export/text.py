@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from napari_mamamia.annotations.harmonise import target_names
 from napari_mamamia.core.choices import FuseRule
 from napari_mamamia.core.label_rules import LabelRule
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.export.export import ExportSummary
 from napari_mamamia.services.export.format_spec import ExportWish
 from napari_mamamia.services.export.formats import formats_of
@@ -22,32 +23,51 @@ def what_is_written(wish: ExportWish) -> str:
     if settings.rules:
         lines.append(_labels_text(settings.rules))
     if settings.fuse is not FuseRule.NONE:
-        lines.append(f"one more mask of each case: {settings.fuse} of the {wish.n_sets} chosen")
-    lines.append("quality.html, the workspace's tables, and manifest.json (SHA-256 of every file)")
+        lines.append(
+            tr(
+                "one more mask of each case: {fuse} of the {n_sets} chosen",
+                fuse=settings.fuse,
+                n_sets=wish.n_sets,
+            )
+        )
+    lines.append(
+        tr("quality.html, the workspace's tables, and manifest.json (SHA-256 of every file)")
+    )
     return "\n".join(f"• {line}" for line in lines)
 
 
 def _labels_text(rules: Sequence[LabelRule]) -> str:
     named = ", ".join(f"{value} {name}" for value, name in target_names(rules))
     left_out = sum(not rule.target for rule in rules)
-    rest = f"; {left_out} value(s) left out" if left_out else ""
-    return f"labels: {named or 'none'}{rest}; a mask with any other value is refused"
+    rest = tr("; {left_out} value(s) left out", left_out=left_out) if left_out else ""
+    return tr(
+        "labels: {named}{rest}; a mask with any other value is refused",
+        named=named or "none",
+        rest=rest,
+    )
 
 
 def summary_text(summary: ExportSummary) -> tuple[str, str]:
     """Return what an export wrote, and how it is drawn: "hint", "warning" or "error"."""
-    sound = "verified" if not summary.problems else "NOT sound"
-    lines = [f"{len(summary.exported)} case(s) {sound} in {summary.out}"]
+    sound = "verified" if not summary.problems else tr("NOT sound")
+    lines = [
+        tr(
+            "{n_exported} case(s) {sound} in {out}",
+            n_exported=len(summary.exported),
+            sound=sound,
+            out=summary.out,
+        )
+    ]
     lights = [item.light for item in summary.exported if item.light]
     if lights:
         counts = (f"{lights.count(name)} {name}" for name in ("green", "amber", "red"))
-        lines.append(f"Quality: {', '.join(counts)}; quality.html says why")
+        lines.append(tr("Quality: {names}; quality.html says why", names=", ".join(counts)))
     if summary.search and not summary.problems:
         lines.append(summary.search)
     wrong = [f"{failure.case_id}: {failure.reason}" for failure in summary.failures]
     messages = [*wrong, *summary.problems, *summary.notes]
     lines += messages[:_MOST_LINES]
     if len(messages) > _MOST_LINES:
-        lines.append(f"… and {len(messages) - _MOST_LINES} more")
+        lines.append(tr("… and {n_messages} more", n_messages=len(messages) - _MOST_LINES))
     level = "error" if summary.problems else "warning" if wrong else "hint"
     return "\n".join(lines), level

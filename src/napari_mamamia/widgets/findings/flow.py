@@ -21,6 +21,7 @@ from napari_mamamia.core.answers import (
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.form import FieldScope
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.segmentation.model.segmenter import Click
 from napari_mamamia.services.findings.case_findings import CaseFindings
@@ -35,11 +36,11 @@ ASSESSMENT: Final = "assessment"
 _KEEP_AFTER_MS: Final = 600
 _MEASURE_AFTER_MS: Final = 800
 _MEASURED: Final = (Role.REFINED, Role.PREDICTION, Role.REFERENCE)
-_OF_STUDY: Final = "The form of this study stands on page Review."
-_NO_FOLDER: Final = "Findings are kept with a data set: open its folder first."
-_NO_NUMBERS: Final = "Nothing is filled in: numbers are hidden in this reading."
-_NO_MASK: Final = "No mask yet: nothing is filled in."
-_NO_BREAST: Final = "Which breast? Choose Right, Left or a lesion on page Findings first."
+_OF_STUDY: Final = tr("The form of this study stands on page Review.")
+_NO_FOLDER: Final = tr("Findings are kept with a data set: open its folder first.")
+_NO_NUMBERS: Final = tr("Nothing is filled in: numbers are hidden in this reading.")
+_NO_MASK: Final = tr("No mask yet: nothing is filled in.")
+_NO_BREAST: Final = tr("Which breast? Choose Right, Left or a lesion on page Findings first.")
 
 _Place: TypeAlias = tuple[Workspace, str, str | None]
 """The folder, the case and the reader, None while nobody gave a name."""
@@ -136,7 +137,7 @@ class FindingsFlow(WindowPart):
         if self._session.study:
             return _OF_STUDY
         if self._session.case is None:
-            return "Open a case first."
+            return tr("Open a case first.")
         return _NO_FOLDER if self._session.workspace is None else ""
 
     def _load_findings(self, of: _Place, reader: str, unsaid: Answers) -> None:
@@ -144,7 +145,7 @@ class FindingsFlow(WindowPart):
         open_findings = self._services.findings.open
         self._jobs.start(
             "findings",
-            "Reading the findings",
+            tr("Reading the findings"),
             lambda: open_findings(workspace, reader, case_id),
             partial(self._take_findings, unsaid),
             failed=self._refuse_record,
@@ -155,7 +156,7 @@ class FindingsFlow(WindowPart):
     def _refuse_record(self, error: Exception) -> None:
         """Keep the page shut: answers over a record that cannot be read might hide what it says."""
         self._of = None
-        self._page.need(f"The findings of this case cannot be read: {error}")
+        self._page.need(tr("The findings of this case cannot be read: {error}", error=error))
 
     def _take_findings(
         self, unsaid: Answers, findings: CaseFindings, *, is_loaded: bool = True
@@ -192,12 +193,16 @@ class FindingsFlow(WindowPart):
             self._take_facts(_NO_MASK, NOTHING_KNOWN)
             return
         with_numbers = not self._session.blinding.hides(Hidden.NUMBERS)
-        name = "your mask" if mask.role is Role.REFINED else f"the {mask.role} {mask.name}".strip()
-        whose = f"Lesions of {name}." if with_numbers else _NO_NUMBERS
+        name = (
+            tr("your mask")
+            if mask.role is Role.REFINED
+            else tr("the {role} {name}", role=mask.role, name=mask.name).strip()
+        )
+        whose = tr("Lesions of {name}.", name=name) if with_numbers else _NO_NUMBERS
         measure_lesions = self._services.review.measure_lesions
         self._jobs.start(
             "findings lesions",
-            "Measuring the lesions",
+            tr("Measuring the lesions"),
             lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers),
             partial(self._take_facts, whose),
             still=lambda: self._session.shows(case) and self._find_mask() is mask,
@@ -250,7 +255,7 @@ class FindingsFlow(WindowPart):
         case_id, gaps = self._session.case_id, self.describe_gaps()
         go_on()
         if gaps:
-            self._notifier.hint(f"{case_id} is accepted. {gaps}")
+            self._notifier.hint(tr("{case_id} is accepted. {gaps}", case_id=case_id, gaps=gaps))
 
     def describe_gaps(self) -> str:
         """Return what is missing or contradicts, for who accepts the case; "" for nothing.
@@ -281,7 +286,13 @@ class FindingsFlow(WindowPart):
         self._page.form.give(Answer(ASSESSMENT, (str(category),), place))
         field = self._form.field(ASSESSMENT)
         term = None if field is None else field.term(str(category))
-        self._notifier.hint(f"{side.title()} breast: {category if term is None else term.text}")
+        self._notifier.hint(
+            tr(
+                "{side} breast: {category}",
+                side=tr(side.title()),
+                category=category if term is None else tr(term.text),
+            )
+        )
 
     def _find_breast(self) -> str | None:
         place = self._page.place
@@ -314,8 +325,8 @@ class FindingsFlow(WindowPart):
         if not is_on:
             self._tool.set_mode("")
             return
-        what = "nipple" if landmark is Landmark.NIPPLE else "chest wall behind the nipple"
-        self._tool.set_mode("click", f"click on the {side} {what}")
+        what = "nipple" if landmark is Landmark.NIPPLE else tr("chest wall behind the nipple")
+        self._tool.set_mode("click", tr("click on the {side} {what}", side=side, what=what))
         self._armed = (landmark, side)
         self._page.show_marks(self._findings.landmarks, self._armed)
 
@@ -345,7 +356,7 @@ class FindingsFlow(WindowPart):
         # A lane of its own for each mark: a second click must not stop the first from being written
         self._jobs.start(
             f"findings {case_id} {point.landmark} {point.side}",
-            "Keeping the mark",
+            tr("Keeping the mark"),
             lambda: mark_landmark(workspace, str(reader), case_id, point),
             lambda _done: None,
             shown=False,
@@ -369,7 +380,7 @@ class FindingsFlow(WindowPart):
 
         self._jobs.start(
             f"findings {case_id}",
-            "Keeping the findings",
+            tr("Keeping the findings"),
             lambda: keep_findings(workspace, str(reader), case_id, form, stored, findings),
             note_stored,
             shown=False,
@@ -393,7 +404,7 @@ class FindingsFlow(WindowPart):
                 of[0], of[2], of[1], self._form, self._stored, self._findings
             )
         except MamamiaError as error:
-            self._notifier.fail("Keeping the findings", error)
+            self._notifier.fail(tr("Keeping the findings"), error)
 
 
 def _is_same_case(one: _Place, other: _Place) -> bool:

@@ -24,6 +24,7 @@ from napari_mamamia.core.answers import (
     Place,
 )
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
+from napari_mamamia.core.texts import tr
 from napari_mamamia.reviewing.form_rules import (
     AskedQuestion,
     fill_computed,
@@ -45,9 +46,9 @@ from napari_mamamia.widgets.controls.controls import (
 )
 
 _NONE = "–"
-_COMPUTED = "measured from the mask; choose another answer where it is wrong"
-_AUTO = "auto"
-_OTHER_EDITION = "{} (not in this edition)"
+_COMPUTED = tr("measured from the mask; choose another answer where it is wrong")
+_AUTO = tr("auto")
+_OTHER_EDITION = tr("{} (not in this edition)")
 
 
 class _AnswerBox(QComboBox):
@@ -91,7 +92,9 @@ class FormView(QWidget):
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.addWidget(self._content)
-        self.warning = label(f"{prefix}_form_warning", tip="An answer that cannot be kept as it is")
+        self.warning = label(
+            f"{prefix}_form_warning", tip=tr("An answer that cannot be kept as it is")
+        )
         set_level(self.warning, "warning")
         self._layout.addWidget(self.warning)
         self._draw_anew()
@@ -233,7 +236,11 @@ class FormView(QWidget):
             _say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
         ]
         name = f"{self._prefix}_form_auto"
-        summary = label(name, " · ".join(texts), f"What the program filled in: {_COMPUTED}")
+        summary = label(
+            name,
+            " · ".join(texts),
+            tr("What the program filled in: {computed}", computed=_COMPUTED),
+        )
         summary.setText(f"{_AUTO}: {summary.text()}")
         rest = column(*(self._make_question(one) for one in folded))
         rest.layout().setSpacing(4)
@@ -246,9 +253,9 @@ class FormView(QWidget):
             rest.setVisible(self._is_unfolded)
             summary.setVisible(bool(texts) and not self._is_unfolded)
             sign = "▾" if self._is_unfolded else "▸"
-            fold.setText(f"{sign} {len(folded)} more")
+            fold.setText(tr("{sign} {n_folded} more", sign=sign, n_folded=len(folded)))
 
-        tip = "Shows or hides what need not be answered, or is filled in"
+        tip = tr("Shows or hides what need not be answered, or is filled in")
         fold = button(f"{self._prefix}_form_fold", "", tip, turn)
         both = column(summary, row(fold, 1), rest)
         both.layout().setContentsMargins(0, 0, 0, 0)
@@ -260,13 +267,14 @@ class FormView(QWidget):
         star = " *" if one.is_required else ""
         name = self._name_control(field, one.place)
         unit = f" ({field.unit})" if field.unit else ""
-        title = QLabel(f"{field.text}{unit}{star}")
+        title = QLabel(f"{tr(field.text)}{unit}{star}")
         title.setWordWrap(True)
-        auto = label(f"{name}_auto", _AUTO, tip=f"Filled in: {_COMPUTED}")
+        auto = label(f"{name}_auto", _AUTO, tip=tr("Filled in: {computed}", computed=_COMPUTED))
         auto.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         set_level(auto, "hint")
         is_computed = one.answer is not None and one.answer.is_computed
-        tip = f"{_describe_question(field, one.place)}{' (needed)' if one.is_required else ''}"
+        needed = tr(" (needed)") if one.is_required else ""
+        tip = f"{_describe_question(field, one.place)}{needed}"
         tip = f"{tip}: {_COMPUTED}" if is_computed else tip
         control = _MAKERS[field.kind](self, one, name, tip)
         if not is_computed:
@@ -286,7 +294,7 @@ class FormView(QWidget):
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         box.addItem(_NONE, "")
         for term in one.field.terms:
-            box.addItem(term.text, term.id)
+            box.addItem(tr(term.text), term.id)
         value = next(iter(one.values), "")
         if box.findData(value) < 0:  # a term of a later lexicon
             box.addItem(_OTHER_EDITION.format(value), value)
@@ -299,7 +307,9 @@ class FormView(QWidget):
     def _make_multiple(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
         boxes: list[QCheckBox] = []
         for term in one.field.terms:
-            box: QCheckBox = named(QCheckBox(term.text), f"{name}_{term.id}", f"{tip}: {term.text}")
+            box: QCheckBox = named(
+                QCheckBox(tr(term.text)), f"{name}_{term.id}", f"{tip}: {tr(term.text)}"
+            )
             box.setChecked(term.id in one.values)
             boxes.append(box)
         ids = [term.id for term in one.field.terms]
@@ -368,8 +378,17 @@ def _why_wrong(field: Field, values: tuple[str, ...]) -> str:
     number = float(numbers[0])
     low = field.low is not None and number < field.low
     high = field.high is not None and number > field.high
-    limits = f"{_write_limit(field.low)} to {_write_limit(field.high)} {field.unit}".strip()
-    return f"{limits} is asked for, got {numbers[0]}" if low or high else ""
+    limits = tr(
+        "{limit} to {limit_2} {unit}",
+        limit=_write_limit(field.low),
+        limit_2=_write_limit(field.high),
+        unit=field.unit,
+    ).strip()
+    return (
+        tr("{limits} is asked for, got {numbers}", limits=limits, numbers=numbers[0])
+        if low or high
+        else ""
+    )
 
 
 def _say_answer(one: AskedQuestion) -> str:
@@ -386,14 +405,14 @@ def _write_limit(limit: float | None) -> str:
 
 def _describe_question(field: Field, place: Place) -> str:
     where = _name_place(place)
-    return f"{field.text} ({where.lower()})" if where else field.text
+    return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
 
 
 def _name_place(place: Place) -> str:
     if place.scope is FieldScope.CASE:
         return ""
     return (
-        f"Lesion {place.name}"
+        tr("Lesion {name}", name=place.name)
         if place.scope is FieldScope.LESION
-        else f"{place.name.title()} breast"
+        else tr("{title} breast", title=place.name.title())
     )

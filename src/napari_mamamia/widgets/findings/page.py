@@ -17,6 +17,7 @@ from napari_mamamia.core.answers import (
     Side,
 )
 from napari_mamamia.core.form import FieldScope
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -34,12 +35,14 @@ from napari_mamamia.widgets.findings.form_view import FormView
 _MOST_MISSING: Final = 4
 _TARGET: Final = 24
 """Pixels, the least that a finger or a shaking hand hits. Source: WCAG 2.2, 2.5.8."""
-_NO_LESION: Final = "no lesion"
-_LANDMARKS: Final = {Landmark.NIPPLE: "Nipple", Landmark.CHEST_WALL: "Chest wall"}
+_NO_LESION: Final = tr("no lesion")
+_LANDMARKS: Final = {Landmark.NIPPLE: tr("Nipple"), Landmark.CHEST_WALL: tr("Chest wall")}
 _SIDES: Final = (Side.RIGHT, Side.LEFT)
 _TIPS: Final = {
-    Landmark.NIPPLE: "Waits for a click on the {} nipple: clock, quadrant and distance follow",
-    Landmark.CHEST_WALL: "Waits for a click on the chest wall behind the {} nipple: depth follows",
+    Landmark.NIPPLE: tr("Waits for a click on the {} nipple: clock, quadrant and distance follow"),
+    Landmark.CHEST_WALL: tr(
+        "Waits for a click on the chest wall behind the {} nipple: depth follows"
+    ),
 }
 
 
@@ -72,18 +75,20 @@ class FindingsPage(Page):
         self._chest_wall = rows[Landmark.CHEST_WALL]
         self.forget = button(
             "findings_forget_marks",
-            "Forget marks",
-            "Takes the marks of nipples and chest wall away; the record keeps them",
+            tr("Forget marks"),
+            tr("Takes the marks of nipples and chest wall away; the record keeps them"),
             self.forget_wanted.emit,
         )
         self.body.addWidget(row(self.forget, 1))
-        self.whose = label("findings_whose", tip="Which mask the lesions are of")
+        self.whose = label("findings_whose", tip=tr("Which mask the lesions are of"))
         set_level(self.whose, "hint")
-        self.remarks = label("findings_remarks", tip="Why a place in the breast is not known")
-        self.missing_answers = label("findings_missing_answers", tip="Needed and not answered")
-        self.contradictions = label("findings_contradictions", tip="What does not go together")
+        self.remarks = label("findings_remarks", tip=tr("Why a place in the breast is not known"))
+        self.missing_answers = label("findings_missing_answers", tip=tr("Needed and not answered"))
+        self.contradictions = label("findings_contradictions", tip=tr("What does not go together"))
         set_level(self.contradictions, "warning")
-        self.problem = label("findings_problem", tip="What is wrong with the record of findings")
+        self.problem = label(
+            "findings_problem", tip=tr("What is wrong with the record of findings")
+        )
         set_level(self.problem, "error")
         texts = (self.remarks, self.missing_answers, self.contradictions, self.whose, self.problem)
         for text in texts:
@@ -102,7 +107,7 @@ class FindingsPage(Page):
         for one in facts.lesions or ():
             self._lesions.addItem(_describe_lesion(one), one.name)
         for name in more:
-            self._lesions.addItem(f"{name}: no mask", name)
+            self._lesions.addItem(tr("{name}: no mask", name=name), name)
         is_none = self._lesions.count() == 0
         if is_none:
             self._lesions.addItem(_NO_LESION, "")
@@ -132,7 +137,7 @@ class FindingsPage(Page):
         """Show what is marked, and which click is waited for."""
         for (landmark, side), control in self.marks.items():
             is_marked = landmarks.find(landmark, side) is not None
-            control.setText(f"{side.title()} ✓" if is_marked else side.title())
+            control.setText(f"{tr(side.title())} ✓" if is_marked else tr(side.title()))
             call_by(control, f"{_LANDMARKS[landmark]} {side}{' marked' if is_marked else ''}")
             control.setChecked(armed == (landmark, side))
         self.forget.setVisible(bool(landmarks.points))
@@ -166,12 +171,16 @@ class FindingsPage(Page):
         self._places: dict[str, QPushButton] = {}
         group = QButtonGroup(self)
         places = {
-            "case": ("Case", WHOLE_CASE, "Asks about the whole case: tissue and background"),
+            "case": (
+                tr("Case"),
+                WHOLE_CASE,
+                tr("Asks about the whole case: tissue and background"),
+            ),
             **{
                 side.value: (
-                    side.title(),
+                    tr(side.title()),
                     Place(FieldScope.BREAST, side.value),
-                    with_key(f"Asks about the {side} breast: assessment", "assess_4"),
+                    with_key(tr("Asks about the {side} breast: assessment", side=side), "assess_4"),
                 )
                 for side in _SIDES
             },
@@ -181,7 +190,10 @@ class FindingsPage(Page):
                 f"findings_place_{name}", text, tip, partial(self.choose, place)
             )
         self._lesion = button(
-            "findings_place_lesion", "Lesion", "Asks about the lesion below", self._choose_lesion
+            "findings_place_lesion",
+            tr("Lesion"),
+            tr("Asks about the lesion below"),
+            self._choose_lesion,
         )
         self._places[FieldScope.LESION.value] = self._lesion
         for control in self._places.values():
@@ -192,21 +204,24 @@ class FindingsPage(Page):
 
     def _make_lesions(self) -> QWidget:
         self._lesions: QComboBox = named(
-            QComboBox(), "findings_lesion", "The lesions of the mask, and those without one"
+            QComboBox(), "findings_lesion", tr("The lesions of the mask, and those without one")
         )
-        call_by(self._lesions, "Lesion")
+        call_by(self._lesions, tr("Lesion"))
         self._lesions.setMinimumContentsLength(14)
         self._lesions.setSizeAdjustPolicy(
             QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
         )
         self._lesions.activated.connect(lambda _at: self._choose_lesion())
         self._show = tool_button(
-            "findings_show_lesion", "◎", "Goes to this lesion on the image", self.show_wanted.emit
+            "findings_show_lesion",
+            "◎",
+            tr("Goes to this lesion on the image"),
+            self.show_wanted.emit,
         )
         add = tool_button(
             "findings_add_lesion",
             "+",
-            "Adds a lesion that is in no mask, such as a focus",
+            tr("Adds a lesion that is in no mask, such as a focus"),
             self.lesion_wanted.emit,
         )
         for sign in (self._show, add):
@@ -226,7 +241,7 @@ class FindingsPage(Page):
         for side in _SIDES:
             control = button(
                 f"findings_mark_{landmark.name.lower()}_{side}",
-                side.title(),
+                tr(side.title()),
                 _TIPS[landmark].format(side),
                 partial(self._ask_mark, landmark, side),
             )
@@ -251,13 +266,13 @@ def say_missing(missing: Sequence[str]) -> str:
     if not missing:
         return ""
     more = len(missing) - _MOST_MISSING
-    end = f" and {more} more" if more > 0 else ""
-    return f"Missing: {', '.join(missing[:_MOST_MISSING])}{end}"
+    end = tr(" and {more} more", more=more) if more > 0 else ""
+    return tr("Missing: {names}{end}", names=", ".join(missing[:_MOST_MISSING]), end=end)
 
 
 def _describe_lesion(one: LesionFacts) -> str:
     """Return a lesion's number, where it lies and how large it is."""
-    clock = f"{one.clock} o'clock" if one.clock else ""
-    size = "" if one.volume_mm3 is None else f"{one.volume_mm3 / 1000:.2f} ml"
+    clock = tr("{clock} o'clock", clock=one.clock) if one.clock else ""
+    size = "" if one.volume_mm3 is None else tr("{volume:.2f} ml", volume=one.volume_mm3 / 1000)
     words = " ".join(filter(None, ("" if one.side is None else one.side.value, clock, size)))
     return f"{one.name}: {words}" if words else one.name

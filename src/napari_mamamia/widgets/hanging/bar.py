@@ -9,15 +9,16 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QCompleter, QFrame, QMenu, QToolButton, QVBoxLayout
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import label, named, row, tell_reader, tool_button
 
-_OWN_VIEW: Final = "Hanging: your own view"
+_OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
 
-_UNLINK: Final = "Lets each exam be scrolled alone, to find the same place by eye"
-_LINK: Final = "Takes the two places on screen as the same, and links the exams again"
+_UNLINK: Final = tr("Lets each exam be scrolled alone, to find the same place by eye")
+_LINK: Final = tr("Takes the two places on screen as the same, and links the exams again")
 
 
 class HangingBar(QFrame):
@@ -33,28 +34,30 @@ class HangingBar(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("hanging_bar")
-        self.setToolTip("The steps of reading a case")
-        previous = with_key("The step before; before the first is your own view", "hanging_back")
-        following = with_key("The next step of the hanging", "hanging_next")
+        self.setToolTip(tr("The steps of reading a case"))
+        previous = with_key(
+            tr("The step before; before the first is your own view"), "hanging_back"
+        )
+        following = with_key(tr("The next step of the hanging"), "hanging_next")
         self.back = tool_button("hanging_back", "‹", previous, lambda: self.step_wanted.emit(-1))
         self.next = tool_button("hanging_next", "›", following, lambda: self.step_wanted.emit(1))
         self.text = label("hanging_step", _OWN_VIEW, "")
         self.choose = tool_button(
-            "hanging_choose", "▾", "Goes to a step, and says which you want", self._open_menu
+            "hanging_choose", "▾", tr("Goes to a step, and says which you want"), self._open_menu
         )
         self.menu = QMenu(self)
         self.menu.setObjectName("hanging_menu")
         self.menu.setToolTipsVisible(True)
         self.prior = tool_button(
             "hanging_prior",
-            "Prior…",
-            with_key("Chooses the exam that stands beside this one", "prior"),
+            tr("Prior…"),
+            with_key(tr("Chooses the exam that stands beside this one"), "prior"),
             self._open_priors,
         )
         self.priors = QMenu(self)
         self.priors.setObjectName("hanging_priors")
-        self.link = tool_button("hanging_link", "Unlink", _UNLINK, self.link_wanted.emit)
-        self.note = label("hanging_note", "", "How the two exams are linked")
+        self.link = tool_button("hanging_link", tr("Unlink"), _UNLINK, self.link_wanted.emit)
+        self.note = label("hanging_note", "", tr("How the two exams are linked"))
         for one in (self.back, self.next, self.choose, self.prior, self.link):
             one.setProperty("framed", True)
             one.setMinimumSize(_LEAST, _LEAST)
@@ -90,7 +93,7 @@ class HangingBar(QFrame):
             text = f"{plan.steps.index(step) + 1}/{len(plan.steps)}  {step.words}"
         self.text.setText(text)
         lacks = [f"{other.words}: {why}" for other, why in plan.left_out]
-        tip = "\n".join(["Left out:", *lacks] if lacks else ["All steps are there"])
+        tip = "\n".join([tr("Left out:"), *lacks] if lacks else [tr("All steps are there")])
         self.text.setToolTip(tip)
         tell_reader(self.text)
         self.back.setEnabled(step is not None)
@@ -106,7 +109,7 @@ class HangingBar(QFrame):
         """Say which exam stands beside, and how it is linked."""
         self.note.setText(text)
         self.note.setToolTip(why)
-        self.link.setText("Unlink" if is_linked else "Link here")
+        self.link.setText(tr("Unlink") if is_linked else tr("Link here"))
         self.link.setToolTip(_UNLINK if is_linked else _LINK)
         tell_reader(self.link)
 
@@ -124,14 +127,16 @@ class HangingBar(QFrame):
 
     def _make_others(self) -> QComboBox:
         box: QComboBox = named(
-            QComboBox(), "hanging_others", "The exam that stands beside this one: type a part of it"
+            QComboBox(),
+            "hanging_others",
+            tr("The exam that stands beside this one: type a part of it"),
         )
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         box.setMinimumHeight(_LEAST)
         typed, completer = box.lineEdit(), box.completer()
         if typed is not None and completer is not None:
-            typed.setPlaceholderText("Which exam?")
+            typed.setPlaceholderText(tr("Which exam?"))
             completer.setFilterMode(Qt.MatchFlag.MatchContains)
             completer.setCompletionMode(QCompleter.CompletionMode.PopupCompletion)
         box.activated.connect(self._take_other)
@@ -172,7 +177,7 @@ class HangingBar(QFrame):
             action = self.priors.addAction(f"{prior.case_id} ({prior.why})")
             name = prior.case_id
             action.triggered.connect(lambda _on=False, n=name: self.prior_wanted.emit(n))
-        other = self.priors.addAction("Another exam of this data set…")
+        other = self.priors.addAction(tr("Another exam of this data set…"))
         other.triggered.connect(lambda _on=False: self.others_wanted.emit())
         _open_below(self.priors, self.prior)
 

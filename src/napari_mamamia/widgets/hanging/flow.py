@@ -10,13 +10,13 @@ from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.hanging import (
     HangingPlan,
     HangingStep,
     HangingWishes,
-    PhaseRoles,
     PriorChoice,
     read_wishes,
     wish_grey,
@@ -34,49 +34,15 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.contrasting import Contrasting
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
-from napari_mamamia.widgets.viewer.pane_sides import LEFT, OTHER, RIGHT
-from napari_mamamia.widgets.viewer.planes import Arrangement, Layout, Planes
+from napari_mamamia.widgets.viewer.planes import Arrangement, Layout, Planes, arrange
 from napari_mamamia.widgets.viewer.projecting import Projecting
 from napari_mamamia.widgets.viewer.subtracting import Subtracting
 from napari_mamamia.widgets.viewer.view_flow import ViewFlow
 
 _log = logging.getLogger(__name__)
 
-_SHARES: Final = {HangingStep.BOTH: 55}
-_IN_STUDY: Final = "A review study shows its own cases only: no prior exam stands beside them."
+_IN_STUDY: Final = tr("A review study shows its own cases only: no prior exam stands beside them.")
 _SETTING: Final = "hanging "
-
-
-def arrange(
-    step: HangingStep, roles: PhaseRoles, plane: str, share: int | None, *, neurological: bool
-) -> Arrangement:
-    """Return the views of a step, for a case that is shown in `plane`.
-
-    In a sagittal case the main view is one breast already, and the others show the slice as far on
-    the other side.
-    """
-    main, other = (LEFT, RIGHT) if neurological else (RIGHT, LEFT)
-    is_sagittal = plane == "sagittal"
-    room = share or _SHARES.get(step, 50)
-    first = roles.first or 0
-    if step is HangingStep.BOTH and is_sagittal:
-        kinds = (PaneKind("axial"), PaneKind("sagittal", side=OTHER))
-        return Arrangement(step, kinds, share=room)
-    if step is HangingStep.BOTH:
-        sides = (PaneKind("sagittal", side=side) for side in (main, other))
-        return Arrangement(step, tuple(sides), share=room, is_stacked=True)
-    if step is HangingStep.SIDES:
-        half = "" if is_sagittal else main
-        opposite = OTHER if is_sagittal else other
-        below = PaneKind(phase=first, side=half, is_below=True)
-        facing = partial(PaneKind, side=opposite, is_mirrored=not is_sagittal)
-        views = (below, facing(phase=roles.pre), facing(phase=first))
-        return Arrangement(step, views, half=half, share=room)
-    if step is HangingStep.LATE:
-        return Arrangement(step, (PaneKind(phase=roles.late),), share=room)
-    if step is HangingStep.PRIOR:
-        return Arrangement(step, (PaneKind(is_prior=True),), share=room)
-    return Arrangement(step)
 
 
 class Hanging(WindowPart):
@@ -156,14 +122,16 @@ class Hanging(WindowPart):
         """Show the step `by` further on; before the first stands the own view."""
         plan = self.plan()
         if plan is None:
-            self._notifier.hint("No hanging: open a case first")
+            self._notifier.hint(tr("No hanging: open a case first"))
             return
         at = plan.steps.index(self.step) if self.step in plan.steps else -1
         to = at + by
         if not plan.steps:
-            self._notifier.hint(f"No step of the hanging: {_join_reasons(plan)}")
+            self._notifier.hint(
+                tr("No step of the hanging: {join_reasons}", join_reasons=_join_reasons(plan))
+            )
         elif to >= len(plan.steps):
-            self._notifier.hint("This is the last step of the hanging")
+            self._notifier.hint(tr("This is the last step of the hanging"))
         elif to >= 0:
             self.show(plan.steps[to])
         elif self.step is not None:
@@ -177,7 +145,9 @@ class Hanging(WindowPart):
         if self.step is None:
             self._own.take()
             if plan.left_out:
-                self._notifier.hint(f"Left out: {_join_reasons(plan)}")
+                self._notifier.hint(
+                    tr("Left out: {join_reasons}", join_reasons=_join_reasons(plan))
+                )
         if step is HangingStep.PRIOR and self.prior is None:
             self.load_prior(self.list_priors()[0].case_id)
             return
@@ -210,7 +180,7 @@ class Hanging(WindowPart):
         """Show the prior beside the case; ask which where none is known."""
         plan = self.plan()
         if plan is None:
-            self._notifier.hint("No prior: open a case first")
+            self._notifier.hint(tr("No prior: open a case first"))
         elif HangingStep.PRIOR in plan.steps:
             self.show(HangingStep.PRIOR)
         else:
@@ -223,11 +193,11 @@ class Hanging(WindowPart):
             self._notifier.hint(_IN_STUDY)
             return
         if context is None or case is None:
-            self._notifier.hint("No prior: this case belongs to no data set")
+            self._notifier.hint(tr("No prior: this case belongs to no data set"))
             return
         there = CaseContext(context.opened, case_id, context.reader)
         why = next((one.why for one in self.list_priors() if one.case_id == case_id), "")
-        choice = PriorChoice(case_id, why or "chosen by hand")
+        choice = PriorChoice(case_id, why or tr("chosen by hand"))
         load, limits_of = self._services.load_case, self._services.display_range
         refuse = self._services.refuse_prior
 
@@ -240,7 +210,14 @@ class Hanging(WindowPart):
         def show(answer: tuple[Case, tuple[float, float], str]) -> None:
             prior, limits, problem = answer
             if problem:
-                self._notifier.warn(f"{case_id} is no prior of {case.case_id}: {problem}")
+                self._notifier.warn(
+                    tr(
+                        "{case_id} is no prior of {case_id_2}: {problem}",
+                        case_id=case_id,
+                        case_id_2=case.case_id,
+                        problem=problem,
+                    )
+                )
                 return
             self.prior, self._link = choice, PriorLink()
             self._planes.make_prior = partial(self._make_prior, case, prior, limits, choice)
@@ -248,7 +225,7 @@ class Hanging(WindowPart):
 
         self._jobs.start(
             "prior",
-            f"Reading the prior {case_id}",
+            tr("Reading the prior {case_id}", case_id=case_id),
             read,
             show,
             still=lambda: self._session.shows(case),
@@ -257,12 +234,14 @@ class Hanging(WindowPart):
     def _ask_prior(self) -> None:
         context = self._session.context
         if context is None or self._session.study:
-            self._notifier.hint(_IN_STUDY if context is not None else "No prior: open a case first")
+            self._notifier.hint(
+                _IN_STUDY if context is not None else tr("No prior: open a case first")
+            )
             return
         names = [one.case_id for one in context.opened.data_set.cases]
         others = [name for name in names if name != context.case_id]
         if not others:
-            self._notifier.hint("No prior: this data set has no other exam")
+            self._notifier.hint(tr("No prior: this data set has no other exam"))
             return
         self.bar.ask_other(others)
 
@@ -274,7 +253,7 @@ class Hanging(WindowPart):
         choice: PriorChoice,
         kind: PaneKind,
     ) -> Pane:
-        name = f"prior {choice.case_id}\n{choice.why}"
+        name = tr("prior {case_id}\n{why}", case_id=choice.case_id, why=choice.why)
         pick = self._planes.links.go_to
         pane = PriorPane(self._scene, kind, case, prior, limits, name, pick)
         pane.link = self._link
@@ -299,16 +278,22 @@ class Hanging(WindowPart):
     def _name_prior(self) -> None:
         if self.prior is None or self._pane is None or self.step is not HangingStep.PRIOR:
             return
-        text = "as scanned, in mm"
-        why = (
-            "Two visits share no frame of reference: the scanner's coordinates are taken as they "
-            "are. Unlink, find the same place, and link there."
+        text = tr("as scanned, in mm")
+        why = tr(
+            "Two visits share no frame of reference: the scanner's coordinates are taken "
+            "as they are. Unlink, find the same place, and link there."
         )
         if self._link.is_by_hand:
             x, y, z = self._link.offset_mm
-            text, why = "linked by hand", f"Moved by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)"
+            text, why = (
+                tr("linked by hand"),
+                tr("Moved by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)", x=x, y=y, z=z),
+            )
         if not self._pane.is_linked:
-            text, why = "scroll or click each", "Link here takes the two cross-hairs as one place"
+            text, why = (
+                tr("scroll or click each"),
+                tr("Link here takes the two cross-hairs as one place"),
+            )
         self.bar.show_prior(text, why, self._pane.is_linked)
 
     # --------------------------------------------------------------------- inner
@@ -370,7 +355,9 @@ class Hanging(WindowPart):
         if plan.steps and plan.steps[0] is not HangingStep.PRIOR:
             self.show(plan.steps[0])
         else:
-            self._notifier.hint(f"No step of the hanging: {_join_reasons(plan)}")
+            self._notifier.hint(
+                tr("No step of the hanging: {join_reasons}", join_reasons=_join_reasons(plan))
+            )
             self.leave()
 
     def _on_layout(self, _layout: Layout) -> None:

@@ -7,6 +7,7 @@ from napari.components import ViewerModel
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import find_roles
 from napari_mamamia.services.case.prior import (
     PriorLink,
@@ -15,7 +16,8 @@ from napari_mamamia.services.case.prior import (
     link_places,
     match_phase,
 )
-from napari_mamamia.widgets.viewer.canvas import CanvasText, WindowLevelDrag
+from napari_mamamia.widgets.viewer.canvas import CanvasText
+from napari_mamamia.widgets.viewer.contrasting import WindowLevelDrag
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
 from napari_mamamia.widgets.viewer.pane_sides import Sides, turned_camera
 from napari_mamamia.widgets.viewer.scene import Scene
@@ -245,6 +247,6 @@ class PriorPane(Pane):
         return round(z), round(y), round(x)
 
     def _name_side(self) -> str:
-        note = "outside this exam" if self._is_outside else ""
-        free = "" if self.is_linked else "not linked"
+        note = tr("outside this exam") if self._is_outside else ""
+        free = "" if self.is_linked else tr("not linked")
         return ", ".join(part for part in (self._name, note, free) if part)

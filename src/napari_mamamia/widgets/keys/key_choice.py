@@ -9,6 +9,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import KEYS, RETIRED, Key, bind_keys, unbind_keys
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -67,17 +68,32 @@ def remapped(
 def _problem_of(action: str, shown: str, table: Mapping[str, Key]) -> str:
     """Return why a key cannot be taken, "" where it can."""
     if action not in table:
-        return f"there is no action {action!r} to give the key {shown} to: choose one of the table"
+        return tr(
+            "there is no action {action!r} to give the key {shown} to: choose one of the table",
+            action=action,
+            shown=shown,
+        )
     if not _is_key(shown):
-        return f"{shown!r} for {action!r} is no key: write it such as Q, Shift+Q or Ctrl+Enter"
+        return tr(
+            "{shown!r} for {action!r} is no key: write it such as Q, Shift+Q or Ctrl+Enter",
+            shown=shown,
+            action=action,
+        )
     for other in table.values():
         if other.action != action and other.binding == _make_binding(shown):
-            return (
-                f"the key {shown} for {action!r} is already that of {other.action!r}: choose "
-                "another key"
+            return tr(
+                "the key {shown} for {action!r} is already that of {action_2!r}: choose "
+                "another key",
+                shown=shown,
+                action=action,
+                action_2=other.action,
             )
     if _make_binding(shown) in _NAPARIS:
-        return f"the key {shown} for {action!r} is one of napari's: choose another key"
+        return tr(
+            "the key {shown} for {action!r} is one of napari's: choose another key",
+            shown=shown,
+            action=action,
+        )
     return ""
 
 
@@ -99,7 +115,7 @@ def retitled(tip: str, shown: Mapping[str, str]) -> str:
     >>> retitled("Undoes the last step  (key Ctrl+Z)", {"Ctrl+Z": "U"})
     'Undoes the last step  (key U)'
     """
-    return re.sub(r"\(key ([^)]+)\)", lambda m: f"(key {shown.get(m[1], m[1])})", tip)
+    return re.sub(r"\(key ([^)]+)\)", lambda m: tr("(key {get})", get=shown.get(m[1], m[1])), tip)
 
 
 class KeyChoice(WindowPart):
@@ -125,7 +141,7 @@ class KeyChoice(WindowPart):
         bind_keys(self._viewer, self._dock, actions, self.keys)
         self._retitle_tips(KEYS, self.keys)
         for refused in self.refused_at_start:
-            self._notifier.warn(f"Your own keys: {refused}")
+            self._notifier.warn(tr("Your own keys: {refused}", refused=refused))
 
     def change(self, action: str, shown: str) -> None:
         """Give an action another key, or say why not."""
@@ -137,7 +153,13 @@ class KeyChoice(WindowPart):
         mine = [reason for reason in refused if repr(action) in reason]
         taken = next((k for k in table if k.shown == shown and k.action != action), None)
         if not mine and taken is not None:
-            mine = [f"the key {shown} is that of {taken.action!r}: change that one first"]
+            mine = [
+                tr(
+                    "the key {shown} is that of {action!r}: change that one first",
+                    shown=shown,
+                    action=taken.action,
+                )
+            ]
         if mine:
             self.refused.emit(mine[0])
             return
@@ -162,7 +184,9 @@ class KeyChoice(WindowPart):
             preferences = self._services.load_preferences()
             self._services.save_preferences(replace(preferences, keys=self._own))
         except MamamiaError as error:
-            self._notifier.warn(f"Your keys are used now but not remembered: {error}")
+            self._notifier.warn(
+                tr("Your keys are used now but not remembered: {error}", error=error)
+            )
 
     def _retitle_tips(self, before: Sequence[Key], now: Sequence[Key]) -> None:
         """Name the new keys in the tooltips of the dock."""

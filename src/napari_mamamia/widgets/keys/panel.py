@@ -7,6 +7,7 @@ from qtpy.QtCore import QEvent, Qt, Signal
 from qtpy.QtGui import QKeySequence
 from qtpy.QtWidgets import QGridLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import KEYS, MOUSE_LINES, NAPARI_KEYS, Key
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -21,9 +22,9 @@ from napari_mamamia.widgets.controls.page_area import PageArea
 
 # A button that shows a key; pressed, it takes the next key instead.
 
-_NAMES: Final = {"Return": "Enter", "PgUp": "PageUp", "PgDown": "PageDown"} | {
-    "Ins": "Insert",
-    "Del": "Delete",
+_NAMES: Final = {"Return": tr("Enter"), "PgUp": tr("PageUp"), "PgDown": tr("PageDown")} | {
+    "Ins": tr("Insert"),
+    "Del": tr("Delete"),
 }
 _MODIFIERS: Final = (
     Qt.Key.Key_Shift,
@@ -60,8 +61,12 @@ class KeyButton(QPushButton):
         self._shown = ""
         self._waits = False
         super().__init__()
-        named(self, f"key_{action}", f"{text}: a click, then the key that shall do it; Esc leaves")
-        call_by(self, f"key of {action.replace('_', ' ')}")
+        named(
+            self,
+            f"key_{action}",
+            tr("{words}: a click, then the key that shall do it; Esc leaves", words=text),
+        )
+        call_by(self, tr("key of {replace}", replace=action.replace("_", " ")))
         self.clicked.connect(self._wait_for_key)
 
     def show_key(self, shown: str) -> None:
@@ -71,7 +76,7 @@ class KeyButton(QPushButton):
 
     def _wait_for_key(self) -> None:
         self._waits = True
-        self.setText("press a key…")
+        self.setText(tr("press a key…"))
         self.setFocus()
 
     def event(self, event: QEvent) -> bool:
@@ -101,10 +106,11 @@ class KeyButton(QPushButton):
         super().focusOutEvent(event)
 
 
-_HINT = "Click a key, then press the one you want."
-_PAGES = (
-    "Keys of Refine act while that page is shown; on another page they do nothing, but for the "
-    "two that go there. A tool is put down when its page is left."
+_HINT = tr("Click a key, then press the one you want.")
+_PAGES = tr(
+    "Keys of Refine act while that page is shown; on another page they do "
+    "nothing, but for the two that go there. A tool is put down when its page is "
+    "left."
 )
 
 
@@ -118,19 +124,19 @@ class KeysPanel(QWidget):
     def __init__(self, keys: Sequence[Key] = KEYS) -> None:
         super().__init__()
         self.setObjectName("keys_panel")
-        self.hint = label("keys_hint", _HINT, "How a key is changed, or why it was not")
+        self.hint = label("keys_hint", _HINT, tr("How a key is changed, or why it was not"))
         set_level(self.hint, "hint")
         content = QWidget()
         layout = QVBoxLayout(content)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(heading("Keys"))
+        layout.addWidget(heading(tr("Keys")))
         layout.addWidget(self.hint)
-        layout.addWidget(label("keys_pages", _PAGES, "Where the keys of the page Refine act"))
+        layout.addWidget(label("keys_pages", _PAGES, tr("Where the keys of the page Refine act")))
         layout.addWidget(self._make_table(keys))
-        layout.addWidget(heading("The mouse, while a tool is on"))
-        layout.addWidget(label("keys_mouse", _format_table(MOUSE_LINES), "What the mouse does"))
-        layout.addWidget(heading("napari's own, while no tool is on"))
-        layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), "napari's keys"))
+        layout.addWidget(heading(tr("The mouse, while a tool is on")))
+        layout.addWidget(label("keys_mouse", _format_table(MOUSE_LINES), tr("What the mouse does")))
+        layout.addWidget(heading(tr("napari's own, while no tool is on")))
+        layout.addWidget(label("keys_napari", _format_table(NAPARI_KEYS), tr("napari's keys")))
         layout.addStretch()
         area = PageArea(content, "keys_area", is_part=True)
         outer = QVBoxLayout(self)
@@ -146,7 +152,7 @@ class KeysPanel(QWidget):
 
     def show_refused(self, reason: str) -> None:
         """Say why a key was not changed; "" for none."""
-        self.hint.setText(f"Not changed: {reason}." if reason else _HINT)
+        self.hint.setText(tr("Not changed: {reason}.", reason=reason) if reason else _HINT)
         set_level(self.hint, "warning" if reason else "hint")
 
     def _make_table(self, keys: Sequence[Key]) -> QWidget:
@@ -168,9 +174,14 @@ class KeysPanel(QWidget):
         return table
 
     def _make_buttons(self) -> QWidget:
-        back = button("keys_close", "Back", "Goes back to the page before", self.closed.emit)
+        back = button(
+            "keys_close", tr("Back"), tr("Goes back to the page before"), self.closed.emit
+        )
         reset = button(
-            "keys_reset", "Reset all keys", "Gives every action its own key back", self._reset_keys
+            "keys_reset",
+            tr("Reset all keys"),
+            tr("Gives every action its own key back"),
+            self._reset_keys,
         )
         return row(back, 1, reset)
 

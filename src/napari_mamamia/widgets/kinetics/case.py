@@ -7,6 +7,7 @@ from qtpy.QtCore import Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.services.case.context import CaseKey
@@ -68,7 +69,7 @@ class KineticCase(WindowPart):
         if case is None:
             return ""
         if self._session.case_key in self._typed:
-            return "typed in, for this session"
+            return tr("typed in, for this session")
         context = self._session.context
         record = None if context is None else context.record
         return self._services.kinetics.times_source(case, self._session.files, record)
@@ -85,7 +86,7 @@ class KineticCase(WindowPart):
         """
         case = self._case
         if case is None:
-            return "open a case first"
+            return tr("open a case first")
         try:
             rule = self._services.kinetics.typed_rule(timing, text)
             self._services.kinetics.require_rule(case, rule)
@@ -103,7 +104,7 @@ class KineticCase(WindowPart):
         """Take times in seconds, one for each phase, none to go back; return why not."""
         case = self._session.shown_case
         if case is None:
-            return "open a case first"
+            return tr("open a case first")
         if times_s:
             try:
                 self._services.kinetics.require_rule(
@@ -174,7 +175,7 @@ class KineticCase(WindowPart):
 
         self._jobs.start(
             _LANE,
-            "Scans before contrast",
+            tr("Scans before contrast"),
             lambda: self._services.kinetics.with_pre(timed, how),
             take,
             ended=self.changed.emit,

@@ -7,6 +7,7 @@ its letter since red and green alone do not serve everyone; the FTV's SER colour
 from dataclasses import dataclass
 from typing import Final
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.map_kinds import MAPS, Colours, MapKind
 
 TYPE_COLOURS: Final = {
@@ -17,7 +18,7 @@ TYPE_COLOURS: Final = {
 """By value of the curve-type map: letter, name, colour."""
 
 SER_COLOURS: Final = {
-    1: ("SER 0–0.9", "blue", "#2F6BFF"),
+    1: (tr("SER 0–0.9"), "blue", "#2F6BFF"),
     2: ("0.9–1.0", "purple", "#A050D0"),
     3: ("1.0–1.3", "green", "#00B050"),
     4: ("1.3–1.75", "red", "#E8352B"),

@@ -7,6 +7,7 @@ from typing import Any, Final
 from qtpy.QtCore import QObject, QTimer
 from qtpy.QtWidgets import QFileDialog
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.contrast_curve import ContrastCurve
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot, line_of
 from napari_mamamia.kinetics.time_axis import Timing, known_times
@@ -73,10 +74,10 @@ class CurvesFlow(WindowPart):
         line = self._mask if what == "mask" else self._cursor
         if line is None:
             problem = self._aim.problem_in(self._scene.viewer)
-            missing = "show a mask first" if what == "mask" else "point at the image first"
+            missing = tr("show a mask first") if what == "mask" else tr("point at the image first")
             if what != "mask" and problem:
                 missing = problem[:1].lower() + problem[1:]
-            self._notifier.hint(f"Nothing to pin: {missing}")
+            self._notifier.hint(tr("Nothing to pin: {missing}", missing=missing))
             return
         colour = PIN_COLOURS[self._made % len(PIN_COLOURS)]
         self._made += 1
@@ -85,11 +86,13 @@ class CurvesFlow(WindowPart):
 
     def save_as(self, what: str) -> None:
         """Ask where to save the "table" or the "figure", and save it in a thread."""
-        filters = "Tables (*.csv *.xlsx)" if what == "table" else "Figures (*.png *.svg)"
+        filters = tr("Tables (*.csv *.xlsx)") if what == "table" else tr("Figures (*.png *.svg)")
         suffix = ".csv" if what == "table" else ".png"
         case = self._state.case
         name = f"{case.case_id if case else 'curves'}_curves{suffix}"
-        chosen, _ = QFileDialog.getSaveFileName(self._tab, f"Save the {what}", name, filters)
+        chosen, _ = QFileDialog.getSaveFileName(
+            self._tab, tr("Save the {what}", what=what), name, filters
+        )
         if chosen:
             path = Path(chosen)
             self.save(what, path if path.suffix else path.with_suffix(suffix))
@@ -107,9 +110,9 @@ class CurvesFlow(WindowPart):
             return save(plot, path)
 
         def show(saved: Path) -> None:
-            self._notifier.hint(f"Curves saved: {saved.name}")
+            self._notifier.hint(tr("Curves saved: {name}", name=saved.name))
 
-        self._jobs.start("curves_save", f"Saving {path.name}", work, show)
+        self._jobs.start("curves_save", tr("Saving {name}", name=path.name), work, show)
 
     def plot(self) -> CurvePlot:
         """Return what is drawn."""
@@ -118,9 +121,9 @@ class CurvesFlow(WindowPart):
         live = [line for line in (self._cursor, self._mask) if line is not None]
         timing = self._state.rule.timing if times else Timing.PHASE_ORDER
         title = "" if case is None else f"{self._add_note(case.case_id)} · {timing}"
-        warning = f"{why}: the axis counts phases" if why else ""
+        warning = tr("{why}: the axis counts phases", why=why) if why else ""
         if case is not None and len(case.phases) < 2:
-            warning = "this case has no phase after contrast"
+            warning = tr("this case has no phase after contrast")
         return CurvePlot(title, times, (*live, *self.pinned), warning)
 
     # -------------------------------------------------------------------- inner
@@ -151,7 +154,7 @@ class CurvesFlow(WindowPart):
         z, y, x = voxel
         self._cursor = replace(
             line_of("pointer", CURSOR_COLOUR, curve),
-            name=self._add_note(f"{name} at {z}, {y}, {x}"),
+            name=self._add_note(tr("{name} at {z}, {y}, {x}", name=name, z=z, y=y, x=x)),
         )
         self._draw_curves()
 
@@ -172,7 +175,9 @@ class CurvesFlow(WindowPart):
             return
 
         def show(curve: ContrastCurve) -> None:
-            self._mask = line_of(self._add_note(f"{mask.role} mask"), MASK_COLOUR, curve)
+            self._mask = line_of(
+                self._add_note(tr("{role} mask", role=mask.role)), MASK_COLOUR, curve
+            )
 
         def drop(_error: Exception) -> None:
             self._mask = None  # the numbers of the same mask say why
@@ -180,7 +185,7 @@ class CurvesFlow(WindowPart):
         measure, rule = self._services.kinetics.mask_curve, self._state.rule
         self._jobs.start(
             _LANE,
-            "Curve of the mask",
+            tr("Curve of the mask"),
             lambda: measure(case, mask.buffer, rule),
             show,
             failed=drop,

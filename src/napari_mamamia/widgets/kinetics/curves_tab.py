@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -59,8 +60,10 @@ class CurvePlotView(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("curve_plot")
-        self.setToolTip("Enhancement of each phase against its time; one colour for each region")
-        self.setAccessibleName("Plot of contrast curves")
+        self.setToolTip(
+            tr("Enhancement of each phase against its time; one colour for each region")
+        )
+        self.setAccessibleName(tr("Plot of contrast curves"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(260, 150)
         self.plot = _EMPTY
@@ -83,7 +86,7 @@ class CurvePlotView(QWidget):
         drawn = [line for line in self.plot.lines if _is_defined(line.percent)]
         if not drawn:
             painter.setPen(ink)
-            text = self.plot.warning or "Move the pointer over the image, or show a mask."
+            text = self.plot.warning or tr("Move the pointer over the image, or show a mask.")
             painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
             painter.end()
             return
@@ -195,7 +198,7 @@ class CurvesTab(QWidget):
         super().__init__()
         self.setObjectName("curves_tab")
         self.view = CurvePlotView()
-        self.warning = label("curves_warning", tip="What is uncertain about these curves")
+        self.warning = label("curves_warning", tip=tr("What is uncertain about these curves"))
         set_level(self.warning, "warning")
         self._list = QGridLayout()
         self._list.setColumnStretch(1, 1)
@@ -233,26 +236,34 @@ class CurvesTab(QWidget):
     def _make_buttons(self) -> QWidget:
         self.pin = button(
             "curves_pin",
-            "Pin mask",
-            "Keeps the curve of the mask shown, to compare it with others",
+            tr("Pin mask"),
+            tr("Keeps the curve of the mask shown, to compare it with others"),
             lambda: self.pin_wanted.emit("mask"),
         )
         self.pin_cursor = button(
             "curves_pin_cursor",
-            "Pin pointer",
-            "Keeps the curve last under the pointer",
+            tr("Pin pointer"),
+            tr("Keeps the curve last under the pointer"),
             lambda: self.pin_wanted.emit("cursor"),
         )
         self.patch: QCheckBox = named(
-            QCheckBox("3 × 3"), "curves_patch", "Mean of 3 x 3 voxels under the pointer, not of one"
+            QCheckBox("3 × 3"),
+            "curves_patch",
+            tr("Mean of 3 x 3 voxels under the pointer, not of one"),
         )
         self.patch.setChecked(True)
         self.patch.toggled.connect(lambda on: self.patch_changed.emit(3 if on else 1))
         self.save_table = button(
-            "curves_table", "Table…", "Saves the curves as .csv or .xlsx", self.table_wanted.emit
+            "curves_table",
+            tr("Table…"),
+            tr("Saves the curves as .csv or .xlsx"),
+            self.table_wanted.emit,
         )
         self.save_figure = button(
-            "curves_figure", "Figure…", "Saves the plot as .png and .svg", self.figure_wanted.emit
+            "curves_figure",
+            tr("Figure…"),
+            tr("Saves the plot as .png and .svg"),
+            self.figure_wanted.emit,
         )
         return row(self.pin, self.pin_cursor, self.patch, 1, self.save_table, self.save_figure)
 
@@ -263,7 +274,7 @@ class CurvesTab(QWidget):
         outer.addLayout(self._list)
         outer.addStretch(1)
         area: QScrollArea = named(
-            QScrollArea(), "curves_list", "The regions with the classes of their curves"
+            QScrollArea(), "curves_list", tr("The regions with the classes of their curves")
         )
         area.setWidgetResizable(True)
         area.setWidget(holder)
@@ -285,14 +296,14 @@ class CurvesTab(QWidget):
             else:
                 self._list.addWidget(self._name_of(pinned, line.name), place, 1)
                 self._list.addWidget(self._make_remover(pinned), place, 3)
-            text = label(f"curves_classes_{place}", tip="Initial and delayed class, largest PE")
+            text = label(f"curves_classes_{place}", tip=tr("Initial and delayed class, largest PE"))
             text.setWordWrap(False)
             self._list.addWidget(text, place, 2)
             self._texts.append(text)
 
     def _name_of(self, pinned: int, name: str) -> QLineEdit:
         name_field: QLineEdit = named(
-            QLineEdit(name), f"curves_name_{pinned}", "Name of this region in table and figure"
+            QLineEdit(name), f"curves_name_{pinned}", tr("Name of this region in table and figure")
         )
         name_field.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         name_field.editingFinished.connect(lambda: self.renamed.emit(pinned, name_field.text()))
@@ -302,14 +313,14 @@ class CurvesTab(QWidget):
         return tool_button(
             f"curves_remove_{pinned}",
             "✕",
-            "Takes this region away",
+            tr("Takes this region away"),
             lambda: self.removed.emit(pinned),
         )
 
     def _write_line(self, place: int, line: CurveLine) -> None:
         peak = max((value for value in line.percent[1:] if value == value), default=None)
-        top = "" if peak is None else f", peak {peak:.0f} %"
-        count = f" · {line.n_voxels} voxel(s)" if line.n_voxels else ""
+        top = "" if peak is None else tr(", peak {peak:.0f} %", peak=peak)
+        count = tr(" · {n_voxels} voxel(s)", n_voxels=line.n_voxels) if line.n_voxels else ""
         text = f"{line.classes}{top}"
         self._texts[place].setText(text)
         self._texts[place].setToolTip(f"{text}{count}")

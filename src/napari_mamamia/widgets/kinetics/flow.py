@@ -7,6 +7,7 @@ from typing import Any, Final
 from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.choices import TransformKind
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.map_kinds import MapKind
 from napari_mamamia.kinetics.registration.settings import RegistrationSettings
 from napari_mamamia.kinetics.time_axis import Timing
@@ -123,7 +124,11 @@ class KineticsFlow(WindowPart):
             times = tuple(float(part) for part in text.replace(",", " ").split())
         except ValueError:
             self._page.times.refuse(
-                f"expected seconds such as 0, 82, 148, got {text!r}: type a number for each phase"
+                tr(
+                    "expected seconds such as 0, 82, 148, got {words!r}: type a number for each "
+                    "phase",
+                    words=text,
+                )
             )
             return
         why = self._state.type_times(times)
@@ -140,15 +145,15 @@ class KineticsFlow(WindowPart):
     def _show_case(self) -> None:
         case = self._session.case
         if case is None:
-            self._page.need("Open a case first.")
+            self._page.need(tr("Open a case first."))
             return
         if len(case.phases) < 2:
-            self._page.need("Kinetics needs a phase after contrast; this case has one phase.")
+            self._page.need(tr("Kinetics needs a phase after contrast; this case has one phase."))
             return
         self._page.need("")
         case = self._state.case
         if case is None:
-            self._page.times.show_times("", "reading the phases…", "", "")
+            self._page.times.show_times("", tr("reading the phases…"), "", "")
             return
         times_s = [time for time in case.times_s if time is not None]
         times = (
@@ -171,7 +176,7 @@ class KineticsFlow(WindowPart):
         if not self._is_on or case is None or len(case.phases) < 2:
             return
         if mask is None:
-            self._page.show_numbers(None, "no mask is shown: predict, or show one above")
+            self._page.show_numbers(None, tr("no mask is shown: predict, or show one above"))
             return
 
         rule = self._state.rule
@@ -181,7 +186,7 @@ class KineticsFlow(WindowPart):
 
         self._jobs.start(
             _NUMBERS,
-            "Kinetics of the mask",
+            tr("Kinetics of the mask"),
             work,
             self._page.show_numbers,
             failed=lambda error: self._page.show_numbers(None, plain_text(error)),
@@ -218,7 +223,7 @@ class MotionFlow(WindowPart):
         """Register the open case; the mask shown takes no part in the fit."""
         case, timed = self._session.case, self._state.case
         if case is None or timed is None:
-            self._controls.say("Open a case first, and wait until it is read.", warns=True)
+            self._controls.say(tr("Open a case first, and wait until it is read."), warns=True)
             return
         self.use(False)
         mask = self._state.shown_mask()
@@ -233,11 +238,11 @@ class MotionFlow(WindowPart):
         self._controls.show_progress(None)
         self._jobs.start(
             _MOTION,
-            "Registering phases",
+            tr("Registering phases"),
             work,
             self._take_registration,
             failed=lambda error: self._controls.say(plain_text(error), warns=True),
-            stopped=lambda: self._controls.say("Cancelled: the phases are as they were."),
+            stopped=lambda: self._controls.say(tr("Cancelled: the phases are as they were.")),
             ended=self._controls.show_idle,
             still=lambda: self._session.shows(case),
             on_progress=self._controls.show_progress,

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.tumour_volume import FtvSettings
 from napari_mamamia.services.kinetics.ftv_from import FtvFromRow, FtvUnderSeg
 from napari_mamamia.services.kinetics.phase_text import phases_text
@@ -35,7 +36,7 @@ from napari_mamamia.widgets.kinetics.colours import SER_COLOURS
 
 # Section of the page Kinetics: FTV under a DICOM SEG of UCSF, ours and theirs side by side.
 
-_NAMES: Final = {"pe": "PE", "ser": "PE and SER"}
+_NAMES: Final = {"pe": tr("PE"), "ser": tr("PE and SER")}
 
 
 class FtvSegControls(QWidget):
@@ -49,17 +50,22 @@ class FtvSegControls(QWidget):
         self.setAcceptDrops(True)
         self.choose = button(
             "kinetics_ftv_seg",
-            "VOI from SEG…",
-            "Counts under a DICOM SEG that UCSF's FTV program wrote: its VOI, omitted regions, "
-            "thresholds and phases; ours stands beside theirs. A SEG can be dropped here too",
+            tr("VOI from SEG…"),
+            tr(
+                "Counts under a DICOM SEG that UCSF's FTV program wrote: its VOI, omitted "
+                "regions, thresholds and phases; ours stands beside theirs. A SEG can be "
+                "dropped here too"
+            ),
             self._browse_seg,
         )
-        self.numbers = label("kinetics_ftv_seg_numbers", "", "FTV under the SEG, ours and UCSF's")
+        self.numbers = label(
+            "kinetics_ftv_seg_numbers", "", tr("FTV under the SEG, ours and UCSF's")
+        )
         self.numbers.setTextFormat(Qt.TextFormat.RichText)
         self.basis = label(
-            "kinetics_ftv_seg_basis", "", "Phases, timing and mask that both numbers rest on"
+            "kinetics_ftv_seg_basis", "", tr("Phases, timing and mask that both numbers rest on")
         )
-        self.remark = label("kinetics_ftv_seg_remark", "", "What is unusual about this SEG")
+        self.remark = label("kinetics_ftv_seg_remark", "", tr("What is unusual about this SEG"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
@@ -110,7 +116,7 @@ class FtvSegControls(QWidget):
 
     def _browse_seg(self) -> None:
         chosen, _ = QFileDialog.getOpenFileName(
-            self, "DICOM SEG of UCSF", str(Path.home()), "DICOM (*.dcm);;All files (*)"
+            self, tr("DICOM SEG of UCSF"), str(Path.home()), tr("DICOM (*.dcm);;All files (*)")
         )
         if chosen:
             self.seg_wanted.emit(Path(chosen))
@@ -129,11 +135,12 @@ def _format_table(rows: tuple[FtvFromRow, ...]) -> str:
             lines.append(f"<tr><td>{name}, {unit}</td>{numbers}</tr>")
         if one.different_voxels == one.different_voxels:
             differ = f"<td align='right' colspan='2'>{one.different_voxels:,.0f}</td>"
-            lines.append(f"<tr><td>voxels that differ</td>{differ}</tr>")
-    title = f"<b>Under {breakable(escape(rows[0].seg))}</b>"
+            lines.append(tr("<tr><td>voxels that differ</td>{differ}</tr>", differ=differ))
+    title = tr("<b>Under {seg}</b>", seg=breakable(escape(rows[0].seg)))
     return f"{title}<table cellspacing='0'>{''.join(lines)}</table>"
 
 
+_UNIT: Final = "cc"
 _WIDEST: Final = "26 of 26"
 
 
@@ -157,28 +164,38 @@ _SER: Final = tuple(SER_COLOURS.values())
 _THRESHOLDS: Final = (
     _Threshold(
         "background",
-        "Background",
+        tr("Background"),
         10,
         100,
         60,
         0.01,
         "%",
-        "Least signal before contrast, in percent of its 95th percentile in the box (UCSF: 60)",
+        tr("Least signal before contrast, in percent of its 95th percentile in the box (UCSF: 60)"),
     ),
     _Threshold(
-        "enhancement", "PE early", 10, 150, 70, 1.0, "%", "Least PE of the early phase (UCSF: 70)"
+        "enhancement",
+        tr("PE early"),
+        10,
+        150,
+        70,
+        1.0,
+        "%",
+        tr("Least PE of the early phase (UCSF: 70)"),
     ),
     _Threshold(
         "neighbours",
-        "Neighbours",
+        tr("Neighbours"),
         0,
         26,
         4,
         1,
-        "of 26",
-        "How many of a voxel's 26 neighbours must pass too (UCSF: 4; in its results of I-SPY 1: 9)",
+        tr("of 26"),
+        tr(
+            "How many of a voxel's 26 neighbours must pass too (UCSF: 4; in its results "
+            "of I-SPY 1: 9)"
+        ),
     ),
-    _Threshold("ser", "SER", 0, 200, 0, 0.01, "", "Least signal enhancement ratio (UCSF: 0)"),
+    _Threshold("ser", "SER", 0, 200, 0, 0.01, "", tr("Least signal enhancement ratio (UCSF: 0)")),
 )
 
 
@@ -191,14 +208,16 @@ class FtvControls(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.value = label("kinetics_ftv", "FTV –", "Functional tumour volume, UCSF form")
+        self.value = label("kinetics_ftv", tr("FTV –"), tr("Functional tumour volume, UCSF form"))
         self.basis = label(
-            "kinetics_ftv_phases", "", "Phases that this FTV rests on, and by which rule"
+            "kinetics_ftv_phases", "", tr("Phases that this FTV rests on, and by which rule")
         )
-        self.bins = label("kinetics_ftv_bins", "", "FTV by signal enhancement ratio, UCSF's bins")
+        self.bins = label(
+            "kinetics_ftv_bins", "", tr("FTV by signal enhancement ratio, UCSF's bins")
+        )
         self.bins.setTextFormat(Qt.TextFormat.RichText)
-        self.region = label("kinetics_ftv_region", "", "Where FTV is counted")
-        self.remark = label("kinetics_ftv_remark", "", "What is unusual about this FTV")
+        self.region = label("kinetics_ftv_region", "", tr("Where FTV is counted"))
+        self.remark = label("kinetics_ftv_remark", "", tr("What is unusual about this FTV"))
         set_level(self.remark, "warning")
         self._sliders: dict[str, QSlider] = {}
         self._shown: dict[str, QLabel] = {}
@@ -206,9 +225,12 @@ class FtvControls(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         self.reset = button(
-            "kinetics_ftv_reset", "UCSF", "Sets UCSF's thresholds again", self._reset_thresholds
+            "kinetics_ftv_reset",
+            tr("UCSF"),
+            tr("Sets UCSF's thresholds again"),
+            self._reset_thresholds,
         )
-        layout.addWidget(row(heading("Functional tumour volume"), 1, self.reset))
+        layout.addWidget(row(heading(tr("Functional tumour volume")), 1, self.reset))
         layout.addWidget(self.value)
         layout.addWidget(self.basis)
         layout.addWidget(self._make_sliders())
@@ -246,27 +268,35 @@ class FtvControls(QWidget):
     def show_answer(self, answer: FtvAnswer) -> None:
         """Show a volume and its parts."""
         volume = answer.found
-        self.value.setText(f"<b>FTV {volume.volume_cc:.2f} cc</b>")
+        self.value.setText(tr("<b>FTV {volume_cc:.2f} cc</b>", volume_cc=volume.volume_cc))
         self.value.setToolTip(volume.settings.name)
         self.basis.setText(f"{phases_text(volume.choice)} · {volume.settings.variant}")
         self.basis.show()
         parts = zip(volume.bins, SER_COLOURS.values(), strict=True)
-        head = "<tr><td></td><td>SER</td><td align='right'>volume</td>"
+        head = tr("<tr><td></td><td>SER</td><td align='right'>volume</td>")
         head += "<td align='right'>&nbsp;&nbsp;share</td></tr>"
         lines = "".join(
-            f'<tr><td><span style="color:{colour}">■</span>&nbsp;{name}&nbsp;&nbsp;</td>'
+            f'<tr><td><span style="color:{colour}">■</span>&nbsp;{tr(name)}&nbsp;&nbsp;</td>'
             f"<td>{text.removeprefix('SER ')}&nbsp;&nbsp;</td>"
-            f"<td align='right'>{part.volume_cc:.2f}&nbsp;cc</td>"
+            f"<td align='right'>{part.volume_cc:.2f}&nbsp;{_UNIT}</td>"
             f"<td align='right'>&nbsp;&nbsp;{_format_percent(part.percent)}&nbsp;%</td></tr>"
             for part, (text, name, colour) in parts
         )
         self.bins.setText(f"<table cellspacing='0'>{head}{lines}</table>")
-        ranges = ", ".join(f"{name} SER {text.removeprefix('SER ')}" for text, name, _ in _SER)
-        self.bins.setToolTip(f"Volume in cc and share in percent of each bin: {ranges}")
+        ranges = ", ".join(
+            tr("{name} SER {removeprefix}", name=name, removeprefix=text.removeprefix("SER "))
+            for text, name, _ in _SER
+        )
+        self.bins.setToolTip(
+            tr("Volume in cc and share in percent of each bin: {ranges}", ranges=ranges)
+        )
         dark = volume.too_dark > _FAR_MORE * sum(part.voxels for part in volume.bins)
         self.remark.setText(
-            f"{volume.too_dark} voxels enhance but are too dark before contrast: without fat "
-            "suppression FTV is not to be used"
+            tr(
+                "{too_dark} voxels enhance but are too dark before contrast: without fat "
+                "suppression FTV is not to be used",
+                too_dark=volume.too_dark,
+            )
             if dark
             else ""
         )
@@ -274,8 +304,8 @@ class FtvControls(QWidget):
 
     def show_unknown(self, reason: str) -> None:
         """Show that there is no volume, and why."""
-        self.value.setText("<b>FTV –</b>")
-        self.value.setToolTip(f"unknown: {reason}")
+        self.value.setText(tr("<b>FTV –</b>"))
+        self.value.setToolTip(tr("unknown: {reason}", reason=reason))
         self.basis.hide()
         self.bins.setText("")
         self.remark.setText(reason)
@@ -316,20 +346,20 @@ class FtvControls(QWidget):
     def _make_boxes(self) -> QWidget:
         self.around = button(
             "kinetics_ftv_mask",
-            "Around mask",
-            "Counts in the shown mask's box and 10 mm around it; forgets boxes that you drew",
+            tr("Around mask"),
+            tr("Counts in the shown mask's box and 10 mm around it; forgets boxes that you drew"),
             self.mask_wanted.emit,
         )
         self.draw_box = button(
             "kinetics_ftv_box",
-            "Draw box",
-            "Then drag over the tumour: FTV is counted in that box",
+            tr("Draw box"),
+            tr("Then drag over the tumour: FTV is counted in that box"),
             lambda: self.draw_wanted.emit("box" if self.draw_box.isChecked() else ""),
         )
         self.omit = button(
             "kinetics_ftv_omit",
-            "Omit…",
-            "Then drag over what is no tumour: that box is left out",
+            tr("Omit…"),
+            tr("Then drag over what is no tumour: that box is left out"),
             lambda: self.draw_wanted.emit("omit" if self.omit.isChecked() else ""),
         )
         for toggle in (self.draw_box, self.omit):

@@ -5,6 +5,7 @@ from pathlib import Path
 from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.tumour_volume import FtvImages, FtvSettings
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prompt
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
@@ -79,7 +80,7 @@ class FtvLive(WindowPart):
         """Count under a SEG of UCSF, beside its own numbers, and go on in its regions."""
         case = self._state.own_case
         if case is None:
-            self.seg_failed.emit("Open a case first, and wait until it is read.")
+            self.seg_failed.emit(tr("Open a case first, and wait until it is read."))
             return
 
         def take(seg: FtvUnderSeg) -> None:
@@ -90,7 +91,7 @@ class FtvLive(WindowPart):
 
         self._jobs.start(
             _SEG,
-            f"FTV under {path.name}",
+            tr("FTV under {name}", name=path.name),
             lambda: self._services.kinetics.ftv_under_seg(case, path),
             take,
             failed=lambda error: self.seg_failed.emit(plain_text(error)),
@@ -103,7 +104,7 @@ class FtvLive(WindowPart):
         self._images = None
         case = self._state.case
         if case is None:
-            self.unknown.emit("open a case first")
+            self.unknown.emit(tr("open a case first"))
             return
         mask = self._state.shown_mask()
         buffer = None if mask is None else mask.buffer
@@ -121,7 +122,7 @@ class FtvLive(WindowPart):
         self.region_changed.emit(self._describe_region(None if mask is None else str(mask.role)))
         self._jobs.start(
             _PREPARE,
-            "Preparing FTV",
+            tr("Preparing FTV"),
             work,
             take,
             failed=self._show_unknown,
@@ -172,15 +173,17 @@ class FtvLive(WindowPart):
 
     def _describe_region(self, mask: str | None) -> str:
         if self._seg:
-            where = f"the VOI of {breakable(self._seg)}"
+            where = tr("the VOI of {seg}", seg=breakable(self._seg))
         elif self._drawn:
-            where = "the box that you drew"
+            where = tr("the box that you drew")
         elif mask is not None:
-            where = f"the {mask} mask's box + 10 mm"
+            where = tr("the {mask} mask's box + 10 mm", mask=mask)
         else:
-            where = "no box: show a mask or draw a box"
+            where = tr("no box: show a mask or draw a box")
         count = len(self._omitted)
-        return f"In {where}" + (f", {count} box(es) omitted" if count else "")
+        return tr("In {where}", where=where) + (
+            tr(", {number} box(es) omitted", number=count) if count else ""
+        )
 
     def _forget_regions(self) -> None:
         self._drawn, self._omitted, self._images, self._seg = [], [], None, ""

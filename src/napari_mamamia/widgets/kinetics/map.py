@@ -7,6 +7,7 @@ from napari.components.overlays import TextOverlay
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
 from napari_mamamia.widgets.base.layers import Role, class_map_layer, map_layer, tag_for
@@ -74,7 +75,7 @@ class KineticMapControl(WindowPart):
         self.kind = kind
         case = self._state.case
         if case is None:
-            self._notifier.hint("No kinetic map: open a case first, and wait until it is read")
+            self._notifier.hint(tr("No kinetic map: open a case first, and wait until it is read"))
             self.shown_changed.emit(None)
             return
         self._jobs.cancel(_FILL)
@@ -98,7 +99,7 @@ class KineticMapControl(WindowPart):
 
         self._jobs.start(
             _BEGIN,
-            f"Map: {kind}",
+            tr("Map: {kind}", kind=kind),
             begin,
             self._put_map,
             failed=refuse,
@@ -182,7 +183,7 @@ class KineticMapControl(WindowPart):
         fill = self._services.kinetics.fill_map
         self._jobs.start(
             _FILL,
-            f"Map {shown.kind}",
+            tr("Map {kind}", kind=shown.kind),
             lambda: fill(shown, case),
             finish,
             still=lambda: self._is_of(shown),
@@ -197,7 +198,7 @@ class KineticMapControl(WindowPart):
         find = self._services.kinetics.auto_limits
         self._jobs.start(
             _RANGE,
-            "Range of the map",
+            tr("Range of the map"),
             lambda: find(shown),
             self._set_limits,
             still=lambda: self._is_of(shown),
@@ -234,7 +235,7 @@ class KineticMapControl(WindowPart):
         fill = self._services.kinetics.fill_plane
         self._jobs.start(
             _PLANE,
-            "Map of the slice",
+            tr("Map of the slice"),
             lambda: fill(shown, case, *plane),
             lambda _: self._scene.overlays.redraw_map(),
             still=lambda: self._is_of(shown),
@@ -265,9 +266,11 @@ class KineticMapControl(WindowPart):
 def legend_text(shown: ShownMap) -> str:
     """Return what stands in the corner of the image while a map is shown."""
     if shown.kind is MapKind.TYPE:
-        return "P persistent · L plateau · W washout"
+        return tr("P persistent · L plateau · W washout")
     if shown.kind is MapKind.FTV:
-        return "FTV, coloured by SER"
+        return tr("FTV, coloured by SER")
     low, high = shown.limits
     unit = f" {shown.unit}" if shown.unit else ""
-    return f"{shown.kind}: {low:.4g} to {high:.4g}{unit}"
+    return tr(
+        "{kind}: {low:.4g} to {high:.4g}{unit}", kind=shown.kind, low=low, high=high, unit=unit
+    )

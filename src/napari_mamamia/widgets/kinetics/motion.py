@@ -7,21 +7,22 @@ from qtpy.QtWidgets import QComboBox, QProgressBar, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import TransformKind
 from napari_mamamia.core.progress import Progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.registration.motion import PhaseMotion
 from napari_mamamia.kinetics.registration.settings import Verdict
 from napari_mamamia.services.register.case import RegisteredCase
 from napari_mamamia.widgets.controls.controls import button, heading, label, named, row, set_level
 
 _HEIGHT: Final = 8
-_OFF: Final = (
-    "Off: the phases are shown as they were acquired. Contrast can pass for motion, so compare "
-    "before you use registered ones."
+_OFF: Final = tr(
+    "Off: the phases are shown as they were acquired. Contrast can pass for "
+    "motion, so compare before you use registered ones."
 )
-_USED: Final = (
-    "In use for this session: image, subtraction, maps, curves and FTV. Predict, Refine, Score and "
-    "Export keep the acquired phases; nothing is written."
+_USED: Final = tr(
+    "In use for this session: image, subtraction, maps, curves and FTV. Predict, "
+    "Refine, Score and Export keep the acquired phases; nothing is written."
 )
-_HEAD: Final = (
+_HEAD: Final = tr(
     "<tr><th align='left'>phase</th><th align='right'>residual&nbsp;%</th>"
     "<th align='right'>moved&nbsp;mm</th><th></th></tr>"
 )
@@ -40,46 +41,51 @@ class MotionControls(QWidget):
         self.kind: QComboBox = named(
             QComboBox(),
             "motion_transform",
-            "Rigid turns and shifts; B-spline then bends smoothly where that fits better",
+            tr("Rigid turns and shifts; B-spline then bends smoothly where that fits better"),
         )
-        self.kind.addItem("rigid + B-spline", TransformKind.BSPLINE)
-        self.kind.addItem("rigid", TransformKind.RIGID)
+        self.kind.addItem(tr("rigid + B-spline"), TransformKind.BSPLINE)
+        self.kind.addItem(tr("rigid"), TransformKind.RIGID)
         self.start = button(
             "motion_register",
-            "Register phases…",
-            "Moves every phase onto phase 1 and resamples it; a phase that does not get better "
-            "stays as it is. Masks stay on phase 1. Takes some tens of seconds for each phase",
+            tr("Register phases…"),
+            tr(
+                "Moves every phase onto phase 1 and resamples it; a phase that does not get "
+                "better stays as it is. Masks stay on phase 1. Takes some tens of seconds "
+                "for each phase"
+            ),
             lambda: self.register_wanted.emit(self.kind.currentData()),
         )
         self.cancel = button(
             "motion_cancel",
-            "Cancel",
-            "Stops the registration; nothing of it is kept",
+            tr("Cancel"),
+            tr("Stops the registration; nothing of it is kept"),
             self.cancel_wanted.emit,
         )
         self.progress: QProgressBar = named(
-            QProgressBar(), "motion_progress", "How far the registration is"
+            QProgressBar(), "motion_progress", tr("How far the registration is")
         )
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(_HEIGHT)
-        self.running = label("motion_running", tip="What the registration does now")
+        self.running = label("motion_running", tip=tr("What the registration does now"))
         self.table = label(
             "motion_table",
-            tip="Residual where nothing enhances, before and after; displacement, 95th percentile",
+            tip=tr(
+                "Residual where nothing enhances, before and after; displacement, 95th percentile"
+            ),
         )
         self.table.setTextFormat(Qt.TextFormat.RichText)
-        self.volume = label("motion_volume", tip="Volume that enhances around the mask shown")
-        self.state = label("motion_state", _OFF, "Which phases are shown and computed from")
+        self.volume = label("motion_volume", tip=tr("Volume that enhances around the mask shown"))
+        self.state = label("motion_state", _OFF, tr("Which phases are shown and computed from"))
         self.use = button(
             "motion_use",
-            "Use registered phases",
-            "Shows and computes from the registered phases, in this session only",
+            tr("Use registered phases"),
+            tr("Shows and computes from the registered phases, in this session only"),
             lambda: self.use_wanted.emit(True),
         )
         self.back = button(
             "motion_back",
-            "Back to the original",
-            "Shows and computes from the phases as they were acquired",
+            tr("Back to the original"),
+            tr("Shows and computes from the phases as they were acquired"),
             lambda: self.use_wanted.emit(False),
         )
         self._lay_out()
@@ -100,7 +106,7 @@ class MotionControls(QWidget):
         self.progress.setRange(0, 1000 if progress and progress.total else 0)
         if progress is not None:
             self.progress.setValue(round(1000 * progress.fraction))
-        self.running.setText("Starting" if progress is None else progress.text)
+        self.running.setText(tr("Starting") if progress is None else progress.text)
 
     def show_found(self, found: RegisteredCase | None) -> None:
         """Show what a registration found; None for nothing yet."""
@@ -115,7 +121,7 @@ class MotionControls(QWidget):
         self.table.setToolTip("\n".join(map(_describe_motion, found.found.motions)))
         self._show_volume(found)
         if not has_any:
-            self.say("No phase fits better after registration: nothing to use.")
+            self.say(tr("No phase fits better after registration: nothing to use."))
 
     def show_used(self, used: bool) -> None:
         """Show whether the registered phases are in use."""
@@ -136,7 +142,7 @@ class MotionControls(QWidget):
         layout.setSpacing(4)
         self._working = row(self.progress, self.cancel)
         self._choice = row(self.use, self.back, 1)
-        layout.addWidget(heading("Motion"))
+        layout.addWidget(heading(tr("Motion")))
         layout.addWidget(row(self.start, self.kind, 1))
         for part in (self._working, self.running, self.table, self.volume, self._choice):
             layout.addWidget(part)
@@ -146,9 +152,11 @@ class MotionControls(QWidget):
         volume = found.volume
         text = volume.warning or volume.reason
         if not text:
-            text = (
-                f"Tumour volume {volume.before_cc:.2f} → {volume.after_cc:.2f} cc "
-                f"({volume.percent:+.0f} %)"
+            text = tr(
+                "Tumour volume {before_cc:.2f} → {after_cc:.2f} cc ({percent:+.0f} %)",
+                before_cc=volume.before_cc,
+                after_cc=volume.after_cc,
+                percent=volume.percent,
             )
         self.volume.setText(text)
         self.volume.setToolTip(volume.variant or volume.reason)
@@ -158,7 +166,10 @@ class MotionControls(QWidget):
 
 def _format_row(motion: PhaseMotion) -> str:
     if motion.verdict is Verdict.REFERENCE:
-        return f"<tr><td>{motion.phase}</td><td colspan='3'>reference, not touched</td></tr>"
+        return tr(
+            "<tr><td>{phase}</td><td colspan='3'>reference, not touched</td></tr>",
+            phase=motion.phase,
+        )
     before, after = motion.before.residual_percent, motion.after.residual_percent
     words = f"{_MARKS[motion.verdict]}&nbsp;{motion.verdict}"
     return (
@@ -169,16 +180,29 @@ def _format_row(motion: PhaseMotion) -> str:
 
 def _describe_motion(motion: PhaseMotion) -> str:
     if motion.verdict is Verdict.REFERENCE:
-        return f"phase {motion.phase}: the others were moved onto it"
+        return tr("phase {phase}: the others were moved onto it", phase=motion.phase)
     jacobian = (
         ""
         if motion.jacobian_min != motion.jacobian_min
-        else (f", volume in the mask × {motion.jacobian_min:.2f} to {motion.jacobian_max:.2f}")
+        else (
+            tr(
+                ", volume in the mask × {jacobian_min:.2f} to {jacobian_max:.2f}",
+                jacobian_min=motion.jacobian_min,
+                jacobian_max=motion.jacobian_max,
+            )
+        )
     )
     note = f" ({motion.note})" if motion.note else ""
     far = motion.displacement
-    return (
-        f"phase {motion.phase}: {motion.applied}{note}; moved by {far.median_mm:.1f} mm (median), "
-        f"{far.max_mm:.1f} mm (most); NMI {motion.before.nmi:.3f} to {motion.after.nmi:.3f}"
-        f"{jacobian}"
+    return tr(
+        "phase {phase}: {applied}{note}; moved by {median_mm:.1f} mm (median), "
+        "{max_mm:.1f} mm (most); NMI {nmi:.3f} to {nmi_2:.3f}{jacobian}",
+        phase=motion.phase,
+        applied=motion.applied,
+        note=note,
+        median_mm=far.median_mm,
+        max_mm=far.max_mm,
+        nmi=motion.before.nmi,
+        nmi_2=motion.after.nmi,
+        jacobian=jacobian,
     )

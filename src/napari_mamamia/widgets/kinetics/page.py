@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
 from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
@@ -46,10 +47,10 @@ class KineticLegend(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("kinetics_legend")
-        self.setAccessibleName("Legend of the map")
+        self.setAccessibleName(tr("Legend of the map"))
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._shown: ShownMap | None = None
-        self.setToolTip("What the colours of the map mean")
+        self.setToolTip(tr("What the colours of the map mean"))
 
     def sizeHint(self) -> QSize:
         """Return the height of a bar and its values."""
@@ -58,7 +59,7 @@ class KineticLegend(QWidget):
     def show_map(self, shown: ShownMap | None) -> None:
         """Draw the legend of another map."""
         self._shown = shown
-        self.setToolTip("What the colours of the map mean" if shown is None else self.text())
+        self.setToolTip(tr("What the colours of the map mean") if shown is None else self.text())
         self.update()
 
     def text(self) -> str:
@@ -69,7 +70,9 @@ class KineticLegend(QWidget):
         if classes:
             return ", ".join(f"{letter} {name}" for letter, name, _ in classes)
         low, high = self._shown.limits
-        return f"{low:.4g} to {high:.4g} {self._shown.unit}".strip()
+        return tr(
+            "{low:.4g} to {high:.4g} {unit}", low=low, high=high, unit=self._shown.unit
+        ).strip()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw."""
@@ -125,21 +128,25 @@ def _classes_of(shown: ShownMap) -> list[tuple[str, str, str]]:
 
 _UNKNOWN: Final = "–"
 _NUMBERS: Final = (
-    ("volume", "Volume", "Voxels of the mask times the volume of one"),
-    ("diameter", "Longest diameter", "Largest distance of two voxels: in 3-D, and in one slice"),
-    ("peak", "Peak PE", "Largest enhancement of the mean curve; of any voxel"),
-    ("classes", "Mean curve", "Initial rise and delayed course of the mean curve"),
+    ("volume", tr("Volume"), tr("Voxels of the mask times the volume of one")),
+    (
+        "diameter",
+        tr("Longest diameter"),
+        tr("Largest distance of two voxels: in 3-D, and in one slice"),
+    ),
+    ("peak", tr("Peak PE"), tr("Largest enhancement of the mean curve; of any voxel")),
+    ("classes", tr("Mean curve"), tr("Initial rise and delayed course of the mean curve")),
     (
         "course",
-        "Curve types",
-        "Of the voxels with an initial PE of 50 % or more: predominant; worst",
+        tr("Curve types"),
+        tr("Of the voxels with an initial PE of 50 % or more: predominant; worst"),
     ),
-    ("angio", "Angio-volume", "Volume with an initial PE of 50 % or more"),
-    ("types", "P / L / W", "Angio-volume with a persistent, plateau, washout curve"),
+    ("angio", tr("Angio-volume"), tr("Volume with an initial PE of 50 % or more")),
+    ("types", "P / L / W", tr("Angio-volume with a persistent, plateau, washout curve")),
     (
         "ultrafast",
-        "Ultrafast",
-        "Maximum slope of the mean curve; arrival of contrast after the start of phase 0",
+        tr("Ultrafast"),
+        tr("Maximum slope of the mean curve; arrival of contrast after the start of phase 0"),
     ),
 )
 
@@ -178,7 +185,7 @@ class KineticsPage(Page):
         self._inner.addWidget(self.motion)
         self._inner.addStretch(1)
         self.show_map(None)
-        self.show_numbers(None, "show a mask")
+        self.show_numbers(None, tr("show a mask"))
 
     # ------------------------------------------------------------- for the dock
 
@@ -208,42 +215,42 @@ class KineticsPage(Page):
     def show_numbers(self, found: KineticRow | None, why: str = "") -> None:
         """Show the numbers of the mask on screen; where unknown a dash with the reason on hover."""
         name = "" if found is None else f": {found.mask}"
-        self.numbers_title.setText(f"Shown mask{name}")
+        self.numbers_title.setText(tr("Shown mask{name}", name=name))
         texts = {} if found is None else _format_numbers(found)
         for key, _, tip in _NUMBERS:
             text = texts.get(key, _UNKNOWN)
             self._cells[key].setText(text)
             reason = _find_reason(found, key) or why
             self._cells[key].setToolTip(
-                f"unknown: {reason}" if text == _UNKNOWN and reason else tip
+                tr("unknown: {reason}", reason=reason) if text == _UNKNOWN and reason else tip
             )
 
     # -------------------------------------------------------------------- inner
 
     def _make_map(self) -> None:
         self.maps: QComboBox = named(
-            QComboBox(), "kinetics_map", with_key("Map that lies on the image", "kinetic_map")
+            QComboBox(), "kinetics_map", with_key(tr("Map that lies on the image"), "kinetic_map")
         )
-        self.maps.addItem("no map", None)
+        self.maps.addItem(tr("no map"), None)
         for kind in MapKind:
-            self.maps.addItem(str(kind), kind)
+            self.maps.addItem(tr(str(kind)), kind)
         self.maps.currentIndexChanged.connect(
             lambda at: self.map_wanted.emit(self.maps.itemData(at))
         )
         self.covers: QCheckBox = named(
-            QCheckBox("in place of the image"),
+            QCheckBox(tr("in place of the image")),
             "kinetics_covers",
-            "The map covers the image; off: the image shines through",
+            tr("The map covers the image; off: the image shines through"),
         )
         self.covers.toggled.connect(self.cover_changed)
         self.has_floor: QCheckBox = named(
-            QCheckBox("only where PE ≥"),
+            QCheckBox(tr("only where PE ≥")),
             "kinetics_has_floor",
-            "Leaves the map out where the initial phase enhances less",
+            tr("Leaves the map out where the initial phase enhances less"),
         )
         self.has_floor.setChecked(True)
         self.floor: QSpinBox = named(
-            QSpinBox(), "kinetics_floor", "Least PE of the initial phase, in percent"
+            QSpinBox(), "kinetics_floor", tr("Least PE of the initial phase, in percent")
         )
         self.floor.setRange(0, 200)
         self.floor.setSingleStep(10)
@@ -254,16 +261,19 @@ class KineticsPage(Page):
         self.ranges: QComboBox = named(
             QComboBox(),
             "kinetics_range",
-            "Values that the colours of the map stand for; auto: 1st to 99th percentile of the map",
+            tr(
+                "Values that the colours of the map stand for; auto: 1st to 99th percentile "
+                "of the map"
+            ),
         )
         self.ranges.currentIndexChanged.connect(
             lambda at: self.range_changed.emit(self.ranges.itemData(at))
         )
-        self._range_line = row(QLabel("Colours"), self.ranges, 1)
+        self._range_line = row(QLabel(tr("Colours")), self.ranges, 1)
         self._range_line.hide()
         self.legend = KineticLegend()
-        self.map_text = label("kinetics_map_text", tip="Which phases the map rests on")
-        chooser = row(QLabel("Map"), self.maps)
+        self.map_text = label("kinetics_map_text", tip=tr("Which phases the map rests on"))
+        chooser = row(QLabel(tr("Map")), self.maps)
         chooser.layout().setStretch(1, 1)
         self._inner.addWidget(chooser)
         self._inner.addWidget(self.legend)
@@ -273,11 +283,11 @@ class KineticsPage(Page):
         self._inner.addWidget(row(self.covers, 1))
 
     def _make_numbers(self) -> None:
-        self.numbers_title = heading("Shown mask")
+        self.numbers_title = heading(tr("Shown mask"))
         self.to_curves = button(
             "kinetics_curves",
-            "Curves",
-            "Opens the curves at the bottom: of the pointer, of the mask, of pinned regions",
+            tr("Curves"),
+            tr("Opens the curves at the bottom: of the pointer, of the mask, of pinned regions"),
             self.curves_wanted.emit,
             primary=True,
         )
@@ -312,12 +322,18 @@ def _format_numbers(found: KineticRow) -> dict[str, str]:
     parts = (found.persistent_mm3, found.plateau_mm3, found.washout_mm3)
     return {
         "volume": _format_number(found.volume_mm3 / 1000, 2, "ml"),
-        "diameter": f"{_format_number(found.longest_diameter_mm, 1, 'mm')} · "
-        f"{_format_number(found.in_plane_diameter_mm, 1, 'mm')} in plane",
-        "peak": f"{_format_number(found.peak_pe_of_mean_percent, 0, '%')} · "
-        f"{_format_number(found.peak_pe_percent, 0, '%')} any voxel",
+        "diameter": tr(
+            "{format_number} · {format_number_2} in plane",
+            format_number=_format_number(found.longest_diameter_mm, 1, "mm"),
+            format_number_2=_format_number(found.in_plane_diameter_mm, 1, "mm"),
+        ),
+        "peak": tr(
+            "{format_number} · {format_number_2} any voxel",
+            format_number=_format_number(found.peak_pe_of_mean_percent, 0, "%"),
+            format_number_2=_format_number(found.peak_pe_percent, 0, "%"),
+        ),
         "classes": _join_words(found.initial_class, found.delayed_class),
-        "course": _join_words(found.predominant_curve, found.worst_curve, "; worst "),
+        "course": _join_words(found.predominant_curve, found.worst_curve, tr("; worst ")),
         "angio": _format_number(found.angio_volume_mm3 / 1000, 2, "ml"),
         "types": " / ".join(_format_number(part / 1000, 2, "") for part in parts)
         + (" ml" if parts[0] == parts[0] else ""),
@@ -329,7 +345,11 @@ def _format_numbers(found: KineticRow) -> dict[str, str]:
 
 
 def _join_ultrafast(slope: str, arrival: str) -> str:
-    return _UNKNOWN if slope == _UNKNOWN else f"{slope} · arrival {arrival}"
+    return (
+        _UNKNOWN
+        if slope == _UNKNOWN
+        else tr("{slope} · arrival {arrival}", slope=slope, arrival=arrival)
+    )
 
 
 def _join_words(first: str, second: str, between: str = ", ") -> str:

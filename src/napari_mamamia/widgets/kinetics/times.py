@@ -5,24 +5,27 @@ from typing import Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.repeated_pre import RepeatedPre
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
 
 _TIMINGS: Final = {
-    Timing.UCSF_FTV: "Counts from the first phase with contrast, as UCSF's program does",
-    Timing.PHASE0_START: "Counts from the start of phase 0",
-    Timing.INJECTION: "Counts from the injection: as the headers tell it, else as you type",
-    Timing.MANUAL: "Takes the two phases that you name",
+    Timing.UCSF_FTV: tr("Counts from the first phase with contrast, as UCSF's program does"),
+    Timing.PHASE0_START: tr("Counts from the start of phase 0"),
+    Timing.INJECTION: tr("Counts from the injection: as the headers tell it, else as you type"),
+    Timing.MANUAL: tr("Takes the two phases that you name"),
 }
 _TYPED: Final = {
-    Timing.INJECTION: ("seconds", "Seconds from the start of phase 0 to the injection; Enter"),
-    Timing.MANUAL: ("early, late", "The early and the late phase, such as 2, 4; Enter"),
+    Timing.INJECTION: ("seconds", tr("Seconds from the start of phase 0 to the injection; Enter")),
+    Timing.MANUAL: (tr("early, late"), tr("The early and the late phase, such as 2, 4; Enter")),
 }
 _PRES: Final = {
-    RepeatedPre.LEAVE_OUT: "The last scan before contrast counts, as in an import",
-    RepeatedPre.AVERAGE: "Their mean counts, which has less noise; needs that nothing moved",
-    RepeatedPre.KEEP: "All phases after phase 0 count as after contrast, whatever the pixels show",
+    RepeatedPre.LEAVE_OUT: tr("The last scan before contrast counts, as in an import"),
+    RepeatedPre.AVERAGE: tr("Their mean counts, which has less noise; needs that nothing moved"),
+    RepeatedPre.KEEP: tr(
+        "All phases after phase 0 count as after contrast, whatever the pixels show"
+    ),
 }
 
 
@@ -47,18 +50,18 @@ class TimesControls(QWidget):
         self.times: QLineEdit = named(
             QLineEdit(),
             "kinetics_times",
-            "Seconds of each phase, separated by commas; Enter takes them, empty goes back",
+            tr("Seconds of each phase, separated by commas; Enter takes them, empty goes back"),
         )
         self.times.setPlaceholderText("0, 82, 148, …")
         self.times.returnPressed.connect(lambda: self.times_typed.emit(self.times.text()))
-        self.source = label("kinetics_times_source", tip="Where the times come from")
-        self.phases = label("kinetics_phases", tip="Which phases the numbers rest on")
-        self.times_warning = label("kinetics_times_warning", tip="What is missing or unusual")
+        self.source = label("kinetics_times_source", tip=tr("Where the times come from"))
+        self.phases = label("kinetics_phases", tip=tr("Which phases the numbers rest on"))
+        self.times_warning = label("kinetics_times_warning", tip=tr("What is missing or unusual"))
         set_level(self.times_warning, "warning")
         self._make_timing()
         self._make_pre()
-        typed = row(QLabel("Times"), self.times, QLabel("s"))
-        chooser = row(QLabel("Timing"), self.timing, self.timing_value)
+        typed = row(QLabel(tr("Times")), self.times, QLabel("s"))
+        chooser = row(QLabel(tr("Timing")), self.timing, self.timing_value)
         for part in (typed, chooser, self._pre_line):
             part.layout().setStretch(1, 1)
             layout.addWidget(part)
@@ -70,7 +73,7 @@ class TimesControls(QWidget):
         # What is just being typed stays.
         if not self.times.hasFocus() or not times:
             self.times.setText(times)
-        self.source.setText(source or "no times known: type the seconds of each phase")
+        self.source.setText(source or tr("no times known: type the seconds of each phase"))
         set_level(self.source, "hint" if source else "warning")
         self.phases.setText(phases)
         self.times_warning.setText(warning)
@@ -92,14 +95,16 @@ class TimesControls(QWidget):
     def show_pre(self, n_before: int, how: RepeatedPre) -> None:
         """Show what becomes of the phases that are before contrast by their pixels."""
         self._pre_line.setVisible(n_before > 1)
-        later = "phase 1" if n_before == 2 else f"phases 1-{n_before - 1}"
-        earlier = "phase 0" if n_before == 2 else f"phases 0-{n_before - 2}"
+        later = tr("phase 1") if n_before == 2 else tr("phases 1-{n_before}", n_before=n_before - 1)
+        earlier = (
+            tr("phase 0") if n_before == 2 else tr("phases 0-{n_before}", n_before=n_before - 2)
+        )
         self.pre.blockSignals(True)
         for at, text in enumerate(
             (
-                f"phase {n_before - 1}; {earlier} left out",
-                f"mean of phases 0-{n_before - 1}",
-                f"phase 0; {later} kept",
+                tr("phase {n_before}; {earlier} left out", n_before=n_before - 1, earlier=earlier),
+                tr("mean of phases 0-{n_before}", n_before=n_before - 1),
+                tr("phase 0; {later} kept", later=later),
             )
         ):
             self.pre.setItemText(at, text)
@@ -119,14 +124,14 @@ class TimesControls(QWidget):
 
     def _make_timing(self) -> None:
         self.timing: QComboBox = named(
-            QComboBox(), "kinetics_timing", "Which clock chooses the early and the late phase"
+            QComboBox(), "kinetics_timing", tr("Which clock chooses the early and the late phase")
         )
         for place, (timing, tip) in enumerate(_TIMINGS.items()):
             self.timing.addItem(str(timing), timing)
             self.timing.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
         self.timing.currentIndexChanged.connect(lambda _at: self._timing_changed())
         self.timing_value: QLineEdit = named(
-            QLineEdit(), "kinetics_timing_value", "Takes it with Enter"
+            QLineEdit(), "kinetics_timing_value", tr("Takes it with Enter")
         )
         self.timing_value.returnPressed.connect(self._tell_timing)
         self.timing_value.editingFinished.connect(self._leave_timing)
@@ -136,13 +141,13 @@ class TimesControls(QWidget):
         self.pre: QComboBox = named(
             QComboBox(),
             "kinetics_pre",
-            "What the signal before contrast is where it was scanned again",
+            tr("What the signal before contrast is where it was scanned again"),
         )
         for place, (how, tip) in enumerate(_PRES.items()):
             self.pre.addItem("", how)
             self.pre.setItemData(place, tip, Qt.ItemDataRole.ToolTipRole)
         self.pre.currentIndexChanged.connect(lambda at: self.pre_chosen.emit(self.pre.itemData(at)))
-        self._pre_line = row(QLabel("Before contrast"), self.pre)
+        self._pre_line = row(QLabel(tr("Before contrast")), self.pre)
         self._pre_line.hide()
 
     def _timing_changed(self) -> None:

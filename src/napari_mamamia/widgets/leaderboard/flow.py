@@ -9,6 +9,7 @@ from typing import Final
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.workspace.preferences import remember_team_masks, team_masks_of
 from napari_mamamia.services.case.show_case import AS_CLINICAL, CaseMasks
@@ -77,7 +78,7 @@ class LeaderboardFlow(WindowPart):
         self.shown.emit()
         self._jobs.start(
             _LANE,
-            "Reading the ranking",
+            tr("Reading the ranking"),
             lambda: self._services.ranks.open_board(path),
             self._show_board,
             failed=lambda error: self._show_nothing(plain_text(error)),
@@ -88,8 +89,11 @@ class LeaderboardFlow(WindowPart):
         own_id = self._own_ids.get(case_key(case_id))
         if own_id is None:
             self._notifier.warn(
-                f"{case_id} is not in the open data set: open the data set that was ranked (page "
-                "Cases)."
+                tr(
+                    "{case_id} is not in the open data set: open the data set that was ranked "
+                    "(page Cases).",
+                    case_id=case_id,
+                )
             )
             return
         self.case_wanted.emit()
@@ -139,11 +143,14 @@ class LeaderboardFlow(WindowPart):
         if not cases or n_there == len(cases):
             text = ""
         elif opened is None:
-            text = "Open the data set that was ranked (page Cases) to see its cases by a click."
+            text = tr("Open the data set that was ranked (page Cases) to see its cases by a click.")
         else:
-            text = (
-                f"{n_there:,} of these {len(cases):,} cases are in the open data set "
-                f"{opened.data_set.name}: a click opens those alone."
+            text = tr(
+                "{n_there:,} of these {n_cases:,} cases are in the open data set {name}: a "
+                "click opens those alone.",
+                n_there=n_there,
+                n_cases=len(cases),
+                name=opened.data_set.name,
             )
         self._view.say_cases(text)
 
@@ -173,7 +180,7 @@ class LeaderboardFlow(WindowPart):
 
         self._jobs.start(
             _MASKS,
-            f"Reading the mask of {team[:60]}",
+            tr("Reading the mask of {team}", team=team[:60]),
             work,
             lambda answer: self._take_masks(team, answer),
             failed=lambda error: self._view.ask_masks(team, plain_text(error)),
@@ -197,7 +204,9 @@ class LeaderboardFlow(WindowPart):
                 remember_team_masks(preferences, self._board.folder, team, folder)
             )
         except MamamiaError as error:
-            self._notifier.warn(f"The folder of these masks is not remembered: {error}")
+            self._notifier.warn(
+                tr("The folder of these masks is not remembered: {error}", error=error)
+            )
         self._declined.discard(team)
         self._team = team
         self._show_masks()

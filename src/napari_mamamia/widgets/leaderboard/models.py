@@ -8,6 +8,7 @@ from typing import Any, Final
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
 from qtpy.QtGui import QBrush, QColor
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.data_set.rank_files import RankedAlgorithm
 from napari_mamamia.services.rank.board import BoardTable, CaseGrid, CaseOrder, list_ranked
 from napari_mamamia.widgets.controls.colours import AGREEMENT_COLOURS, QUIET_COLOUR
@@ -41,25 +42,29 @@ class _Column:
 
 
 _COLUMNS: Final = (
-    _Column("rank", "Rank by the chosen method; 1 is best", lambda r: _as_text(r.team.rank), 38),
-    _Column("team", "Name of the team or algorithm", lambda r: r.team.name, 140, is_number=False),
     _Column(
-        "95 % ranks",
-        "The ranks that 95 % of the resamples of the cases give: how sure the rank is",
+        "rank", tr("Rank by the chosen method; 1 is best"), lambda r: _as_text(r.team.rank), 38
+    ),
+    _Column(
+        "team", tr("Name of the team or algorithm"), lambda r: r.team.name, 140, is_number=False
+    ),
+    _Column(
+        tr("95 % ranks"),
+        tr("The ranks that 95 % of the resamples of the cases give: how sure the rank is"),
         lambda r: _show_interval(r.team),
         86,
     ),
     _Column(
         "first",
-        "Share of the resamples in which this team is first",
+        tr("Share of the resamples in which this team is first"),
         lambda r: UNKNOWN if math.isnan(r.team.first) else f"{100 * r.team.first:.0f} %",
         48,
     ),
-    _Column("score", "What it is ranked by", lambda r: _as_text(r.team.score, 4), 56),
-    _Column("n", "Cases that count for this rank", lambda r: _show_count(r.n_cases), 50),
+    _Column("score", tr("What it is ranked by"), lambda r: _as_text(r.team.score, 4), 56),
+    _Column("n", tr("Cases that count for this rank"), lambda r: _show_count(r.n_cases), 50),
     _Column(
         "filled",
-        "Cases without a usable answer of this team, counted by the rule for missing values",
+        tr("Cases without a usable answer of this team, counted by the rule for missing values"),
         lambda r: _show_count(r.n_filled),
         48,
     ),
@@ -123,8 +128,8 @@ class TeamsModel(QAbstractTableModel):
 
 
 _BEFORE: Final = (
-    (CaseOrder.SPREAD, "spread", "Largest minus smallest value of the teams in a case"),
-    (CaseOrder.WORST, "worst", "Worst value of a team in a case; – where a team gave none"),
+    (CaseOrder.SPREAD, "spread", tr("Largest minus smallest value of the teams in a case")),
+    (CaseOrder.WORST, "worst", tr("Worst value of a team in a case; – where a team gave none")),
 )
 """What stands before the teams: the order, the title, what it means."""
 
@@ -219,9 +224,11 @@ class CasesModel(QAbstractTableModel):
             return grid.cases[self._order[section]]
         if section < len(_BEFORE):
             _, title, tip = _BEFORE[section]
-            return f"{tip}; a click sorts, largest first" if is_tip else title
+            return tr("{tip}; a click sorts, largest first", tip=tip) if is_tip else title
         team = grid.teams[self._columns[section - len(_BEFORE)]]
-        return f"{team}\nA click sorts, this team's worst case first" if is_tip else team
+        return (
+            tr("{team}\nA click sorts, this team's worst case first", team=team) if is_tip else team
+        )
 
     # -------------------------------------------------------------------- inner
 
@@ -249,11 +256,20 @@ class CasesModel(QAbstractTableModel):
         if not team:
             return f"{case_id}, {_BEFORE[index.column()][1]}: {value}"
         if value == UNKNOWN:
-            how = f", counts as {self._rule}" if self._rule else ", counts by the rule"
-            value = f"no usable answer{how}"
+            how = (
+                tr(", counts as {rule}", rule=self._rule)
+                if self._rule
+                else tr(", counts by the rule")
+            )
+            value = tr("no usable answer{how}", how=how)
         elif grid.are_ranks:
-            value = f"rank {value} in this case"
-        return f"{case_id}\n{team}: {value}\nA click or Enter opens the case"
+            value = tr("rank {value} in this case", value=value)
+        return tr(
+            "{case_id}\n{team}: {value}\nA click or Enter opens the case",
+            case_id=case_id,
+            team=team,
+            value=value,
+        )
 
 
 def _bad_colour(badness: float) -> QColor:
@@ -286,4 +302,4 @@ def _show_interval(team: RankedAlgorithm) -> str:
     """
     if math.isnan(team.low) or math.isnan(team.high):
         return UNKNOWN
-    return f"{math.floor(team.low)} to {math.ceil(team.high)}"
+    return tr("{floor} to {ceil}", floor=math.floor(team.low), ceil=math.ceil(team.high))

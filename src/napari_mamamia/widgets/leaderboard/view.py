@@ -17,6 +17,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.rank.board import (
     BoardTable,
     CaseOrder,
@@ -41,7 +42,7 @@ from napari_mamamia.widgets.leaderboard.models import (
     TeamsModel,
 )
 
-_NOTHING: Final = (
+_NOTHING: Final = tr(
     "No ranking is open: open the folder that `mamamia rank` or `mamamia challenge rank` wrote."
 )
 _ROW: Final = 22
@@ -53,15 +54,15 @@ _SCROLL_BAR: Final = 24
 _FEWEST_LETTERS: Final = 12
 _NOTES_SHOWN: Final = 2
 _METHOD_TEXTS: Final = {
-    "mean-then-rank": "the mean over the cases, then ranked",
-    "median-then-rank": "the median over the cases, then ranked",
-    "q05-then-rank": "the worst 5 % of the cases (quantile), then ranked",
-    "rank-then-mean": "ranked in each case, then the mean of those ranks",
-    "rank-then-median": "ranked in each case, then the median of those ranks",
-    "test-then-rank": "how many others a team beats significantly (one-sided Wilcoxon)",
-    "composite": "the challenge's own score",
-    "ladder": "the challenge's own score, as its ladder shows it",
-    "challenge": "the challenge's own score, as its board shows it",
+    "mean-then-rank": tr("the mean over the cases, then ranked"),
+    "median-then-rank": tr("the median over the cases, then ranked"),
+    "q05-then-rank": tr("the worst 5 % of the cases (quantile), then ranked"),
+    "rank-then-mean": tr("ranked in each case, then the mean of those ranks"),
+    "rank-then-median": tr("ranked in each case, then the median of those ranks"),
+    "test-then-rank": tr("how many others a team beats significantly (one-sided Wilcoxon)"),
+    "composite": tr("the challenge's own score"),
+    "ladder": tr("the challenge's own score, as its ladder shows it"),
+    "challenge": tr("the challenge's own score, as its board shows it"),
 }
 
 
@@ -145,7 +146,9 @@ class LeaderboardTab(QWidget):
             set_level(self.sentence, "error" if problem else "hint")
             return
         set_level(self.sentence, "")
-        self.open.setToolTip(f"Opens another folder with a ranking; this one is {board.folder}")
+        self.open.setToolTip(
+            tr("Opens another folder with a ranking; this one is {folder}", folder=board.folder)
+        )
         _fill_combo(self.tables, [table.title for table in board.tables])
         self.tables.setVisible(len(board.tables) > 1)
         # another ranking leads by its own method, whatever was chosen for the one before
@@ -161,22 +164,31 @@ class LeaderboardTab(QWidget):
     def ask_masks(self, team: str, why: str = "") -> None:
         """Ask where the masks of a team lie, whose case was opened without them."""
         self._team = team
-        first = why or f"Where the masks of {team} lie is not known."
-        self.masks_text.setText(f"{first} What is on screen is not theirs.")
+        first = why or tr("Where the masks of {team} lie is not known.", team=team)
+        self.masks_text.setText(tr("{first} What is on screen is not theirs.", first=first))
         self.legend.hide()
         set_level(self.masks_text, "warning")
-        self.choose_masks.setText("Choose the folder…")
+        self.choose_masks.setText(tr("Choose the folder…"))
         self.decline_masks.show()
         self.masks_line.show()
 
     def tell_masks(self, team: str, folder: Path) -> None:
         """Say whose masks are shown, and offer another folder."""
         self._team = team
-        self.masks_text.setText(f"Masks of {team}: …/{folder.parent.name}/{folder.name}")
-        self.masks_text.setToolTip(f"Whose masks are shown, and from where\n{folder}")
+        self.masks_text.setText(
+            tr(
+                "Masks of {team}: …/{name}/{name_2}",
+                team=team,
+                name=folder.parent.name,
+                name_2=folder.name,
+            )
+        )
+        self.masks_text.setToolTip(
+            tr("Whose masks are shown, and from where\n{folder}", folder=folder)
+        )
         self.legend.hide()
         set_level(self.masks_text, "hint")
-        self.choose_masks.setText("Change…")
+        self.choose_masks.setText(tr("Change…"))
         self.decline_masks.hide()
         self.masks_line.show()
 
@@ -197,23 +209,23 @@ class LeaderboardTab(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _make_choices(self) -> None:
-        self.sentence = label("leaderboard_sentence", tip="Who leads and how sure that is")
+        self.sentence = label("leaderboard_sentence", tip=tr("Who leads and how sure that is"))
         self.sentence.setProperty("heading", True)
         self.open = tool_button(
             "leaderboard_open",
-            "Open ranking…",
-            "Opens a folder that `mamamia rank` or `mamamia challenge rank` wrote",
+            tr("Open ranking…"),
+            tr("Opens a folder that `mamamia rank` or `mamamia challenge rank` wrote"),
             self._browse_folder,
         )
         self.open.setProperty("framed", True)
-        self.tables = _make_combo("leaderboard_table", "Which table: task, metric or site")
+        self.tables = _make_combo("leaderboard_table", tr("Which table: task, metric or site"))
         self.tables.currentIndexChanged.connect(self._turn_to_table)
-        self.methods = _make_combo("leaderboard_method", "Which way of ranking")
+        self.methods = _make_combo("leaderboard_method", tr("Which way of ranking"))
         self.methods.currentIndexChanged.connect(lambda _at: self._show_method())
-        self.orders = _make_combo("leaderboard_order", "Which cases stand first")
+        self.orders = _make_combo("leaderboard_order", tr("Which cases stand first"))
         for order in CaseOrder:
-            self.orders.addItem(f"cases {order.value}", order.value)
-        self.orders.setPlaceholderText("cases by a column")
+            self.orders.addItem(tr("cases {value}", value=order.value), order.value)
+        self.orders.setPlaceholderText(tr("cases by a column"))
         self.orders.activated.connect(
             lambda at: self._sort_by(str(self.orders.itemData(at)), False)
         )
@@ -223,7 +235,7 @@ class LeaderboardTab(QWidget):
         self.teams: CellTable = named(
             CellTable(),
             "leaderboard_teams",
-            "The teams, best first; a click or Enter shows a team's column beside",
+            tr("The teams, best first; a click or Enter shows a team's column beside"),
         )
         self.teams.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
         self.teams.setModel(self.teams_model)
@@ -233,29 +245,36 @@ class LeaderboardTab(QWidget):
         self.cases: CellTable = named(
             CellTable(),
             "leaderboard_cases",
-            "A value for each case and team; a click or Enter opens the case with the team's mask",
+            tr(
+                "A value for each case and team; a click or Enter opens the case with the "
+                "team's mask"
+            ),
         )
         self.cases.setModel(self.cases_model)
         self.cases.setSortingEnabled(True)
         self.cases.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.cases.verticalHeader().setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.cases.opened.connect(self._choose_cell)
-        self.no_cases = label("leaderboard_no_cases", tip="Why there are no cases to show")
+        self.no_cases = label("leaderboard_no_cases", tip=tr("Why there are no cases to show"))
         self.no_cases.setAlignment(Qt.AlignmentFlag.AlignTop)
 
     def _make_masks_line(self) -> None:
-        self.masks_text = label("leaderboard_masks", tip="Whose masks are shown, and from where")
+        self.masks_text = label(
+            "leaderboard_masks", tip=tr("Whose masks are shown, and from where")
+        )
         self.choose_masks = tool_button(
             "leaderboard_choose_masks",
-            "Choose the folder…",
-            "Chooses the folder of this team's masks; it is remembered, and used for the other "
-            "teams whose folders lie beside it",
+            tr("Choose the folder…"),
+            tr(
+                "Chooses the folder of this team's masks; it is remembered, and used for the "
+                "other teams whose folders lie beside it"
+            ),
             self._browse_masks,
         )
         self.decline_masks = tool_button(
             "leaderboard_decline_masks",
-            "Go on without",
-            "Opens this team's cases without its masks, until the window closes",
+            tr("Go on without"),
+            tr("Opens this team's cases without its masks, until the window closes"),
             self._decline_masks,
         )
         for tool in (self.choose_masks, self.decline_masks):
@@ -264,11 +283,13 @@ class LeaderboardTab(QWidget):
         self.masks_line.layout().setStretch(0, 1)
 
     def _lay_out(self) -> None:
-        self.cases_note = label("leaderboard_cases_note", tip="Which of the cases can be opened")
+        self.cases_note = label(
+            "leaderboard_cases_note", tip=tr("Which of the cases can be opened")
+        )
         set_level(self.cases_note, "warning")
-        self.notes = label("leaderboard_notes", tip="What must be known of this ranking")
+        self.notes = label("leaderboard_notes", tip=tr("What must be known of this ranking"))
         set_level(self.notes, "hint")
-        self.legend = label("leaderboard_legend", _legend_text(), "What the colours mean")
+        self.legend = label("leaderboard_legend", _legend_text(), tr("What the colours mean"))
         title = row(self.sentence, self.open)
         title.layout().setStretch(0, 1)
         right = QWidget()
@@ -294,8 +315,10 @@ class LeaderboardTab(QWidget):
     def _show_notes(self, notes: Sequence[str]) -> None:
         """Show the first notes, and all of them on hover."""
         more = len(notes) - _NOTES_SHOWN
-        self.notes.setText("\n".join(notes[:_NOTES_SHOWN]) + (f" … and {more} more" * (more > 0)))
-        self.notes.setToolTip("\n".join(["What must be known of this ranking", *notes]))
+        self.notes.setText(
+            "\n".join(notes[:_NOTES_SHOWN]) + (tr(" … and {more} more", more=more) * (more > 0))
+        )
+        self.notes.setToolTip("\n".join([tr("What must be known of this ranking"), *notes]))
         self.notes.setVisible(bool(notes))
 
     def _turn_to_table(self, at: int) -> None:
@@ -329,7 +352,9 @@ class LeaderboardTab(QWidget):
             return
         self._fit_cases()
         self.sentence.setText(say_lead(table, at))
-        self.methods.setToolTip(f"Which way of ranking\n{self.methods.currentText()}")
+        self.methods.setToolTip(
+            tr("Which way of ranking\n{current_text}", current_text=self.methods.currentText())
+        )
         self._sort_by(*self._by)
 
     def _share_width(self) -> None:
@@ -370,13 +395,13 @@ class LeaderboardTab(QWidget):
 
     def _browse_folder(self) -> None:
         start = str(Path.home() if self._board is None else self._board.folder)
-        chosen = QFileDialog.getExistingDirectory(self, "Open a ranking", start)
+        chosen = QFileDialog.getExistingDirectory(self, tr("Open a ranking"), start)
         if chosen:
             self.folder_chosen.emit(Path(chosen))
 
     def _browse_masks(self) -> None:
         start = str(Path.home() if self._board is None else self._board.folder)
-        title = f"Masks of {self._team[:60]}"
+        title = tr("Masks of {team}", team=self._team[:60])
         chosen = QFileDialog.getExistingDirectory(self, title, start)
         if chosen:
             self.masks_chosen.emit(self._team, Path(chosen))
@@ -409,8 +434,11 @@ def _fill_combo(combo: QComboBox, texts: Sequence[str], at: int = 0) -> None:
 
 
 def _legend_text() -> str:
-    return (
-        f'<span style="color:{BAD_COLOUR}">■</span> the darker, the nearer to the worst value of '
-        f'the table &nbsp; <span style="color:{BAD_COLOUR}">▨</span> – no usable answer, counted '
-        f'by the rule &nbsp; <span style="color:{QUIET_COLOUR}">–</span> unknown'
+    return tr(
+        '<span style="color:{bad_colour}">■</span> the darker, the nearer to the '
+        'worst value of the table &nbsp; <span style="color:{bad_colour}">▨</span> – '
+        "no usable answer, counted by the rule &nbsp; <span "
+        'style="color:{quiet_colour}">–</span> unknown',
+        bad_colour=BAD_COLOUR,
+        quiet_colour=QUIET_COLOUR,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.controls.controls import breakable, button, label, named, set_level
 from napari_mamamia.widgets.predict.inputs import InputStrip
 
@@ -32,21 +33,21 @@ class ModelPanel(QFrame):
 
     def __init__(self) -> None:
         super().__init__()
-        named(self, "predict_card", "The model that Start runs")
+        named(self, "predict_card", tr("The model that Start runs"))
         self.setFrameShape(QFrame.Shape.StyledPanel)
-        self.title = label("predict_title", tip="The model that Start runs")
+        self.title = label("predict_title", tip=tr("The model that Start runs"))
         self.title.setProperty("heading", True)
         self.measure = button(
             "predict_measure",
-            "Measure",
-            "Runs one tile to tell how long this case will take",
+            tr("Measure"),
+            tr("Runs one tile to tell how long this case will take"),
             self.measure_wanted.emit,
         )
-        self.note = label("predict_note", tip="What to know about every result of it")
+        self.note = label("predict_note", tip=tr("What to know about every result of it"))
         set_level(self.note, "warning")
-        self.facts = label("predict_facts", tip="What the model is")
-        self.needs = label("predict_needs", tip="What the model would take for this case")
-        self.problem = label("predict_problem", tip="Why the model cannot run on this case")
+        self.facts = label("predict_facts", tip=tr("What the model is"))
+        self.needs = label("predict_needs", tip=tr("What the model would take for this case"))
+        self.problem = label("predict_problem", tip=tr("Why the model cannot run on this case"))
         set_level(self.problem, "warning")
         self.inputs = InputStrip()
         layout = QVBoxLayout(self)
@@ -66,7 +67,7 @@ class ModelPanel(QFrame):
         for part, text in ((self.note, card.note), (self.facts, card.facts)):
             part.setText(text)
             part.setVisible(bool(text))
-        self.facts.setToolTip(card.detail or "What the model is")
+        self.facts.setToolTip(card.detail or tr("What the model is"))
         self.show_needs(card.needs)
 
     def show_needs(self, text: str) -> None:

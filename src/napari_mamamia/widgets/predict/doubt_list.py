@@ -6,11 +6,12 @@ from typing import Final
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QComboBox, QHBoxLayout, QLabel, QListWidget, QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.predict.doubt import Doubt, DoubtfulPlace, DoubtKind
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
 
 _LEAST_HEIGHT: Final = 80
-_KINDS: Final = {DoubtKind.ENTROPY: "entropy", DoubtKind.VARIANCE: "variance between models"}
+_KINDS: Final = {DoubtKind.ENTROPY: "entropy", DoubtKind.VARIANCE: tr("variance between models")}
 
 
 class DoubtList(QWidget):
@@ -25,28 +26,33 @@ class DoubtList(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_doubt_places")
-        self.title = label("predict_doubt_title", tip="How many places were found")
+        self.title = label("predict_doubt_title", tip=tr("How many places were found"))
         self.title.setProperty("heading", True)
         self.before = tool_button(
-            "predict_doubt_previous", "‹", "Previous doubtful place  (key Shift+G)", self.previous
+            "predict_doubt_previous",
+            "‹",
+            tr("Previous doubtful place  (key Shift+G)"),
+            self.previous,
         )
         self.after = tool_button(
-            "predict_doubt_next", "›", "Next doubtful place  (key G)", self.next
+            "predict_doubt_next", "›", tr("Next doubtful place  (key G)"), self.next
         )
         self.list: QListWidget = named(
             QListWidget(),
             "predict_doubt_list",
-            "Where the model was most in doubt: volume and mean amount; a click goes there",
+            tr("Where the model was most in doubt: volume and mean amount; a click goes there"),
         )
         self.kinds: QComboBox = named(
             QComboBox(),
             "predict_doubt_from",
-            "What the doubt is measured by: the entropy of the mean probability, or how far the "
-            "models' probabilities lie apart",
+            tr(
+                "What the doubt is measured by: the entropy of the mean probability, or how "
+                "far the models' probabilities lie apart"
+            ),
         )
         self.kinds.setMinimumContentsLength(8)
         self.kinds.currentIndexChanged.connect(self._choose_kind)
-        self.kinds_row = row(QLabel("doubt from"), self.kinds, 1)
+        self.kinds_row = row(QLabel(tr("doubt from")), self.kinds, 1)
         self.list.setAlternatingRowColors(True)
         self.list.setMinimumHeight(_LEAST_HEIGHT)
         self.list.currentRowChanged.connect(self._choose_place)
@@ -75,12 +81,25 @@ class DoubtList(QWidget):
         self.list.clear()
         for number, place in enumerate(places, start=1):
             amount = f"{place.mean:.2f} {found.unit if found else ''}".strip()
-            self.list.addItem(f"{number}   {place.volume_mm3 / 1000:.2f} ml   {amount}")
+            self.list.addItem(
+                tr(
+                    "{number}   {volume:.2f} ml   {amount}",
+                    number=number,
+                    volume=place.volume_mm3 / 1000,
+                    amount=amount,
+                )
+            )
         self.list.setCurrentRow(-1)
         self.list.blockSignals(False)
         if found is not None:
-            more = f", the heaviest {len(places)}" if found.n_places > len(places) else ""
-            self.title.setText(f"{found.n_places} doubtful place(s){more}")
+            more = (
+                tr(", the heaviest {n_places}", n_places=len(places))
+                if found.n_places > len(places)
+                else ""
+            )
+            self.title.setText(
+                tr("{n_places} doubtful place(s){more}", n_places=found.n_places, more=more)
+            )
         self.setVisible(found is not None)
 
     def show_kinds(self, kinds: Sequence[DoubtKind], chosen: DoubtKind | None) -> None:

@@ -8,6 +8,7 @@ from typing import Final
 from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.core.errors import RefusedCheckpointError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,
@@ -26,9 +27,9 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "help"
 _CONVERT: Final = "convert"
-_REFUSED: Final = (
-    "In a closed room (no network, none of your files) its numbers can be taken out into a new "
-    "folder that runs nothing."
+_REFUSED: Final = tr(
+    "In a closed room (no network, none of your files) its numbers can be taken "
+    "out into a new folder that runs nothing."
 )
 
 
@@ -66,11 +67,13 @@ class PredictFailure(WindowPart):
     def _offer_name(self, path: Path, name: str) -> None:
         """Offer to add a model under another name than its own, which is taken."""
         add = Remedy(
-            f"Add it as {name}",
-            f"Adds {path} to the list under this name",
+            tr("Add it as {name}", name=name),
+            tr("Adds {path} to the list under this name", path=path),
             partial(self._models.add, path, name),
         )
-        self._page.help.show_remedies((add,), "Another model of the list has this model's name.")
+        self._page.help.show_remedies(
+            (add,), tr("Another model of the list has this model's name.")
+        )
 
     # ------------------------------------------------------------- another model
 
@@ -82,18 +85,28 @@ class PredictFailure(WindowPart):
         names = self._models.names
 
         look = partial(self._services.predict.other_models, case, choices, names)
-        self._jobs.start(_LANE, "Looking for models that fit", look, self._show_models, shown=False)
+        self._jobs.start(
+            _LANE, tr("Looking for models that fit"), look, self._show_models, shown=False
+        )
 
     def _show_models(self, found: Sequence[Offer]) -> None:
         remedies = [
             Remedy(
-                f"Use {one.name} (about {duration_text(one.seconds)})",
-                f"Chooses {one.title}; Start runs it",
+                tr(
+                    "Use {name} (about {duration_text})",
+                    name=one.name,
+                    duration_text=duration_text(one.seconds),
+                ),
+                tr("Chooses {title}; Start runs it", title=one.title),
                 partial(self._page.models.choose, one.name),
             )
             for one in found
         ]
-        message = "These fit this case:" if found else "No other model of the list fits this case."
+        message = (
+            tr("These fit this case:")
+            if found
+            else tr("No other model of the list fits this case.")
+        )
         self._page.help.show_remedies(remedies, message)
 
     # --------------------------------------------------------------- a closed room
@@ -107,7 +120,7 @@ class PredictFailure(WindowPart):
         show = partial(self._show_room, entry, wanted)
         self._jobs.start(
             _LANE,
-            "Looking for a closed room",
+            tr("Looking for a closed room"),
             look,
             show,
             failed=lambda error: show(plain_text(error)),
@@ -117,33 +130,45 @@ class PredictFailure(WindowPart):
     def _show_room(self, entry: ModelEntry, wanted: str, reason: str) -> None:
         message = f"{breakable(wanted)}.\n{_REFUSED}"
         if reason:
-            self._page.help.show_remedies((), f"{message}\nNot on this computer: {reason}")
+            self._page.help.show_remedies(
+                (), tr("{message}\nNot on this computer: {reason}", message=message, reason=reason)
+            )
             return
         offer = Remedy(
-            "Convert in a closed room…",
-            "Asks for a folder, writes the model into a new folder inside it, and adds that to the "
-            "list; the model itself stays as it is",
+            tr("Convert in a closed room…"),
+            tr(
+                "Asks for a folder, writes the model into a new folder inside it, and adds "
+                "that to the list; the model itself stays as it is"
+            ),
             partial(self._choose_place, entry),
         )
         self._page.help.show_remedies((offer,), message)
 
     def _choose_place(self, entry: ModelEntry) -> None:
-        chosen = QFileDialog.getExistingDirectory(self._page, "Write the converted model into")
+        chosen = QFileDialog.getExistingDirectory(self._page, tr("Write the converted model into"))
         if chosen:
             self.convert(entry, Path(chosen))
 
     def convert(self, entry: ModelEntry, place: Path) -> None:
         """Convert a model into a new folder of `place`, and add what comes out."""
-        name = file_name(f"{entry.name}_converted", "the name of a model")
+        name = file_name(f"{entry.name}_converted", tr("the name of a model"))
 
-        page, doing = self._page, f"Converting {entry.name}"
+        page, doing = self._page, tr("Converting {name}", name=entry.name)
 
         def show(model: Converted) -> None:
-            page.show_result(f"Converted, {model.isolation}: {model.folder}", (), 0)
+            page.show_result(
+                tr(
+                    "Converted, {isolation}: {folder}",
+                    isolation=model.isolation,
+                    folder=model.folder,
+                ),
+                (),
+                0,
+            )
             self._models.add(model.folder, name)
 
         def refuse(error: Exception) -> None:
-            page.show_result(f"failed: {plain_text(error)}", (), 0)
+            page.show_result(tr("failed: {plain_text}", plain_text=plain_text(error)), (), 0)
             self._notifier.fail(doing, error)
 
         self._jobs.start(
@@ -152,7 +177,7 @@ class PredictFailure(WindowPart):
             lambda: self._services.predict.convert(entry, place / name),
             show,
             failed=refuse,
-            stopped=lambda: page.show_result("stopped: nothing was written", (), 0),
+            stopped=lambda: page.show_result(tr("stopped: nothing was written"), (), 0),
             ended=lambda: page.set_running(False),
         )
         self._page.set_running(True, "converting…")

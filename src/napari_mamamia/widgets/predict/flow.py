@@ -8,6 +8,7 @@ from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError, RefusedCheckpointError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.segmenter import Prompt
 from napari_mamamia.segmentation.run.planned import Estimate, PlannedSegmenter
 from napari_mamamia.services.case.context import CaseKey
@@ -34,7 +35,7 @@ from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 _ASK_AFTER_MS: Final = 300
 _ESTIMATE_LANE: Final = "estimate"
-_REFUSED: Final = "Its checkpoint was not opened, see below."
+_REFUSED: Final = tr("Its checkpoint was not opened, see below.")
 
 
 class PredictEstimate(WindowPart):
@@ -99,7 +100,7 @@ class PredictEstimate(WindowPart):
 
         self._jobs.start(
             _ESTIMATE_LANE,
-            "Measuring a tile" if measure else "Looking at the case",
+            tr("Measuring a tile") if measure else tr("Looking at the case"),
             lambda: self._estimate_each(models, case, measure=measure),
             show,
             failed=refuse,
@@ -125,7 +126,7 @@ def _describe_estimates(models: Sequence[PlannedSegmenter], found: Sequence[Esti
     lines = []
     for model, estimate in zip(models, found, strict=True):
         lines.append(estimate.text if len(models) == 1 else f"{model.name}: {estimate.text}")
-        lines.extend(f"would give up: {item}" for item in estimate.plan.given_up)
+        lines.extend(tr("would give up: {item}", item=item) for item in estimate.plan.given_up)
     return "\n".join(lines)
 
 
@@ -161,7 +162,7 @@ class PredictPictures(WindowPart):
 
         self._jobs.start(
             _LANE,
-            "Making pictures of the model's inputs",
+            tr("Making pictures of the model's inputs"),
             lambda: self._services.predict.input_pictures(
                 case, channels, whole_numbers=whole_numbers, slice_index=index
             ),
@@ -257,7 +258,7 @@ class PredictFlow(WindowPart):
 
     def _show_case(self) -> None:
         case = self._session.case
-        self._page.need("" if case else "Open a case first.")
+        self._page.need("" if case else tr("Open a case first."))
         if case is None:
             return
         self._page.show_model(self._make_card(case))
@@ -288,7 +289,7 @@ class PredictFlow(WindowPart):
         return ""
 
     def _describe_needs(self) -> str:
-        return self.estimate.text or "looking at this case…"
+        return self.estimate.text or tr("looking at this case…")
 
     def _make_card(self, case: Case) -> ModelCard:
         if not self.models.is_trained:
@@ -305,13 +306,17 @@ class PredictFlow(WindowPart):
                 segmenter.title, segmenter.note, self._describe_needs(), is_trained=True
             )
         (one,) = facts
-        digest = f"sha256 {one.sha256[:12]}" if one.sha256 else "sha256 not computed"
+        digest = (
+            tr("sha256 {sha256}", sha256=one.sha256[:12])
+            if one.sha256
+            else tr("sha256 not computed")
+        )
         return ModelCard(
             segmenter.title,
             "",
             self._describe_needs(),
             f"{one.what}\n{one.licence} · {digest}\n{one.device}",
-            f"sha256 of the weights: {one.sha256 or 'not computed'}",
+            tr("sha256 of the weights: {sha256}", sha256=one.sha256 or "not computed"),
             is_trained=True,
         )
 
@@ -322,18 +327,24 @@ class PredictFlow(WindowPart):
         return ModelCard(
             own_model.title,
             own_model.note,
-            "Needs phase 0 and one phase after contrast; no weights, no GPU. "
-            f"About {seconds} s for this case.",
+            tr(
+                "Needs phase 0 and one phase after contrast; no weights, no GPU. About "
+                "{seconds} s for this case.",
+                seconds=seconds,
+            ),
         )
 
     def _show_answer(self, answer: Answer) -> None:
         prediction = answer.prediction
         if not prediction.candidates:
-            text = "Nothing was found."
+            text = tr("Nothing was found.")
         else:
-            saved = "not saved" if answer.not_saved else "saved"
-            text = (
-                f"{len(prediction.candidates)} candidate(s) in {prediction.seconds:.1f} s, {saved}."
+            saved = tr("not saved") if answer.not_saved else "saved"
+            text = tr(
+                "{n_candidates} candidate(s) in {seconds:.1f} s, {saved}.",
+                n_candidates=len(prediction.candidates),
+                seconds=prediction.seconds,
+                saved=saved,
             )
         message = "\n".join((text, *prediction.notes))
         self._page.show_result(message, prediction.candidates, answer.chosen, prediction.unsure)
@@ -345,12 +356,12 @@ class PredictFlow(WindowPart):
 
         if answer.older is not None:
             keep = partial(self._predicting.keep, answer)
-            self._ask_keeping(answer.older, keep, "The new one is shown, but not saved.")
+            self._ask_keeping(answer.older, keep, tr("The new one is shown, but not saved."))
 
     def _ask_of_older(self, found: OlderFound) -> None:
         run = partial(self._predicting.start, found.segmenter, found.prompt)
         self._page.result.setText("")
-        self._ask_keeping(found.older, run, "Nothing was run yet.")
+        self._ask_keeping(found.older, run, tr("Nothing was run yet."))
 
     def _ask_keeping(
         self, older: KeptPrediction, go_on: Callable[[Keeping], None], said: str
@@ -358,17 +369,19 @@ class PredictFlow(WindowPart):
         """Ask what becomes of a prediction that exists; it stays as long as nothing is said."""
         remedies = (
             Remedy(
-                "Replace it",
-                "The new prediction takes the place of the one that is there",
+                tr("Replace it"),
+                tr("The new prediction takes the place of the one that is there"),
                 lambda: go_on(Keeping(older)),
             ),
             Remedy(
-                "Keep both",
-                "The one that is there stays; the new one gets the model's name with a number",
+                tr("Keep both"),
+                tr("The one that is there stays; the new one gets the model's name with a number"),
                 lambda: go_on(Keeping(beside=True)),
             ),
         )
-        self._page.help.show_remedies(remedies, f"There is {older} already. {said}")
+        self._page.help.show_remedies(
+            remedies, tr("There is {older} already. {said}", older=older, said=said)
+        )
 
     def _show_places(self, doubt: Doubt | None) -> None:
         self._places = doubt.places if doubt else ()

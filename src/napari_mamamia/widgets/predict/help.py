@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.controls.controls import button, discard, label
 
 
@@ -26,7 +27,7 @@ class PredictHelp(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_help")
-        self.said = label("predict_help_text", tip="What may be done now")
+        self.said = label("predict_help_text", tip=tr("What may be done now"))
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(3)

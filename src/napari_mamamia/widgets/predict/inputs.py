@@ -7,6 +7,7 @@ from typing import Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.predict.input_pictures import (
     InputChannel,
     InputPicture,
@@ -29,7 +30,9 @@ class InputStrip(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_input_strip")
-        self.warning = label("predict_input_warning", tip="What looks wrong with this case's input")
+        self.warning = label(
+            "predict_input_warning", tip=tr("What looks wrong with this case's input")
+        )
         set_level(self.warning, "warning")
         self._grid = QGridLayout()
         self._grid.setContentsMargins(0, 0, 0, 0)
@@ -115,8 +118,14 @@ def _fill_frame(place: QLabel, one: InputPicture, slice_index: int) -> None:
     share = min(place.width() / columns, place.height() / rows)
     place.setPixmap(grey_pixmap(one.pixels, int(columns * share), int(rows * share)))
     place.setToolTip(
-        f"{one.channel.text}, slice {slice_index}: black {one.low:.4g}, white {one.high:.4g} "
-        "(1 and 99 % of its values)"
+        tr(
+            "{words}, slice {slice_index}: black {low:.4g}, white {high:.4g} (1 and 99 % "
+            "of its values)",
+            words=one.channel.text,
+            slice_index=slice_index,
+            low=one.low,
+            high=one.high,
+        )
     )
 
 

@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.choices import FusionRule
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.widgets.controls.controls import button, label, named, row
 
@@ -34,10 +35,10 @@ def _join_filters() -> str:
     }
     every = dict.fromkeys(one for ends in patterns.values() for one in ends)
     kinds = (f"{kind} ({' '.join(ends)})" for kind, ends in patterns.items())
-    return ";;".join([f"Models ({' '.join(every)})", *kinds, "All files (*)"])
+    return ";;".join([tr("Models ({names})", names=" ".join(every)), *kinds, tr("All files (*)")])
 
 
-_HINT: Final = "Drop a model's folder or file here. Ctrl+click chooses several models."
+_HINT: Final = tr("Drop a model's folder or file here. Ctrl+click chooses several models.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class ModelList(QWidget):
         super().__init__()
         self.setObjectName("predict_model_list")
         self.list: QListWidget = named(
-            QListWidget(), "predict_models", "Models; Start runs what is chosen. " + _HINT
+            QListWidget(), "predict_models", tr("Models; Start runs what is chosen. ") + _HINT
         )
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.list.setWordWrap(True)
@@ -76,31 +77,39 @@ class ModelList(QWidget):
         self.list.itemSelectionChanged.connect(self._choose_models)
         self.add_folder = button(
             "predict_add_model",
-            "Add folder…",
-            f"Choose the folder of a model ({_FOLDERS}); it is recognised, nothing of it is run",
+            tr("Add folder…"),
+            tr(
+                "Choose the folder of a model ({folders}); it is recognised, nothing of it is run",
+                folders=_FOLDERS,
+            ),
             self._choose_folder,
         )
         self.add_file = button(
             "predict_add_file",
-            "Add file…",
-            f"Choose the zip or file of a model ({', '.join(MODEL_KINDS)}); it is recognised, "
-            "nothing of it is run",
+            tr("Add file…"),
+            tr(
+                "Choose the zip or file of a model ({names}); it is recognised, nothing of "
+                "it is run",
+                names=", ".join(MODEL_KINDS),
+            ),
             self._choose_file,
         )
         self.forget = button(
             "predict_forget_model",
-            "Remove",
-            "Takes the chosen model off this list; its files stay",
+            tr("Remove"),
+            tr("Takes the chosen model off this list; its files stay"),
             lambda: self.forget_wanted.emit(self.current),
         )
-        self.hint = label("predict_models_hint", _HINT, "How models are added and chosen")
+        self.hint = label("predict_models_hint", _HINT, tr("How models are added and chosen"))
         self.fusing: QComboBox = named(
-            QComboBox(), "predict_fused_by", "How the chosen models' answers become one mask"
+            QComboBox(), "predict_fused_by", tr("How the chosen models' answers become one mask")
         )
         for key, text in ways:
-            self.fusing.addItem(text, key)
+            self.fusing.addItem(tr(text), key)
         self.fusing.currentIndexChanged.connect(lambda _index: self.fusing_changed.emit())
-        self.fusing_said = label("predict_fused_text", tip="The models that run one after another")
+        self.fusing_said = label(
+            "predict_fused_text", tip=tr("The models that run one after another")
+        )
         self.fusing_row = row(self.fusing_said, self.fusing)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -168,14 +177,16 @@ class ModelList(QWidget):
         several = len(rows) > 1
         self.forget.setEnabled(len(rows) == 1 and rows[0] > 0)
         self.fusing_row.setVisible(several)
-        self.fusing_said.setText(f"{len(rows)} models, fused by")
+        self.fusing_said.setText(tr("{n_rows} models, fused by", n_rows=len(rows)))
 
     def _choose_folder(self) -> None:
-        chosen = QFileDialog.getExistingDirectory(self, f"Folder of a model ({_FOLDERS})")
+        chosen = QFileDialog.getExistingDirectory(
+            self, tr("Folder of a model ({folders})", folders=_FOLDERS)
+        )
         if chosen:
             self.path_chosen.emit(Path(chosen))
 
     def _choose_file(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, "File of a model", "", _join_filters())
+        chosen, _ = QFileDialog.getOpenFileName(self, tr("File of a model"), "", _join_filters())
         if chosen:
             self.path_chosen.emit(Path(chosen))

@@ -7,6 +7,7 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import FusionRule
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.segmentation.model.segmenter import Segmenter
 from napari_mamamia.segmentation.run.planned import PlannedSegmenter
 from napari_mamamia.segmentation.run.registry import ModelEntry
@@ -129,15 +130,15 @@ class PredictModels(WindowPart):
     def reload(self) -> None:
         """List the models anew; their folders are looked at in a thread."""
         look = self._services.listed_models
-        self._jobs.start("models", "Listing the models", look, self._show_entries, shown=False)
+        self._jobs.start("models", tr("Listing the models"), look, self._show_entries, shown=False)
 
     def add(self, path: Path, name: str = "") -> None:
         """Add the model at a path and choose it; "" takes the model's own name."""
-        doing, named = f"Adding {path.name}", (name,) if name else ()
+        doing, named = tr("Adding {name}", name=path.name), (name,) if name else ()
 
         def take(entry: ModelEntry) -> None:
             self._added = entry.name
-            self._notifier.hint(f"Model {self._added} was added.")
+            self._notifier.hint(tr("Model {added} was added.", added=self._added))
             self.reload()
 
         def refuse(error: Exception) -> None:
@@ -197,7 +198,7 @@ class PredictModels(WindowPart):
             self._chosen, self._added = (self._added,), ""
         names = (n for n in self._chosen if n in self._entries or n == self.own.name)
         self._chosen = tuple(names) or (self.own.name,)
-        lines = [ModelLine(self.own.name, self.own.title, "needs no weights")]
+        lines = [ModelLine(self.own.name, self.own.title, tr("needs no weights"))]
         lines += [_line_of(entry) for entry in entries]
         self._page.models.show_models(lines, self._chosen)
         self._show_recipe()
@@ -216,8 +217,10 @@ class PredictModels(WindowPart):
 def _line_of(entry: ModelEntry) -> ModelLine:
     card = entry.card
     count = len(card.channels)
-    text = f"{card.kind.value}, {count} channel{'' if count == 1 else 's'}"
+    text = tr_n("{value}, {n} channel", "{value}, {n} channels", count, value=card.kind.value)
     if card.folds:
-        text += f", fold{'' if len(card.folds) == 1 else 's'} {', '.join(card.folds)}"
-    licence = "" if card.licence.strip() else ", licence unknown"
+        text += tr_n(
+            ", fold {names}", ", folds {names}", len(card.folds), names=", ".join(card.folds)
+        )
+    licence = "" if card.licence.strip() else tr(", licence unknown")
     return ModelLine(entry.name, entry.name, text + licence, entry.problem)

@@ -22,6 +22,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.choices import FusionRule
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.device import usual_threads
 from napari_mamamia.segmentation.model.planner import LADDER, Rung
 from napari_mamamia.segmentation.model.recipe import presets
@@ -49,11 +50,13 @@ _LIMIT_S: Final = 300
 
 _LONGEST_S: Final = 86_400
 _TIPS: Final = {
-    Rung.TILES: "Tiles that do not reach the breast are left out: exact inside, nothing outside",
-    Rung.PRECISION: "Half precision: about twice as fast, single voxels at the edge differ",
-    Rung.STEP: "Tiles overlap less: about a third of the tiles, the mask differs a little",
-    Rung.FLIPS: "Fewer mirrored copies are averaged: 8, 4, 2, 1",
-    Rung.FOLDS: "Fewer of the model's folds are averaged",
+    Rung.TILES: tr(
+        "Tiles that do not reach the breast are left out: exact inside, nothing outside"
+    ),
+    Rung.PRECISION: tr("Half precision: about twice as fast, single voxels at the edge differ"),
+    Rung.STEP: tr("Tiles overlap less: about a third of the tiles, the mask differs a little"),
+    Rung.FLIPS: tr("Fewer mirrored copies are averaged: 8, 4, 2, 1"),
+    Rung.FOLDS: tr("Fewer of the model's folds are averaged"),
 }
 
 
@@ -66,50 +69,63 @@ class RunOptions(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("predict_options")
-        self.device = self._make_combo("device", ("auto", "cpu", "cuda", "mps"), "Where it runs")
+        self.device = self._make_combo(
+            "device", ("auto", "cpu", "cuda", "mps"), tr("Where it runs")
+        )
         self.recipe = self._make_combo(
             "recipe",
             ("own", *(name for name, _ in presets())),
-            "What happens around the network: the model's own recipe (without one, channel k is "
-            "phase k), or that of a published pipeline",
+            tr(
+                "What happens around the network: the model's own recipe (without one, "
+                "channel k is phase k), or that of a published pipeline"
+            ),
         )
         self.edit = button(
             "predict_edit_recipe",
-            "Edit recipe…",
-            "Opens what happens around the network, field by field: channels, normalising, "
-            "spacing, where it looks, steps after it",
+            tr("Edit recipe…"),
+            tr(
+                "Opens what happens around the network, field by field: channels, normalising, "
+                "spacing, where it looks, steps after it"
+            ),
             self.edit_wanted.emit,
         )
         self.mirroring = self._make_check_box(
-            "mirroring", "mirrored copies", "nnU-Net's own default; up to 8 times the work", on=True
+            "mirroring",
+            tr("mirrored copies"),
+            tr("nnU-Net's own default; up to 8 times the work"),
+            on=True,
         )
         self.doubt = self._make_check_box(
-            "doubt", "map of doubt", "Keeps the mean probability and shows where it is undecided"
+            "doubt",
+            tr("map of doubt"),
+            tr("Keeps the mean probability and shows where it is undecided"),
         )
-        self.limited = self._make_check_box("limited", "at most", "Ends a case that takes longer")
+        self.limited = self._make_check_box(
+            "limited", tr("at most"), tr("Ends a case that takes longer")
+        )
         self.seconds: QSpinBox = named(
-            QSpinBox(), "predict_limit", "Longest time for one case; the challenge's is 300 s"
+            QSpinBox(), "predict_limit", tr("Longest time for one case; the challenge's is 300 s")
         )
         self.seconds.setRange(1, _LONGEST_S)
         self.seconds.setValue(_LIMIT_S)
         self.seconds.setSuffix(" s")
         self.seconds.valueChanged.connect(lambda _value: self.changed.emit())
         self.rungs = {
-            rung: self._make_check_box(f"give_up_{rung.name.lower()}", rung.value, _TIPS[rung])
+            rung: self._make_check_box(f"give_up_{rung.name.lower()}", tr(rung.value), _TIPS[rung])
             for rung in LADDER
         }
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(3)
-        layout.addWidget(row(QLabel("recipe"), self.recipe, self.edit, 1))
-        layout.addWidget(row(QLabel("on"), self.device, self.mirroring, 1))
+        layout.addWidget(row(QLabel(tr("recipe")), self.recipe, self.edit, 1))
+        layout.addWidget(row(QLabel(tr("on")), self.device, self.mirroring, 1))
         layout.addWidget(self.doubt)
-        layout.addWidget(row(self.limited, self.seconds, QLabel("for a case"), 1))
+        layout.addWidget(row(self.limited, self.seconds, QLabel(tr("for a case")), 1))
         self.ladder = QWidget()
         inner = QVBoxLayout(self.ladder)
         inner.setContentsMargins(18, 0, 0, 0)
         inner.setSpacing(1)
-        inner.addWidget(QLabel("to stay within it, it may give up"))
+        inner.addWidget(QLabel(tr("to stay within it, it may give up")))
         boxes = list(self.rungs.values())
         inner.addWidget(boxes[0])
         inner.addWidget(row(boxes[1], boxes[2], 1))
@@ -136,7 +152,7 @@ class RunOptions(QWidget):
 
     def show_own_recipe(self, *, edited: bool, choose: bool = False) -> None:
         """Say whether the model's own recipe was edited here; `choose` makes it the chosen one."""
-        self.recipe.setItemText(0, "own (edited)" if edited else "own")
+        self.recipe.setItemText(0, tr("own (edited)") if edited else tr("own"))
         if choose:
             self.recipe.setCurrentIndex(0)
 
@@ -166,7 +182,9 @@ class RunOptions(QWidget):
 
 
 _LEAST_HEIGHT: Final = 90
-_WHEN_UNSURE: Final = "Look at each candidate below, or choose “at a click” and click the tumour."
+_WHEN_UNSURE: Final = tr(
+    "Look at each candidate below, or choose “at a click” and click the tumour."
+)
 _LAID_OUT_MS: Final = 50
 """After this time new texts have their height, so that can be scrolled to."""
 
@@ -201,23 +219,25 @@ class PredictPage(Page):
         self.inner.addWidget(self.options)
         self.inner.addWidget(self._make_buttons())
         self.inner.addWidget(self._make_prompts())
-        self.result = label("predict_result", tip="What the last prediction gave")
+        self.result = label("predict_result", tip=tr("What the last prediction gave"))
         self.inner.addWidget(self.result)
-        self.unsure = label("predict_unsure", tip="Why candidate 1 may not be the tumour")
+        self.unsure = label("predict_unsure", tip=tr("Why candidate 1 may not be the tumour"))
         set_level(self.unsure, "warning")
         self.unsure.hide()
         self.inner.addWidget(self.unsure)
         self.help = PredictHelp()
         self.help.shown.connect(self._reveal.start)
         self.inner.addWidget(self.help)
-        self.candidates_title = heading("Candidates")
+        self.candidates_title = heading(tr("Candidates"))
         self.inner.addWidget(self.candidates_title)
         self.inner.addWidget(self._make_list(), stretch=1)
         self.grow = button(
             "predict_grow",
-            "Grow from this candidate",
-            "Takes the chosen candidate into your own mask on page Refine, and follows the image "
-            "to its edge",
+            tr("Grow from this candidate"),
+            tr(
+                "Takes the chosen candidate into your own mask on page Refine, and follows "
+                "the image to its edge"
+            ),
             self.grow_wanted.emit,
         )
         self.inner.addWidget(self.grow)
@@ -257,7 +277,15 @@ class PredictPage(Page):
         `unsure` says why candidate 1 may not be the tumour.
         """
         self.result.setText(text)
-        self.unsure.setText(f"Is this the tumour? {unsure}\n{_WHEN_UNSURE}" if unsure else "")
+        self.unsure.setText(
+            tr(
+                "Is this the tumour? {unsure}\n{when_unsure}",
+                unsure=unsure,
+                when_unsure=_WHEN_UNSURE,
+            )
+            if unsure
+            else ""
+        )
         self.unsure.setVisible(bool(unsure))
         self.help.show_remedies(())
         self.list.blockSignals(True)
@@ -265,7 +293,7 @@ class PredictPage(Page):
         for candidate in candidates:
             item = QListWidgetItem(_line_of(candidate))
             item.setData(Qt.ItemDataRole.UserRole, candidate)
-            item.setToolTip("\n".join(candidate.reasons) or "No reasons were given")
+            item.setToolTip("\n".join(candidate.reasons) or tr("No reasons were given"))
             self.list.addItem(item)
             if candidate.rank == chosen:
                 self.list.setCurrentItem(item)
@@ -331,36 +359,36 @@ class PredictPage(Page):
     def _make_buttons(self) -> QWidget:
         self.start = button(
             "predict_start",
-            "Start",
-            "Segments the tumour in the whole volume",
+            tr("Start"),
+            tr("Segments the tumour in the whole volume"),
             self.start_wanted.emit,
             primary=True,
         )
         self.cancel = button(
             "predict_cancel",
-            "Cancel",
-            "Stops; nothing is changed",
+            tr("Cancel"),
+            tr("Stops; nothing is changed"),
             self.cancel_wanted.emit,
         )
         self.cancel.hide()
         self.all = button(
             "predict_all",
-            "Predict all",
-            "Predicts every case of the data set that has no prediction of this model yet",
+            tr("Predict all"),
+            tr("Predicts every case of the data set that has no prediction of this model yet"),
             self.all_wanted.emit,
         )
         return row(self.start, self.cancel, self.all, 1)
 
     def _make_prompts(self) -> QWidget:
         self.at_click = self._prompt_button(
-            "click", "at a click", "Then click on the tumour in the image"
+            "click", tr("at a click"), tr("Then click on the tumour in the image")
         )
         self.in_box = self._prompt_button(
             "box",
-            "in a box",
-            "Then drag a box around the tumour in the image; it is as deep as its longer side",
+            tr("in a box"),
+            tr("Then drag a box around the tumour in the image; it is as deep as its longer side"),
         )
-        return row(QLabel("or only"), self.at_click, self.in_box, 1)
+        return row(QLabel(tr("or only")), self.at_click, self.in_box, 1)
 
     def _prompt_button(self, mode: str, text: str, tip: str) -> QPushButton:
         prompt_button = button(f"predict_{mode}", text, tip, lambda: None)
@@ -372,8 +400,10 @@ class PredictPage(Page):
         self.list: QListWidget = named(
             QListWidget(),
             "predict_candidates",
-            "Regions that may be the tumour, best first; a click shows one and makes it the "
-            "prediction",
+            tr(
+                "Regions that may be the tumour, best first; a click shows one and makes it the "
+                "prediction"
+            ),
         )
         self.list.setWordWrap(True)
         self.list.setMinimumHeight(_LEAST_HEIGHT)
@@ -398,5 +428,7 @@ def _dropped_path(event: Any) -> Path | None:
 def _line_of(candidate: Candidate) -> str:
     """Return the candidate in words: how large, how it enhances, and what else it may be."""
     doubts = [reason for reason in candidate.reasons[1:] if reason.endswith("?")]
-    lines = [f"{candidate.rank}   {candidate.volume_mm3 / 1000:.2f} ml"]
+    lines = [
+        tr("{rank}   {volume:.2f} ml", rank=candidate.rank, volume=candidate.volume_mm3 / 1000)
+    ]
     return "\n".join((*lines, *candidate.reasons[:1], *doubts))

@@ -11,6 +11,7 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.segmenter import Candidate, Prediction, Prompt, Segmenter
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.case.context import CaseContext
@@ -68,8 +69,8 @@ class Answer:
 
 
 _SHOWN: Final = {
-    DoubtKind.ENTROPY: ("doubt [bit]", 1.0),
-    DoubtKind.VARIANCE: ("variance between models", 0.25),
+    DoubtKind.ENTROPY: (tr("doubt [bit]"), 1.0),
+    DoubtKind.VARIANCE: (tr("variance between models"), 0.25),
 }
 """How a map of doubt is called, and its largest possible value."""
 
@@ -107,10 +108,10 @@ class Predicting(WindowPart):
         if case is None:
             return
 
-        doing = f"Predicting {case.case_id}"
+        doing = tr("Predicting {case_id}", case_id=case.case_id)
 
         def refuse(error: Exception) -> None:
-            self.ended.emit(f"failed: {plain_text(error)}")
+            self.ended.emit(tr("failed: {plain_text}", plain_text=plain_text(error)))
             self._notifier.fail(doing, error)
             self.failed.emit(error)
 
@@ -120,7 +121,7 @@ class Predicting(WindowPart):
             lambda: self._predict_case(case, context, segmenter, prompt, keeping),
             lambda answer: self._take_answer(answer, case, segmenter, prompt),
             failed=refuse,
-            stopped=lambda: self.ended.emit("stopped: nothing was changed"),
+            stopped=lambda: self.ended.emit(tr("stopped: nothing was changed")),
             # A newer run may have taken the place of this one.
             ended=lambda: self.running_changed.emit(self._jobs.is_running("predict")),
         )
@@ -139,7 +140,7 @@ class Predicting(WindowPart):
         answer = self._answer
         if answer is not None and self._session.shows(answer.case):
             chosen = self._services.choose_candidate(answer.prediction, candidate)
-            title = f"Candidate {candidate.rank}"
+            title = tr("Candidate {rank}", rank=candidate.rank)
             self._finish_again(answer, chosen, candidate.rank, Keeping(answer.kept), title)
 
     def look_for_doubt(self, kind: DoubtKind) -> None:
@@ -154,7 +155,7 @@ class Predicting(WindowPart):
 
         self._jobs.start(
             "doubt",
-            "Looking for doubtful places",
+            tr("Looking for doubtful places"),
             lambda: self._services.predict.doubt_of(answer.prediction, kind),
             show,
             still=lambda: self._session.shows(answer.case),
@@ -171,7 +172,7 @@ class Predicting(WindowPart):
         keeping: Keeping | None,
     ) -> Answer | KeptPrediction:
         if context is not None and keeping is None:
-            report_progress(0, 1, "Looking for an earlier prediction")
+            report_progress(0, 1, tr("Looking for an earlier prediction"))
             find_earlier = self._services.predict.kept
             older = find_earlier(context.workspace, segmenter.name, context.case_id)
             if older is not None:
@@ -239,14 +240,22 @@ class Predicting(WindowPart):
     def _show_answer(self, answer: Answer) -> None:
         """Show an answer if its case is still open; tell of it in any case."""
         if answer.not_saved:
-            self._notifier.warn_loudly(f"The prediction is not saved: {answer.not_saved}")
+            self._notifier.warn_loudly(
+                tr("The prediction is not saved: {not_saved}", not_saved=answer.not_saved)
+            )
         elif answer.context is not None:
             opened = answer.context.opened
             self._session.set_row(opened, self._services.case_row(opened, answer.case.case_id))
         if not self._session.shows(answer.case):
             if answer.context is not None:
                 where = answer.context.opened.data_set.name
-                self._notifier.hint(f"Predicted {answer.case.case_id} of {where}, open before.")
+                self._notifier.hint(
+                    tr(
+                        "Predicted {case_id} of {where}, open before.",
+                        case_id=answer.case.case_id,
+                        where=where,
+                    )
+                )
             return
         provenance = answer.prediction.mask.provenance
         is_new = self._scene.layer(Role.PREDICTION) is None
@@ -301,7 +310,7 @@ class PredictAll(WindowPart):
         """Predict all cases without a prediction of the chosen model."""
         opened = self._session.opened
         if opened is None:
-            self._notifier.hint("Predict all works on a data set: open its folder first.")
+            self._notifier.hint(tr("Predict all works on a data set: open its folder first."))
             return
         try:
             segmenter = self._models.segmenter()
@@ -310,14 +319,14 @@ class PredictAll(WindowPart):
                 return
             self._start_job(opened, segmenter)
         except MamamiaError as error:
-            self._notifier.fail("Predicting the data set", error)
+            self._notifier.fail(tr("Predicting the data set"), error)
 
     def cancel(self) -> None:
         """Stop; what was predicted is kept."""
         self._jobs.stop(_ALL_LANE)
 
     def _start_job(self, opened: OpenDataSet, segmenter: Segmenter) -> None:
-        page, doing = self._page, f"Predicting {opened.data_set.name}"
+        page, doing = self._page, tr("Predicting {name}", name=opened.data_set.name)
 
         def show(answer: tuple[PredictSummary, tuple[CaseRow, ...]]) -> None:
             summary, rows = answer
@@ -326,7 +335,7 @@ class PredictAll(WindowPart):
                 self._session.set_row(opened, row)
 
         def refuse(error: Exception) -> None:
-            page.show_result(f"failed: {plain_text(error)}", (), 0)
+            page.show_result(tr("failed: {plain_text}", plain_text=plain_text(error)), (), 0)
             self._notifier.fail(doing, error)
 
         self._jobs.start(
@@ -335,7 +344,7 @@ class PredictAll(WindowPart):
             lambda: self._predict_waiting(opened, segmenter),
             show,
             failed=refuse,
-            stopped=lambda: page.show_result("stopped: what was finished is kept", (), 0),
+            stopped=lambda: page.show_result(tr("stopped: what was finished is kept"), (), 0),
             ended=lambda: page.set_running(False),
         )
         self._page.set_running(True)
@@ -359,10 +368,10 @@ class PredictAll(WindowPart):
 
 
 def _describe_summary(summary: PredictSummary) -> str:
-    lines = [f"{len(summary.saved)} case(s) predicted and saved."]
+    lines = [tr("{n_saved} case(s) predicted and saved.", n_saved=len(summary.saved))]
     if not summary.saved and summary.skipped:
-        lines = ["Every case has a prediction of this model already."]
+        lines = [tr("Every case has a prediction of this model already.")]
     if summary.failures:
-        lines.append(f"{len(summary.failures)} failed:")
+        lines.append(tr("{n_failures} failed:", n_failures=len(summary.failures)))
     lines.extend(f"{failed.case_id}: {failed.reason}" for failed in summary.failures[:_MOST_SHOWN])
     return "\n".join(lines)

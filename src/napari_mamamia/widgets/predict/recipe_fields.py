@@ -15,24 +15,25 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, Scope
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
 
 _EXPRESSIONS: Final = (
-    ("p0", "before contrast"),
-    ("p1", "first phase after contrast"),
-    ("p2", "second phase after contrast"),
-    ("p3", "third phase after contrast"),
-    ("first_post", "first phase after contrast"),
-    ("last_post", "last phase after contrast"),
-    ("p1-p0", "first subtraction"),
-    ("p2-p0", "second subtraction"),
-    ("pe", "percent enhancement of the first phase after contrast, in %"),
-    ("ser", "signal enhancement ratio, no unit"),
+    ("p0", tr("before contrast")),
+    ("p1", tr("first phase after contrast")),
+    ("p2", tr("second phase after contrast")),
+    ("p3", tr("third phase after contrast")),
+    ("first_post", tr("first phase after contrast")),
+    ("last_post", tr("last phase after contrast")),
+    ("p1-p0", tr("first subtraction")),
+    ("p2-p0", tr("second subtraction")),
+    ("pe", tr("percent enhancement of the first phase after contrast, in %")),
+    ("ser", tr("signal enhancement ratio, no unit")),
 )
-_CHANNEL_TIP: Final = (
-    "What the network gets here: a phase (p0, p1 …, first_post, last_post), a difference (p1-p0), "
-    "pe or pe(p2) in %, or ser; type another one"
+_CHANNEL_TIP: Final = tr(
+    "What the network gets here: a phase (p0, p1 …, first_post, last_post), a "
+    "difference (p1-p0), pe or pe(p2) in %, or ser; type another one"
 )
 
 
@@ -66,7 +67,7 @@ class _Field(QWidget):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.setObjectName(name)
-        self.said = label(f"{name}_problem", tip="Why this cannot be")
+        self.said = label(f"{name}_problem", tip=tr("Why this cannot be"))
         set_level(self.said, "error")
         self.said.hide()
         self.body = QVBoxLayout(self)
@@ -112,7 +113,13 @@ class ChannelLines(_Field):
             combo.setMinimumContentsLength(12)
             combo.currentTextChanged.connect(self._show_problem)
             self.combos.append(combo)
-            self.lines.addWidget(QLabel(f"channel {number} {name} ←".replace("  ", " ")), number, 0)
+            self.lines.addWidget(
+                QLabel(
+                    tr("channel {number} {name} ←", number=number, name=name).replace("  ", " ")
+                ),
+                number,
+                0,
+            )
             self.lines.addWidget(combo, number, 1)
 
     def show_expressions(self, expressions: Sequence[str]) -> None:
@@ -137,21 +144,25 @@ class NormaliseField(_Field):
         self.scope: QComboBox = named(
             QComboBox(),
             "recipe_scope",
-            "(value - mean) / standard deviation before the network's own normalising: whose mean "
-            "and standard deviation are taken",
+            tr(
+                "(value - mean) / standard deviation before the network's own normalising: "
+                "whose mean and standard deviation are taken"
+            ),
         )
-        self.scope.addItem("nothing", None)
+        self.scope.addItem(tr("nothing"), None)
         for scope in Scope:
-            self.scope.addItem(f"z-score of {scope.value}", scope)
+            self.scope.addItem(tr("z-score of {value}", value=scope.value), scope)
         self.clipped: QCheckBox = named(
-            QCheckBox("clip at"), "recipe_clip", "Cuts each channel at two percentiles first"
+            QCheckBox(tr("clip at")),
+            "recipe_clip",
+            tr("Cuts each channel at two percentiles first"),
         )
-        self.low = number_field("recipe_clip_low", "Lower percentile, 0 to 100", 0, 100, "%")
-        self.high = number_field("recipe_clip_high", "Upper percentile, 0 to 100", 0, 100, "%")
+        self.low = number_field("recipe_clip_low", tr("Lower percentile, 0 to 100"), 0, 100, "%")
+        self.high = number_field("recipe_clip_high", tr("Upper percentile, 0 to 100"), 0, 100, "%")
         self.nonzero: QCheckBox = named(
-            QCheckBox("of voxels that are not 0"),
+            QCheckBox(tr("of voxels that are not 0")),
             "recipe_nonzero",
-            "Takes the percentiles over voxels that are not zero",
+            tr("Takes the percentiles over voxels that are not zero"),
         )
         self.scope.currentIndexChanged.connect(self._show_problem)
         self.clipped.toggled.connect(self._show_problem)
@@ -159,7 +170,7 @@ class NormaliseField(_Field):
         for spin in (self.low, self.high):
             spin.valueChanged.connect(self._show_problem)
         self.body.addWidget(row(self.scope, 1))
-        self.body.addWidget(row(self.clipped, self.low, QLabel("to"), self.high, 1))
+        self.body.addWidget(row(self.clipped, self.low, QLabel(tr("to")), self.high, 1))
         self.body.addWidget(self.nonzero)
         self.body.addWidget(self.said)
 
@@ -201,12 +212,17 @@ class SpacingField(_Field):
     def __init__(self) -> None:
         super().__init__("recipe_spacing")
         self.on: QCheckBox = named(
-            QCheckBox("resample to"),
+            QCheckBox(tr("resample to")),
             "recipe_spacing_on",
-            "Resamples the volume before the network, and the mask back to the nearest voxel",
+            tr("Resamples the volume before the network, and the mask back to the nearest voxel"),
         )
         self.parts = tuple(
-            number_field(f"recipe_spacing_{axis}", f"Spacing along {axis}, 0.05 to 50 mm", 0, 99)
+            number_field(
+                f"recipe_spacing_{axis}",
+                tr("Spacing along {axis}, 0.05 to 50 mm", axis=axis),
+                0,
+                99,
+            )
             for axis in "zyx"
         )
         self.on.toggled.connect(self._show_problem)

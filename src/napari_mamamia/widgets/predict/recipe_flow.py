@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import SaveConflictError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.recipe import Recipe
 from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.model_recipes import RecipeSetting
@@ -38,8 +39,8 @@ def ask_unsaved(parent: QWidget) -> str:
     kinds = QMessageBox.StandardButton
     answer = QMessageBox.question(
         parent,
-        "Recipe not saved",
-        "The recipe was changed and not saved. Save it?",
+        tr("Recipe not saved"),
+        tr("The recipe was changed and not saved. Save it?"),
         kinds.Save | kinds.Discard | kinds.Cancel,
         kinds.Save,
     )
@@ -64,14 +65,14 @@ class RecipeDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("recipe_dialog")
-        self.setWindowTitle(f"Recipe of {setting.entry.name}")
+        self.setWindowTitle(tr("Recipe of {name}", name=setting.entry.name))
         self.resize(_WIDTH, _HEIGHT)
         self._setting = setting
         self._ask = ask
         self.form = RecipeForm(setting.entry.card, setting.recipe)
         self._saved = self._read_form()
         self.start = self._make_start()
-        self.said = label("recipe_said", tip="What became of the last click")
+        self.said = label("recipe_said", tip=tr("What became of the last click"))
         area: QScrollArea = named(QScrollArea(), "recipe_scroll", "")
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -79,7 +80,7 @@ class RecipeDialog(QDialog):
         area.setWidget(self.form)
         self.area = area
         layout = QVBoxLayout(self)
-        layout.addWidget(row(QLabel("start from"), self.start, 1))
+        layout.addWidget(row(QLabel(tr("start from")), self.start, 1))
         layout.addWidget(area)
         layout.addWidget(self.said)
         layout.addWidget(self._make_buttons())
@@ -133,12 +134,12 @@ class RecipeDialog(QDialog):
         combo: QComboBox = named(
             QComboBox(),
             "recipe_start",
-            "Fills all fields from another recipe; nothing is saved yet",
+            tr("Fills all fields from another recipe; nothing is saved yet"),
         )
         has_own = self._setting.entry.card.has_recipe
-        combo.addItem("what is in use", self._setting.recipe)
+        combo.addItem(tr("what is in use"), self._setting.recipe)
         combo.addItem(
-            "the one beside the model" if has_own else "none: channel k is phase k",
+            tr("the one beside the model") if has_own else tr("none: channel k is phase k"),
             self._setting.own,
         )
         for name, recipe in self._setting.presets:
@@ -149,27 +150,33 @@ class RecipeDialog(QDialog):
     def _make_buttons(self) -> QWidget:
         self.save = button(
             "recipe_save",
-            "Save",
-            "Keeps this recipe in your own list of models; the model's files stay as they are",
+            tr("Save"),
+            tr("Keeps this recipe in your own list of models; the model's files stay as they are"),
             self._save_recipe,
             primary=True,
         )
         problem = self._setting.place_problem
         self.beside = button(
             "recipe_beside",
-            "Write beside the model",
-            problem or f"Writes {self._setting.place}, which goes along when the model is copied",
+            tr("Write beside the model"),
+            problem
+            or tr(
+                "Writes {place}, which goes along when the model is copied",
+                place=self._setting.place,
+            ),
             lambda: self._write_beside(replacing=False),
         )
         self.beside.setEnabled(not problem)
         self.replace_there = button(
             "recipe_replace",
-            "Replace it",
-            "Replaces the recipe that lies beside the model",
+            tr("Replace it"),
+            tr("Replaces the recipe that lies beside the model"),
             lambda: self._write_beside(replacing=True),
         )
         self.replace_there.hide()
-        self.cancel = button("recipe_cancel", "Cancel", "Closes without saving", self.reject)
+        self.cancel = button(
+            "recipe_cancel", tr("Cancel"), tr("Closes without saving"), self.reject
+        )
         for one in (self.beside, self.replace_there, self.cancel):
             # Enter in a field could press it otherwise.
             one.setAutoDefault(False)
@@ -182,15 +189,25 @@ class RecipeDialog(QDialog):
         if recipe.channels and len(recipe.channels) != lines:
             texts = ", ".join(recipe.channels)
             unfit.append(
-                f"makes {len(recipe.channels)} channel(s) ({texts}), the model takes {lines}: look "
-                "at the channels below"
+                tr(
+                    "makes {n_channels} channel(s) ({texts}), the model takes {lines}: look at "
+                    "the channels below",
+                    n_channels=len(recipe.channels),
+                    texts=texts,
+                    lines=lines,
+                )
             )
             padded = (*recipe.channels, *(f"p{k}" for k in range(len(recipe.channels), lines)))
             recipe = replace(recipe, channels=padded[:lines])
         absent = [fold for fold in recipe.folds or () if fold not in self.form.folds]
         if absent:
-            unfit.append(f"averages fold(s) {', '.join(absent)}, which the model has not: left out")
-        name = recipe.title or "This recipe"
+            unfit.append(
+                tr(
+                    "averages fold(s) {names}, which the model has not: left out",
+                    names=", ".join(absent),
+                )
+            )
+        name = recipe.title or tr("This recipe")
         self.say("\n".join(f"{name} {reason}" for reason in unfit), "warning")
         self.form.show_recipe(recipe)
 
@@ -235,7 +252,7 @@ class RecipeFlow(WindowPart):
         look = self._services.predict.open_recipe
         self._jobs.start(
             _LANE,
-            "Opening the recipe",
+            tr("Opening the recipe"),
             lambda: look(entry, chosen),
             self._show_dialog,
             still=lambda: self.dialog is None,
@@ -257,7 +274,7 @@ class RecipeFlow(WindowPart):
         self.dialog.open()
 
     def _start_saving(self, make_job: Callable[[], ModelEntry]) -> None:
-        doing = "Saving the recipe"
+        doing = tr("Saving the recipe")
 
         def take(entry: ModelEntry) -> None:
             self._models.replace(entry)

@@ -16,6 +16,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.postprocess import UNITS, PostKind, PostStep, check_order
 from napari_mamamia.segmentation.model.recipe import Recipe, RegionKind
@@ -44,12 +45,12 @@ _FIRST_VALUE: Final = {PostKind.MINIMUM: 100.0, PostKind.CLOSE: 2.0}
 _SMALLEST: Final = 0.01
 _HEIGHT: Final = 84
 _TIPS: Final = {
-    PostKind.BREAST_MASK: "keeps what lies in the breast",
-    PostKind.BREAST_BOX: "keeps what lies in the box around the breast",
-    PostKind.LARGEST: "keeps the largest connected region; only after the breast",
-    PostKind.MINIMUM: "drops connected regions below a volume",
-    PostKind.FILL: "fills holes inside the mask",
-    PostKind.CLOSE: "closes gaps up to about twice a radius",
+    PostKind.BREAST_MASK: tr("keeps what lies in the breast"),
+    PostKind.BREAST_BOX: tr("keeps what lies in the box around the breast"),
+    PostKind.LARGEST: tr("keeps the largest connected region; only after the breast"),
+    PostKind.MINIMUM: tr("drops connected regions below a volume"),
+    PostKind.FILL: tr("fills holes inside the mask"),
+    PostKind.CLOSE: tr("closes gaps up to about twice a radius"),
 }
 
 
@@ -63,31 +64,35 @@ class StepList(QWidget):
         self.setObjectName("recipe_steps")
         self._steps: list[PostStep] = []
         self.list: QListWidget = named(
-            QListWidget(), "recipe_step_list", "Steps after the network, the first on top"
+            QListWidget(), "recipe_step_list", tr("Steps after the network, the first on top")
         )
         self.list.setFixedHeight(_HEIGHT)
         self.list.currentRowChanged.connect(self._show_value)
         self.kind: QComboBox = named(
-            QComboBox(), "recipe_step_kind", "Which step Add puts at the end"
+            QComboBox(), "recipe_step_kind", tr("Which step Add puts at the end")
         )
         for kind in PostKind:
             self.kind.addItem(kind.value, kind)
             self.kind.setItemData(
                 self.kind.count() - 1, _TIPS.get(kind, ""), Qt.ItemDataRole.ToolTipRole
             )
-        self.add = button("recipe_step_add", "Add", "Puts this step at the end", self._add_step)
-        self.up = tool_button("recipe_step_up", "↑", "Does the chosen step earlier", self._move_up)
+        self.add = button(
+            "recipe_step_add", tr("Add"), tr("Puts this step at the end"), self._add_step
+        )
+        self.up = tool_button(
+            "recipe_step_up", "↑", tr("Does the chosen step earlier"), self._move_up
+        )
         self.down = tool_button(
-            "recipe_step_down", "↓", "Does the chosen step later", self._move_down
+            "recipe_step_down", "↓", tr("Does the chosen step later"), self._move_down
         )
         self.remove = button(
-            "recipe_step_remove", "Remove", "Takes the chosen step out", self._remove_step
+            "recipe_step_remove", tr("Remove"), tr("Takes the chosen step out"), self._remove_step
         )
         self.value = number_field(
-            "recipe_step_value", "Value of the chosen step, with its unit", 0, 1e6
+            "recipe_step_value", tr("Value of the chosen step, with its unit"), 0, 1e6
         )
         self.value.valueChanged.connect(self._set_value)
-        self.said = label("recipe_steps_problem", tip="Why these steps cannot be in this order")
+        self.said = label("recipe_steps_problem", tip=tr("Why these steps cannot be in this order"))
         set_level(self.said, "error")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -178,7 +183,7 @@ _LARGEST_MARGIN_MM: Final = 200
 _STEP: Final = 0.5
 """nnU-Net's own distance of tiles, as a share of the patch."""
 
-_LEFT: Final = "as on the page"
+_LEFT: Final = tr("as on the page")
 
 
 class RecipeForm(QWidget):
@@ -257,13 +262,13 @@ class RecipeForm(QWidget):
 
     def _make_title(self) -> None:
         self.title: QLineEdit = named(
-            QLineEdit(), "recipe_title", "How the model is called on the page and in reports"
+            QLineEdit(), "recipe_title", tr("How the model is called on the page and in reports")
         )
-        self.title.setPlaceholderText("the model's own name")
-        self._layout.addRow("name", self.title)
+        self.title.setPlaceholderText(tr("the model's own name"))
+        self._layout.addRow(tr("name"), self.title)
 
     def _make_channels(self, card: ModelCard, recipe: Recipe) -> None:
-        self._add_section("Before the network")
+        self._add_section(tr("Before the network"))
         self.channels = ChannelLines()
         count = max(len(card.channels), 0 if card.channels else len(recipe.channels), 1)
         names = [*card.channels, *[""] * (count - len(card.channels))]
@@ -271,72 +276,83 @@ class RecipeForm(QWidget):
         self._layout.addRow(self.channels)
         self.whole = _make_check_box(
             "whole_numbers",
-            "subtract in whole numbers",
-            "Cuts phases to 16-bit whole numbers before they are subtracted, as some pipelines do",
+            tr("subtract in whole numbers"),
+            tr(
+                "Cuts phases to 16-bit whole numbers before they are subtracted, as some "
+                "pipelines do"
+            ),
         )
         self._layout.addRow("", self.whole)
         self.normalise = NormaliseField()
-        self._layout.addRow("normalise", self.normalise)
+        self._layout.addRow(tr("normalise"), self.normalise)
         self.spacing = SpacingField()
-        self._layout.addRow("z, y, x in mm", self.spacing)
+        self._layout.addRow(tr("z, y, x in mm"), self.spacing)
 
     def _make_region(self) -> None:
-        self._add_section("Where it looks")
+        self._add_section(tr("Where it looks"))
         self.region: QComboBox = named(
             QComboBox(),
             "recipe_region",
-            "The whole volume; or cut to the breast first, which changes the result; or only tiles "
-            "that reach the breast, where the result stays the same inside",
+            tr(
+                "The whole volume; or cut to the breast first, which changes the result; or "
+                "only tiles that reach the breast, where the result stays the same inside"
+            ),
         )
         for kind in RegionKind:
             self.region.addItem(kind.value, kind)
         self.margin = number_field(
-            "recipe_margin", "How far around the breast, in mm", 0, _LARGEST_MARGIN_MM, "mm", 1
+            "recipe_margin", tr("How far around the breast, in mm"), 0, _LARGEST_MARGIN_MM, "mm", 1
         )
-        self._layout.addRow("region", row(self.region, 1))
-        self._layout.addRow("margin", row(self.margin, 1))
+        self._layout.addRow(tr("region"), row(self.region, 1))
+        self._layout.addRow(tr("margin"), row(self.margin, 1))
 
     def _make_network(self, card: ModelCard, recipe: Recipe) -> None:
-        self._add_section("The network")
+        self._add_section(tr("The network"))
         self.folds = {
             name: _make_check_box(
                 f"fold_{name}",
-                name if name in card.folds else f"{name} (not there)",
-                "Averages this fold; with none chosen, those that the page says",
+                name if name in card.folds else tr("{name} (not there)", name=name),
+                tr("Averages this fold; with none chosen, those that the page says"),
             )
             for name in dict.fromkeys((*card.folds, *(recipe.folds or ())))
         }
         if self.folds:
-            self._layout.addRow("folds", row(*self.folds.values(), 1))
+            self._layout.addRow(tr("folds"), row(*self.folds.values(), 1))
         self.checkpoint: QComboBox = named(
             QComboBox(),
             "recipe_checkpoint",
-            "File name of the weights in each fold's folder; else the final ones, or the best",
+            tr("File name of the weights in each fold's folder; else the final ones, or the best"),
         )
         self.checkpoint.setEditable(True)
         named(self.checkpoint.lineEdit(), "recipe_checkpoint_text", self.checkpoint.toolTip())
         self.checkpoint.addItems([_LEFT, *card.checkpoints])
-        self._layout.addRow("checkpoint", row(self.checkpoint, 1))
-        self.stepped = _make_check_box("step_on", "fixed at", "Fixes the distance of tiles")
+        self._layout.addRow(tr("checkpoint"), row(self.checkpoint, 1))
+        self.stepped = _make_check_box("step_on", tr("fixed at"), tr("Fixes the distance of tiles"))
         self.step = number_field(
-            "recipe_step", "Distance of tiles as a share of the patch; nnU-Net's is 0.5", 0.05, 1
+            "recipe_step",
+            tr("Distance of tiles as a share of the patch; nnU-Net's is 0.5"),
+            0.05,
+            1,
         )
-        self._layout.addRow("tile step", row(self.stepped, self.step, 1))
+        self._layout.addRow(tr("tile step"), row(self.stepped, self.step, 1))
         self.mirroring = _make_choice(
             "mirroring",
             ("on", "off"),
-            "Whether mirrored copies are averaged, up to 8 times as long",
+            tr("Whether mirrored copies are averaged, up to 8 times as long"),
         )
-        self._layout.addRow("mirrored copies", row(self.mirroring, 1))
+        self._layout.addRow(tr("mirrored copies"), row(self.mirroring, 1))
         self.trainer = _make_choice(
             "trainer",
             ("accept", "refuse"),
-            "Whether a trainer that nnU-Net does not have is taken to build the plans' own network",
+            tr(
+                "Whether a trainer that nnU-Net does not have is taken to build the plans' "
+                "own network"
+            ),
         )
-        self._layout.addRow("unknown trainer", row(self.trainer, 1))
+        self._layout.addRow(tr("unknown trainer"), row(self.trainer, 1))
 
     def _make_after(self, card: ModelCard) -> None:
-        self._add_section("After the network")
+        self._add_section(tr("After the network"))
         self.steps = StepList()
         self._layout.addRow(self.steps)
         labels_text = ", ".join(
@@ -345,14 +361,19 @@ class RecipeForm(QWidget):
         self.labels: QLineEdit = named(
             QLineEdit(),
             "recipe_labels",
-            "Values of the network's answer that are tumour, with commas; empty takes all but "
-            f"background. The model's: {labels_text or 'not known'}",
+            tr(
+                "Values of the network's answer that are tumour, with commas; empty takes "
+                "all but background. The model's: {labels_text}",
+                labels_text=labels_text or "not known",
+            ),
         )
         self.labels.setPlaceholderText(
-            f"all but background ({labels_text})" if labels_text else "all"
+            tr("all but background ({labels_text})", labels_text=labels_text)
+            if labels_text
+            else tr("all")
         )
-        self._layout.addRow("tumour labels", self.labels)
-        self.said = label("recipe_problem", tip="Why this cannot be a recipe")
+        self._layout.addRow(tr("tumour labels"), self.labels)
+        self.said = label("recipe_problem", tip=tr("Why this cannot be a recipe"))
         set_level(self.said, "error")
         self._layout.addRow(self.said)
 
@@ -386,8 +407,11 @@ class RecipeForm(QWidget):
             return tuple(int(word) for word in words)
         except ValueError as error:
             raise ModelError(
-                f"tumour labels should be whole numbers such as 1, 2, got {self.labels.text()!r}: "
-                "type numbers with commas"
+                tr(
+                    "tumour labels should be whole numbers such as 1, 2, got {words!r}: type "
+                    "numbers with commas",
+                    words=self.labels.text(),
+                )
             ) from error
 
     def _show_problem(self, *_: object) -> None:

@@ -9,6 +9,7 @@ from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QLabel, QWidget
 
 from napari_mamamia.core.edits import Action, Brush, Extent, Tool
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.smartpaint.brush.reach import painted_radius_mm
 from napari_mamamia.smartpaint.evidence.stroke import window_mm
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, layer_scrolling
@@ -113,18 +114,26 @@ def cursor_text(state: RefineState, *, slices: int | None = None) -> str:
     if state.tool is PaintTool.NONE:
         return ""
     if state.tool is PaintTool.OUTLINE:
-        return f"{sign} outline"
+        return tr("{sign} outline", sign=sign)
     if state.tool.brush_tool is None:
         return f"− {state.tool}"
     deep = ""
     if brush.extent is Extent.PLANE and state.tool is not PaintTool.SMARTPAINT:
         deep = " 2-D"
     elif slices is not None:
-        deep = f" ±{slices} slice{'s' * (slices != 1)}"
+        deep = tr_n(
+            " ±{n} slice",
+            " ±{n} slices",
+            slices,
+        )
     if state.tool is PaintTool.SMOOTH:
-        return f"~ smooth{deep}"
+        return tr("~ smooth{deep}", deep=deep)
     what = "sphere " * (state.tool is PaintTool.SPHERE) + str(brush.action)
-    return f"{sign} {what}, all round the lesion" if brush.whole else f"{sign} {what}{deep}"
+    return (
+        tr("{sign} {what}, all round the lesion", sign=sign, what=what)
+        if brush.whole
+        else f"{sign} {what}{deep}"
+    )
 
 
 class HeldKeys(QObject):
@@ -249,7 +258,7 @@ class BrushCursor:
         if self._text is None and canvas is not None:
             self._text = QLabel(canvas)
             self._text.setObjectName("brush_text")
-            self._text.setToolTip("What a press would do")
+            self._text.setToolTip(tr("What a press would do"))
             self._text.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             self._text.hide()
             canvas.installEventFilter(self.held)

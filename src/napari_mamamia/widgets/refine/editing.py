@@ -12,6 +12,7 @@ from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.editing import OpenEditing
 from napari_mamamia.services.refine.numbers import empty_map
 from napari_mamamia.smartpaint.session.session import EditingSession
@@ -112,7 +113,7 @@ class Editing(WindowPart):
         if live is None:
             return
         self.mask.release()
-        step = live.apply_labels(name or "empty mask", labels or empty_map(live.grid))
+        step = live.apply_labels(name or tr("empty mask"), labels or empty_map(live.grid))
         if step is not None:
             self._scene.redraw_box(Role.REFINED, step.difference.box)
             self.mask.stepped.emit()
@@ -153,12 +154,12 @@ class Editing(WindowPart):
         begun = self._services.is_begun
 
         def work() -> OpenEditing | None:
-            report_progress(0, 1, "Opening your mask")
+            report_progress(0, 1, tr("Opening your mask"))
             if only_if_begun and workspace and not begun(workspace, reader, case.case_id):
                 return None
             return self._services.open_editing(case, workspace, reader, start, started_from=name)
 
-        doing = "Opening your mask for editing"
+        doing = tr("Opening your mask for editing")
 
         def take(mask: OpenEditing | None) -> None:
             if mask is not None:

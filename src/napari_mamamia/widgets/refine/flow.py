@@ -1,16 +1,12 @@
 """Page Refine at work: tools, strokes, history and its memory, numbers, saving."""
 
-import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.edits import Voxel
-from napari_mamamia.core.errors import SaveError
-from napari_mamamia.services.refine.editing import RecoveredWork
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.grow_mask import GrowthKind
 from napari_mamamia.services.refine.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.base.header import Header
@@ -25,7 +21,7 @@ from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.growing import Growing
-from napari_mamamia.widgets.refine.history_list import LIMITS_MB, HistoryList
+from napari_mamamia.widgets.refine.history_list import UndoMemory, offer_text
 from napari_mamamia.widgets.refine.mask_watch import SaveState
 from napari_mamamia.widgets.refine.measure import RefineMeasure, images_text
 from napari_mamamia.widgets.refine.page import RefinePage
@@ -38,69 +34,7 @@ from napari_mamamia.widgets.viewer.hand import Hand
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
-_log = logging.getLogger(__name__)
-_MB: Final = 1 << 20
-_KEY: Final = "undo_mb"
-
-
-class UndoMemory(WindowPart):
-    """Joins the list of steps, the session's history and the preferences.
-
-    Steps beyond the limit are not lost: they are read back from the journal.
-    """
-
-    def __init__(self, context: WindowContext, history: HistoryList, editing: Editing) -> None:
-        super().__init__(context)
-        self._list = history
-        self._editing = editing
-        limit_text = dict(self._services.load_preferences().view).get(_KEY, "")
-        if limit_text.isdigit() and int(limit_text) in LIMITS_MB:
-            history.set_limit(int(limit_text))
-        history.limit_wanted.connect(self._set_limit)
-        editing.opened.connect(self._apply_limit)
-        editing.stepped.connect(self._show_memory)
-
-    def _apply_limit(self) -> None:
-        live = self._editing.live
-        if live is not None:
-            live.history.limit_bytes = self._list.limit_mb * _MB
-        self._show_memory()
-
-    def _set_limit(self, megabytes: int) -> None:
-        self._apply_limit()
-        preferences = self._services.load_preferences()
-        view = tuple((dict(preferences.view) | {_KEY: str(megabytes)}).items())
-        try:
-            self._services.save_preferences(replace(preferences, view=view))
-        except SaveError as error:
-            _log.warning("the limit of undo was not remembered: %s", error)
-
-    def _show_memory(self) -> None:
-        live = self._editing.live
-        self._list.show_memory(None if live is None else live.history.nbytes / _MB)
-
-
 _CLOCK_MS: Final = 1_000
-
-
-def offer_text(recovered: RecoveredWork) -> str:
-    """Return what a crash left, with the local time: "Recovered 12 steps from 14:02:"."""
-    some = f"{recovered.n_steps} step{'s' * (recovered.n_steps != 1)}"
-    more = "".join(f" {text[0].upper()}{text[1:]}." for text in recovered.warnings)
-    return (
-        f"Recovered {some} from {_local_time(recovered.last_at)}, not saved before the program "
-        f"ended.{more}"
-    )
-
-
-def _local_time(text: str) -> str:
-    """Return a time of the journal as a clock here shows it."""
-    try:
-        then = datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        return "an unknown time"
-    is_today = then.date() == datetime.now().astimezone().date()
-    return f"{then:%H:%M}" if is_today else f"{then:%Y-%m-%d %H:%M}"
 
 
 class RefineFlow(WindowPart):
@@ -242,7 +176,13 @@ class RefineFlow(WindowPart):
             if self._hand.page == key.page or held == (False,) or is_reading:
                 action(*held)
             else:
-                self._notifier.hint(f"{key.shown} acts on page {key.page}: go there first.")
+                self._notifier.hint(
+                    tr(
+                        "{shown} acts on page {page}: go there first.",
+                        shown=key.shown,
+                        page=key.page,
+                    )
+                )
 
         return act
 
@@ -326,7 +266,7 @@ class RefineFlow(WindowPart):
     # ------------------------------------------------------------------ showing
 
     def _show_case(self) -> None:
-        self._page.need("" if self._session.case else "Open a case first.")
+        self._page.need("" if self._session.case else tr("Open a case first."))
         self._grows_when_ready = False
         self._marks.set_case(self._session.case)
         self._measure.measure_images()
@@ -342,8 +282,8 @@ class RefineFlow(WindowPart):
         mask = self._session.mask(Role.REFINED)
         whose = ""
         if mask is not None:
-            origin = mask.started_from or "an empty mask"
-            whose = f"{mask.name}'s mask, made from {origin}"
+            origin = mask.started_from or tr("an empty mask")
+            whose = tr("{name}'s mask, made from {origin}", name=mask.name, origin=origin)
         self._page.show_mask(whose, has_mask=self._editing.live is not None)
         self._show_state()
 
@@ -373,7 +313,7 @@ class RefineFlow(WindowPart):
         self._page.history.show_steps(
             live.steps,
             live.position,
-            live.summary.started_from or "empty mask",
+            live.summary.started_from or tr("empty mask"),
             can_undo=live.can_undo,
             can_redo=live.can_redo,
         )
@@ -389,7 +329,9 @@ class RefineFlow(WindowPart):
         self._header.set_saved(text, Level.ERROR if failing else Level.HINT)
         mask = self._session.mask(Role.REFINED)
         where = f"\n{mask.saved.path}" if mask and mask.saved else ""
-        self._header.saved.setToolTip(f"Whether the edited mask is saved: {text}{where}")
+        self._header.saved.setToolTip(
+            tr("Whether the edited mask is saved: {words}{where}", words=text, where=where)
+        )
         can_save = self._editing.is_dirty or state is SaveState.NEW
         self._page.set_save_is_next(can_save, failed=state is SaveState.FAILED)
         self._show_next()

@@ -10,6 +10,7 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Edit, Voxel
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.refine.grow_mask import (
     GROW_AGAIN,
     GROW_STEP,
@@ -36,10 +37,12 @@ from napari_mamamia.widgets.refine.painting import Painting
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LANE: Final = "grow"
-_NOTHING: Final = "Outline the tumour on a slice first (key O), or point at it and press R."
-_NO_MASK: Final = "Make your own mask first: page Refine, Start from."
-_NO_IMAGES: Final = "Growing needs all phases: they are still read or measured, try in a moment."
-_MEANWHILE: Final = (
+_NOTHING: Final = tr("Outline the tumour on a slice first (key O), or point at it and press R.")
+_NO_MASK: Final = tr("Make your own mask first: page Refine, Start from.")
+_NO_IMAGES: Final = tr(
+    "Growing needs all phases: they are still read or measured, try in a moment."
+)
+_MEANWHILE: Final = tr(
     "The mask was changed while {what} ran, so that its result was left out: start it again."
 )
 
@@ -97,9 +100,13 @@ class Growing(WindowPart):
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
             count = len(outlined_slices(live.steps, live.position))
-            return f"from {count} outline{'s' * (count > 1)}"
+            return tr_n(
+                "from {n} outline",
+                "from {n} outlines",
+                count,
+            )
         is_click = kind is GrowthKind.CLICK
-        return "from the mouse" if is_click else "from the mask, strokes and outlines"
+        return tr("from the mouse") if is_click else tr("from the mask, strokes and outlines")
 
     def set_reach(self, radius_mm: float) -> None:
         """Let a region that ended at its limit reach so far, when it is grown once more."""
@@ -172,7 +179,7 @@ class Growing(WindowPart):
 
         self._start_job(
             live,
-            "Growing again",
+            tr("Growing again"),
             lambda: self._services.grow_again(images, grid, labels, words, label, seeds),
             take,
         )
@@ -230,7 +237,9 @@ class Growing(WindowPart):
             box, mask = result
             parameters = (("amount", amount),) if amount else ()
             if not self._editing.mask.apply(tool, box, mask, parameters):
-                self._notifier.hint(f"{tool.capitalize()} changed nothing.")
+                self._notifier.hint(
+                    tr("{capitalize} changed nothing.", capitalize=tool.capitalize())
+                )
 
         self._start_job(
             live,
@@ -280,7 +289,7 @@ class Growing(WindowPart):
             if isinstance(error, CaseError):
                 self._painting.said.emit(f"{str(error)[0].upper()}{str(error)[1:]}.", True)
             else:
-                self._notifier.fail("Removing a part", error)
+                self._notifier.fail(tr("Removing a part"), error)
 
         self._start_job(live, name.capitalize(), lambda: find(labels, words), take, refuse)
 
@@ -352,9 +361,9 @@ class Growing(WindowPart):
         self._noted = self._cut_off = None
         notes = "; ".join(grown.notes)
         if not self._editing.mask.apply(name, box, mask):
-            self._notifier.hint(f"Growing changed nothing. {notes}".strip())
+            self._notifier.hint(tr("Growing changed nothing. {notes}", notes=notes).strip())
             return None
         step = live.steps[live.position - 1]
         if notes:
-            self._noted = (step, f"Grown: {notes}.")
+            self._noted = (step, tr("Grown: {notes}.", notes=notes))
         return step

@@ -1,6 +1,9 @@
-"""The list of the session's steps: newest on top, a click goes to that state."""
+"""The list of the session's steps: newest on top, a click goes to that state; its memory."""
 
+import logging
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
 from qtpy.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
@@ -8,14 +11,23 @@ from qtpy.QtGui import QColor
 from qtpy.QtWidgets import QComboBox, QLabel, QListView, QVBoxLayout, QWidget
 
 from napari_mamamia.core.edits import Edit
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.services.refine.editing import RecoveredWork
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.colours import QUIET_COLOUR
 from napari_mamamia.widgets.controls.controls import button, named, row
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+
+_log = logging.getLogger(__name__)
 
 LIMITS_MB: Final = (64, 256, 1024, 4096)
 """Limits of the memory of undo to choose from."""
 
 _USUAL_MB: Final = 256
+_MB: Final = 1 << 20
+_KEY: Final = "undo_mb"
 _LEAST_LINES: Final = 6
 
 
@@ -66,10 +78,12 @@ class HistoryModel(QAbstractListModel):
         number = self.position_of(index.row())
         name = self._names[number]
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{number}  {name}" if number else f"start: {name}"
+            return f"{number}  {name}" if number else tr("start: {name}", name=name)
         if role == Qt.ItemDataRole.ToolTipRole:
             state = "undone; " if number > self._position else ""
-            return f"{name}: {state}a click goes to the state after this step"
+            return tr(
+                "{name}: {state}a click goes to the state after this step", name=name, state=state
+            )
         if role == Qt.ItemDataRole.ForegroundRole and number > self._position:
             return QColor(QUIET_COLOUR)
         return None
@@ -95,7 +109,7 @@ class HistoryList(QWidget):
         self.setObjectName("refine_history")
         self.model = HistoryModel()
         self.view: QListView = named(
-            QListView(), "refine_steps", "What was done, newest on top; a click goes there"
+            QListView(), "refine_steps", tr("What was done, newest on top; a click goes there")
         )
         self.view.setModel(self.model)
         self.view.setUniformItemSizes(True)
@@ -105,12 +119,15 @@ class HistoryList(QWidget):
             lambda index: self.position_wanted.emit(self.model.position_of(index.row()))
         )
         self.undo = button(
-            "refine_undo", "Undo", with_key("Undoes the last step", "undo"), self.undo_wanted.emit
+            "refine_undo",
+            tr("Undo"),
+            with_key(tr("Undoes the last step"), "undo"),
+            self.undo_wanted.emit,
         )
         self.redo = button(
             "refine_redo",
-            "Redo",
-            with_key("Does the step again that was undone", "redo"),
+            tr("Redo"),
+            with_key(tr("Does the step again that was undone"), "redo"),
             self.redo_wanted.emit,
         )
         layout = QVBoxLayout(self)
@@ -132,7 +149,9 @@ class HistoryList(QWidget):
 
     def show_memory(self, megabytes: float | None) -> None:
         """Show how much memory undo holds; None where nothing is edited."""
-        self.memory.setText("" if megabytes is None else f"undo holds {megabytes:.0f} MB of")
+        self.memory.setText(
+            "" if megabytes is None else tr("undo holds {megabytes:.0f} MB of", megabytes=megabytes)
+        )
 
     def show_steps(
         self, steps: Sequence[Edit], position: int, start: str, *, can_undo: bool, can_redo: bool
@@ -146,11 +165,17 @@ class HistoryList(QWidget):
         self.redo.setEnabled(can_redo)
 
     def _make_memory(self) -> QWidget:
-        tip = "Memory for undo; steps beyond the limit are read back from the journal"
+        tip = tr("Memory for undo; steps beyond the limit are read back from the journal")
         self.memory: QLabel = named(QLabel(), "refine_undo_memory", tip)
-        self.limit: QComboBox = named(QComboBox(), "refine_undo_limit", f"{tip}. Sets the limit")
+        self.limit: QComboBox = named(
+            QComboBox(), "refine_undo_limit", tr("{tip}. Sets the limit", tip=tip)
+        )
         for megabytes in LIMITS_MB:
-            text = f"{megabytes} MB" if megabytes < 1024 else f"{megabytes // 1024} GB"
+            text = (
+                tr("{megabytes} MB", megabytes=megabytes)
+                if megabytes < 1024
+                else tr("{megabytes} GB", megabytes=megabytes // 1024)
+            )
             self.limit.addItem(text, megabytes)
         self.set_limit(_USUAL_MB)
         self.limit.currentIndexChanged.connect(lambda _: self.limit_wanted.emit(self.limit_mb))
@@ -163,5 +188,68 @@ def _name_step(step: Edit) -> str:
     Undo and Redo pass over such steps.
     """
     label = step.stroke.brush.label if step.stroke is not None else 1
-    name = f"{step.name} · label {label}" if label > 1 else step.name
-    return name if step.changed_voxels else f"{name} (no voxel changed)"
+    name = tr("{name} · label {label}", name=step.name, label=label) if label > 1 else step.name
+    return name if step.changed_voxels else tr("{name} (no voxel changed)", name=name)
+
+
+class UndoMemory(WindowPart):
+    """Joins the list of steps, the session's history and the preferences.
+
+    Steps beyond the limit are not lost: they are read back from the journal.
+    """
+
+    def __init__(self, context: WindowContext, history: HistoryList, editing: Editing) -> None:
+        super().__init__(context)
+        self._list = history
+        self._editing = editing
+        limit_text = dict(self._services.load_preferences().view).get(_KEY, "")
+        if limit_text.isdigit() and int(limit_text) in LIMITS_MB:
+            history.set_limit(int(limit_text))
+        history.limit_wanted.connect(self._set_limit)
+        editing.opened.connect(self._apply_limit)
+        editing.stepped.connect(self._show_memory)
+
+    def _apply_limit(self) -> None:
+        live = self._editing.live
+        if live is not None:
+            live.history.limit_bytes = self._list.limit_mb * _MB
+        self._show_memory()
+
+    def _set_limit(self, megabytes: int) -> None:
+        self._apply_limit()
+        preferences = self._services.load_preferences()
+        view = tuple((dict(preferences.view) | {_KEY: str(megabytes)}).items())
+        try:
+            self._services.save_preferences(replace(preferences, view=view))
+        except SaveError as error:
+            _log.warning("the limit of undo was not remembered: %s", error)
+
+    def _show_memory(self) -> None:
+        live = self._editing.live
+        self._list.show_memory(None if live is None else live.history.nbytes / _MB)
+
+
+def offer_text(recovered: RecoveredWork) -> str:
+    """Return what a crash left, with the local time: "Recovered 12 steps from 14:02:"."""
+    some = tr_n(
+        "{n} step",
+        "{n} steps",
+        recovered.n_steps,
+    )
+    more = "".join(f" {text[0].upper()}{text[1:]}." for text in recovered.warnings)
+    return tr(
+        "Recovered {some} from {local_time}, not saved before the program ended.{more}",
+        some=some,
+        local_time=_local_time(recovered.last_at),
+        more=more,
+    )
+
+
+def _local_time(text: str) -> str:
+    """Return a time of the journal as a clock here shows it."""
+    try:
+        then = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return tr("an unknown time")
+    is_today = then.date() == datetime.now().astimezone().date()
+    return f"{then:%H:%M}" if is_today else f"{then:%Y-%m-%d %H:%M}"

@@ -16,6 +16,7 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Step, Voxel
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.provenance import Setting
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.live_edits import adopt_layer, notice_painting
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.stroke import TOO_FAR
@@ -28,20 +29,21 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _LOOK_AFTER_MS: Final = 400
 _GATHER_FOR_MS: Final = 20
-_GOING: Final = "Going to that step"
-_OVERTAKEN: Final = (
+_GOING: Final = tr("Going to that step")
+_OVERTAKEN: Final = tr(
     "You went on editing meanwhile, so that the mask stayed where it is: click the step again."
 )
-_RESIZED: Final = (
-    "The layer of your mask had got data of another size or kind: your mask is shown again as it "
-    "was, nothing of it is lost. Keep other data in a layer of its own."
+_RESIZED: Final = tr(
+    "The layer of your mask had got data of another size or kind: your mask is "
+    "shown again as it was, nothing of it is lost. Keep other data in a layer of "
+    "its own."
 )
-_JUMPED: Final = (
-    "The pointer jumped by more than a metre during this stroke: what lies between was not "
-    "painted. Paint on from there with another stroke."
+_JUMPED: Final = tr(
+    "The pointer jumped by more than a metre during this stroke: what lies "
+    "between was not painted. Paint on from there with another stroke."
 )
-_NO_MARKS: Final = "There are no marks of this lesion to forget."
-_ADOPTED: Final = (
+_NO_MARKS: Final = tr("There are no marks of this lesion to forget.")
+_ADOPTED: Final = tr(
     "The new data of your mask's layer were taken over as one step; Undo takes it back."
 )
 
@@ -289,7 +291,7 @@ class LiveMask(WindowPart):
         self._look.start(0)
 
     def _notice_safely(self) -> None:
-        self._report_failure(outcome_of(self.notice), "Recording what was painted with napari")
+        self._report_failure(outcome_of(self.notice), tr("Recording what was painted with napari"))
 
     def _on_redraw(self, _event: Any) -> None:
         """Look a little later: napari's undo has no event of its own."""
@@ -301,7 +303,7 @@ class LiveMask(WindowPart):
             QTimer.singleShot(0, self._mend_later)
 
     def _mend_later(self) -> None:
-        self._report_failure(outcome_of(self.mend_layer), "Putting your mask's layer right")
+        self._report_failure(outcome_of(self.mend_layer), tr("Putting your mask's layer right"))
 
 
 def _gather_way(way: Way) -> bool:

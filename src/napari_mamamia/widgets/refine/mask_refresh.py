@@ -7,6 +7,7 @@ review, or was not saved, is left as it is; so is a mask that the user took away
 from typing import Final
 
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.workspace.workspace import FileState
 from napari_mamamia.services.case.context import CaseContext, CaseKey
 from napari_mamamia.services.case.show_case import OpenMask
@@ -19,7 +20,7 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _LANE: Final = "refresh"
 _WRITERS: Final = ("predict all", "import run")
 """Lanes of jobs that may have written a prediction of the open case."""
-_NOT_SHOWN: Final = "A newer prediction is not shown: {}"
+_NOT_SHOWN: Final = tr("A newer prediction is not shown: {}")
 
 
 class MaskRefresh(WindowPart):
@@ -47,7 +48,7 @@ class MaskRefresh(WindowPart):
         newer, workspace = self._services.newer_prediction, context.workspace
         self._jobs.start(
             _LANE,
-            "Looking for a newer prediction",
+            tr("Looking for a newer prediction"),
             lambda: newer(case, workspace, seen),
             show,
             failed=lambda error: self._notifier.warn(_NOT_SHOWN.format(plain_text(error))),
@@ -93,4 +94,4 @@ class MaskRefresh(WindowPart):
         )
         row = self._services.case_row(context.opened, context.case_id)
         self._session.set_row(context.opened, row)
-        self._notifier.hint(f"{found.name}'s newer prediction of this case is shown.")
+        self._notifier.hint(tr("{name}'s newer prediction of this case is shown.", name=found.name))

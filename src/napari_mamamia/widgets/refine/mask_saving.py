@@ -8,6 +8,7 @@ from typing import Final
 
 from qtpy.QtCore import QTimer, Signal
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.refine.editing import OpenEditing
@@ -25,9 +26,9 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _AUTOSAVE_AFTER_MS: Final = 5_000
 _AFTER_STROKE_MS: Final = 300
 _LONGEST_WAIT_S: Final = 10.0
-_NO_WORKSPACE: Final = (
-    "this case is not from a data set, so that your mask has no place there: save its layer with "
-    "File > Save Selected Layers, or delete the layer"
+_NO_WORKSPACE: Final = tr(
+    "this case is not from a data set, so that your mask has no place there: "
+    "save its layer with File > Save Selected Layers, or delete the layer"
 )
 
 
@@ -76,8 +77,8 @@ class MaskSaving(WindowPart):
         if self.open is None:
             return ""
         if self.open.journal is None:
-            return "strokes not kept"
-        return "strokes NOT kept" if self.open.problem else "strokes kept"
+            return tr("strokes not kept")
+        return tr("strokes NOT kept") if self.open.problem else tr("strokes kept")
 
     # ----------------------------------------------------------------- following
 
@@ -218,7 +219,7 @@ class MaskSaving(WindowPart):
     def _say_once(self, problem: str, error: Exception) -> None:
         if problem != self._said:
             self._said = problem
-            self._notifier.fail("Saving your mask", error)
+            self._notifier.fail(tr("Saving your mask"), error)
 
     def _warn_of_journal(self) -> None:
         """Say once, aloud, that strokes are not recorded."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from napari_mamamia.core.edits import Edit
+from napari_mamamia.core.texts import tr
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 
@@ -86,11 +87,11 @@ class SaveTrack:
         journal_note = f" · {journal}" if journal else ""
         return {
             SaveState.NONE: "",
-            SaveState.NEW: "not edited yet",
+            SaveState.NEW: tr("not edited yet"),
             SaveState.UNSAVED: f"unsaved{journal_note}",
             SaveState.SAVING: f"saving…{journal_note}",
-            SaveState.SAVED: f"saved {_format_age(self._saved_at)}",
-            SaveState.FAILED: f"NOT saved{journal_note}",
+            SaveState.SAVED: tr("saved {format_age}", format_age=_format_age(self._saved_at)),
+            SaveState.FAILED: tr("NOT saved{journal_note}", journal_note=journal_note),
         }[self.state]
 
 
@@ -105,4 +106,4 @@ def _format_age(then: float | None) -> str:
     if then is None:
         return "earlier"
     minutes, seconds = divmod(int(time.monotonic() - then), 60)
-    return f"{minutes}:{seconds:02d} ago"
+    return tr("{minutes}:{seconds:02d} ago", minutes=minutes, seconds=seconds)

@@ -9,6 +9,7 @@ from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_case import reference_of
 from napari_mamamia.services.refine.numbers import MaskNumbers, changed_voxels
 from napari_mamamia.services.refine.strokes import held_voxels
@@ -89,7 +90,7 @@ class RefineMeasure(WindowPart):
 
         self._jobs.start(
             "features",
-            "Measuring the image for SmartPaint",
+            tr("Measuring the image for SmartPaint"),
             lambda: self._services.measure_features(case),
             take,
             still=lambda: self._editing.live is live,
@@ -133,7 +134,7 @@ class RefineMeasure(WindowPart):
 
         self._jobs.start(
             "numbers",
-            "Measuring your mask",
+            tr("Measuring your mask"),
             job,
             show,
             still=lambda: self._editing.live is live,
@@ -158,7 +159,7 @@ class RefineMeasure(WindowPart):
         start, labels, label = live.start_labels, live.labels, live.label
         self._jobs.start(
             "changes",
-            "Comparing with the start",
+            tr("Comparing with the start"),
             lambda: changed_voxels(start, labels, label),
             draw,
             still=lambda: self.wants_changes,
@@ -195,7 +196,7 @@ class RefineMeasure(WindowPart):
 
         self._jobs.start(
             "start_numbers",
-            "Measuring the start",
+            tr("Measuring the start"),
             job,
             show,
             still=lambda: self._editing.live is live,
@@ -211,14 +212,14 @@ def images_text(images: FeatureImages | None, *, is_reading: bool) -> str:
     """Return what SmartPaint compares, with the phases, and what is missing."""
     if images is None:
         return (
-            "Phases are still read: SmartPaint comes with them, Sphere works now"
+            tr("Phases are still read: SmartPaint comes with them, Sphere works now")
             if is_reading
-            else "Measuring the image for SmartPaint…"
+            else tr("Measuring the image for SmartPaint…")
         )
     phases = ", ".join(
-        f"phase {channel.plus}"
+        tr("phase {plus}", plus=channel.plus)
         if channel.minus is None
-        else f"phase {channel.plus} − {channel.minus}"
+        else tr("phase {plus} − {minus}", plus=channel.plus, minus=channel.minus)
         for channel in images.channels
     )
-    return ". ".join((f"Compares {phases}", *images.missing))
+    return ". ".join((tr("Compares {phases}", phases=phases), *images.missing))

@@ -18,6 +18,7 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
@@ -77,14 +78,14 @@ class RefineMore(QWidget):
         self._has_prediction = False
         self.fold: QToolButton = tool_button(
             "refine_more_fold",
-            "More tools",
-            "Shows or hides what is needed seldom: history, marks, tools for the whole mask",
+            tr("More tools"),
+            tr("Shows or hides what is needed seldom: history, marks, tools for the whole mask"),
             self._toggle_content,
         )
         self.fold.setArrowType(Qt.ArrowType.RightArrow)
         self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self._buttons: list[QPushButton] = []
-        middle = (("Grow", self._make_growing()), ("Whole mask", self._make_mask_tools()))
+        middle = ((tr("Grow"), self._make_growing()), (tr("Whole mask"), self._make_mask_tools()))
         self._content = column(
             *(column(heading(text), part) for text, part in (*above, *middle, *below))
         )
@@ -123,15 +124,15 @@ class RefineMore(QWidget):
     def _make_growing(self) -> QWidget:
         self.in_box = button(
             "refine_grow_box",
-            "Grow in a box",
-            "Then drag a box around the tumour: the brightest part of it grows to its edge",
+            tr("Grow in a box"),
+            tr("Then drag a box around the tumour: the brightest part of it grows to its edge"),
             lambda: self.box_wanted.emit(self.in_box.isChecked()),
         )
         self.in_box.setCheckable(True)
         self.from_prediction = button(
             "refine_grow_prediction",
-            "Grow prediction",
-            "Takes the candidate that page Predict shows, and follows the image to its edge",
+            tr("Grow prediction"),
+            tr("Takes the candidate that page Predict shows, and follows the image to its edge"),
             self.prediction_wanted.emit,
         )
         self._buttons += [self.in_box, self.from_prediction]
@@ -139,15 +140,15 @@ class RefineMore(QWidget):
 
     def _make_mask_tools(self) -> QWidget:
         self.small = self._make_amount(
-            "refine_small_mm3", "Parts smaller than this go", " mm³", 1, 5000
+            "refine_small_mm3", tr("Parts smaller than this go"), " mm³", 1, 5000
         )
         self.small.setValue(_LEAST_PART_MM3)
         self.margin = self._make_amount(
-            "refine_margin_mm", "How far the mask grows; below 0 it shrinks", " mm", -20, 20
+            "refine_margin_mm", tr("How far the mask grows; below 0 it shrinks"), " mm", -20, 20
         )
         self.margin.setValue(_MARGIN_MM)
         self.smoothing = self._make_amount(
-            "refine_smooth_mm", "Standard deviation of the smoothing in mm", " mm", 0.5, 5
+            "refine_smooth_mm", tr("Standard deviation of the smoothing in mm"), " mm", 0.5, 5
         )
         self.smoothing.setValue(_SMOOTH_MM)
         content, grid = QWidget(), QGridLayout()
@@ -156,21 +157,25 @@ class RefineMore(QWidget):
         tools = [
             self._make_tool_button(
                 MaskTool.INTERPOLATE,
-                "Interpolate slices",
-                "Fills the slices between outlined ones; nothing that exists is lost",
+                tr("Interpolate slices"),
+                tr("Fills the slices between outlined ones; nothing that exists is lost"),
             ),
             self._make_tool_button(
-                MaskTool.FILL_HOLES, "Fill holes", "Fills what the mask encloses"
+                MaskTool.FILL_HOLES, tr("Fill holes"), tr("Fills what the mask encloses")
             ),
             self._make_tool_button(
-                MaskTool.KEEP_LARGEST, "Keep largest part", "Removes every part but the largest"
+                MaskTool.KEEP_LARGEST,
+                tr("Keep largest part"),
+                tr("Removes every part but the largest"),
             ),
             self._make_tool_button(
-                MaskTool.REMOVE_SMALL, "Remove small", "Removes parts below the volume"
+                MaskTool.REMOVE_SMALL, tr("Remove small"), tr("Removes parts below the volume")
             ),
-            self._make_tool_button(MaskTool.MARGIN, "Margin", "Grows or shrinks the mask, in mm"),
             self._make_tool_button(
-                MaskTool.SMOOTH, "Smooth all", "Rounds off the whole mask's surface"
+                MaskTool.MARGIN, tr("Margin"), tr("Grows or shrinks the mask, in mm")
+            ),
+            self._make_tool_button(
+                MaskTool.SMOOTH, tr("Smooth all"), tr("Rounds off the whole mask's surface")
             ),
         ]
         places = ((0, 0), (0, 1), (1, 0), (2, 0), (3, 0), (4, 0))

@@ -7,6 +7,7 @@ from typing import Any, Final
 from qtpy.QtCore import QObject, QTimer, Signal
 
 from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS, MASK_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.refine.brush_cursor import sign_colour
@@ -41,21 +42,23 @@ def paint_sign(state: RefineState, *, paused: bool = False, problem: str = "") -
     'SmartPaint · add · radius 6.0 mm'
     """
     if problem:
-        return ToolSign(f"{state.tool.shown} · not here", WARNING_COLOURS["dark"], problem)
+        return ToolSign(
+            tr("{shown} · not here", shown=state.tool.shown), WARNING_COLOURS["dark"], problem
+        )
     if paused:
-        return ToolSign(f"{state.tool.shown} · a drag moves the image")
+        return ToolSign(tr("{shown} · a drag moves the image", shown=state.tool.shown))
     return ToolSign(" · ".join(_list_parts(state.tool, state.brush)), sign_colour(state))
 
 
 def _list_parts(tool: PaintTool, brush: Brush) -> tuple[str, ...]:
-    radius = f"radius {brush.radius_mm:.1f} mm"
+    radius = tr("radius {radius_mm:.1f} mm", radius_mm=brush.radius_mm)
     if tool is PaintTool.OUTLINE:
         return tool.shown, str(brush.action)
     if tool.brush_tool is None:
         return (tool.shown,)
     if brush.tool is Tool.SMOOTH:
         return tool.shown, radius
-    whole = ("whole lesion",) if brush.whole else ()
+    whole = (tr("whole lesion"),) if brush.whole else ()
     return tool.shown, str(brush.action), radius, *whole
 
 
@@ -108,7 +111,9 @@ class ToolSigns(QObject):
             return self._signs[tool.owner](view)
         problem = self._aim.problem_in(view)
         if problem:
-            return ToolSign(f"{tool.name} · not here", WARNING_COLOURS["dark"], problem)
+            return ToolSign(
+                tr("{name} · not here", name=tool.name), WARNING_COLOURS["dark"], problem
+            )
         return ToolSign(tool.name)
 
 
@@ -116,10 +121,10 @@ OWNER: Final = "napari"
 _PAGE: Final = "Refine"
 _AT_REST: Final = "pan_zoom"
 _NAMES: Final = {
-    "paint": "napari's brush",
-    "erase": "napari's eraser",
-    "fill": "napari's fill",
-    "polygon": "napari's polygon",
+    "paint": tr("napari's brush"),
+    "erase": tr("napari's eraser"),
+    "fill": tr("napari's fill"),
+    "polygon": tr("napari's polygon"),
 }
 _SIZED: Final = ("paint", "erase")
 
@@ -154,7 +159,7 @@ class NapariPaint(WindowPart):
         erases = mode == "erase" or layer.selected_label == layer.colormap.background_value
         parts = [_NAMES[mode], "erase" if erases else "add"]
         if mode in _SIZED:
-            parts.append(f"{layer.brush_size:g} voxels wide")
+            parts.append(tr("{brush_size:g} voxels wide", brush_size=layer.brush_size))
         return ToolSign(" · ".join(parts), MARK_COLOURS["erase" if erases else "add"])
 
     def _on_inserted(self, event: Any) -> None:
@@ -227,8 +232,8 @@ class MouseTools(WindowPart):
         self._napari = NapariPaint(context, self.hand, self.aim)
         pair = (self._scene, self.hand, self.aim)
         self.prompts = PromptTool(*pair, "prompts", "Predict", "Predict")
-        self.grow_box = PromptTool(*pair, "grow box", "Refine", "Grow")
-        self.ftv_box = PromptTool(*pair, "FTV box", "Kinetics", "FTV")
+        self.grow_box = PromptTool(*pair, "grow box", tr("Refine"), tr("Grow"))
+        self.ftv_box = PromptTool(*pair, tr("FTV box"), tr("Kinetics"), "FTV")
         self.landmarks = PromptTool(*pair, "landmarks", "Findings", "Findings")
         signs = {"painting": self._paint_sign, "napari": self._napari.sign}
         self.signs = ToolSigns(self.hand, self.aim, views, signs)

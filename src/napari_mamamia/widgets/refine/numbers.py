@@ -7,6 +7,7 @@ from typing import Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QGridLayout, QLabel, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.widgets.controls.controls import FittedLabel, named
 
@@ -25,13 +26,13 @@ class ShownNumbers:
 
 
 _ROWS: Final = (
-    ("dice", "Dice", "Dice against the reference, 0 to 1 (profile clinical)"),
-    ("hausdorff95_mm", "HD95", "95th percentile Hausdorff distance in mm (profile clinical)"),
-    ("volume_mm3", "Volume", "Number of voxels times the volume of one, in millilitres"),
+    ("dice", tr("Dice"), tr("Dice against the reference, 0 to 1 (profile clinical)")),
+    ("hausdorff95_mm", "HD95", tr("95th percentile Hausdorff distance in mm (profile clinical)")),
+    ("volume_mm3", tr("Volume"), tr("Number of voxels times the volume of one, in millilitres")),
     (
         "longest_mm",
-        "Longest",
-        "Longest diameter in 3-D: the largest distance between two voxel centres, in mm",
+        tr("Longest"),
+        tr("Longest diameter in 3-D: the largest distance between two voxel centres, in mm"),
     ),
 )
 
@@ -48,7 +49,11 @@ def number_text(name: str, value: float) -> str:
         return _UNKNOWN
     if name == "dice":
         return f"{value:.2f}"
-    return f"{value / _MM3_PER_ML:.2f} ml" if name == "volume_mm3" else f"{value:.1f} mm"
+    return (
+        tr("{value:.2f} ml", value=value / _MM3_PER_ML)
+        if name == "volume_mm3"
+        else tr("{value:.1f} mm", value=value)
+    )
 
 
 class RefineNumbers(QWidget):
@@ -62,10 +67,10 @@ class RefineNumbers(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(1)
         self.title: QLabel = named(
-            QLabel(), "refine_numbers_title", "What your mask is compared with"
+            QLabel(), "refine_numbers_title", tr("What your mask is compared with")
         )
         grid.addWidget(self.title, 0, 0)
-        for column, text in enumerate(("start", "now", "reference"), start=1):
+        for column, text in enumerate((tr("start"), tr("now"), tr("reference")), start=1):
             head = QLabel(text)
             head.setAlignment(Qt.AlignmentFlag.AlignRight)
             grid.addWidget(head, 0, column)
@@ -90,8 +95,8 @@ class RefineNumbers(QWidget):
     def show_numbers(self, numbers: ShownNumbers) -> None:
         """Show what is known; what is not is a dash with its reason on hover."""
         against = "" if numbers.now is None else numbers.now.against
-        title = f"Against {against}" if against else "Numbers"
-        self.title.setText(self._blind or (title if numbers.reference else "No reference"))
+        title = tr("Against {against}", against=against) if against else "Numbers"
+        self.title.setText(self._blind or (title if numbers.reference else tr("No reference")))
         for name, _, tip in _ROWS:
             for whose, of in (
                 ("start", numbers.start),
@@ -108,5 +113,5 @@ class RefineNumbers(QWidget):
             return
         value = float("nan") if of is None else float(getattr(of, name))
         cell.setText(number_text(name, value))
-        why = "not measured yet" if of is None else of.reason or "the mask is empty"
+        why = tr("not measured yet") if of is None else of.reason or tr("the mask is empty")
         cell.setToolTip(f"{tip}: {why}" if isnan(value) else tip)

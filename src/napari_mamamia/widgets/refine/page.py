@@ -6,6 +6,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QPushButton, QWidget
 
 from napari_mamamia.core.blinding import Blinding, Hidden
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS
@@ -58,16 +59,16 @@ class RefinePage(Page):
         self.numbers = RefineNumbers()
         self.history = HistoryList()
         self.more = RefineMore(
-            (("Brush", self.tools.extras), ("Marks and lesions", self._make_marks())),
+            ((tr("Brush"), self.tools.extras), (tr("Marks and lesions"), self._make_marks())),
             (
-                ("Since the start", self._make_compare()),
-                ("History", self.history),
-                ("Protocol", self._make_protocol_button()),
+                (tr("Since the start"), self._make_compare()),
+                (tr("History"), self.history),
+                (tr("Protocol"), self._make_protocol_button()),
             ),
         )
         self.more.folded.connect(self._show_start)
         self.body.setSpacing(5)
-        self.whose = label("refine_whose", tip="Whose mask is edited and what it was made from")
+        self.whose = label("refine_whose", tip=tr("Whose mask is edited and what it was made from"))
         for part in (
             self.whose,
             self._make_offer(),
@@ -102,9 +103,9 @@ class RefinePage(Page):
     def show_mask(self, whose: str, *, has_mask: bool) -> None:
         """Show the reader's mask, or that there is none yet."""
         self._has_mask = has_mask
-        self.whose.setText(whose or "Make your own mask of this case and paint on it:")
+        self.whose.setText(whose or tr("Make your own mask of this case and paint on it:"))
         self._work.setVisible(has_mask)
-        self.start_title.setText("Start again from" if has_mask else "Start from")
+        self.start_title.setText(tr("Start again from") if has_mask else tr("Start from"))
         self._ask_replacing(None, show=False)
         self._show_start()
         self._mark_next()
@@ -153,25 +154,27 @@ class RefinePage(Page):
         set_primary(self.from_nothing, not self._has_mask and first is None)
 
     def _make_offer(self) -> QWidget:
-        self.offer = label("refine_offer", tip="Work that was not saved when the program ended")
+        self.offer = label("refine_offer", tip=tr("Work that was not saved when the program ended"))
         self.take_over = button(
             "refine_take_over",
-            "Take over",
-            "Goes on with the recovered strokes",
+            tr("Take over"),
+            tr("Goes on with the recovered strokes"),
             lambda: self.take_over_wanted.emit(True),
             primary=True,
         )
         self.leave = button(
             "refine_leave",
-            "Start from saved mask",
-            "Leaves the recovered strokes aside; nothing of them is deleted",
+            tr("Start from saved mask"),
+            tr("Leaves the recovered strokes aside; nothing of them is deleted"),
             lambda: self.take_over_wanted.emit(False),
         )
         self._offer = column(self.offer, row(self.take_over, self.leave, 1))
         return self._offer
 
     def _make_protocol(self) -> QWidget:
-        self.protocol = label("refine_protocol_text", tip="The annotation protocol that is loaded")
+        self.protocol = label(
+            "refine_protocol_text", tip=tr("The annotation protocol that is loaded")
+        )
         return self.protocol
 
     def _make_work(self) -> QWidget:
@@ -187,21 +190,21 @@ class RefinePage(Page):
     def _make_compare(self) -> QWidget:
         self.changes = button(
             "refine_changes",
-            "What changed",
-            "Colours what was added (yellow) and removed (purple) since the start",
+            tr("What changed"),
+            tr("Colours what was added (yellow) and removed (purple) since the start"),
             lambda: self.changes_wanted.emit(self.changes.isChecked()),
         )
         self.changes.setCheckable(True)
         self.compare: QPushButton = button(
             "refine_compare",
-            "Compare with start",
-            with_key("Shows the start mask while it is held down", "compare"),
+            tr("Compare with start"),
+            with_key(tr("Shows the start mask while it is held down"), "compare"),
             lambda: None,
         )
         self.compare.pressed.connect(lambda: self.compare_wanted.emit(True))
         self.compare.released.connect(lambda: self.compare_wanted.emit(False))
-        text = _make_legend(("added", "removed"), "{} since the start")
-        self.changes_legend = label("refine_changes_legend", text, "Colours of what changed")
+        text = _make_legend(("added", "removed"), tr("{} since the start"))
+        self.changes_legend = label("refine_changes_legend", text, tr("Colours of what changed"))
         self.changes_legend.hide()
         holder = column(row(self.changes, self.compare, 1), self.changes_legend)
         holder.layout().setSpacing(3)
@@ -210,20 +213,20 @@ class RefinePage(Page):
     def _make_buttons(self) -> QWidget:
         self.accept = button(
             "refine_accept",
-            "Accept and next",
-            with_key("Saves your mask and opens the next case", "accept"),
+            tr("Accept and next"),
+            with_key(tr("Saves your mask and opens the next case"), "accept"),
             self.accept_wanted.emit,
         )
         self.save = button(
             "refine_save",
-            "Save",
-            "Saves your mask now; it is saved by itself as well",
+            tr("Save"),
+            tr("Saves your mask now; it is saved by itself as well"),
             self.save_wanted.emit,
         )
         self.discard = button(
             "refine_discard",
-            "Discard",
-            "Forgets your mask in this window; the file that was saved last stays",
+            tr("Discard"),
+            tr("Forgets your mask in this window; the file that was saved last stays"),
             self.discard_wanted.emit,
         )
         self.discard.hide()
@@ -232,27 +235,32 @@ class RefinePage(Page):
     def _make_marks(self) -> QWidget:
         self.marks = button(
             "refine_marks",
-            "Show marks",
-            "Colours what your strokes hold whatever the image shows",
+            tr("Show marks"),
+            tr("Colours what your strokes hold whatever the image shows"),
             lambda: self.marks_wanted.emit(self.marks.isChecked()),
         )
         self.marks.setCheckable(True)
         forget = button(
             "refine_forget_marks",
-            "Forget marks",
-            "Forgets what your strokes said of this lesion; the mask stays. Undo brings them back",
+            tr("Forget marks"),
+            tr(
+                "Forgets what your strokes said of this lesion; the mask stays. Undo brings "
+                "them back"
+            ),
             self.forget_wanted.emit,
         )
         lesion = button(
             "refine_new_lesion",
-            "New lesion",
-            "Paints a further lesion from now on, with its own label and marks; the others stay",
+            tr("New lesion"),
+            tr(
+                "Paints a further lesion from now on, with its own label and marks; the others stay"
+            ),
             self.lesion_wanted.emit,
         )
         self.marks_legend = label(
             "refine_marks_legend",
-            _make_legend(("inside", "outside"), "held {}"),
-            "Colours of marks",
+            _make_legend(("inside", "outside"), tr("held {}")),
+            tr("Colours of marks"),
         )
         self.marks_legend.hide()
         return column(row(self.marks, forget, 1), self.marks_legend, row(lesion, 1))
@@ -260,30 +268,30 @@ class RefinePage(Page):
     def _make_protocol_button(self) -> QWidget:
         load = button(
             "refine_protocol",
-            "Protocol…",
-            "Loads an annotation protocol: phase, brush, structures, checklist, time limit",
+            tr("Protocol…"),
+            tr("Loads an annotation protocol: phase, brush, structures, checklist, time limit"),
             self.protocol_wanted.emit,
         )
         return row(load, 1)
 
     def _make_start(self) -> QWidget:
-        self.start_title = heading("Start from")
+        self.start_title = heading(tr("Start from"))
         self.from_prediction = button(
             "refine_from_prediction",
-            "prediction",
-            "Makes your own mask from a copy of the prediction",
+            tr("prediction"),
+            tr("Makes your own mask from a copy of the prediction"),
             lambda: self._start_mask(Role.PREDICTION),
         )
         self.from_reference = button(
             "refine_from_reference",
-            "reference",
-            "Makes your own mask from a copy of the reference",
+            tr("reference"),
+            tr("Makes your own mask from a copy of the reference"),
             lambda: self._start_mask(Role.REFERENCE),
         )
         self.from_nothing = button(
             "refine_from_nothing",
-            "nothing",
-            "Makes your own mask, with nothing in it yet",
+            tr("nothing"),
+            tr("Makes your own mask, with nothing in it yet"),
             lambda: self._start_mask(None),
         )
         sources = row(self.from_prediction, self.from_reference, self.from_nothing, 1)
@@ -295,17 +303,17 @@ class RefinePage(Page):
         self._start.setVisible(not self._has_mask or not self.more.is_folded)
 
     def _make_question(self) -> QWidget:
-        self.question = label("refine_question", tip="Asks before your mask is replaced")
+        self.question = label("refine_question", tip=tr("Asks before your mask is replaced"))
         self.replace = button(
             "refine_replace",
-            "Replace",
-            "Your present mask is replaced; Undo brings it back",
+            tr("Replace"),
+            tr("Your present mask is replaced; Undo brings it back"),
             lambda: self.start_wanted.emit(self._asked),
         )
         self.keep = button(
             "refine_keep",
-            "Keep",
-            "Nothing is changed",
+            tr("Keep"),
+            tr("Nothing is changed"),
             lambda: self._ask_replacing(None, show=False),
         )
         self._question = row(self.question, self.replace, self.keep)
@@ -320,7 +328,7 @@ class RefinePage(Page):
 
     def _ask_replacing(self, role: Role | None, *, show: bool) -> None:
         self._asked = role
-        self.question.setText("Replace your mask of this case?")
+        self.question.setText(tr("Replace your mask of this case?"))
         self._question.setVisible(show)
 
 

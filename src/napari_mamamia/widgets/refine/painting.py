@@ -15,6 +15,7 @@ from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Tool, Voxel
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.refine.strokes import WHOLE_ADVICE, StrokeChange, advise_whole
 from napari_mamamia.smartpaint.evidence.stroke import Preview
 from napari_mamamia.widgets.base.notify import Failed, outcome_of
@@ -36,10 +37,10 @@ _PAGE: Final = "Refine"
 _LEFT: Final = 1
 _RIGHT: Final = 2
 _PREVIEW_MS: Final = 40
-_WHEEL: Final = "wheel: radius"
-_NO_MASK: Final = "Make your own mask first: page Refine, Start from."
-_HIDDEN: Final = "Your mask is hidden: click refined in the header to show it."
-_LOCKED: Final = "Your mask cannot be changed at the moment: choose Start from on page Refine."
+_WHEEL: Final = tr("wheel: radius")
+_NO_MASK: Final = tr("Make your own mask first: page Refine, Start from.")
+_HIDDEN: Final = tr("Your mask is hidden: click refined in the header to show it.")
+_LOCKED: Final = tr("Your mask cannot be changed at the moment: choose Start from on page Refine.")
 
 
 class Painting(WindowPart):

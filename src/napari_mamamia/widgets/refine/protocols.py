@@ -8,6 +8,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.core.blinding import Blinding
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.workspace.protocol import Protocol
 from napari_mamamia.services.refine.strokes import list_lesions
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
@@ -17,21 +18,24 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _SECONDS: Final = 60
 _MOST: Final = 255
-_NO_LESION: Final = "Paint this lesion first: a further one comes after it."
-_FULL: Final = "There are 255 lesions, as many as a mask can hold."
-_UNUSED: Final = (
-    "The protocol {name} is loaded. Its {keys} set the SmartPaint brush of before and are not used "
-    "any more: the brush of now finds the edge by itself."
+_NO_LESION: Final = tr("Paint this lesion first: a further one comes after it.")
+_FULL: Final = tr("There are 255 lesions, as many as a mask can hold.")
+_UNUSED: Final = tr(
+    "The protocol {name} is loaded. Its {keys} set the SmartPaint brush of "
+    "before and are not used any more: the brush of now finds the edge by itself."
 )
-_TOO_LATE: Final = (
-    "The protocol {} is blind, but cases were open in this window already. Start anew and choose "
-    "it on page Cases before a data set is opened, or: mamamia view DATA --protocol FILE"
+_TOO_LATE: Final = tr(
+    "The protocol {} is blind, but cases were open in this window already. Start "
+    "anew and choose it on page Cases before a data set is opened, or: mamamia "
+    "view DATA --protocol FILE"
 )
 
 
 def choose_protocol_file() -> Path | None:
     """Ask for a protocol file; None where the reader chose none."""
-    name, _ = QFileDialog.getOpenFileName(None, "Annotation protocol", "", "Protocol (*.json)")
+    name, _ = QFileDialog.getOpenFileName(
+        None, tr("Annotation protocol"), "", tr("Protocol (*.json)")
+    )
     return Path(name) if name else None
 
 
@@ -46,7 +50,12 @@ def time_text(seconds: float, limit_s: float | None) -> str:
     used = f"{int(seconds) // _SECONDS}:{int(seconds) % _SECONDS:02d}"
     if limit_s is None:
         return used
-    return f"{used} of {int(limit_s) // _SECONDS}:{int(limit_s) % _SECONDS:02d}"
+    return tr(
+        "{used} of {limit}:{limit_2:02d}",
+        used=used,
+        limit=int(limit_s) // _SECONDS,
+        limit_2=int(limit_s) % _SECONDS,
+    )
 
 
 class Protocols(WindowPart):
@@ -89,7 +98,7 @@ class Protocols(WindowPart):
         if isinstance(outcome, Finished):
             return self._take_protocol(outcome.result)
         if isinstance(outcome, Failed):
-            self._notifier.fail(f"Loading the protocol {path.name}", outcome.error)
+            self._notifier.fail(tr("Loading the protocol {name}", name=path.name), outcome.error)
         return False
 
     def _take_protocol(self, protocol: Protocol) -> bool:
@@ -106,7 +115,7 @@ class Protocols(WindowPart):
             keys = ", ".join(protocol.unused)
             self._notifier.warn(_UNUSED.format(name=protocol.name, keys=keys))
         elif self._editing.live is None:
-            self._notifier.hint(f"Protocol {protocol.name} is loaded.")
+            self._notifier.hint(tr("Protocol {name} is loaded.", name=protocol.name))
         return True
 
     def use(self, protocol: Protocol) -> None:
@@ -168,7 +177,9 @@ class Protocols(WindowPart):
             return "", (), lesions if len(lesions) > 1 else ()
         seconds = live.summary.seconds if live is not None else 0.0
         limit = protocol.time_limit_s
-        line = f"Protocol {protocol.name} · {time_text(seconds, limit)}"
+        line = tr(
+            "Protocol {name} · {time_text}", name=protocol.name, time_text=time_text(seconds, limit)
+        )
         if limit is not None and seconds > limit:
-            line += " · over the time limit"
+            line += tr(" · over the time limit")
         return line, protocol.checklist, self.structures()

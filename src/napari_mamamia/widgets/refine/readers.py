@@ -6,15 +6,18 @@ from typing import Final
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
-_OF_STUDY: Final = (
+_OF_STUDY: Final = tr(
     "This window reads the study {} as {}. To read as somebody else start another window."
 )
-_FIXED: Final = "Blind: other readers are hidden. To read under another name open another window."
+_FIXED: Final = tr(
+    "Blind: other readers are hidden. To read under another name open another window."
+)
 
 
 class Readers(WindowPart):
@@ -78,9 +81,9 @@ class Readers(WindowPart):
             self._notifier.hint(self._why_fixed)
             return
         try:
-            name = self._services.check_name(name, "the name of a reader")
+            name = self._services.check_name(name, tr("the name of a reader"))
         except MamamiaError as error:
-            self._notifier.fail("Taking this name", error)
+            self._notifier.fail(tr("Taking this name"), error)
             return
         if name == self._session.reader:
             self._header.set_reader(name)
@@ -93,7 +96,9 @@ class Readers(WindowPart):
             remembered = replace(self._services.load_preferences(), reader=name)
             self._services.save_preferences(remembered)
         except MamamiaError as error:
-            self._notifier.warn(f"Your name is used now but not remembered: {error}")
+            self._notifier.warn(
+                tr("Your name is used now but not remembered: {error}", error=error)
+            )
         self._session.set_reader(name)
         self._header.set_reader(name)
         waiting, self._waiting = self._waiting, None

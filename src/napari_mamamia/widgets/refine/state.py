@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.core.texts import tr
 
 RADII_MM: Final = (0.5, 40.0)
 """Least and largest radius of a brush, in mm."""
@@ -102,29 +103,34 @@ def choose_next(
 
 
 _NEXT_TEXTS: Final = {
-    NextStep.RECOVER: "Take over what was recovered, or start from the saved mask.",
-    NextStep.SAVE: "Your mask is not saved: see above, then press Save.",
-    NextStep.GROW: "Next: grow the outline to 3-D, or outline another slice.",
-    NextStep.ACCEPT: "Left button: what is missing. Right: what is too much. Accept it when it is "
-    "right.",
-    NextStep.PAINT: "Press on the middle of the tumour, with a circle a little larger than it.",
+    NextStep.RECOVER: tr("Take over what was recovered, or start from the saved mask."),
+    NextStep.SAVE: tr("Your mask is not saved: see above, then press Save."),
+    NextStep.GROW: tr("Next: grow the outline to 3-D, or outline another slice."),
+    NextStep.ACCEPT: tr(
+        "Left button: what is missing. Right: what is too much. Accept it when it is right."
+    ),
+    NextStep.PAINT: tr("Press on the middle of the tumour, with a circle a little larger than it."),
 }
 _TEXTS_OF_TOOLS: Final = {
-    (NextStep.ACCEPT, PaintTool.NONE): "Accept it, or correct it: take SmartPaint, then press on "
-    "what is wrong.",
-    (NextStep.ACCEPT, PaintTool.OUTLINE): "Accept it when it is right, or outline another slice "
-    "and grow again.",
-    (NextStep.PAINT, PaintTool.NONE): "Next: take SmartPaint and press on the tumour, or outline "
-    "it on a slice.",
-    (NextStep.PAINT, PaintTool.OUTLINE): "Draw round the tumour on the slice where it shows best, "
-    "then grow it.",
+    (NextStep.ACCEPT, PaintTool.NONE): tr(
+        "Accept it, or correct it: take SmartPaint, then press on what is wrong."
+    ),
+    (NextStep.ACCEPT, PaintTool.OUTLINE): tr(
+        "Accept it when it is right, or outline another slice and grow again."
+    ),
+    (NextStep.PAINT, PaintTool.NONE): tr(
+        "Next: take SmartPaint and press on the tumour, or outline it on a slice."
+    ),
+    (NextStep.PAINT, PaintTool.OUTLINE): tr(
+        "Draw round the tumour on the slice where it shows best, then grow it."
+    ),
 }
 
 
 def next_text(step: NextStep, tool: PaintTool) -> str:
     """Return what to do next in words, with the tool in hand."""
     if tool is PaintTool.PART:
-        return "Click on what is to go: an island, a leak behind a neck, a vessel."
+        return tr("Click on what is to go: an island, a leak behind a neck, a vessel.")
     if tool is PaintTool.CUT:
-        return "Draw a line across the neck: what lies behind it goes, in all slices."
+        return tr("Draw a line across the neck: what lies behind it goes, in all slices.")
     return _TEXTS_OF_TOOLS.get((step, tool), _NEXT_TEXTS[step])

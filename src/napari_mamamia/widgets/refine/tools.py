@@ -20,6 +20,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.edits import Action, Extent
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
@@ -44,35 +45,37 @@ _TOOLS: Final = (
     (
         PaintTool.SMARTPAINT,
         "SmartPaint",
-        "Left button: what is missing. Right button: what is too much. Follows the image; with "
-        "Shift held at the press the stroke acts on the whole lesion",
+        tr(
+            "Left button: what is missing. Right button: what is too much. Follows the "
+            "image; with Shift held at the press the stroke acts on the whole lesion"
+        ),
         "smartpaint",
     ),
     (
         PaintTool.OUTLINE,
-        "Outline",
-        "Draw round the tumour on a slice, in any plane",
+        tr("Outline"),
+        tr("Draw round the tumour on a slice, in any plane"),
         "outline_tool",
     ),
     (
         PaintTool.SPHERE,
-        "Sphere",
-        "Paints everything in the circle, whatever the image shows; the right button erases it",
+        tr("Sphere"),
+        tr("Paints everything in the circle, whatever the image shows; the right button erases it"),
         "",
     ),
 )
 _REACHES_MM: Final = (5.0, 150.0)
-_PART_TIP: Final = (
-    "Click on what is to go: a part of its own, a leak behind a neck, a vessel. Growing does not "
-    "bring it back"
+_PART_TIP: Final = tr(
+    "Click on what is to go: a part of its own, a leak behind a neck, a vessel. "
+    "Growing does not bring it back"
 )
-_CUT_TIP: Final = (
-    "Draw a line across a neck: what lies behind it goes, in all slices. Growing does not bring it "
-    "back"
+_CUT_TIP: Final = tr(
+    "Draw a line across a neck: what lies behind it goes, in all slices. Growing "
+    "does not bring it back"
 )
-_SMOOTH_TIP: Final = "Rounds off the mask's edge in the circle"
+_SMOOTH_TIP: Final = tr("Rounds off the mask's edge in the circle")
 _EXTENTS: Final = ((Extent.VOLUME, "3-D"), (Extent.PLANE, "2-D"))
-_ACTIONS: Final = ((Action.ADD, "+ Add"), (Action.ERASE, "− Erase"))
+_ACTIONS: Final = ((Action.ADD, tr("+ Add")), (Action.ERASE, tr("− Erase")))
 
 
 class RefineTools(QWidget):
@@ -94,10 +97,10 @@ class RefineTools(QWidget):
         self._suggested = 0.0
         self.tools: dict[PaintTool, QToolButton] = {}
         self.extras = self._make_extras()
-        self.next_step = label("refine_next", tip="What to do next")
-        self.hint = label("refine_tools_hint", tip="What the tools need or lack")
-        self.stroke_note = label("refine_stroke", tip="What the last stroke changed")
-        self.grow_note = label("refine_grow_note", tip="What to know of the region just grown")
+        self.next_step = label("refine_next", tip=tr("What to do next"))
+        self.hint = label("refine_tools_hint", tip=tr("What the tools need or lack"))
+        self.stroke_note = label("refine_stroke", tip=tr("What the last stroke changed"))
+        self.grow_note = label("refine_grow_note", tip=tr("What to know of the region just grown"))
         set_level(self.grow_note, "hint")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -131,7 +134,7 @@ class RefineTools(QWidget):
         for action, control in self.actions.items():
             control.setChecked(action is state.brush.action)
         _set_quietly(self.radius, round(state.brush.radius_mm / RADIUS_STEP_MM))
-        self.radius_text.setText(f"{state.brush.radius_mm:.1f} mm")
+        self.radius_text.setText(tr("{radius_mm:.1f} mm", radius_mm=state.brush.radius_mm))
 
     def show_next(self, step: NextStep, text: str) -> None:
         """Make the control of the next step the most visible one, and say the step."""
@@ -145,7 +148,9 @@ class RefineTools(QWidget):
     def show_suggestion(self, radius_mm: float | None) -> None:
         """Offer a radius; None takes the offer away."""
         self._suggested = radius_mm or 0.0
-        self.suggested.setText("" if radius_mm is None else f"Radius {radius_mm:.1f} mm")
+        self.suggested.setText(
+            "" if radius_mm is None else tr("Radius {radius_mm:.1f} mm", radius_mm=radius_mm)
+        )
         self.suggested.setVisible(radius_mm is not None)
 
     def show_hint(self, text: str, level: str = "hint") -> None:
@@ -162,7 +167,7 @@ class RefineTools(QWidget):
     def show_outlines(self, text: str, *, is_again: bool) -> None:
         """Show what Grow would start from, such as "2 outlines"."""
         self.outlines.setText(text)
-        self.grow.setText("Grow again" if is_again else "Grow to 3-D")
+        self.grow.setText(tr("Grow again") if is_again else tr("Grow to 3-D"))
 
     def show_reach(self, radius_mm: float | None) -> None:
         """Offer how far the region just grown may reach instead; None takes the offer away."""
@@ -208,17 +213,19 @@ class RefineTools(QWidget):
 
     def _make_extras(self) -> QWidget:
         """Make what the fold holds of the brush."""
-        smooth = self._add_tool(PaintTool.SMOOTH, "Smooth", _SMOOTH_TIP)
-        part = self._add_tool(PaintTool.PART, "Remove this part", _PART_TIP)
-        cut = self._add_tool(PaintTool.CUT, "Cut here", _CUT_TIP)
-        tip = with_key("What the left button does; the right one does the other", "other_action")
+        smooth = self._add_tool(PaintTool.SMOOTH, tr("Smooth"), _SMOOTH_TIP)
+        part = self._add_tool(PaintTool.PART, tr("Remove this part"), _PART_TIP)
+        cut = self._add_tool(PaintTool.CUT, tr("Cut here"), _CUT_TIP)
+        tip = with_key(
+            tr("What the left button does; the right one does the other"), "other_action"
+        )
         self.actions = {
             action: self._make_toggle(
                 f"refine_{action}", text, tip, lambda a=action: self._change_brush(action=a)
             )
             for action, text in _ACTIONS
         }
-        deep = "Sphere and Smooth: 3-D goes through the slices, 2-D stays on the one on screen"
+        deep = tr("Sphere and Smooth: 3-D goes through the slices, 2-D stays on the one on screen")
         self.extents = {
             extent: self._make_toggle(
                 f"refine_extent_{extent.name.lower()}",
@@ -231,13 +238,13 @@ class RefineTools(QWidget):
         self.suggested = button(
             "refine_suggested",
             "",
-            "Takes the distance from the mouse to the mask's nearest edge as the radius",
+            tr("Takes the distance from the mouse to the mask's nearest edge as the radius"),
             self._take_suggestion,
         )
-        self.images = label("refine_images", tip="Which images SmartPaint looks at")
+        self.images = label("refine_images", tip=tr("Which images SmartPaint looks at"))
         first = row(smooth, *self.extents.values(), 1)
-        leaks = row(QLabel("Leaks"), part, cut, 1)
-        second = row(QLabel("Left button"), *self.actions.values(), 1, self.suggested)
+        leaks = row(QLabel(tr("Leaks")), part, cut, 1)
+        second = row(QLabel(tr("Left button")), *self.actions.values(), 1, self.suggested)
         for holder in (first, second, leaks):
             holder.layout().setSpacing(3)
         holder = column(first, second, leaks, self.images)
@@ -250,7 +257,7 @@ class RefineTools(QWidget):
         self.radius: QSlider = named(
             QSlider(Qt.Orientation.Horizontal),
             "refine_radius",
-            with_key("Radius of the circle in mm (also Alt and wheel)", "larger"),
+            with_key(tr("Radius of the circle in mm (also Alt and wheel)"), "larger"),
         )
         self.radius.setRange(*(round(limit / RADIUS_STEP_MM) for limit in RADII_MM))
         self.radius.setFocusPolicy(Qt.FocusPolicy.TabFocus)
@@ -258,18 +265,20 @@ class RefineTools(QWidget):
             lambda value: self._change_brush(radius_mm=value * RADIUS_STEP_MM)
         )
         self.radius_text: QLabel = named(
-            FittedLabel("", ("40.0 mm",)), "refine_radius_mm", "Radius of the circle in mm"
+            FittedLabel("", ("40.0 mm",)), "refine_radius_mm", tr("Radius of the circle in mm")
         )
-        holder = row(QLabel("Radius"), self.radius, self.radius_text)
+        holder = row(QLabel(tr("Radius")), self.radius, self.radius_text)
         holder.layout().setStretch(1, 1)
         return holder
 
     def _make_labels(self) -> QWidget:
-        self.labels: QComboBox = named(QComboBox(), "refine_label", "Which structure is painted")
+        self.labels: QComboBox = named(
+            QComboBox(), "refine_label", tr("Which structure is painted")
+        )
         self.labels.activated.connect(
             lambda at: self.label_wanted.emit(int(self.labels.itemData(at)))
         )
-        self._labels_row = row(QLabel("Paints"), self.labels)
+        self._labels_row = row(QLabel(tr("Paints")), self.labels)
         self._labels_row.layout().setStretch(1, 1)
         self._labels_row.hide()
         return self._labels_row
@@ -277,11 +286,11 @@ class RefineTools(QWidget):
     def _make_grow(self) -> QWidget:
         self.grow = button(
             "refine_grow",
-            "Grow to 3-D",
-            with_key("Follows the image from the outlines into the other slices", "grow"),
+            tr("Grow to 3-D"),
+            with_key(tr("Follows the image from the outlines into the other slices"), "grow"),
             self.grow_wanted.emit,
         )
-        self.outlines = label("refine_outlines", tip="What growing starts from")
+        self.outlines = label("refine_outlines", tip=tr("What growing starts from"))
         holder = row(self.grow, self.outlines)
         holder.layout().setStretch(1, 1)
         return holder
@@ -290,14 +299,14 @@ class RefineTools(QWidget):
         self.reach: QDoubleSpinBox = named(
             QDoubleSpinBox(),
             "refine_grow_reach",
-            "How far from its middle the region may reach; then grow again",
+            tr("How far from its middle the region may reach; then grow again"),
         )
         self.reach.setRange(*_REACHES_MM)
         self.reach.setDecimals(0)
-        self.reach.setSuffix(" mm")
+        self.reach.setSuffix(tr(" mm"))
         self.reach.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.reach.valueChanged.connect(self.reach_wanted.emit)
-        self._reach_row = row(QLabel("Let it reach"), self.reach, 1)
+        self._reach_row = row(QLabel(tr("Let it reach")), self.reach, 1)
         self._reach_row.hide()
         return self._reach_row
 

@@ -10,6 +10,7 @@ from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
 from napari_mamamia.services.review.desk_records import StudyLook
@@ -34,14 +35,14 @@ T = TypeVar("T")
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = 10.0
 _PLAN: Final = "review plan"
-_NO_FOLDER: Final = "Choose a new folder for the study first."
+_NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
 _BEGIN: Final = "review begin"
-_TOO_LATE: Final = (
-    "The study {} is blind, but cases were open in this window already. Start a new window for it: "
-    "mamamia view --study {}"
+_TOO_LATE: Final = tr(
+    "The study {} is blind, but cases were open in this window already. Start a "
+    "new window for it: mamamia view --study {}"
 )
-_ONE_STUDY: Final = (
+_ONE_STUDY: Final = tr(
     "This window reads the study {}. To read another one start another window: "
     "mamamia view --study FOLDER"
 )
@@ -70,7 +71,7 @@ class Planning(WindowPart):
 
         self._jobs.start(
             _PLAN,
-            "Planning the study",
+            tr("Planning the study"),
             lambda: plan_study(wish),
             show,
             still=lambda: self._view.wish == wish,
@@ -87,7 +88,7 @@ class Planning(WindowPart):
         draft, freeze_study = self._draft[1], self._services.review.freeze_study
         self._jobs.start(
             _PLAN,
-            "Freezing the study",
+            tr("Freezing the study"),
             lambda: freeze_study(draft, folder),
             lambda _origin: self.frozen.emit(folder),
         )
@@ -111,12 +112,12 @@ class Signing(WindowPart):
         desk, make_own_key = self.desk, self._services.review.make_own_key
         if desk is not None:
             self._take_step(
-                "Making your key", lambda: make_own_key(desk, passphrase), self._tell_key
+                tr("Making your key"), lambda: make_own_key(desk, passphrase), self._tell_key
             )
 
     def _tell_key(self, digits: str) -> None:
         self._view.end_key()
-        self._notifier.hint(f"Your key is made. Its digits: {digits}")
+        self._notifier.hint(tr("Your key is made. Its digits: {digits}", digits=digits))
 
     def sign(self, things: tuple[Signable, ...], passphrase: str) -> None:
         """Sign what was chosen."""
@@ -130,7 +131,7 @@ class Signing(WindowPart):
         desk, countersign_key = self.desk, self._services.review.countersign_key
         if desk is not None:
             work = partial(countersign_key, desk, name, digits, passphrase)
-            tell = f"The key of {name} counts."
+            tell = tr("The key of {name} counts.", name=name)
             self._take_step("Countersigning", work, lambda _done: self._notifier.hint(tell))
 
     def _take_step(self, doing: str, work: Callable[[], T], then: Callable[[T], object]) -> None:
@@ -195,13 +196,13 @@ class ReviewFlow(WindowPart):
         remembered = who or self._services.load_preferences().reader or ""
         self._jobs.start(
             _BEGIN,
-            f"Opening the study {folder.name}",
+            tr("Opening the study {name}", name=folder.name),
             lambda: self._services.review.list_people(folder),
             lambda people: self._choose_person(people, remembered, is_given=bool(who)),
         )
 
     def _follow_frozen(self, folder: Path) -> None:
-        self._notifier.hint(f"The study has begun in {folder}.")
+        self._notifier.hint(tr("The study has begun in {folder}.", folder=folder))
         self._page.show_entry()
         self.open_study(folder)
 
@@ -225,7 +226,7 @@ class ReviewFlow(WindowPart):
 
         self._jobs.start(
             _BEGIN,
-            f"Opening the study {folder.name}",
+            tr("Opening the study {name}", name=folder.name),
             lambda: open_desk(folder, who),
             take,
             discard=lambda opened: opened.desk.close(),
@@ -236,7 +237,7 @@ class ReviewFlow(WindowPart):
         desk, before = opened.desk, self._session.blinding
         was_open = self._session.opened is not None or self._session.case is not None
         if not all_saved or (was_open and not before.covers(desk.blinding)):
-            self._jobs.start(_BEGIN, "Closing the study", desk.close, lambda _done: None)
+            self._jobs.start(_BEGIN, tr("Closing the study"), desk.close, lambda _done: None)
             if all_saved:
                 name = opened.look.study
                 self._notifier.warn_loudly(_TOO_LATE.format(name, desk.folder))
@@ -264,7 +265,9 @@ class ReviewFlow(WindowPart):
             before = self._services.load_preferences()
             self._services.save_preferences(replace(before, reader=name))
         except MamamiaError as error:
-            self._notifier.warn(f"Your name is used now but not remembered: {error}")
+            self._notifier.warn(
+                tr("Your name is used now but not remembered: {error}", error=error)
+            )
 
     # -------------------------------------------------------------------- looking
 
@@ -281,15 +284,20 @@ class ReviewFlow(WindowPart):
             signing, ended = review.look_at_signing(desk), review.list_decided(desk)
             return look, MoreLook(signing, ended, review.look_at_quality(desk))
 
-        self._jobs.start(_LOOK, "Looking at the study", look_at_all, self._show_look, shown=False)
+        self._jobs.start(
+            _LOOK, tr("Looking at the study"), look_at_all, self._show_look, shown=False
+        )
 
     def _show_look(self, both: tuple[StudyLook, MoreLook]) -> None:
         look, more = both
         self._page.show_look(look, more)
         for case_id in look.lost:
             self._notifier.warn(
-                f"{case_id} was taken over in another window or on another computer: what you "
-                "hand in there and here would both be kept, and shown as a conflict"
+                tr(
+                    "{case_id} was taken over in another window or on another computer: what you "
+                    "hand in there and here would both be kept, and shown as a conflict",
+                    case_id=case_id,
+                )
             )
 
     def measure_agreement(self) -> None:
@@ -298,7 +306,7 @@ class ReviewFlow(WindowPart):
         if desk is not None:
             self._jobs.start(
                 "review agreement",
-                "Comparing all readings",
+                tr("Comparing all readings"),
                 lambda: tell_agreement(desk),
                 self._page.progress.show_agreement,
             )
@@ -324,5 +332,7 @@ class ReviewFlow(WindowPart):
         if desk is None:
             return
         last: Callable[[], object] = self.reading.prepare_closing()
-        self._jobs.start("review end", "Leaving the study", last, lambda _done: None, shown=False)
+        self._jobs.start(
+            "review end", tr("Leaving the study"), last, lambda _done: None, shown=False
+        )
         self._jobs.finish("review end", _CLOSING_S)

@@ -8,6 +8,7 @@ from typing import Final
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.review import ConsensusRule
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.review.consensus import ConsensusMask
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.judging import Difference, Dispute, ShownReading
@@ -21,9 +22,9 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
 _LANE: Final = "review"
-_NO_MASK: Final = "Take a reading, a rule, or draw your own on page Refine first."
-_NO_REASON: Final = "Say in a few words why."
-_OTHER_GRID: Final = "The mask of {} lies on another grid than the images: it is not shown."
+_NO_MASK: Final = tr("Take a reading, a rule, or draw your own on page Refine first.")
+_NO_REASON: Final = tr("Say in a few words why.")
+_OTHER_GRID: Final = tr("The mask of {} lies on another grid than the images: it is not shown.")
 
 
 class Judging(WindowPart):
@@ -92,7 +93,7 @@ class Judging(WindowPart):
                 self._view.show_dispute(self.dispute, is_busy=True)
                 self._jobs.start(
                     _LANE,
-                    "Taking up this case",
+                    tr("Taking up this case"),
                     lambda: open_dispute(desk, case),
                     self._show_dispute,
                     ended=self._show_again,
@@ -102,7 +103,9 @@ class Judging(WindowPart):
 
     def _show_dispute(self, dispute: Dispute) -> None:
         if dispute.held:
-            self._notifier.warn(f"{dispute.case_id} is held by {dispute.held}.")
+            self._notifier.warn(
+                tr("{case_id} is held by {held}.", case_id=dispute.case_id, held=dispute.held)
+            )
             return
         self.dispute, self._consensus = dispute, None
         self._shown = dispute.readings[:2]
@@ -158,7 +161,7 @@ class Judging(WindowPart):
         list_differences = self._services.review.list_differences
         self._jobs.start(
             "review differences",
-            "Looking for differences",
+            tr("Looking for differences"),
             lambda: list_differences(first, second, by_distance=by_distance),
             self._show_differences,
             still=lambda: self._shown == (first, second),
@@ -189,7 +192,9 @@ class Judging(WindowPart):
             one = self.dispute.readings[at]
             self._consensus = None
             self._editing.start_with(one.labels, f"reading of {one.name}")
-            self._view.show_choice(f"Taken from {one.name}; go on by drawing, or decide.")
+            self._view.show_choice(
+                tr("Taken from {name}; go on by drawing, or decide.", name=one.name)
+            )
 
     def take_rule(self, rule: ConsensusRule) -> None:
         """Lay what a rule makes of all readings over the judge's mask."""
@@ -201,11 +206,13 @@ class Judging(WindowPart):
         def take(made: ConsensusMask) -> None:
             self._consensus = made
             self._editing.start_with(made.labels, f"{made.rule} of the readings")
-            self._view.show_choice(f"Made by the rule {made.rule}; go on by drawing, or decide.")
+            self._view.show_choice(
+                tr("Made by the rule {rule}; go on by drawing, or decide.", rule=made.rule)
+            )
 
         self._jobs.start(
             "review rule",
-            f"Making the {rule} of the readings",
+            tr("Making the {rule} of the readings", rule=rule),
             lambda: fuse(desk, dispute, rule),
             take,
             still=lambda: self.dispute is dispute,
@@ -233,7 +240,7 @@ class Judging(WindowPart):
         saved: tuple[Path, str] = (mask.saved.path, mask.saved.sha256)
         decide = self._services.review.decide_dispute
         self._finish_case(
-            f"Deciding {dispute.case_id}",
+            tr("Deciding {case_id}", case_id=dispute.case_id),
             lambda: decide(desk, dispute, saved, reason, answers, consensus),
         )
 
@@ -247,7 +254,8 @@ class Judging(WindowPart):
             return
         leave_out = self._services.review.leave_out
         self._finish_case(
-            f"Leaving out {dispute.case_id}", lambda: leave_out(desk, dispute, reason)
+            tr("Leaving out {case_id}", case_id=dispute.case_id),
+            lambda: leave_out(desk, dispute, reason),
         )
 
     def set_down(self) -> None:
@@ -260,7 +268,8 @@ class Judging(WindowPart):
         def go_on(all_saved: bool) -> None:
             if all_saved:
                 self._finish_case(
-                    f"Setting down {dispute.case_id}", lambda: put_down(desk, dispute)
+                    tr("Setting down {case_id}", case_id=dispute.case_id),
+                    lambda: put_down(desk, dispute),
                 )
 
         self._editing.save_if_needed(go_on)
@@ -279,7 +288,7 @@ class Judging(WindowPart):
         dispute = self.dispute
         is_there = dispute is not None and self._case.is_at(dispute.case_id, _place_of(dispute))
         if dispute is not None and not is_there:
-            self._view.say("Another case is on screen: set this one down and take it up again.")
+            self._view.say(tr("Another case is on screen: set this one down and take it up again."))
         return is_there
 
     # --------------------------------------------------------------- without a look
@@ -289,7 +298,7 @@ class Judging(WindowPart):
         desk = self.desk
         if desk is not None:
             accept_case = self._services.review.accept_case
-            self._step_case("Accepting this case", lambda: accept_case(desk, case))
+            self._step_case(tr("Accepting this case"), lambda: accept_case(desk, case))
 
     def reopen(self, case: str, reason: str) -> None:
         """Begin a new round of a case that was decided."""
@@ -301,7 +310,7 @@ class Judging(WindowPart):
             return
         reopen_case = self._services.review.reopen_case
         self._view.why_again.clear()
-        self._step_case("Reopening this case", lambda: reopen_case(desk, case, reason))
+        self._step_case(tr("Reopening this case"), lambda: reopen_case(desk, case, reason))
 
     def _step_case(self, doing: str, work: Callable[[], object]) -> None:
         self._jobs.start(_LANE, doing, work, lambda _done: None, ended=self.stepped.emit)

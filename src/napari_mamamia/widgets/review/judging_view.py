@@ -15,6 +15,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.review import ConsensusRule
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk_records import DisputeRow, StudyLook
 from napari_mamamia.services.review.judging import RULES, Difference, Dispute, ShownReading
@@ -35,10 +36,13 @@ from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_
 ENDS = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
 _MM3_PER_ML = 1000.0
 _RULE_TEXTS = {
-    ConsensusRule.UNION: ("Union", "What any reading has"),
-    ConsensusRule.INTERSECTION: ("Intersection", "What all readings have"),
-    ConsensusRule.MAJORITY_BACKGROUND: ("Majority", "What more than half of the readings have"),
-    ConsensusRule.STAPLE: ("STAPLE", "The truth as STAPLE estimates it from all readings"),
+    ConsensusRule.UNION: (tr("Union"), tr("What any reading has")),
+    ConsensusRule.INTERSECTION: (tr("Intersection"), tr("What all readings have")),
+    ConsensusRule.MAJORITY_BACKGROUND: (
+        tr("Majority"),
+        tr("What more than half of the readings have"),
+    ),
+    ConsensusRule.STAPLE: ("STAPLE", tr("The truth as STAPLE estimates it from all readings")),
 }
 
 
@@ -79,37 +83,41 @@ class JudgingView(QWidget):
     def _make_queue(self) -> QWidget:
         self.queue = make_case_list(
             "review_disputes",
-            "What waits for a judge: what disagrees first, the lowest Dice on top",
+            tr("What waits for a judge: what disagrees first, the lowest Dice on top"),
         )
         self.queue.itemActivated.connect(lambda _item: self._take_up())
         self.queue.currentItemChanged.connect(lambda _now, _before: self._follow_choice())
         self.take_up = button(
             "review_take_up",
-            "Take up",
-            "Takes this case, so that no other judge does, and shows its readings",
+            tr("Take up"),
+            tr("Takes this case, so that no other judge does, and shows its readings"),
             self._take_up,
             primary=True,
         )
         self.accept = button(
             "review_accept_case",
-            "Accept unseen",
-            "Accepts a case whose readings agree, as its last reading has it, without a look",
+            tr("Accept unseen"),
+            tr("Accepts a case whose readings agree, as its last reading has it, without a look"),
             self._want_acceptance,
         )
-        self.nothing = label("review_no_dispute", tip="What waits for a judge, and in what order")
+        self.nothing = label(
+            "review_no_dispute", tip=tr("What waits for a judge, and in what order")
+        )
         self._queue = column(self.nothing, self.queue, row(self.take_up, self.accept, 1))
         return self._queue
 
     def _make_case(self) -> QWidget:
-        self.case = label("review_disputed", tip="The case that you have taken up")
+        self.case = label("review_disputed", tip=tr("The case that you have taken up"))
         self.case.setProperty("heading", True)
-        self.because = label("review_because", tip="In what the readings disagree")
-        self.legend = label("review_legend", tip="Whose outline has which colour, and its volume")
-        self.first = self._make_chooser("review_first", "Whose outline is sky blue")
-        self.second = self._make_chooser("review_second", "Whose outline is orange")
-        self._pair = row(QLabel("Show"), self.first, QLabel("and"), self.second)
-        self.choice = label("review_choice", tip="How your own mask of this case came about")
-        self.note = label("review_judge_note", tip="What cannot be done now, and why")
+        self.because = label("review_because", tip=tr("In what the readings disagree"))
+        self.legend = label(
+            "review_legend", tip=tr("Whose outline has which colour, and its volume")
+        )
+        self.first = self._make_chooser("review_first", tr("Whose outline is sky blue"))
+        self.second = self._make_chooser("review_second", tr("Whose outline is orange"))
+        self._pair = row(QLabel(tr("Show")), self.first, QLabel(tr("and")), self.second)
+        self.choice = label("review_choice", tip=tr("How your own mask of this case came about"))
+        self.note = label("review_judge_note", tip=tr("What cannot be done now, and why"))
         set_level(self.note, "warning")
         self._case = column(
             self.case,
@@ -119,7 +127,7 @@ class JudgingView(QWidget):
             line(),
             self._make_differences(),
             line(),
-            heading("Your mask"),
+            heading(tr("Your mask")),
             self._make_takes(),
             self.choice,
             line(),
@@ -139,37 +147,37 @@ class JudgingView(QWidget):
         self.order: QComboBox = named(
             QComboBox(),
             "review_order",
-            "Which difference comes first: the largest or the farthest",
+            tr("Which difference comes first: the largest or the farthest"),
         )
-        self.order.addItem("by volume", False)
-        self.order.addItem("by distance", True)
+        self.order.addItem(tr("by volume"), False)
+        self.order.addItem(tr("by distance"), True)
         self.order.activated.connect(lambda _at: self.order_wanted.emit(self.order.currentData()))
         self.next = button(
             "review_next_difference",
-            "Next difference",
-            "Goes to the next place that one reading has and the other has not",
+            tr("Next difference"),
+            tr("Goes to the next place that one reading has and the other has not"),
             lambda: self.difference_wanted.emit(1),
         )
         self.previous = button(
             "review_previous_difference",
             "◀",
-            "Goes to the difference before",
+            tr("Goes to the difference before"),
             lambda: self.difference_wanted.emit(-1),
         )
-        self.difference = label("review_difference", tip="The difference on screen")
+        self.difference = label("review_difference", tip=tr("The difference on screen"))
         return column(row(self.previous, self.next, self.order, 1), self.difference)
 
     def _make_takes(self) -> QWidget:
         self.take_first = button(
             "review_take_first",
-            "Take A",
-            "Lays the sky blue reading over your mask; Undo takes it back",
+            tr("Take A"),
+            tr("Lays the sky blue reading over your mask; Undo takes it back"),
             lambda: self.reading_wanted.emit(self.first.currentIndex()),
         )
         self.take_second = button(
             "review_take_second",
-            "Take B",
-            "Lays the orange reading over your mask; Undo takes it back",
+            tr("Take B"),
+            tr("Lays the orange reading over your mask; Undo takes it back"),
             lambda: self.reading_wanted.emit(self.second.currentIndex()),
         )
         for rule in RULES:
@@ -187,31 +195,33 @@ class JudgingView(QWidget):
 
     def _make_decision(self) -> QWidget:
         self.answers: QComboBox = named(
-            QComboBox(), "review_answers_of", "Whose answers go with the decision"
+            QComboBox(), "review_answers_of", tr("Whose answers go with the decision")
         )
-        self._answers_line = row(QLabel("Answers of"), self.answers, 1)
+        self._answers_line = row(QLabel(tr("Answers of")), self.answers, 1)
         self.reason: QLineEdit = named(
-            QLineEdit(), "review_decision_reason", "Why you decide so; it is kept with the decision"
+            QLineEdit(),
+            "review_decision_reason",
+            tr("Why you decide so; it is kept with the decision"),
         )
-        self.reason.setPlaceholderText("why")
+        self.reason.setPlaceholderText(tr("why"))
         self.reason.textEdited.connect(lambda _text: self.say(""))
         self.decide = button(
             "review_decide",
-            "Decide",
-            "Your mask becomes the accepted one of this case, with this reason",
+            tr("Decide"),
+            tr("Your mask becomes the accepted one of this case, with this reason"),
             lambda: self.decision_wanted.emit(self.reason.text(), self.answers.currentIndex()),
             primary=True,
         )
         self.leave_out = button(
             "review_leave_out",
-            "Leave out",
-            "Rejects the case, with this reason: nobody reads it any more",
+            tr("Leave out"),
+            tr("Rejects the case, with this reason: nobody reads it any more"),
             lambda: self.leaving_out_wanted.emit(self.reason.text()),
         )
         self.set_down = button(
             "review_set_down",
-            "Set down",
-            "Leaves the case to another judge; what you drew stays on this computer",
+            tr("Set down"),
+            tr("Leaves the case to another judge; what you drew stays on this computer"),
             self.set_down_wanted.emit,
         )
         buttons = row(self.decide, self.leave_out, self.set_down, 1)
@@ -219,16 +229,18 @@ class JudgingView(QWidget):
 
     def _make_ended(self) -> QWidget:
         """Return what can be done with a case that is decided: it is reopened, never deleted."""
-        self.ended = label("review_ended", tip="What was decided about this case")
+        self.ended = label("review_ended", tip=tr("What was decided about this case"))
         self.why_again: QLineEdit = named(
-            QLineEdit(), "review_reopen_reason", "Why it is read again; it is kept with the case"
+            QLineEdit(),
+            "review_reopen_reason",
+            tr("Why it is read again; it is kept with the case"),
         )
-        self.why_again.setPlaceholderText("why it is read again")
+        self.why_again.setPlaceholderText(tr("why it is read again"))
         self.why_again.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen_case",
-            "Reopen",
-            "Begins a new round: everybody reads it again; what was decided is kept",
+            tr("Reopen"),
+            tr("Begins a new round: everybody reads it again; what was decided is kept"),
             self._want_reopening,
         )
         self._ended = column(self.ended, row(self.why_again, self.reopen))
@@ -277,12 +289,12 @@ class JudgingView(QWidget):
             return
         self._ended.hide()
         self.case.setText(dispute.case_id)
-        self.because.setText("; ".join(dispute.because) or "The readings agree.")
+        self.because.setText("; ".join(dispute.because) or tr("The readings agree."))
         for rule, control in self._rules.items():
             why = dispute.why_not(rule)
             control.setEnabled(not why)
             tip = _RULE_TEXTS[rule][1]
-            control.setToolTip(f"{tip}: {why}" if why else f"{tip}; Undo takes it back")
+            control.setToolTip(f"{tip}: {why}" if why else tr("{tip}; Undo takes it back", tip=tip))
 
     def show_readings(self, dispute: Dispute) -> None:
         """Offer the readings of a case that was just taken up."""
@@ -302,36 +314,56 @@ class JudgingView(QWidget):
         self.legend.setText(
             "<br>".join(
                 f'<span style="color:{MASK_COLOURS[role]}">■</span> {one.name}: '
-                + (f"{one.volume_ml:.2f} ml" if one.labels is not None else "nothing drawn")
+                + (
+                    tr("{volume_ml:.2f} ml", volume_ml=one.volume_ml)
+                    if one.labels is not None
+                    else tr("nothing drawn")
+                )
                 for role, one in pairs
             )
         )
-        self.take_first.setText(f"Take {first.name}")
-        self.take_second.setText(f"Take {second.name}" if second else "Take B")
+        self.take_first.setText(tr("Take {name}", name=first.name))
+        self.take_second.setText(tr("Take {name}", name=second.name) if second else tr("Take B"))
 
     def show_difference(self, part: Difference | None, at: int, n_parts: int) -> None:
         """Describe the difference on screen; None where there is none."""
         for control in (self.next, self.previous):
             control.setEnabled(n_parts > 0)
         if not n_parts:
-            self.difference.setText("The two masks have the same voxels.")
+            self.difference.setText(tr("The two masks have the same voxels."))
         elif part is None:
-            self.difference.setText(f"{n_parts} difference{'s' * (n_parts != 1)}")
+            self.difference.setText(
+                tr_n(
+                    "{n} difference",
+                    "{n} differences",
+                    n_parts,
+                )
+            )
         else:
             first, second = self.first.currentText(), self.second.currentText()
             whose, other = (first, second) if part.is_in_first else (second, first)
             self.difference.setText(
-                f"{at + 1} of {n_parts}: {whose} alone, {part.volume_mm3 / _MM3_PER_ML:.2f} ml, "
+                tr(
+                    "{at} of {n_parts}: {whose} alone, {volume:.2f} ml, ",
+                    at=at + 1,
+                    n_parts=n_parts,
+                    whose=whose,
+                    volume=part.volume_mm3 / _MM3_PER_ML,
+                )
                 + (
-                    f"up to {part.distance_mm:.1f} mm from {other}"
+                    tr(
+                        "up to {distance_mm:.1f} mm from {other}",
+                        distance_mm=part.distance_mm,
+                        other=other,
+                    )
                     if part.distance_mm == part.distance_mm
-                    else f"{other} has nothing"
+                    else tr("{other} has nothing", other=other)
                 )
             )
 
     def show_choice(self, text: str) -> None:
         """Say what was laid over the judge's mask."""
-        self.choice.setText(text or "Take one, or draw on page Refine.")
+        self.choice.setText(text or tr("Take one, or draw on page Refine."))
 
     def say(self, text: str) -> None:
         """Say what cannot be done now."""
@@ -366,7 +398,10 @@ class JudgingView(QWidget):
         self._ended.setVisible(is_decided and not self._queue.isHidden())
         if chosen is not None and is_decided:
             self.ended.setText(
-                f"{describe_row(chosen)}. Sign it on tab Sign; to change it, say why and reopen it."
+                tr(
+                    "{row}. Sign it on tab Sign; to change it, say why and reopen it.",
+                    row=describe_row(chosen),
+                )
             )
 
 
@@ -377,10 +412,12 @@ def describe_queue(rows: Sequence[DisputeRow]) -> str:
         for one in rows
     )
     if not counts["disagree"] + counts["agree"]:
-        return "Nothing waits for a judge now." + (" Decided:" if rows else "")
-    parts = [f"{counts['disagree']} disagree, the lowest Dice first"]
-    parts += [f"{counts['agree']} agree and wait to be accepted"] * bool(counts["agree"])
-    parts += [f"{counts['ended']} decided"] * bool(counts["ended"])
+        return tr("Nothing waits for a judge now.") + (" Decided:" if rows else "")
+    parts = [tr("{counts} disagree, the lowest Dice first", counts=counts["disagree"])]
+    parts += [tr("{counts} agree and wait to be accepted", counts=counts["agree"])] * bool(
+        counts["agree"]
+    )
+    parts += [tr("{counts} decided", counts=counts["ended"])] * bool(counts["ended"])
     return "; ".join(parts)
 
 
@@ -388,10 +425,12 @@ def describe_row(one: DisputeRow) -> str:
     """Return a line of what waits for a judge."""
     why = "; ".join(one.because)
     if one.state is CaseState.READ:
-        why = why or "the readings agree"
+        why = why or tr("the readings agree")
     elif one.state is CaseState.ACCEPTED:
-        why = "decided, not signed"
+        why = tr("decided, not signed")
     elif one.state in ENDS:
-        why = f"{'left out' if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(": ")
-    who = f" · {one.judge} is at it" if one.judge else ""
+        why = f"{tr('left out') if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(
+            ": "
+        )
+    who = tr(" · {judge} is at it", judge=one.judge) if one.judge else ""
     return f"{one.case_id} · {why}{who}"

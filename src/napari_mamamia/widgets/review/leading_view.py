@@ -22,6 +22,7 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, Role
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.review.desk_records import ReaderRow, StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople
 from napari_mamamia.services.review.overseeing import QualityLook, QualityRow
@@ -40,10 +41,10 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.review.reading_view import make_case_list
 
 _MODE_TEXTS: Final = {
-    ReadingMode.INDEPENDENT: "independent: each for himself, a judge accepts",
-    ReadingMode.SECOND_LOOK: "second look: the second sees the first",
-    ReadingMode.ARBITRATION: "arbitration: two, a judge where they disagree",
-    ReadingMode.PANEL: "panel: each for himself, all are judged",
+    ReadingMode.INDEPENDENT: tr("independent: each for himself, a judge accepts"),
+    ReadingMode.SECOND_LOOK: tr("second look: the second sees the first"),
+    ReadingMode.ARBITRATION: tr("arbitration: two, a judge where they disagree"),
+    ReadingMode.PANEL: tr("panel: each for himself, all are judged"),
 }
 _CURVE_HEIGHT: Final = 90
 _CURVE_COLOUR: Final = "#E69F00"
@@ -58,29 +59,31 @@ class ProgressView(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("review_lead")
-        self.states = label("review_states", tip="Cases of the study by where they stand")
-        self.readers = label("review_readers", tip="How far every reader is, and time of work")
+        self.states = label("review_states", tip=tr("Cases of the study by where they stand"))
+        self.readers = label("review_readers", tip=tr("How far every reader is, and time of work"))
         self.measure = button(
             "review_agreement",
-            "Agreement so far",
-            "Compares all masks and answers that were handed in; it takes seconds",
+            tr("Agreement so far"),
+            tr("Compares all masks and answers that were handed in; it takes seconds"),
             self.agreement_wanted.emit,
         )
-        self.agreement = label("review_agreement_lines", tip="How far the readers agree so far")
+        self.agreement = label("review_agreement_lines", tip=tr("How far the readers agree so far"))
         self.agreement.hide()
         self.curve = CaptureCurve()
-        self.stop = label("review_capture", tip="What was caught, and whether one may stop")
-        self.queue = make_case_list("review_quality_queue", "Quality control's queue, in its order")
+        self.stop = label("review_capture", tip=tr("What was caught, and whether one may stop"))
+        self.queue = make_case_list(
+            "review_quality_queue", tr("Quality control's queue, in its order")
+        )
         self._quality: QualityLook | None = None
         self._lead = column(
-            heading("Cases"),
+            heading(tr("Cases")),
             self.states,
-            heading("Readers"),
+            heading(tr("Readers")),
             self.readers,
             row(self.measure, 1),
             self.agreement,
         )
-        self._control = column(heading("Quality control"), self.stop, self.curve, self.queue)
+        self._control = column(heading(tr("Quality control")), self.stop, self.curve, self.queue)
         self._control.hide()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
@@ -96,7 +99,7 @@ class ProgressView(QWidget):
             for state, count in (look.states or {}).items()
         )
         self.states.setText(f"<table>{rows}</table>")
-        head = "<tr><td></td><td>&nbsp;&nbsp;read</td><td>&nbsp;&nbsp;time</td><td></td></tr>"
+        head = tr("<tr><td></td><td>&nbsp;&nbsp;read</td><td>&nbsp;&nbsp;time</td><td></td></tr>")
         self.readers.setText(f"<table>{head}{''.join(map(_row_of_reader, look.readers))}</table>")
 
     def show_agreement(self, lines: Sequence[str]) -> None:
@@ -124,17 +127,23 @@ class ProgressView(QWidget):
 
 
 def _row_of_reader(one: ReaderRow) -> str:
-    each = f"{one.active_s / 60 / one.n_read:.1f} min a case" if one.n_read else ""
-    return (
-        f"<tr><td>{escape(one.name)}</td>"
-        f"<td align='right'>&nbsp;&nbsp;{one.n_read} of {one.n_tasks}</td>"
-        f"<td align='right'>&nbsp;&nbsp;{one.active_s / 60:.0f} min</td>"
-        f"<td align='right'>&nbsp;&nbsp;{each}</td></tr>"
+    each = (
+        tr("{active:.1f} min a case", active=one.active_s / 60 / one.n_read) if one.n_read else ""
+    )
+    return tr(
+        "<tr><td>{name}</td><td align='right'>&nbsp;&nbsp;{n_read} of "
+        "{n_tasks}</td><td align='right'>&nbsp;&nbsp;{active:.0f} min</td><td "
+        "align='right'>&nbsp;&nbsp;{each}</td></tr>",
+        name=escape(one.name),
+        n_read=one.n_read,
+        n_tasks=one.n_tasks,
+        active=one.active_s / 60,
+        each=each,
     )
 
 
 def _describe_place(place: int, one: QualityRow) -> str:
-    marks = {None: "", False: " · no error", True: " · error"}
+    marks = {None: "", False: tr(" · no error"), True: tr(" · error")}
     return f"{place}. {one.case_id} · {one.why}{marks[one.has_error]}"
 
 
@@ -143,7 +152,9 @@ class CaptureCurve(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        named(self, "review_capture_curve", "Errors found (up) against cases read of all (right)")
+        named(
+            self, "review_capture_curve", tr("Errors found (up) against cases read of all (right)")
+        )
         self.setMinimumHeight(_CURVE_HEIGHT)
         self._points: Sequence[tuple[int, int]] = ()
         self._n_cases = 1
@@ -182,21 +193,33 @@ class PlanningView(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("review_planning")
-        self.data_set = self._make_line("review_plan_data", "The data set whose cases are read")
-        self.name = self._make_line("review_plan_name", "The study's title")
-        people = "Names of {}, with commas between; one person may have several roles"
-        self.leads = self._make_line("review_plan_leads", people.format("those who lead it"))
-        self.readers = self._make_line("review_plan_readers", people.format("those who read"))
-        self.judges = self._make_line("review_plan_judges", people.format("those who adjudicate"))
-        self.protocol = self._make_line("review_plan_protocol", "Protocol (JSON) with the form")
-        self.pots = self._make_line("review_plan_pots", "Honeypots: case ids of known truth")
+        self.data_set = self._make_line(
+            tr("review_plan_data"), tr("The data set whose cases are read")
+        )
+        self.name = self._make_line(tr("review_plan_name"), tr("The study's title"))
+        people = tr("Names of {}, with commas between; one person may have several roles")
+        self.leads = self._make_line(
+            tr("review_plan_leads"), people.format(tr("those who lead it"))
+        )
+        self.readers = self._make_line(
+            tr("review_plan_readers"), people.format(tr("those who read"))
+        )
+        self.judges = self._make_line(
+            tr("review_plan_judges"), people.format(tr("those who adjudicate"))
+        )
+        self.protocol = self._make_line(
+            tr("review_plan_protocol"), tr("Protocol (JSON) with the form")
+        )
+        self.pots = self._make_line(
+            tr("review_plan_pots"), tr("Honeypots: case ids of known truth")
+        )
         self.order = self._make_line(
-            "review_plan_order",
-            "Quality control's queue (JSON): everybody reads in its order",
+            tr("review_plan_order"),
+            tr("Quality control's queue (JSON): everybody reads in its order"),
         )
         # Typed once the deal is shown, which it is no part of: it must not take that back.
         self.folder: QLineEdit = named(
-            QLineEdit(), "review_plan_folder", "New folder of the study, on the share"
+            QLineEdit(), "review_plan_folder", tr("New folder of the study, on the share")
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -212,23 +235,23 @@ class PlanningView(QWidget):
 
     def _list_parts(self) -> tuple[QWidget, ...]:
         return (
-            heading("New study"),
+            heading(tr("New study")),
             self._make_titled(
-                "Data set", self.data_set, self._make_browse(self.data_set, "a data set")
+                tr("Data set"), self.data_set, self._make_browse(self.data_set, tr("a data set"))
             ),
-            self._make_titled("Title", self.name),
-            self._make_titled("Leads", self.leads),
-            self._make_titled("Readers", self.readers),
-            self._make_titled("Judges", self.judges),
+            self._make_titled(tr("Title"), self.name),
+            self._make_titled(tr("Leads"), self.leads),
+            self._make_titled(tr("Readers"), self.readers),
+            self._make_titled(tr("Judges"), self.judges),
             self._make_mode(),
             self._make_rules(),
             self._make_hidden(),
             self._make_extras(),
             self._make_titled(
-                "Protocol", self.protocol, self._make_browse(self.protocol, "*.json")
+                tr("Protocol"), self.protocol, self._make_browse(self.protocol, "*.json")
             ),
-            self._make_titled("Honeypots", self.pots, self._make_browse(self.pots, "*.txt")),
-            self._make_titled("Order", self.order, self._make_browse(self.order, "*.json")),
+            self._make_titled(tr("Honeypots"), self.pots, self._make_browse(self.pots, "*.txt")),
+            self._make_titled(tr("Order"), self.order, self._make_browse(self.order, "*.json")),
             line(),
             self._make_decision(),
         )
@@ -241,19 +264,19 @@ class PlanningView(QWidget):
     def _make_browse(self, target: QLineEdit, what: str) -> QWidget:
         def browse() -> None:
             if what.startswith("*"):
-                kinds = f"Files ({what})"
-                chosen, _ = QFileDialog.getOpenFileName(self, "Choose a file", "", kinds)
+                kinds = tr("Files ({what})", what=what)
+                chosen, _ = QFileDialog.getOpenFileName(self, tr("Choose a file"), "", kinds)
             else:
-                chosen = QFileDialog.getExistingDirectory(self, f"Choose {what}")
+                chosen = QFileDialog.getExistingDirectory(self, tr("Choose {what}", what=what))
             if chosen:
                 target.setText(chosen)
                 self._forget_draft()
 
-        return button(f"{target.objectName()}_browse", "…", f"Chooses {what}", browse)
+        return button(f"{target.objectName()}_browse", "…", tr("Chooses {what}", what=what), browse)
 
     def _make_mode(self) -> QWidget:
         self.mode: QComboBox = named(
-            QComboBox(), "review_plan_mode", "How often a case is read, and by whom"
+            QComboBox(), "review_plan_mode", tr("How often a case is read, and by whom")
         )
         self.mode.setMinimumContentsLength(12)
         self.mode.setSizeAdjustPolicy(
@@ -263,83 +286,98 @@ class PlanningView(QWidget):
             self.mode.addItem(text, mode)
         self.mode.activated.connect(lambda _at: self._follow_mode())
         self.readings: QSpinBox = named(
-            QSpinBox(), "review_plan_readings", "Readings of a case, where the mode leaves it open"
+            QSpinBox(),
+            "review_plan_readings",
+            tr("Readings of a case, where the mode leaves it open"),
         )
         self.readings.setRange(1, 100)
         self.readings.setValue(2)
         self.readings.valueChanged.connect(lambda _n: self._forget_draft())
-        both = self._make_titled("Mode", self.mode)
-        return column(both, row(QLabel("Readings of a case"), self.readings, 1))
+        both = self._make_titled(tr("Mode"), self.mode)
+        return column(both, row(QLabel(tr("Readings of a case")), self.readings, 1))
 
     def _make_rules(self) -> QWidget:
         self.dice: QDoubleSpinBox = named(
             QDoubleSpinBox(),
             "review_plan_dice",
-            "Readings of a lower Dice disagree; 0 for none",
+            tr("Readings of a lower Dice disagree; 0 for none"),
         )
         self.dice.setRange(0.0, 1.0)
         self.dice.setSingleStep(0.05)
         self.dice.setValue(0.7)
         self.dice.valueChanged.connect(lambda _dice: self._forget_draft())
         self.consensus: QComboBox = named(
-            QComboBox(), "review_plan_consensus", "How readings become one mask"
+            QComboBox(), "review_plan_consensus", tr("How readings become one mask")
         )
         self.consensus.setMinimumContentsLength(8)
         for rule in ConsensusRule:
-            self.consensus.addItem(rule.value, rule)
+            self.consensus.addItem(tr(rule.value), rule)
         self.consensus.activated.connect(lambda _at: self._forget_draft())
         return column(
-            row(QLabel("Disagree below a Dice of"), self.dice, 1),
-            self._make_titled("Consensus", self.consensus),
+            row(QLabel(tr("Disagree below a Dice of")), self.dice, 1),
+            self._make_titled(tr("Consensus"), self.consensus),
         )
 
     def _make_hidden(self) -> QWidget:
         self.hidden: dict[Hidden, QCheckBox] = {}
         for part in Hidden:
             name = f"review_hide_{part.name.lower()}"
-            box: QCheckBox = named(QCheckBox(part.value), name, f"Hide from readers: {part.value}")
+            box: QCheckBox = named(
+                QCheckBox(tr(part.value)),
+                name,
+                tr("Hide from readers: {what}", what=tr(part.value)),
+            )
             box.setChecked(True)
             box.clicked.connect(lambda _on: self._forget_draft())
             self.hidden[part] = box
         one, two, three, four, five = self.hidden.values()
-        return column(QLabel("Hidden from readers"), row(one, two, 1), row(three, four, 1), five)
+        return column(
+            QLabel(tr("Hidden from readers")), row(one, two, 1), row(three, four, 1), five
+        )
 
     def _make_extras(self) -> QWidget:
         self.repeats: QSpinBox = named(
-            QSpinBox(), "review_plan_repeats", "Share of a reader's cases that comes a second time"
+            QSpinBox(),
+            "review_plan_repeats",
+            tr("Share of a reader's cases that comes a second time"),
         )
         self.repeats.setRange(0, 50)
         self.repeats.setSuffix(" %")
         self.seed: QSpinBox = named(
-            QSpinBox(), "review_plan_seed", "The same seed deals the cases the same"
+            QSpinBox(), "review_plan_seed", tr("The same seed deals the cases the same")
         )
         self.seed.setRange(0, _MOST_SEED)
         self.seed.setValue(42)
         for control in (self.repeats, self.seed):
             control.valueChanged.connect(lambda _n: self._forget_draft())
-        return row(QLabel("Hidden repeats"), self.repeats, QLabel("Seed"), self.seed, 1)
+        return row(QLabel(tr("Hidden repeats")), self.repeats, QLabel(tr("Seed")), self.seed, 1)
 
     def _make_decision(self) -> QWidget:
         self.draft = button(
             "review_plan_draft",
-            "Show who reads what",
-            "Deals the cases out and shows it; nothing is written",
+            tr("Show who reads what"),
+            tr("Deals the cases out and shows it; nothing is written"),
             lambda: self.draft_wanted.emit(self.wish),
             primary=True,
         )
         self.back = button(
-            "review_plan_back", "Back", "Leaves this form; nothing is written", self.left.emit
+            "review_plan_back",
+            tr("Back"),
+            tr("Leaves this form; nothing is written"),
+            self.left.emit,
         )
-        self.result = label("review_plan_result", tip="Who would read how much, and what to know")
-        self.warning = label("review_plan_warning", tip="Why the study cannot be frozen so")
+        self.result = label(
+            "review_plan_result", tip=tr("Who would read how much, and what to know")
+        )
+        self.warning = label("review_plan_warning", tip=tr("Why the study cannot be frozen so"))
         set_level(self.warning, "warning")
         self.freeze = button(
             "review_plan_freeze",
-            "Freeze and begin",
-            "Writes study.json into the new folder: from then on it never changes",
+            tr("Freeze and begin"),
+            tr("Writes study.json into the new folder: from then on it never changes"),
             lambda: self.freezing_wanted.emit(Path(self.folder.text().strip())),
         )
-        self._freezing = column(self._make_titled("Folder", self.folder), row(self.freeze, 1))
+        self._freezing = column(self._make_titled(tr("Folder"), self.folder), row(self.freeze, 1))
         return column(row(self.draft, self.back, 1), self.result, self.warning, self._freezing)
 
     # ------------------------------------------------------------- for the flow

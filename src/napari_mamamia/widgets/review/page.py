@@ -9,6 +9,7 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QTabBar, QVBoxLayout, QWidget
 
 from napari_mamamia.core.review import Role
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk import JUDGES
 from napari_mamamia.services.review.desk_records import DisputeRow, StudyLook
@@ -33,10 +34,10 @@ _AGREED: Final = (CaseState.READ, CaseState.ACCEPTED)
 
 
 _TABS: Final = (
-    ("Read", "Cases that are yours to read"),
-    ("Judge", "What disagrees, and what waits to be accepted or signed"),
-    ("Sign", "Your key, and what you may sign as author, reviewer or approver"),
-    ("Study", "How far everybody is, how far they agree, and quality control"),
+    (tr("Read"), tr("Cases that are yours to read")),
+    (tr("Judge"), tr("What disagrees, and what waits to be accepted or signed")),
+    (tr("Sign"), tr("Your key, and what you may sign as author, reviewer or approver")),
+    (tr("Study"), tr("How far everybody is, how far they agree, and quality control")),
 )
 
 
@@ -81,33 +82,35 @@ class ReviewPage(QWidget):
     def _make_entry(self) -> QWidget:
         self.about = label(
             "review_about",
-            "A study that several people read on one shared folder, blind where the study says "
-            "so. It needs no model, no torch, no graphics card and no server; a weak laptop will "
-            "do.",
-            "What this page is for",
+            tr(
+                "A study that several people read on one shared folder, blind where the "
+                "study says so. It needs no model, no torch, no graphics card and no server; "
+                "a weak laptop will do."
+            ),
+            tr("What this page is for"),
         )
-        self.study = label("review_study", tip="The study that was chosen")
+        self.study = label("review_study", tip=tr("The study that was chosen"))
         self.open = button(
             "review_open",
-            "Open a study…",
-            "Chooses the folder of a study, the one with study.json in it",
+            tr("Open a study…"),
+            tr("Chooses the folder of a study, the one with study.json in it"),
             self._choose_folder,
             primary=True,
         )
-        self.who: QComboBox = named(QComboBox(), "review_who", "Your name in this study")
-        self.who.setPlaceholderText("your name")
+        self.who: QComboBox = named(QComboBox(), "review_who", tr("Your name in this study"))
+        self.who.setPlaceholderText(tr("your name"))
         self.begin = button(
             "review_begin",
-            "Begin",
-            "Begins as this person; the name is remembered on this computer",
+            tr("Begin"),
+            tr("Begins as this person; the name is remembered on this computer"),
             lambda: self.person_chosen.emit(self.who.currentText()),
         )
-        self._asking = row(QLabel("I am"), self.who, self.begin)
+        self._asking = row(QLabel(tr("I am")), self.who, self.begin)
         self._asking.layout().setStretch(1, 1)
         self.new = button(
             "review_new",
-            "New study…",
-            "Plans a study: cases, readers, what is hidden; shown before it is frozen",
+            tr("New study…"),
+            tr("Plans a study: cases, readers, what is hidden; shown before it is frozen"),
             self.show_planning,
         )
         self.planning.left.connect(self.show_entry)
@@ -115,14 +118,14 @@ class ReviewPage(QWidget):
         return self._entry
 
     def _make_work(self) -> QWidget:
-        self.person = label("review_person", tip="The study, and as whom you are at work in it")
+        self.person = label("review_person", tip=tr("The study, and as whom you are at work in it"))
         self.person.setProperty("heading", True)
-        self.waiting = label("review_waiting", tip="What could not be sent to the study yet")
-        self.trouble = label("review_trouble", tip="What is wrong with the study's folder")
+        self.waiting = label("review_waiting", tip=tr("What could not be sent to the study yet"))
+        self.trouble = label("review_trouble", tip=tr("What is wrong with the study's folder"))
         for line in (self.waiting, self.trouble):
             set_level(line, "warning")
         # Not a QTabBar, which knows no heights that depend on widths: its lines would be cut.
-        self.tabs: QTabBar = named(QTabBar(), "review_tabs", "What you do in this study")
+        self.tabs: QTabBar = named(QTabBar(), "review_tabs", tr("What you do in this study"))
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self.progress = ProgressView()
@@ -174,18 +177,24 @@ class ReviewPage(QWidget):
         self.person.setText(f"{look.study} · {look.person} ({', '.join(look.roles)})")
         self.waiting.setText(describe_waiting(look))
         self.waiting.setVisible(bool(self.waiting.text()))
-        others = f" (and {len(look.problems) - 1} more)" if len(look.problems) > 1 else ""
+        others = (
+            tr(" (and {n_problems} more)", n_problems=len(look.problems) - 1)
+            if len(look.problems) > 1
+            else ""
+        )
         self.trouble.setText(f"{look.problems[0]}{others}" if look.problems else "")
         self.trouble.setVisible(bool(look.problems))
         self.tabs.setTabVisible(0, Role.READER in look.roles)
         self.tabs.setTabVisible(1, is_judge(look))
         n_open = sum(one.state not in _AGREED for one in look.disputes)
-        self.tabs.setTabText(1, f"Judge ({n_open})" if n_open else "Judge")
+        self.tabs.setTabText(1, tr("Judge ({n_open})", n_open=n_open) if n_open else "Judge")
         self.reading.show_look(look)
         if more is not None:
             self._ended = more.ended
             n_to_sign = len(more.signing.things)
-            self.tabs.setTabText(2, f"Sign ({n_to_sign})" if n_to_sign else "Sign")
+            self.tabs.setTabText(
+                2, tr("Sign ({n_to_sign})", n_to_sign=n_to_sign) if n_to_sign else "Sign"
+            )
             self.signing.show_look(more.signing)
             self.progress.show_quality(more.quality)
         self.judging.show_look(look, self._ended)
@@ -195,7 +204,7 @@ class ReviewPage(QWidget):
     # -------------------------------------------------------------------- inner
 
     def _choose_folder(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Folder of a review study")
+        name = QFileDialog.getExistingDirectory(self, tr("Folder of a review study"))
         if name:
             self.study_chosen.emit(Path(name))
 
@@ -203,14 +212,20 @@ class ReviewPage(QWidget):
 def describe_waiting(look: StudyLook) -> str:
     """Return what waits on this computer and why, "" where nothing does."""
     if look.n_unsent:
-        some = f"{look.n_unsent} event{'s' * (look.n_unsent != 1)}"
+        some = tr_n(
+            "{n} event",
+            "{n} events",
+            look.n_unsent,
+        )
         waits = "wait" if look.n_unsent != 1 else "waits"
-        return (
-            f"{some} {waits} on this computer: the study cannot be reached or written to now. "
-            "Go on; it is sent by itself when that works again."
+        return tr(
+            "{some} {waits} on this computer: the study cannot be reached or written to "
+            "now. Go on; it is sent by itself when that works again.",
+            some=some,
+            waits=waits,
         )
     if look.trouble:
-        return "The study cannot be reached now. Go on; what you do is kept on this computer."
+        return tr("The study cannot be reached now. Go on; what you do is kept on this computer.")
     return ""
 
 

@@ -11,6 +11,7 @@ from qtpy.QtWidgets import QFileDialog
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.review import Task
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk import StudyDesk
@@ -30,15 +31,19 @@ _Shown: TypeAlias = tuple[NDArray[np.uint8], tuple[int, int, int] | None]
 _LANE: Final = "review"
 _KEEP_EVERY_MS: Final = 15_000
 _MEASURE_AFTER_MS: Final = 1_000
-_A_MASK: Final = "a mask"
-_ALL_DONE: Final = "Nothing is left for you to read now. What others still read may come back."
-_HELD: Final = "{} is held by {}. It can be taken once it is let go of, or 30 minutes after that."
-_OTHER_CASE: Final = "Another case is on screen than the one you took: take it again from the list."
+_A_MASK: Final = tr("a mask")
+_ALL_DONE: Final = tr("Nothing is left for you to read now. What others still read may come back.")
+_HELD: Final = tr(
+    "{} is held by {}. It can be taken once it is let go of, or 30 minutes after that."
+)
+_OTHER_CASE: Final = tr(
+    "Another case is on screen than the one you took: take it again from the list."
+)
 
 
 def choose_images_folder() -> Path | None:
     """Ask for the folder of the images; None where none was chosen."""
-    name = QFileDialog.getExistingDirectory(None, "Data set that this study reads")
+    name = QFileDialog.getExistingDirectory(None, tr("Data set that this study reads"))
     return Path(name) if name else None
 
 
@@ -104,13 +109,15 @@ class Reading(WindowPart):
         """Take the next case and open it."""
         desk = self.desk
         if desk is not None:
-            self._leave_case(lambda: self._take_task("Taking the next case", desk.take_next))
+            self._leave_case(lambda: self._take_task(tr("Taking the next case"), desk.take_next))
 
     def look_at(self, task: Task) -> None:
         """Open a case that was taken before."""
         desk = self.desk
         if desk is not None:
-            self._leave_case(lambda: self._take_task("Opening this case", lambda: desk.take(task)))
+            self._leave_case(
+                lambda: self._take_task(tr("Opening this case"), lambda: desk.take(task))
+            )
 
     def reopen(self, reason: str) -> None:
         """Take back what was handed in of the case on screen."""
@@ -118,9 +125,9 @@ class Reading(WindowPart):
         if desk is None or taken is None:
             return
         if not reason.strip():
-            self._view.say("Say in a few words why you read it again; then reopen it.")
+            self._view.say(tr("Say in a few words why you read it again; then reopen it."))
             return
-        self._take_task("Reopening this case", lambda: desk.read_again(taken.task, reason))
+        self._take_task(tr("Reopening this case"), lambda: desk.read_again(taken.task, reason))
 
     def _leave_case(self, then: Callable[[], None]) -> None:
         """Keep what is on screen, then go on; what cannot be saved stays."""
@@ -174,7 +181,7 @@ class Reading(WindowPart):
 
         self._jobs.start(
             "review first",
-            "Reading what was read before",
+            tr("Reading what was read before"),
             look,
             self._show_first,
             still=lambda: self.taken is taken,
@@ -188,8 +195,8 @@ class Reading(WindowPart):
         if first is None or case is None:
             self._view.show_first("")
             return
-        drawn = "is shown in sky blue" if first.labels is not None else "has no mask"
-        self._view.show_first(f"The reading of {first.name} {drawn}.")
+        drawn = tr("is shown in sky blue") if first.labels is not None else tr("has no mask")
+        self._view.show_first(tr("The reading of {name} {drawn}.", name=first.name, drawn=drawn))
         if first.labels is None or shown is None or not first.labels.grid.is_same_place(case.grid):
             return
         buffer, place = shown
@@ -215,9 +222,9 @@ class Reading(WindowPart):
     def _accept_case(self, *, with_mask: bool) -> None:
         taken = self.taken
         if taken is None:
-            self._notifier.hint("Take a case first: Next case on page Review.")
+            self._notifier.hint(tr("Take a case first: Next case on page Review."))
         elif taken.state is CaseState.READ:
-            self._say_missing(("why you read it again, then Reopen",))
+            self._say_missing((tr("why you read it again, then Reopen"),))
         elif not self._case.is_at(taken.case_id, _place_of(taken)):
             self._notifier.warn(_OTHER_CASE)
         else:
@@ -248,7 +255,7 @@ class Reading(WindowPart):
         desk, draft = self.desk, self._make_draft()
         if desk is None:
             return
-        doing = f"Handing in {taken.case_id}"
+        doing = tr("Handing in {case_id}", case_id=taken.case_id)
         self._view.show_task(taken, is_busy=True)
         self._jobs.start(
             _LANE,
@@ -262,9 +269,9 @@ class Reading(WindowPart):
         """Compare behind the reader's back, and open the next case."""
         self._let_go()
         self._jobs.start(
-            "review compare", "Comparing the readings", compare, lambda _done: None, shown=False
+            "review compare", tr("Comparing the readings"), compare, lambda _done: None, shown=False
         )
-        self._take_task("Taking the next case", desk.take_next)
+        self._take_task(tr("Taking the next case"), desk.take_next)
 
     # -------------------------------------------------------------------- others
 
@@ -277,12 +284,15 @@ class Reading(WindowPart):
         def end(_done: object) -> None:
             self._let_go()
             self._case.leave()
-            self._note = f"{taken.case_id} is put back."
+            self._note = tr("{case_id} is put back.", case_id=taken.case_id)
             self._show_task()
 
         def put_back() -> None:
             self._jobs.start(
-                _LANE, f"Putting back {taken.case_id}", lambda: desk.put_back(taken), end
+                _LANE,
+                tr("Putting back {case_id}", case_id=taken.case_id),
+                lambda: desk.put_back(taken),
+                end,
             )
 
         self._leave_case(put_back)
@@ -295,9 +305,9 @@ class Reading(WindowPart):
         desk = self.desk
         self._jobs.start(
             "review images",
-            "Remembering where the images lie",
+            tr("Remembering where the images lie"),
             lambda: desk.choose_images(folder),
-            lambda _done: self._notifier.hint("The images of this study are looked for there."),
+            lambda _done: self._notifier.hint(tr("The images of this study are looked for there.")),
         )
 
     def keep_draft(self) -> None:
@@ -308,7 +318,7 @@ class Reading(WindowPart):
         self._kept = draft
         self._jobs.start(
             "review draft",
-            "Keeping your answers",
+            tr("Keeping your answers"),
             lambda: desk.keep_draft(taken, draft),
             lambda _done: None,
             shown=False,
@@ -337,7 +347,7 @@ class Reading(WindowPart):
         measure_lesions = self._services.review.measure_lesions
         self._jobs.start(
             "review lesions",
-            "Measuring the lesions",
+            tr("Measuring the lesions"),
             lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers),
             self._form.set_facts,
             still=lambda: self._session.shows(case) and self.taken is taken,

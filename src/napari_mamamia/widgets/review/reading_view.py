@@ -13,6 +13,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.review import Task
+from napari_mamamia.core.texts import tr
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk_records import StudyLook, StudyTask, TaskRow
 from napari_mamamia.widgets.base.keys import with_key
@@ -65,49 +66,55 @@ class ReadingView(QWidget):
     def __init__(self, form: QWidget) -> None:
         super().__init__()
         self.setObjectName("review_reading")
-        self.left = label("review_left", tip="How many of your readings are done")
+        self.left = label("review_left", tip=tr("How many of your readings are done"))
         self.progress: QProgressBar = named(
-            QProgressBar(), "review_progress", "How many of your readings are done"
+            QProgressBar(), "review_progress", tr("How many of your readings are done")
         )
         self.progress.setTextVisible(False)
         self.progress.setFixedHeight(8)
-        self.case = label("review_case", tip="The case that you have taken")
+        self.case = label("review_case", tip=tr("The case that you have taken"))
         self.case.setProperty("heading", True)
-        self.advice = label("review_advice", tip="What comes next")
+        self.advice = label("review_advice", tip=tr("What comes next"))
         self.next = button(
             "review_next",
-            "Next case",
-            "Takes the next case that is yours to read, and opens it",
+            tr("Next case"),
+            tr("Takes the next case that is yours to read, and opens it"),
             self.next_wanted.emit,
             primary=True,
         )
         self.accept = button(
             "review_accept",
-            "Accept and next",
-            with_key("Hands the mask and the answers in, then opens the next case", "accept"),
+            tr("Accept and next"),
+            with_key(tr("Hands the mask and the answers in, then opens the next case"), "accept"),
             self.accept_wanted.emit,
         )
         self.put_back = button(
             "review_put_back",
-            "Put back",
-            "Lets go of this case; what you drew stays on this computer until you take it again",
+            tr("Put back"),
+            tr(
+                "Lets go of this case; what you drew stays on this computer until you take it again"
+            ),
             self.put_back_wanted.emit,
         )
-        self.first = label("review_first_look", tip="The reading that you look at a second time")
+        self.first = label(
+            "review_first_look", tip=tr("The reading that you look at a second time")
+        )
         self.take_first = button(
             "review_take_first_look",
-            "Begin from it",
-            "Lays that reading over your mask; Undo takes it back",
+            tr("Begin from it"),
+            tr("Lays that reading over your mask; Undo takes it back"),
             self.first_wanted.emit,
         )
         self._first_look = row(self.first, self.take_first)
         self._first_look.layout().setStretch(0, 1)
-        self.missing = label("review_missing", tip="What is to be done before a case is accepted")
+        self.missing = label(
+            "review_missing", tip=tr("What is to be done before a case is accepted")
+        )
         set_level(self.missing, "warning")
         self.empty = button(
             "review_empty",
-            "No lesion: without a mask",
-            "Hands the case in without a mask, because there is nothing to draw",
+            tr("No lesion: without a mask"),
+            tr("Hands the case in without a mask, because there is nothing to draw"),
             self.empty_wanted.emit,
         )
         self.form = form
@@ -133,14 +140,16 @@ class ReadingView(QWidget):
 
     def _make_reopening(self) -> QWidget:
         self.reason: QLineEdit = named(
-            QLineEdit(), "review_reason", "Why this case is read again; it is kept with the case"
+            QLineEdit(),
+            "review_reason",
+            tr("Why this case is read again; it is kept with the case"),
         )
-        self.reason.setPlaceholderText("why it is read again")
+        self.reason.setPlaceholderText(tr("why it is read again"))
         self.reason.returnPressed.connect(self._want_reopening)
         self.reopen = button(
             "review_reopen",
-            "Reopen",
-            "Takes your reading back, with this reason; what you handed in is kept",
+            tr("Reopen"),
+            tr("Takes your reading back, with this reason; what you handed in is kept"),
             self._want_reopening,
         )
         self._reopening = row(self.reason, self.reopen)
@@ -148,29 +157,36 @@ class ReadingView(QWidget):
 
     def _make_earlier(self) -> QWidget:
         self.earlier = make_case_list(
-            "review_earlier", "Cases that you have taken; a double click opens one"
+            "review_earlier", tr("Cases that you have taken; a double click opens one")
         )
         self.earlier.itemActivated.connect(self._open_earlier)
         self.look = button(
             "review_look",
-            "Look at it",
-            "Opens the chosen case; what you handed in stays as it is",
+            tr("Look at it"),
+            tr("Opens the chosen case; what you handed in stays as it is"),
             lambda: self._open_earlier(self.earlier.currentItem()),
         )
         self.images = button(
             "review_images",
-            "Images…",
-            "Says where the images of this study lie on this computer",
+            tr("Images…"),
+            tr("Says where the images of this study lie on this computer"),
             self.images_wanted.emit,
         )
-        self._earlier_title = heading("Your cases so far")
+        self._earlier_title = heading(tr("Your cases so far"))
         return column(self._earlier_title, self.earlier, row(self.look, 1, self.images))
 
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: StudyLook) -> None:
         """Show how much is left and what was read; the line that is chosen stays."""
-        self.left.setText(f"{look.n_read} of {look.n_tasks} read, {look.n_left} to go")
+        self.left.setText(
+            tr(
+                "{n_read} of {n_tasks} read, {n_left} to go",
+                n_read=look.n_read,
+                n_tasks=look.n_tasks,
+                n_left=look.n_left,
+            )
+        )
         self.progress.setRange(0, max(look.n_tasks, 1))
         self.progress.setValue(look.n_read)
         self._show_rows(look.rows)
@@ -193,9 +209,9 @@ class ReadingView(QWidget):
         if taken is None:
             self.show_first("")
         if is_looked_at:
-            self.advice.setText("You handed this case in. To change it, say why and reopen it.")
+            self.advice.setText(tr("You handed this case in. To change it, say why and reopen it."))
         elif taken is not None:
-            self.advice.setText("Draw on page Refine, answer here, then accept.")
+            self.advice.setText(tr("Draw on page Refine, answer here, then accept."))
         else:
             self.advice.setText(note)
         self.advice.setVisible(bool(self.advice.text()))
@@ -212,7 +228,7 @@ class ReadingView(QWidget):
 
     def show_missing(self, missing: Sequence[str], *, offers_empty: bool = False) -> None:
         """List what has to be done first; nothing where all is there."""
-        self.missing.setText(f"Missing: {', '.join(missing)}" if missing else "")
+        self.missing.setText(tr("Missing: {names}", names=", ".join(missing)) if missing else "")
         self.missing.setVisible(bool(missing))
         self.empty.setVisible(offers_empty)
 
@@ -228,7 +244,7 @@ class ReadingView(QWidget):
             for one in rows:
                 item = QListWidgetItem(_describe_row(one))
                 item.setData(Qt.ItemDataRole.UserRole, one.task)
-                item.setToolTip(f"{_describe_row(one)}: a double click opens it")
+                item.setToolTip(tr("{row}: a double click opens it", row=_describe_row(one)))
                 self.earlier.addItem(item)
                 if one.task == chosen:
                     self.earlier.setCurrentItem(item)

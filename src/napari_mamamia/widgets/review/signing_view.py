@@ -14,6 +14,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.review import Meaning
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.review.signing import Signable, SigningLook
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -29,23 +30,25 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_list
 
 _AS: Final = {
-    Meaning.AUTHOR: "as author of your reading",
-    Meaning.REVIEWER: "as reviewer of what was accepted",
-    Meaning.APPROVER: "as approver of what was accepted",
+    Meaning.AUTHOR: tr("as author of your reading"),
+    Meaning.REVIEWER: tr("as reviewer of what was accepted"),
+    Meaning.APPROVER: tr("as approver of what was accepted"),
 }
-_NO_KEY: Final = (
-    "To sign you need a key on this computer. Choose a passphrase of 8 characters or more and "
-    "write it down where only you look: nobody can find it again."
+_NO_KEY: Final = tr(
+    "To sign you need a key on this computer. Choose a passphrase of 8 "
+    "characters or more and write it down where only you look: nobody can find "
+    "it again."
 )
-_LOST: Final = (
-    "A forgotten passphrase cannot be found by anybody. A new key takes the place of this one; a "
-    "lead countersigns it; what you signed before stays signed."
+_LOST: Final = tr(
+    "A forgotten passphrase cannot be found by anybody. A new key takes the "
+    "place of this one; a lead countersigns it; what you signed before stays "
+    "signed."
 )
-_SIGNS: Final = (
-    "Each signature has your name, the time, and the hash of mask and answers; the passphrase is "
-    "asked for each time."
+_SIGNS: Final = tr(
+    "Each signature has your name, the time, and the hash of mask and answers; "
+    "the passphrase is asked for each time."
 )
-_NOT_THE_SAME: Final = "The two are not the same: type both again."
+_NOT_THE_SAME: Final = tr("The two are not the same: type both again.")
 
 
 class SigningView(QWidget):
@@ -83,76 +86,86 @@ class SigningView(QWidget):
         return secret
 
     def _make_key(self) -> QWidget:
-        self.key = label("review_key", tip="Your key for signatures, on this computer")
+        self.key = label("review_key", tip=tr("Your key for signatures, on this computer"))
         self.forgotten = button(
             "review_key_forgotten",
-            "Passphrase forgotten…",
-            "Makes a new key beside the one whose passphrase is lost",
+            tr("Passphrase forgotten…"),
+            tr("Makes a new key beside the one whose passphrase is lost"),
             self._begin_renewing,
         )
-        self.about_key = label("review_key_about", tip="What a key is for")
+        self.about_key = label("review_key_about", tip=tr("What a key is for"))
         want = self._want_key
-        self.new = self._make_secret("review_key_new", "A new passphrase", "new passphrase", want)
+        self.new = self._make_secret(
+            "review_key_new", tr("A new passphrase"), tr("new passphrase"), want
+        )
         self.again = self._make_secret(
-            "review_key_again", "The new passphrase once more", "once more", want
+            "review_key_again", tr("The new passphrase once more"), tr("once more"), want
         )
         self.make = button(
-            "review_key_make", "Make my key", "Makes your key on this computer", want, primary=True
+            "review_key_make",
+            tr("Make my key"),
+            tr("Makes your key on this computer"),
+            want,
+            primary=True,
         )
         self._making = column(self.about_key, row(self.new, self.again), row(self.make, 1))
-        return column(heading("Your key"), self.key, row(self.forgotten, 1), self._making)
+        return column(heading(tr("Your key")), self.key, row(self.forgotten, 1), self._making)
 
     def _make_list(self) -> QWidget:
         self.meaning: QComboBox = named(
-            QComboBox(), "review_meaning", "What your signature means: author, reviewer, approver"
+            QComboBox(),
+            "review_meaning",
+            tr("What your signature means: author, reviewer, approver"),
         )
         self.meaning.activated.connect(lambda _at: self._fill_list())
         self.things = make_case_list(
             "review_to_sign",
-            "What you have not signed yet; several can be chosen with Ctrl or Shift",
+            tr("What you have not signed yet; several can be chosen with Ctrl or Shift"),
         )
         self.things.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.things.itemSelectionChanged.connect(self._follow_choice)
-        self.nothing = label("review_nothing_to_sign", tip="What you may sign")
-        self.about = label("review_sign_about", _SIGNS, "What a signature is bound to")
+        self.nothing = label("review_nothing_to_sign", tip=tr("What you may sign"))
+        self.about = label("review_sign_about", _SIGNS, tr("What a signature is bound to"))
         want = self._want_signatures
         self.passphrase = self._make_secret(
-            "review_passphrase", "Your passphrase", "passphrase", want
+            "review_passphrase", tr("Your passphrase"), tr("passphrase"), want
         )
         self.sign = button(
-            "review_sign", "Sign", "Signs what is chosen, with your passphrase", want
+            "review_sign", tr("Sign"), tr("Signs what is chosen, with your passphrase"), want
         )
-        self.note = label("review_sign_note", tip="What cannot be done now, and why")
+        self.note = label("review_sign_note", tip=tr("What cannot be done now, and why"))
         set_level(self.note, "warning")
         line_ = row(self.passphrase, self.sign)
         self._list = column(self.meaning, self.things, self.about, line_)
-        return column(heading("To sign"), self.nothing, self._list, self.note)
+        return column(heading(tr("To sign")), self.nothing, self._list, self.note)
 
     def _make_word(self) -> QWidget:
         self.whose: QComboBox = named(
-            QComboBox(), "review_key_of", "Whose key you give your word for"
+            QComboBox(), "review_key_of", tr("Whose key you give your word for")
         )
         self.digits: QLineEdit = named(
-            QLineEdit(), "review_key_digits", "The 16 digits that the key's owner reads to you"
+            QLineEdit(), "review_key_digits", tr("The 16 digits that the key's owner reads to you")
         )
-        self.digits.setPlaceholderText("the 16 digits, as read to you")
+        self.digits.setPlaceholderText(tr("the 16 digits, as read to you"))
         want = self._want_word
         self.word = self._make_secret(
-            "review_lead_passphrase", "Your own passphrase", "yours", want
+            "review_lead_passphrase", tr("Your own passphrase"), tr("yours"), want
         )
         self.countersign = button(
             "review_countersign",
-            "Countersign",
-            "Gives your word that this key is that person's; what it signed counts from then on",
+            tr("Countersign"),
+            tr(
+                "Gives your word that this key is that person's; what it signed counts from then on"
+            ),
             want,
         )
         self._word = column(
             line(),
-            heading("Keys that wait for a lead's word"),
+            heading(tr("Keys that wait for a lead's word")),
             label(
                 "review_word_about",
-                "Ask the owner, by voice, for the 16 digits that the owner's window shows.",
-                "Why digits are read out: a key could be anybody's",
+                tr("Ask the owner, by voice, for the 16 digits that the owner's window shows."),
+                tr("Why digits are read out: a key could be anybody's"),
             ),
             row(self.whose, self.digits),
             row(self.word, self.countersign),
@@ -171,7 +184,7 @@ class SigningView(QWidget):
         self._list.setVisible(bool(look.things))
         # Before somebody has a key the list is read, not signed.
         self.passphrase.setEnabled(self._has_key)
-        self.nothing.setText("" if look.things else "There is nothing to sign now.")
+        self.nothing.setText("" if look.things else tr("There is nothing to sign now."))
         self.nothing.setVisible(not look.things)
         names = [self.whose.itemText(k) for k in range(self.whose.count())]
         if names != list(look.waiting):
@@ -186,7 +199,9 @@ class SigningView(QWidget):
 
     def _show_key(self, look: SigningLook) -> None:
         state = (
-            "it counts" if look.counts else "a lead has to countersign it: read these digits out"
+            tr("it counts")
+            if look.counts
+            else tr("a lead has to countersign it: read these digits out")
         )
         self.key.setText(f"{look.digits}: {state}" if look.digits else _NO_KEY)
         self.forgotten.setVisible(self._has_key and not self._is_renewing)
@@ -247,7 +262,7 @@ class SigningView(QWidget):
     def _follow_choice(self) -> None:
         n = len(self.chosen)
         self.sign.setEnabled(self._has_key and n > 0)
-        self.sign.setText(f"Sign {n}" if n > 1 else "Sign")
+        self.sign.setText(tr("Sign {number}", number=n) if n > 1 else tr("Sign"))
         set_primary(self.sign, primary=self._has_key and n > 0)
 
     def _begin_renewing(self) -> None:

@@ -4,6 +4,7 @@ from typing import Final
 
 from qtpy.QtCore import QTimer, Signal
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.score.review import Agreement, Agrees
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import Role, tag_for
@@ -90,7 +91,7 @@ class Reviewing(WindowPart):
         if not self.is_on or self._shown is None:
             self.turn_on(self._role)
         elif not self._shown.errors:
-            self._notifier.hint("There is no error: the masks are equal.")
+            self._notifier.hint(tr("There is no error: the masks are equal."))
         else:
             self.go_to_error((max(self._at, 0 if by < 0 else -1) + by) % len(self._shown.errors))
 
@@ -114,14 +115,14 @@ class Reviewing(WindowPart):
 
     def _why_not(self) -> str:
         if self._session.case is None:
-            return "Open a case first."
+            return tr("Open a case first.")
         hidden = why_hidden(self._session.blinding, ROLES[Role.AGREEMENT])
         if hidden:
             return hidden
         if self._session.mask(Role.REFERENCE) is None:
-            return "This case has no reference mask to compare with."
+            return tr("This case has no reference mask to compare with.")
         if self._session.mask(self._mask_role()) is None:
-            return "There is no mask to compare with the reference: predict or edit one first."
+            return tr("There is no mask to compare with the reference: predict or edit one first.")
         return ""
 
     def _start_comparing(self) -> None:
@@ -140,7 +141,7 @@ class Reviewing(WindowPart):
 
         self._jobs.start(
             "agreement",
-            "Comparing with the reference",
+            tr("Comparing with the reference"),
             lambda: self._services.compare_masks(
                 reference.raw_values, mask.raw_values, case.grid, counting
             ),
@@ -183,18 +184,30 @@ def legend(shown: Agreement, at: int, compared: str) -> str:
     >>> legend(Agreement(np.zeros((1, 1, 1), np.uint8), (), 0), -1, "prediction")[-36:]
     '<br>no error: prediction = reference'
     """
-    names = {"correct": "correct", "false": "false (too much)", "missed": "missed"}
+    names = {"correct": "correct", "false": tr("false (too much)"), "missed": "missed"}
     squares = " &nbsp;".join(
         f'<span style="color:{AGREEMENT_COLOURS[name]}">■</span> {text}'
         for name, text in names.items()
     )
     if not shown.errors:
-        return f"{squares}<br>no error: {compared} = reference"
+        return tr(
+            "{squares}<br>no error: {compared} = reference", squares=squares, compared=compared
+        )
     if at < 0:
-        return f"{squares}<br>{shown.n_errors} error(s) of the {compared}"
+        return tr(
+            "{squares}<br>{n_errors} error(s) of the {compared}",
+            squares=squares,
+            n_errors=shown.n_errors,
+            compared=compared,
+        )
     error = shown.errors[at]
     volume = error.volume_mm3 / _MM3_PER_ML
-    return (
-        f"{squares}<br>error {at + 1} of {shown.n_errors} of the {compared}: "
-        f"{_KINDS[error.kind]} {volume:.2f} ml"
+    return tr(
+        "{squares}<br>error {at} of {n_errors} of the {compared}: {kind} {volume:.2f} ml",
+        squares=squares,
+        at=at + 1,
+        n_errors=shown.n_errors,
+        compared=compared,
+        kind=_KINDS[error.kind],
+        volume=volume,
     )

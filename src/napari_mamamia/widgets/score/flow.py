@@ -4,6 +4,7 @@ from typing import Final
 
 from qtpy.QtCore import QTimer, Signal
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.context import CaseKey
 from napari_mamamia.services.case.show_case import Counting, ShownScores
 from napari_mamamia.widgets.base.layers import Role
@@ -53,7 +54,7 @@ class Scoring(WindowPart):
 
         self._jobs.start(
             "score",
-            f"Scoring {case.case_id}",
+            tr("Scoring {case_id}", case_id=case.case_id),
             lambda: self._services.score_shown(
                 case, reference.raw_values if reference else None, shown, counting
             ),
@@ -98,7 +99,7 @@ class ScoreFlow(WindowPart):
         )
 
     def _show_case(self) -> None:
-        self._page.need("" if self._session.case else "Open a case first.")
+        self._page.need("" if self._session.case else tr("Open a case first."))
         self._show_tags()
         if self._session.case_key != self._labels_of:
             self._labels_of = self._session.case_key
@@ -109,9 +110,9 @@ class ScoreFlow(WindowPart):
     def _show_scores(self, shown: ShownScores | None) -> None:
         why = ""
         if self._session.mask(Role.REFERENCE) is None:
-            why = "This case has no reference mask: only volumes are known."
+            why = tr("This case has no reference mask: only volumes are known.")
         elif shown is None or not shown.volumes_mm3:
-            why = "Predict or edit a mask to compare it with the reference."
+            why = tr("Predict or edit a mask to compare it with the reference.")
         self._page.show_scores(shown, why)
 
     def _show_tags(self) -> None:
@@ -122,7 +123,7 @@ class ScoreFlow(WindowPart):
         for tag in tags:
             whose.setdefault(tag.reader, []).append(tag.tag)
         others = [
-            f"{', '.join(reader_tags)} by {reader}"
+            tr("{names} by {reader}", names=", ".join(reader_tags), reader=reader)
             for reader, reader_tags in whose.items()
             if reader != self._session.reader
         ]

@@ -15,6 +15,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.records import CaseScore
+from napari_mamamia.core.texts import tr
 from napari_mamamia.metrics.registry import MetricSpec, Place, metrics_at
 from napari_mamamia.scoring.case.profiles import CLINICAL
 from napari_mamamia.services.case.show_case import ShownScores
@@ -38,11 +39,11 @@ from napari_mamamia.widgets.score.tags_line import TagsLine
 
 # The errors of the open case, largest first; a click goes there.
 
-_TITLES: Final = ("error", "volume [mm³]", "reach [mm]")
+_TITLES: Final = ("error", tr("volume [mm³]"), tr("reach [mm]"))
 _TIPS: Final = (
-    "False: the mask has it, the reference does not. Missed: the other way round",
-    "Volume of the connected part",
-    "Largest distance of the part to the mask that lacks it",
+    tr("False: the mask has it, the reference does not. Missed: the other way round"),
+    tr("Volume of the connected part"),
+    tr("Largest distance of the part to the mask that lacks it"),
 )
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _WIDTHS: Final = (104, 96)
@@ -60,7 +61,7 @@ class ErrorList(QWidget):
         self.setObjectName("score_errors")
         self.rows = _ErrorRows()
         self.table: QTableView = named(
-            QTableView(), "score_error_table", "The errors, largest first; a click goes there"
+            QTableView(), "score_error_table", tr("The errors, largest first; a click goes there")
         )
         self.table.setModel(self.rows)
         self.table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
@@ -75,7 +76,7 @@ class ErrorList(QWidget):
         self.table.horizontalHeader().setHighlightSections(False)
         TableFit(self.table, _ROW_HEIGHT, _WIDTHS)
         self.table.clicked.connect(lambda index: self.chosen.emit(index.row()))
-        self.note = label("score_error_note", tip="How many errors there are")
+        self.note = label("score_error_note", tip=tr("How many errors there are"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
@@ -92,9 +93,19 @@ class ErrorList(QWidget):
             return
         self.table.setVisible(bool(errors))
         false = sum(error.kind is Agrees.FALSE for error in errors)
-        more = f"; the {len(errors)} largest are listed" if found.n_errors > len(errors) else ""
-        summary = f"{found.n_errors} error(s){more}: {false} false, {len(errors) - false} missed"
-        self.note.setText(summary if errors else "No error: the masks are equal.")
+        more = (
+            tr("; the {n_errors} largest are listed", n_errors=len(errors))
+            if found.n_errors > len(errors)
+            else ""
+        )
+        summary = tr(
+            "{n_errors} error(s){more}: {false} false, {n_errors_2} missed",
+            n_errors=found.n_errors,
+            more=more,
+            false=false,
+            n_errors_2=len(errors) - false,
+        )
+        self.note.setText(summary if errors else tr("No error: the masks are equal."))
 
     def set_current(self, place: int) -> None:
         """Mark the error that is on screen, -1 for none."""
@@ -166,7 +177,7 @@ def _format_cells(place: int, error: ErrorPart) -> tuple[str, str, str]:
 
 _UNKNOWN: Final = "–"
 _WIDEST: Final = "1,234.5 mm"
-_ALL_LABELS: Final = "all labels"
+_ALL_LABELS: Final = tr("all labels")
 
 
 _METRICS: Final = metrics_at(Place.CASE)
@@ -198,14 +209,14 @@ class ScorePage(Page):
         self.body.addWidget(self._make_label_line())
         self.body.addWidget(self._make_reference())
         self.body.addWidget(self._make_table())
-        self.remark = label("score_remark", tip="What is unusual about these numbers")
+        self.remark = label("score_remark", tip=tr("What is unusual about these numbers"))
         self.body.addWidget(self.remark)
         self.body.addWidget(self._make_review_line())
         self.errors = ErrorList()
         self.errors.chosen.connect(self.error_chosen)
         self.body.addWidget(self.errors, stretch=1)
         self.body.addWidget(line())
-        self.body.addWidget(heading("Tags of this case"))
+        self.body.addWidget(heading(tr("Tags of this case")))
         self.tags = TagsLine()
         self.tags.tag_wanted.connect(self.tag_wanted)
         self.body.addWidget(self.tags)
@@ -221,7 +232,7 @@ class ScorePage(Page):
         self.labels.clear()
         self.labels.addItem(_ALL_LABELS, None)
         for value in values:
-            self.labels.addItem(f"label {value:g}", value)
+            self.labels.addItem(tr("label {value:g}", value=value), value)
         self.labels.blockSignals(False)
         self._label_line.setVisible(len(values) > 1)
 
@@ -238,7 +249,7 @@ class ScorePage(Page):
         for role in _COLUMNS:
             self._show_volume(role, volumes.get(role), _explain_missing(False, role))
         reference = shown.volume_reference_mm3 if shown else None
-        self._show_volume(Role.REFERENCE, reference, "this case has no reference mask")
+        self._show_volume(Role.REFERENCE, reference, tr("this case has no reference mask"))
         remarks = (
             [score.warning for score in shown.scores.values() if score.warning] if shown else []
         )
@@ -247,7 +258,7 @@ class ScorePage(Page):
     def set_agreement(self, on: bool) -> None:
         """Show whether the agreement colours are on the image."""
         self.agreement.setChecked(on)
-        self.agreement.setText("Hide agreement" if on else "Show agreement")
+        self.agreement.setText(tr("Hide agreement") if on else tr("Show agreement"))
         self.next_error.setVisible(on)
         self.previous_error.setVisible(on)
 
@@ -256,41 +267,41 @@ class ScorePage(Page):
     def _make_review_line(self) -> QWidget:
         self.agreement = button(
             "score_agreement",
-            "Show agreement",
-            "Colours where the mask agrees with the reference, is false or misses tumour",
+            tr("Show agreement"),
+            tr("Colours where the mask agrees with the reference, is false or misses tumour"),
             lambda: self.agreement_toggled.emit(self.agreement.isChecked()),
         )
         self.agreement.setCheckable(True)
         self.previous_error = button(
             "score_previous_error",
             "◀",
-            with_key("Goes back to the error before", "previous_error"),
+            with_key(tr("Goes back to the error before"), "previous_error"),
             self.previous_error_wanted.emit,
         )
         self.next_error = button(
             "score_next_error",
-            "Next error ▶",
-            with_key("Goes to the next largest place where they differ", "lesion"),
+            tr("Next error ▶"),
+            with_key(tr("Goes to the next largest place where they differ"), "lesion"),
             self.next_error_wanted.emit,
         )
         self.previous_error.hide()
         self.next_error.hide()
         self.batch = button(
             "score_batch",
-            "Batch scoring…",
-            "Goes to the page that scores whole folders",
+            tr("Batch scoring…"),
+            tr("Goes to the page that scores whole folders"),
             self.batch_wanted.emit,
         )
         return row(self.agreement, self.previous_error, self.next_error, 1)
 
     def _make_label_line(self) -> QWidget:
         self.labels: QComboBox = named(
-            QComboBox(), "score_label", "Which label of the reference counts as tumour"
+            QComboBox(), "score_label", tr("Which label of the reference counts as tumour")
         )
         self.labels.currentIndexChanged.connect(
             lambda at: self.label_chosen.emit(self.labels.itemData(at))
         )
-        self._label_line = row(QLabel("Reference:"), self.labels, 1)
+        self._label_line = row(QLabel(tr("Reference:")), self.labels, 1)
         self._label_line.hide()
         return self._label_line
 
@@ -307,7 +318,7 @@ class ScorePage(Page):
         place = len(_METRICS) + 1
         grid.addWidget(line(), place, 0, 1, 3)
         for offset, unit in enumerate(_FIELDS, start=1):
-            grid.addWidget(QLabel(f"Volume, {unit}"), place + offset, 0)
+            grid.addWidget(QLabel(tr("Volume, {unit}", unit=unit)), place + offset, 0)
             for column, role in enumerate(_COLUMNS, start=1):
                 grid.addWidget(self._make_cell(unit, role), place + offset, column)
         grid.setColumnStretch(0, 1)
@@ -319,7 +330,7 @@ class ScorePage(Page):
         for cell in cells:
             cell.setAlignment(Qt.AlignmentFlag.AlignLeft)
             cell.setMinimumWidth(1)
-        holder = row(_make_title(Role.REFERENCE, "volume "), *cells, 1)
+        holder = row(_make_title(Role.REFERENCE, tr("volume ")), *cells, 1)
         holder.layout().setSpacing(10)
         return holder
 
@@ -334,22 +345,29 @@ class ScorePage(Page):
         value = getattr(score, spec.name) if score else math.nan
         cell = self._cells[spec.name, role]
         cell.setText(_format_number(value, spec.decimals, spec.unit))
-        definition = f"{spec.label} of {role} against reference ({self._profile})"
+        definition = tr(
+            "{label} of {role} against reference ({profile})",
+            label=spec.label,
+            role=role,
+            profile=self._profile,
+        )
         definition += f": {spec.meaning}"
         reason = (score.reason or str(score.status)) if score else why
-        cell.setToolTip(definition if math.isfinite(value) else f"unknown: {reason}")
+        cell.setToolTip(
+            definition if math.isfinite(value) else tr("unknown: {reason}", reason=reason)
+        )
 
     def _show_volume(self, role: Role, volume_mm3: float | None, why: str) -> None:
         for unit, divisor in _FIELDS.items():
             cell = self._cells[unit, role]
             value = math.nan if volume_mm3 is None else volume_mm3 / divisor
             cell.setText(_format_number(value, 2 if unit == "ml" else 0, unit))
-            definition = f"volume of the {role} mask: voxels times the volume of one"
-            cell.setToolTip(f"unknown: {why}" if volume_mm3 is None else definition)
+            definition = tr("volume of the {role} mask: voxels times the volume of one", role=role)
+            cell.setToolTip(tr("unknown: {why}", why=why) if volume_mm3 is None else definition)
 
 
 def _title_text(profile: str) -> str:
-    return f"Against the reference ({profile})"
+    return tr("Against the reference ({profile})", profile=profile)
 
 
 def _format_number(value: float, digits: int, unit: str) -> str:
@@ -357,16 +375,20 @@ def _format_number(value: float, digits: int, unit: str) -> str:
 
 
 def _explain_missing(there: bool, role: Role) -> str:
-    return "this case has no reference mask" if there else f"there is no {role} mask"
+    return (
+        tr("this case has no reference mask") if there else tr("there is no {role} mask", role=role)
+    )
 
 
 def _row_name(spec: MetricSpec) -> QLabel:
-    name_label: QLabel = named(QLabel(spec.label), f"score_name_{spec.name}", spec.meaning)
+    name_label: QLabel = named(QLabel(tr(spec.label)), f"score_name_{spec.name}", tr(spec.meaning))
     return name_label
 
 
 def _make_title(role: Role, what: str = "") -> QLabel:
-    text = f'<span style="color:{MASK_COLOURS[role]}">■</span> {role} {what}'.strip()
-    title_label: QLabel = named(QLabel(text), f"score_title_{role}", f"The {role} mask on screen")
+    text = f'<span style="color:{MASK_COLOURS[role]}">■</span> {tr(str(role))} {what}'.strip()
+    title_label: QLabel = named(
+        QLabel(text), f"score_title_{role}", tr("The {role} mask on screen", role=role)
+    )
     title_label.setAlignment(Qt.AlignmentFlag.AlignRight)
     return title_label

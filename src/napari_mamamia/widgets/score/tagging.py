@@ -8,6 +8,7 @@ from typing import Final
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.records import CaseTag
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -43,7 +44,7 @@ class Tagging(WindowPart):
     def tag(self, case_id: str, tag: str, on: bool, opened: OpenDataSet | None) -> None:
         """Add a tag of the present reader to a case of a data set, or remove it."""
         if opened is None:
-            self._notifier.hint("Tags need an open data set: open its folder first.")
+            self._notifier.hint(tr("Tags need an open data set: open its folder first."))
             self.changed.emit()
             return
         self._with_reader(lambda: self._write_tag(case_id, tag, on, opened))
@@ -55,7 +56,7 @@ class Tagging(WindowPart):
             return
         self._jobs.start(
             _LANE,
-            "Reading the tags",
+            tr("Reading the tags"),
             lambda: self._services.read_tags(opened.workspace),
             partial(self._take_tags, opened),
             ended=self.changed.emit,
@@ -71,7 +72,13 @@ class Tagging(WindowPart):
         same = [one for one in self.of(case_id, opened) if one.tag.casefold() == tag.casefold()]
         others = [one.reader for one in same]
         if not on and reader not in others and others:
-            self._notifier.hint(f"The tag {tag} was set by {', '.join(others)}, who can remove it.")
+            self._notifier.hint(
+                tr(
+                    "The tag {tag} was set by {names}, who can remove it.",
+                    tag=tag,
+                    names=", ".join(others),
+                )
+            )
             self.changed.emit()
             return
         workspace = opened.workspace
@@ -83,7 +90,9 @@ class Tagging(WindowPart):
         # a lane of its own for each tag: a second click must not stop the first from being written
         lane = f"{_LANE} {opened.place} {case_id} {tag}"
         take = partial(self._take_tags, opened)
-        self._jobs.start(lane, "Keeping the tag", work, take, ended=self.changed.emit, shown=False)
+        self._jobs.start(
+            lane, tr("Keeping the tag"), work, take, ended=self.changed.emit, shown=False
+        )
 
     def _take_tags(self, opened: OpenDataSet, tags: Iterable[CaseTag]) -> None:
         self._tags[opened.place] = tuple(tags)

@@ -13,13 +13,14 @@ from qtpy.QtWidgets import (
     QWidgetAction,
 )
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.score.case_tags import KNOWN_TAGS
 from napari_mamamia.widgets.controls.controls import button, call_by, discard, label, named, row
 
 _LETTERS: Final = 34
 """What a line of chips holds in a dock of 340 pixels."""
 _MARGIN: Final = 4
-_HINT: Final = "another tag, then Enter"
+_HINT: Final = tr("another tag, then Enter")
 
 
 class TagsLine(QWidget):
@@ -38,12 +39,12 @@ class TagsLine(QWidget):
         self._lines.setContentsMargins(0, 0, 0, 0)
         self._lines.setSpacing(4)
         self.other: QLineEdit = named(
-            QLineEdit(), "score_tag_other", "Adds a tag in your own words to this case"
+            QLineEdit(), "score_tag_other", tr("Adds a tag in your own words to this case")
         )
-        call_by(self.other, "another tag")
+        call_by(self.other, tr("another tag"))
         self.other.setPlaceholderText(_HINT)
         self.other.returnPressed.connect(self._add_other)
-        self.whose = label("score_tags_whose", tip="Who set the tags of this case")
+        self.whose = label("score_tags_whose", tip=tr("Who set the tags of this case"))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(self._lines)
@@ -73,8 +74,11 @@ class TagsLine(QWidget):
     def _make_chip(self, tag: str) -> QPushButton:
         chip = button(
             f"score_tag_{tag.replace(' ', '_')}",
-            tag,
-            f"Adds the tag {tag} to this case, or removes it; it lands in the case table",
+            tr(tag),
+            tr(
+                "Adds the tag {tag} to this case, or removes it; it lands in the case table",
+                tag=tag,
+            ),
             lambda: self.tag_wanted.emit(tag, self._chips[tag].isChecked()),
         )
         chip.setCheckable(True)
@@ -113,7 +117,7 @@ def tags_menu(
     """Return the menu of a row: every known tag and the case's own, checked where it is set."""
     menu = QMenu(parent)
     menu.setObjectName("results_tags")
-    menu.addAction(f"Tags of {case_id}").setEnabled(False)
+    menu.addAction(tr("Tags of {case_id}", case_id=case_id)).setEnabled(False)
     menu.addSeparator()
     for tag in dict.fromkeys([*KNOWN_TAGS, *tags]):
         action = menu.addAction(tag)
@@ -121,7 +125,7 @@ def tags_menu(
         action.setChecked(tag in tags)
         action.triggered.connect(lambda on, tag=tag: want(tag, bool(on)))
     menu.addSeparator()
-    field: QLineEdit = named(QLineEdit(), "results_tag_other", "Adds a tag in your own words")
+    field: QLineEdit = named(QLineEdit(), "results_tag_other", tr("Adds a tag in your own words"))
     field.setPlaceholderText(_HINT)
 
     def add() -> None:

@@ -5,6 +5,7 @@ from typing import Final
 
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.context import CaseContext
 from napari_mamamia.services.case.read_ahead import CaseAhead
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -69,7 +70,7 @@ class Ahead(WindowPart):
         self.stop()
         self._jobs.start(
             _LANE,
-            f"Reading {context.case_id} ahead",
+            tr("Reading {case_id} ahead", case_id=context.case_id),
             lambda: self._services.read_ahead(files, record),
             self._keep_first,
             failed=_leave_for_opening,
@@ -82,7 +83,7 @@ class Ahead(WindowPart):
             return
         self._jobs.start(
             _LANE,
-            f"Reading the phases of {ahead.case.case_id} ahead",
+            tr("Reading the phases of {case_id} ahead", case_id=ahead.case.case_id),
             lambda: self._services.read_rest_ahead(ahead),
             self._keep_all,
             failed=_leave_for_opening,

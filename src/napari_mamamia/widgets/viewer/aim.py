@@ -6,6 +6,7 @@ import numpy as np
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role, tag_of
@@ -14,14 +15,14 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 _SPACE_AXES: Final = 3
 _OPENING: Final = "open"
 _IMAGES: Final = (Role.PHASE, Role.SUBTRACTION, Role.PROJECTION)
-_OPENS: Final = "Another case is being opened: wait until it is on screen."
-_IN_3D: Final = "A 3-D view is on screen: go back to slices first (napari's Ctrl+Y)."
-_THICK: Final = "napari shows thick slices: set their thickness back to 0 first."
-_GRIDDED: Final = "napari shows its layers side by side: leave that first (Ctrl+G)."
-_HIDDEN: Final = "The image is hidden: show its layer first."
-_MOVED: Final = (
-    "A layer of this case was moved or turned: Alt and a click on napari's button Transform puts "
-    "it back."
+_OPENS: Final = tr("Another case is being opened: wait until it is on screen.")
+_IN_3D: Final = tr("A 3-D view is on screen: go back to slices first (napari's Ctrl+Y).")
+_THICK: Final = tr("napari shows thick slices: set their thickness back to 0 first.")
+_GRIDDED: Final = tr("napari shows its layers side by side: leave that first (Ctrl+G).")
+_HIDDEN: Final = tr("The image is hidden: show its layer first.")
+_MOVED: Final = tr(
+    "A layer of this case was moved or turned: Alt and a click on napari's "
+    "button Transform puts it back."
 )
 
 
@@ -72,7 +73,10 @@ class Aim(WindowPart):
         projection = self._scene.layer(Role.PROJECTION)
         tag = None if projection is None else tag_of(projection)
         if projection is not None and tag is not None and projection.visible:
-            shown = f"The {tag.note or 'MIP'} shows many slices at once: go back to slices first"
+            shown = tr(
+                "The {note} shows many slices at once: go back to slices first",
+                note=tag.note or "MIP",
+            )
             return with_key(shown, "projection")
         images = [layer for layer in self._scene.stack.find(*_IMAGES) if layer.visible]
         if not images:

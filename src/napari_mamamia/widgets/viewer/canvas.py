@@ -1,12 +1,13 @@
-"""What stands on the image: directions, phase and time, scale bar; what drag and wheel do to it."""
+"""What stands on the image: directions, phase and time, scale bar; what the wheel does to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import slice_scrolling, square_off_brush
 from napari_mamamia.widgets.base.layers import LayerTag, Role, find_layer, tag_of
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -30,10 +31,7 @@ Below, the line in the corner would run into the letter in the middle.
 """
 _LEAST_SHARE: Final = 0.6
 _BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-_MIDDLE_BUTTON: Final = 3
 _SURROUND: Final = "black"
-_FULL_DRAG_PIXELS: Final = 400.0
-_NARROWEST: Final = 0.005
 _ZOOM_A_TURN: Final = 1.2
 """By looking: four turns double the image."""
 
@@ -99,13 +97,17 @@ def phase_text(
     >>> phase_text(3, None, subtracted=True, loaded=True, minus=1, note="MIP")
     'MIP · phase 3 − 1'
     """
-    name = f"phase {phase} − phase {minus}" if subtracted else f"phase {phase}"
+    name = (
+        tr("phase {phase} − phase {minus}", phase=phase, minus=minus)
+        if subtracted
+        else tr("phase {phase}", phase=phase)
+    )
     if note:
-        return f"{note} · phase {phase} − {minus}"
+        return tr("{note} · phase {phase} − {minus}", note=note, phase=phase, minus=minus)
     if not loaded:
-        return f"{name} · still reading"
+        return tr("{name} · still reading", name=name)
     if phase == 0 and not subtracted and not alone:
-        return f"{name} · before contrast"
+        return tr("{name} · before contrast", name=name)
     return name if time_s is None else f"{name} · {time_s:.0f} s"
 
 
@@ -126,7 +128,7 @@ def plane_text(grid: Grid, displayed: tuple[int, ...]) -> str:
     across = ({0, 1, 2} - set(displayed)).pop()
     letter = grid.orientation[2 - grid.display_frame().order[across]]
     name = _PLANES[letter]
-    return f"{name}, oblique" if grid.is_oblique else name
+    return tr("{name}, oblique", name=name) if grid.is_oblique else name
 
 
 def bar_length_mm(width_mm: float) -> float:
@@ -333,36 +335,6 @@ def _write_text(overlay: TextOverlay, text: str) -> None:
         overlay.visible = bool(text)
 
 
-class WindowLevelDrag:
-    """Window and level by a drag with the middle button: right is wider, up is brighter.
-
-    It acts on the image on screen: the subtraction where it is shown, else the phases.
-    """
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self.attach(scene.viewer)
-
-    def attach(self, viewer: Any) -> None:
-        """Act on the image of another view of the case as well."""
-        viewer.mouse_drag_callbacks.append(self._follow_drag)
-
-    def _follow_drag(self, _viewer: Any, event: Any) -> Iterator[None]:
-        layer = self._scene.image_on_screen()
-        if event.button != _MIDDLE_BUTTON or layer is None:
-            return
-        low, high = layer.contrast_limits
-        start = tuple(event.pos)
-        event.handled = True
-        yield
-        while event.type == "mouse_move":
-            across = (event.pos[0] - start[0]) / _FULL_DRAG_PIXELS
-            down = (event.pos[1] - start[1]) / _FULL_DRAG_PIXELS
-            layer.contrast_limits = window_level(low, high, across, down)
-            event.handled = True
-            yield
-
-
 class WheelTurns(WindowPart):
     """The wheel: slices; with Ctrl it zooms at the pointer, with Shift it goes through the phases.
 
@@ -435,22 +407,3 @@ def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
         centre[at] = position[axis] + (centre[at] - position[axis]) / factor
     camera.zoom *= factor
     camera.center = tuple(centre)
-
-
-def window_level(low: float, high: float, across: float, down: float) -> tuple[float, float]:
-    """Return new limits after a drag, given as shares of a full drag (right and down positive).
-
-    A full drag to the right doubles the window; a full drag upwards lowers the level by one window,
-    which makes everything brighter.
-
-    Examples
-    --------
-    >>> window_level(0.0, 100.0, across=1.0, down=0.0)
-    (-50.0, 150.0)
-    >>> window_level(0.0, 100.0, across=0.0, down=-0.5)
-    (-50.0, 50.0)
-    """
-    width = high - low
-    level = (low + high) / 2 + down * width
-    wide = width * max(1.0 + across, _NARROWEST)
-    return (level - wide / 2, level + wide / 2)

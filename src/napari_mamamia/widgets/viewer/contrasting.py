@@ -1,5 +1,6 @@
-"""Named ranges of grey for the image on screen, found in a thread."""
+"""Ranges of grey of the image on screen: named ones, found in a thread, and those of a drag."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from qtpy.QtCore import Signal
@@ -7,8 +8,12 @@ from qtpy.QtCore import Signal
 from napari_mamamia.services.case.show_contrast import contrast_names
 from napari_mamamia.widgets.base.layers import Role, array_of, tag_of
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.scene import Scene
 
 _LANE: Final = "contrast"
+_MIDDLE_BUTTON: Final = 3
+_FULL_DRAG_PIXELS: Final = 400.0
+_NARROWEST: Final = 0.005
 _KINDS: Final = {
     Role.PHASE: "phase",
     Role.SUBTRACTION: "enhancement",
@@ -82,3 +87,52 @@ class Contrasting(WindowPart):
         """Return the volume on screen: of the phases, the one that is shown."""
         array, phase = array_of(layer), self._scene.phase
         return array[phase] if layer is self._scene.layer(Role.PHASE) else array
+
+
+class WindowLevelDrag:
+    """Window and level by a drag with the middle button: right is wider, up is brighter.
+
+    It acts on the image on screen: the subtraction where it is shown, else the phases.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self.attach(scene.viewer)
+
+    def attach(self, viewer: Any) -> None:
+        """Act on the image of another view of the case as well."""
+        viewer.mouse_drag_callbacks.append(self._follow_drag)
+
+    def _follow_drag(self, _viewer: Any, event: Any) -> Iterator[None]:
+        layer = self._scene.image_on_screen()
+        if event.button != _MIDDLE_BUTTON or layer is None:
+            return
+        low, high = layer.contrast_limits
+        start = tuple(event.pos)
+        event.handled = True
+        yield
+        while event.type == "mouse_move":
+            across = (event.pos[0] - start[0]) / _FULL_DRAG_PIXELS
+            down = (event.pos[1] - start[1]) / _FULL_DRAG_PIXELS
+            layer.contrast_limits = window_level(low, high, across, down)
+            event.handled = True
+            yield
+
+
+def window_level(low: float, high: float, across: float, down: float) -> tuple[float, float]:
+    """Return new limits after a drag, given as shares of a full drag (right and down positive).
+
+    A full drag to the right doubles the window; a full drag upwards lowers the level by one window,
+    which makes everything brighter.
+
+    Examples
+    --------
+    >>> window_level(0.0, 100.0, across=1.0, down=0.0)
+    (-50.0, 150.0)
+    >>> window_level(0.0, 100.0, across=0.0, down=-0.5)
+    (-50.0, 50.0)
+    """
+    width = high - low
+    level = (low + high) / 2 + down * width
+    wide = width * max(1.0 + across, _NARROWEST)
+    return (level - wide / 2, level + wide / 2)

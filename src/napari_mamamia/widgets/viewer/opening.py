@@ -13,6 +13,7 @@ from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import HiddenError, SaveError
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.texts import tr
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.workspace.preferences import remember_recent, remember_workspace
 from napari_mamamia.services.case.context import CaseContext
@@ -40,9 +41,9 @@ from napari_mamamia.widgets.viewer.scene import load_napari_parts, use_units
 _log = logging.getLogger(__name__)
 
 _REDRAW_EVERY_MS: Final = 400
-_ONE_DATA_SET: Final = (
-    "Blind: this window stays with the data set whose case is open; start another window to read "
-    "another one"
+_ONE_DATA_SET: Final = tr(
+    "Blind: this window stays with the data set whose case is open; start "
+    "another window to read another one"
 )
 
 
@@ -93,7 +94,7 @@ class Opening(WindowPart):
         """
         self._jobs.start(
             "list",
-            f"Opening {path.name or path}",
+            tr("Opening {name}", name=path.name or path),
             lambda: self._list_cases(path, workspace, remembers=remembers),
             lambda listed: self._show_list(*listed, then_case),
         )
@@ -108,7 +109,7 @@ class Opening(WindowPart):
             self._warming.start([*steps, *self._text.make_steps(), self._scene.set_aside])
 
         if steps:
-            doing = "Loading parts of napari"
+            doing = tr("Loading parts of napari")
             self._jobs.start("warm up", doing, load_napari_parts, go_on, shown=False)
 
     def change_workspace(self, folder: Path) -> None:
@@ -153,7 +154,11 @@ class Opening(WindowPart):
         if not is_same_reader:
             self.list_again()
         if opened.warnings:
-            more = f" (and {len(opened.warnings) - 1} more)" if len(opened.warnings) > 1 else ""
+            more = (
+                tr(" (and {n_warnings} more)", n_warnings=len(opened.warnings) - 1)
+                if len(opened.warnings) > 1
+                else ""
+            )
             self._notifier.warn(f"{opened.warnings[0]}{more}")
         if then_case is None and len(rows) == 1 and not rows[0].files.problems:
             then_case = rows[0].case_id
@@ -173,7 +178,7 @@ class Opening(WindowPart):
         list_cases = self._services.case_rows
         self._jobs.start(
             "list",
-            "Listing your masks",
+            tr("Listing your masks"),
             lambda: list_cases(opened),
             self.listed.emit,
             still=lambda: self._session.opened is opened,
@@ -189,7 +194,7 @@ class Opening(WindowPart):
             return
         context = CaseContext(opened, case_id, self._session.reader)
 
-        doing = f"Opening {case_id}"
+        doing = tr("Opening {case_id}", case_id=case_id)
 
         def show(case: CaseRead) -> None:
             show_now = partial(self._show_case, case, context)
@@ -229,7 +234,7 @@ class Opening(WindowPart):
 
         self._jobs.start(
             "masks",
-            "Reading your mask",
+            tr("Reading your mask"),
             lambda: self._open_masks(case, context),
             lambda masks: self._show_own(case, context, masks),
             ended=go_on_without,
@@ -279,7 +284,7 @@ class Opening(WindowPart):
             case = self._services.open_case(files, record)
             phase = next((one.index for one in case.phases if one.loaded), 0)
         masks = self._open_masks(case, context)
-        report_progress(1, 1, f"Showing {context.case_id}")
+        report_progress(1, 1, tr("Showing {case_id}", case_id=context.case_id))
         limits = self._services.display_range(case.signal[phase])
         place = self._find_place({Role(mask.role): mask.buffer for mask in masks.masks}, case)
         return CaseRead(case, phase, masks, limits, place)
@@ -375,7 +380,7 @@ class Opening(WindowPart):
 
         self._jobs.start(
             "fill",
-            f"Reading the phases of {case.case_id}",
+            tr("Reading the phases of {case_id}", case_id=case.case_id),
             lambda: self._services.load_remaining(case, files),
             lambda loaded: self._finish_filling(loaded, case),
             still=lambda: self._session.shows(case),

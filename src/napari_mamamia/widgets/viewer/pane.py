@@ -8,6 +8,7 @@ from napari.components import ViewerModel
 from napari.layers import Labels, Layer
 
 from napari_mamamia.core.grid import Plane
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import redraw_part
 from napari_mamamia.widgets.adapter.drawing import (
     late_drawing,
@@ -418,7 +419,7 @@ class Pane:
         side = self.kind.side
         if axis == find_side_axis(grid) and dims.ndim >= _AXES:
             side = side_of(grid, dims.current_step[dims.ndim - _AXES + axis])
-        return f"{side}, mirrored" if self.kind.is_mirrored else side
+        return tr("{side}, mirrored", side=side) if self.kind.is_mirrored else side
 
     def centre(self, voxel: Voxel) -> None:
         """Bring a voxel (z, y, x) to the middle."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QFrame, QSplitter, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
     canvas_of,
     canvas_widget,
@@ -111,7 +112,7 @@ class CrossHair:
 def _make_line(canvas: QWidget, name: str) -> QFrame:
     frame = QFrame(canvas)
     frame.setObjectName(f"crosshair_{name}")
-    frame.setToolTip("The same place in all planes")
+    frame.setToolTip(tr("The same place in all planes"))
     frame.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
     frame.setStyleSheet(f"background: {_COLOUR}; border: none;")
     frame.hide()

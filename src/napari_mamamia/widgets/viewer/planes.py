@@ -14,15 +14,18 @@ from qtpy.QtCore import QTimer, Signal
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.texts import tr
+from napari_mamamia.services.case.hanging import HangingStep, PhaseRoles
 from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
-from napari_mamamia.widgets.viewer.pane_sides import Sides, turned_camera
+from napari_mamamia.widgets.viewer.pane_sides import LEFT, OTHER, RIGHT, Sides, turned_camera
 from napari_mamamia.widgets.viewer.pane_window import PaneWindow
 from napari_mamamia.widgets.viewer.plane_links import PlaneLinks
 
+_SHARES: Final = {HangingStep.BOTH: 55}
 _ALL_PLANES: Final = ("axial", "sagittal", "coronal")
 
 
@@ -48,6 +51,38 @@ class Arrangement:
     half: str = ""
     share: int = 50
     is_stacked: bool = False
+
+
+def arrange(
+    step: HangingStep, roles: PhaseRoles, plane: str, share: int | None, *, neurological: bool
+) -> Arrangement:
+    """Return the views of a step, for a case that is shown in `plane`.
+
+    In a sagittal case the main view is one breast already, and the others show the slice as far on
+    the other side.
+    """
+    main, other = (LEFT, RIGHT) if neurological else (RIGHT, LEFT)
+    is_sagittal = plane == "sagittal"
+    room = share or _SHARES.get(step, 50)
+    first = roles.first or 0
+    if step is HangingStep.BOTH and is_sagittal:
+        kinds = (PaneKind("axial"), PaneKind("sagittal", side=OTHER))
+        return Arrangement(step, kinds, share=room)
+    if step is HangingStep.BOTH:
+        sides = (PaneKind("sagittal", side=side) for side in (main, other))
+        return Arrangement(step, tuple(sides), share=room, is_stacked=True)
+    if step is HangingStep.SIDES:
+        half = "" if is_sagittal else main
+        opposite = OTHER if is_sagittal else other
+        below = PaneKind(phase=first, side=half, is_below=True)
+        facing = partial(PaneKind, side=opposite, is_mirrored=not is_sagittal)
+        views = (below, facing(phase=roles.pre), facing(phase=first))
+        return Arrangement(step, views, half=half, share=room)
+    if step is HangingStep.LATE:
+        return Arrangement(step, (PaneKind(phase=roles.late),), share=room)
+    if step is HangingStep.PRIOR:
+        return Arrangement(step, (PaneKind(is_prior=True),), share=room)
+    return Arrangement(step)
 
 
 class Planes(WindowPart):
@@ -203,12 +238,17 @@ class Planes(WindowPart):
         self.layout_changed.emit(layout)
 
     def _find_problem(self, layout: Layout, grid: Grid) -> str:
-        case = self._session.case_id or "This case"
+        case = self._session.case_id or tr("This case")
         if layout is Layout.PLANES and min(grid.shape) < 2:
-            return f"{case} has a single slice: its other planes are a line, so that one is shown."
+            return tr(
+                "{case} has a single slice: its other planes are a line, so that one is shown.",
+                case=case,
+            )
         layer = self._scene.layer(Role.PHASE)
         if layout is Layout.PHASES and (layer is None or layer.data.shape[0] < 2):
-            return f"{case} has one phase only: there is no second one to show beside it."
+            return tr(
+                "{case} has one phase only: there is no second one to show beside it.", case=case
+            )
         return ""
 
     def _list_kinds(self) -> list[PaneKind]:

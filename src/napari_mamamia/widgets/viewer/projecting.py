@@ -5,6 +5,7 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_contrast import Projection
 from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
@@ -98,14 +99,20 @@ class Projecting(WindowPart):
         if case is None:
             return
         if max(phase, minus) >= len(case.phases) or not case.is_loaded:
-            missing = "it needs a phase after contrast" if case.is_loaded else "it is still opening"
-            self._notifier.hint(f"No projection of {case.case_id}: {missing}")
+            missing = (
+                tr("it needs a phase after contrast")
+                if case.is_loaded
+                else tr("it is still opening")
+            )
+            self._notifier.hint(
+                tr("No projection of {case_id}: {missing}", case_id=case.case_id, missing=missing)
+            )
             return
         axes, slab_mm = self._list_axes(), self.slab_mm
 
         self._jobs.start(
             _LANE,
-            f"Projecting phase {phase} minus phase {minus}",
+            tr("Projecting phase {phase} minus phase {minus}", phase=phase, minus=minus),
             lambda: self._services.project_case(case, phase, minus, axes, slab_mm),
             self._show_projection,
             still=lambda: self._session.shown_case is case,

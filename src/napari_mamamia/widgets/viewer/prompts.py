@@ -7,6 +7,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Click
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
@@ -17,9 +18,9 @@ from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _LEFT_BUTTON: Final = 1
 _ASKS: Final = {
-    "click": "click on the tumour",
-    "box": "drag a box",
-    "omit": "drag a box that is left out",
+    "click": tr("click on the tumour"),
+    "box": tr("drag a box"),
+    "omit": tr("drag a box that is left out"),
 }
 _BOX_COLOUR: Final = MASK_COLOURS["prediction"]
 

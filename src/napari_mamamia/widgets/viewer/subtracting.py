@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.show_case import Difference
 from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
@@ -72,15 +73,23 @@ class Subtracting(WindowPart):
             return
         minus = self.minus
         if max(phase, minus) >= len(case.phases) or not case.is_loaded:
-            missing = "it needs a phase after contrast" if case.is_loaded else "it is still opening"
+            missing = (
+                tr("it needs a phase after contrast")
+                if case.is_loaded
+                else tr("it is still opening")
+            )
             if case.is_loaded and minus >= len(case.phases):
-                missing = f"it has no phase {minus}, which is chosen in View to be subtracted"
-            self._notifier.hint(f"No subtraction of {case.case_id}: {missing}")
+                missing = tr(
+                    "it has no phase {minus}, which is chosen in View to be subtracted", minus=minus
+                )
+            self._notifier.hint(
+                tr("No subtraction of {case_id}: {missing}", case_id=case.case_id, missing=missing)
+            )
             return
 
         self._jobs.start(
             "subtract",
-            f"Subtracting phase {minus} from phase {phase}",
+            tr("Subtracting phase {minus} from phase {phase}", minus=minus, phase=phase),
             lambda: self._services.subtract_phases(case, phase, minus),
             self._show_subtraction,
             still=lambda: self._session.shown_case is case,

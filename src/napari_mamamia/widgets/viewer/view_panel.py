@@ -6,6 +6,7 @@ from typing import Any, Final
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QSlider, QVBoxLayout, QWidget
 
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
@@ -19,8 +20,8 @@ from napari_mamamia.widgets.viewer.cine import PACES
 from napari_mamamia.widgets.viewer.planes import Layout
 
 _MOST_SLAB_MM: Final = 60
-_WHOLE: Final = "whole volume"
-_NAMES: Final = ("Layout", "Image", "MIP of", "Grey", "Phases")
+_WHOLE: Final = tr("whole volume")
+_NAMES: Final = (tr("Layout"), tr("Image"), tr("MIP of"), tr("Grey"), tr("Phases"))
 
 
 class ViewPanel(QFrame):
@@ -39,7 +40,7 @@ class ViewPanel(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("view_panel")
-        self.setToolTip("How the image is shown")
+        self.setToolTip(tr("How the image is shown"))
         lines = QVBoxLayout(self)
         lines.setContentsMargins(0, 0, 0, 2)
         lines.setSpacing(3)
@@ -88,7 +89,7 @@ class ViewPanel(QFrame):
 
     def set_playing(self, playing: bool) -> None:
         """Show whether the phases change by themselves."""
-        self.play.setText("■ Stop" if playing else "▶ Play")
+        self.play.setText(tr("■ Stop") if playing else tr("▶ Play"))
 
     def set_pace(self, phases_per_s: int) -> None:
         """Show how fast they do."""
@@ -102,9 +103,15 @@ class ViewPanel(QFrame):
 
     def _make_layouts(self) -> QWidget:
         texts = {
-            Layout.ONE: ("1 plane", with_key("One plane has the whole room", "planes")),
-            Layout.PLANES: ("3 planes", with_key("Three linked planes, cross-hair", "planes")),
-            Layout.PHASES: ("2 phases", with_key("Another phase beside this one", "two_phases")),
+            Layout.ONE: (tr("1 plane"), with_key(tr("One plane has the whole room"), "planes")),
+            Layout.PLANES: (
+                tr("3 planes"),
+                with_key(tr("Three linked planes, cross-hair"), "planes"),
+            ),
+            Layout.PHASES: (
+                tr("2 phases"),
+                with_key(tr("Another phase beside this one"), "two_phases"),
+            ),
         }
         self.layouts = {
             layout: _make_choice(
@@ -117,18 +124,21 @@ class ViewPanel(QFrame):
         }
         self._layout_group = _make_group(self, list(self.layouts.values()))
         self.beside: QComboBox = named(
-            QComboBox(), "view_beside", "Which phase stands beside the one on the slider"
+            QComboBox(), "view_beside", tr("Which phase stands beside the one on the slider")
         )
         self.beside.activated.connect(self.beside_wanted.emit)
-        self._beside_line = row(QLabel("beside"), self.beside)
+        self._beside_line = row(QLabel(tr("beside")), self.beside)
         self._beside_line.hide()
-        return row(_make_name("Layout"), *self.layouts.values(), 1)
+        return row(_make_name(tr("Layout")), *self.layouts.values(), 1)
 
     def _make_images(self) -> QWidget:
         texts = {
-            "phase": ("Phase", "The phase of the slider, as it was measured"),
-            "subtraction": ("Subtraction", with_key("Signed difference", "subtraction")),
-            "projection": ("MIP", with_key("Brightest enhancement along the view", "projection")),
+            "phase": (tr("Phase"), tr("The phase of the slider, as it was measured")),
+            "subtraction": (tr("Subtraction"), with_key(tr("Signed difference"), "subtraction")),
+            "projection": (
+                "MIP",
+                with_key(tr("Brightest enhancement along the view"), "projection"),
+            ),
         }
         self.images = {
             image: _make_choice(
@@ -141,25 +151,25 @@ class ViewPanel(QFrame):
         }
         self._image_group = _make_group(self, list(self.images.values()))
         self.minus: QComboBox = named(
-            QComboBox(), "view_minus", "Which phase is subtracted from the one on the slider"
+            QComboBox(), "view_minus", tr("Which phase is subtracted from the one on the slider")
         )
-        call_by(self.minus, "minus phase")
+        call_by(self.minus, tr("minus phase"))
         self.minus.activated.connect(self.minus_wanted.emit)
-        return row(_make_name("Image"), *self.images.values(), 1, self.minus)
+        return row(_make_name(tr("Image")), *self.images.values(), 1, self.minus)
 
     def _make_slab(self) -> QWidget:
         self.slab: QSlider = named(
             QSlider(Qt.Orientation.Horizontal),
             "view_slab",
-            "How thick the MIP is, in mm; at the left end it is the whole volume",
+            tr("How thick the MIP is, in mm; at the left end it is the whole volume"),
         )
         self.slab.setRange(0, _MOST_SLAB_MM)
         self.slab.valueChanged.connect(self._on_slab)
         self.slab_mm: QLabel = named(
-            FittedLabel("", (_WHOLE,)), "view_slab_mm", "Thickness of the MIP"
+            FittedLabel("", (_WHOLE,)), "view_slab_mm", tr("Thickness of the MIP")
         )
         self._say_slab(0)
-        line = row(_make_name("MIP of"), self.slab, self.slab_mm)
+        line = row(_make_name(tr("MIP of")), self.slab, self.slab_mm)
         line.layout().setStretch(1, 1)
         return line
 
@@ -167,38 +177,38 @@ class ViewPanel(QFrame):
         self.contrast: QComboBox = named(
             QComboBox(),
             "view_contrast",
-            with_key("Range of grey; drag with the middle button for your own", "contrast"),
+            with_key(tr("Range of grey; drag with the middle button for your own"), "contrast"),
         )
         self.contrast.textActivated.connect(self.contrast_wanted.emit)
         self.neurological: Any = _make_choice(
             "view_neurological",
-            "R on the right",
-            "Neurological: the patient's right on the right of the screen; the letters follow",
+            tr("R on the right"),
+            tr("Neurological: the patient's right on the right of the screen; the letters follow"),
             lambda: self.neurological_wanted.emit(self.neurological.isChecked()),
         )
-        line = row(_make_name("Grey"), self.contrast, self.neurological)
+        line = row(_make_name(tr("Grey")), self.contrast, self.neurological)
         line.layout().setStretch(1, 1)
         return line
 
     def _make_cine(self) -> QWidget:
         self.play = tool_button(
             "view_play",
-            "▶ Play",
-            with_key("Phases one after the other", "cine"),
+            tr("▶ Play"),
+            with_key(tr("Phases one after the other"), "cine"),
             self.cine_wanted.emit,
         )
         self.play.setProperty("framed", True)
-        self.pace: QComboBox = named(QComboBox(), "view_pace", "Phases in a second")
+        self.pace: QComboBox = named(QComboBox(), "view_pace", tr("Phases in a second"))
         self.pace.addItems([f"{pace} / s" for pace in PACES])
         self.pace.activated.connect(lambda at: self.pace_wanted.emit(PACES[at]))
-        return row(_make_name("Phases"), self.play, self.pace, self._beside_line, 1)
+        return row(_make_name(tr("Phases")), self.play, self.pace, self._beside_line, 1)
 
     def _on_slab(self, slab_mm: int) -> None:
         self._say_slab(slab_mm)
         self.slab_wanted.emit(float(slab_mm))
 
     def _say_slab(self, slab_mm: int) -> None:
-        self.slab_mm.setText(f"{slab_mm} mm" if slab_mm else _WHOLE)
+        self.slab_mm.setText(tr("{slab_mm} mm", slab_mm=slab_mm) if slab_mm else _WHOLE)
 
 
 def _make_choice(name: str, text: str, tip: str, on_click: Any) -> Any:

@@ -1,0 +1,100 @@
+"""The words of the window, in English or in the language that `MAMAMIA_LANGUAGE` names.
+
+Every text that a person reads in the window goes through `tr` or `tr_n`. The English text is its
+own key, as with GNU gettext; `locales/napari_mamamia.pot` lists them all (`make texts`).
+"""
+
+import gettext
+import io
+import os
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from string import Formatter
+from typing import Final
+
+LANGUAGE: Final = "MAMAMIA_LANGUAGE"
+DOMAIN: Final = "napari_mamamia"
+_LOCALES: Final = Path(__file__).parent.parent / "locales"
+_LARGEST: Final = 16 * 1024 * 1024
+
+
+def tr(text: str, **values: object) -> str:
+    """Return `text` in the reader's language, its {names} filled in from `values`.
+
+    Without values nothing is filled in, and braces stay as they are.
+    """
+    words = _find_words(text)
+    return words.format(**values) if values else words
+
+
+def tr_n(one: str, several: str, count: int, **values: object) -> str:
+    """Return the form of a text that its language has for `count`, filled in; {n} is the count."""
+    return _find_form(one, several, count).format(n=count, **values)
+
+
+@cache
+def _find_words(text: str) -> str:
+    words = _read_catalogue_once().gettext(text) if text else text
+    return words if fields_of(words) == fields_of(text) else text
+
+
+def _find_form(one: str, several: str, count: int) -> str:
+    words = _read_catalogue_once().ngettext(one, several, count)
+    # A form for one may leave the number out, in each language.
+    fields = fields_of(words)
+    if fields is not None and fields <= {*(fields_of(several) or ()), "n"}:
+        return words
+    return one if count == 1 else several
+
+
+def fields_of(text: str) -> frozenset[str] | None:
+    """Return what stands in a text's braces, as "x:.1f"; None where braces do not close."""
+    try:
+        parts = list(Formatter().parse(text))
+    except ValueError:
+        return None
+    return frozenset(
+        f"{name}{'!' + how if how else ''}{':' + form if form else ''}"
+        for _words, name, form, how in parts
+        if name is not None
+    )
+
+
+@cache
+def _read_catalogue_once() -> gettext.NullTranslations:
+    return read_catalogue(os.environ)
+
+
+def read_catalogue(environment: Mapping[str, str]) -> gettext.NullTranslations:
+    """Return the words of the language that an environment names; English where it names none.
+
+    The name is a language whose words were installed ("de"), or the path of a compiled catalogue
+    (.mo) for whoever writes one. A catalogue that is missing or damaged leaves English, and warns.
+    """
+    language = environment.get(LANGUAGE, "").strip()
+    if language in ("", "en"):
+        return gettext.NullTranslations()
+    try:
+        path = _find_catalogue(language)
+        with path.open("rb") as stream:
+            words = stream.read(_LARGEST)
+        return gettext.GNUTranslations(io.BytesIO(words))
+    except Exception as trouble:  # noqa: BLE001  # gettext has no error of its own for a damaged file
+        warnings.warn(f"{LANGUAGE}={language}: no words, English stays: {trouble}", stacklevel=2)
+        return gettext.NullTranslations()
+
+
+def _find_catalogue(language: str) -> Path:
+    if language.endswith(".mo"):
+        path = Path(language)
+    else:
+        installed = gettext.find(DOMAIN, str(_LOCALES), [language])
+        if installed is None:
+            there = sorted(one.name for one in _LOCALES.glob("*") if one.is_dir())
+            raise FileNotFoundError(f"languages installed: {', '.join(['en', *there])}")
+        path = Path(installed)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file")
+    return path

@@ -1,0 +1,171 @@
+"""What a reader said of a case, as a report tells it: answers, what is open, what contradicts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from napari_mamamia.core.answers import Answer, Answers, CaseFacts, LesionFacts, Place
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.form import FieldScope, Form, Measure
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.io.workspace.findings import FindingsKey, FindingsRecord
+from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.reviewing.form_rules import (
+    AskedQuestion,
+    Contradiction,
+    find_contradictions,
+    list_missing,
+    list_questions,
+    why_other_form,
+)
+from napari_mamamia.reviewing.form_values import AnswerRow
+from napari_mamamia.services.findings.case_findings import (
+    CaseFindings,
+    fill_in,
+    findings_of,
+    load_findings_form,
+)
+from napari_mamamia.services.review.export.answer_tables import list_answer_rows
+
+_SIZES: Final = (Measure.VOLUME_MM3, Measure.LONGEST_IN_PLANE_MM)
+"""Measures that the report has of each lesion anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What one reader said of a case; `reader` is "" where nobody did.
+
+    Parameters
+    ----------
+    answers
+        His, and what the program filled in, marked `is_computed`.
+    asked
+        The questions that are asked now, with their answers.
+    missing
+        Those that must be answered and are not; none where nobody described the case.
+    at
+        When he said the last of it, ISO 8601, UTC.
+    remarks
+        Why a place in the breast is not known, whose findings are left out: in words.
+    """
+
+    form: Form
+    answers: Answers = field(default_factory=Answers)
+    reader: str = ""
+    at: str = ""
+    asked: tuple[AskedQuestion, ...] = ()
+    missing: tuple[AskedQuestion, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> tuple[AnswerRow, ...]:
+        """The answers, flat and coded; without sizes that are computed: the report has them."""
+        sizes = {one.id for one in self.form.fields if one.measure in _SIZES}
+        rows = list_answer_rows(self.form, self.answers)
+        return tuple(row for row in rows if not (row.computed and row.field in sizes))
+
+    def of_place(self, scope: FieldScope, name: str) -> tuple[AnswerRow, ...]:
+        """Return the answers of one lesion, breast or the case."""
+        return tuple(row for row in self.rows if (row.scope, row.place) == (scope, name))
+
+    @property
+    def lesions(self) -> tuple[str, ...]:
+        """The numbers of the lesions that something was said of."""
+        rows = self.rows
+        return tuple(dict.fromkeys(row.place for row in rows if row.scope == FieldScope.LESION))
+
+
+def describe_case(
+    workspace: Workspace,
+    case_id: str,
+    records: Mapping[FindingsKey, FindingsRecord],
+    facts: CaseFacts,
+    reader: str,
+    *,
+    has_mask: bool,
+) -> tuple[Described, CaseFacts]:
+    """Return what was said of a case, and the facts with its numbers and places of lesions.
+
+    Parameters
+    ----------
+    records
+        All that stands in the workspace, as `read_findings` returns it.
+    facts
+        The mask's lesions as `measure_case` measured them.
+    reader
+        Whose; "" takes that of the only one who described the case.
+    has_mask
+        Whether there is a mask to hold answers against.
+
+    Raises
+    ------
+    CaseError
+        If several readers described it and none is named.
+    """
+    form = load_findings_form()
+    record, remarks = _choose_record(workspace, case_id, records, reader)
+    findings = CaseFindings() if record is None else findings_of(record)
+    if has_mask:
+        findings, facts = fill_in(form, findings, facts)
+    else:
+        facts = replace(facts, lesions=None)
+    if record is None:
+        return Described(form, _add_words(form, findings.answers, facts), remarks=remarks), facts
+    answers = _add_words(form, findings.answers, facts)
+    described = Described(
+        form,
+        answers,
+        record.reader,
+        record.at,
+        list_questions(form, answers, facts),
+        list_missing(form, answers, facts),
+        find_contradictions(form, answers, facts),
+        tuple(filter(None, (*remarks, *facts.remarks, why_other_form(form, answers)))),
+    )
+    return described, facts
+
+
+def _choose_record(
+    workspace: Workspace,
+    case_id: str,
+    records: Mapping[FindingsKey, FindingsRecord],
+    reader: str,
+) -> tuple[FindingsRecord | None, tuple[str, ...]]:
+    """Return the record that is reported, and whose is left out in words."""
+    of_case = [
+        one
+        for key, one in records.items()
+        if key[0] == case_key(case_id) and (one.answers or one.landmarks.points)
+    ]
+    if workspace.blinding.hides(Hidden.OTHER_READERS):
+        of_case = [one for one in of_case if one.reader == (workspace.reader or "")]
+    chosen = [one for one in of_case if reader in ("", one.reader)]
+    if len(chosen) > 1:
+        names = ", ".join(sorted(one.reader for one in chosen))
+        raise CaseError(
+            f"expected the findings of one reader of {case_id}, got those of {names}: name the one "
+            "who reports with --reader"
+        )
+    others = ", ".join(sorted(one.reader for one in of_case if one not in chosen))
+    remarks = (f"the findings of {others} are not in this report",) if others else ()
+    return (chosen[0] if chosen else None), remarks
+
+
+def _add_words(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
+    """Return the answers with side and curve of each lesion, whatever it was called."""
+    words: dict[Measure | None, Callable[[LesionFacts], str]] = {
+        Measure.SIDE: lambda one: "" if one.side is None else one.side.value,
+        Measure.INITIAL_RISE: lambda one: one.rise,
+        Measure.DELAYED_COURSE: lambda one: one.course,
+    }
+    for question in form.fields:
+        if question.measure not in words:
+            continue
+        for lesion in facts.lesions or ():
+            place = Place(FieldScope.LESION, lesion.name)
+            word = words[question.measure](lesion)
+            if question.term(word) is not None and answers.find(question.id, place) is None:
+                answers = answers.put(Answer(question.id, (word,), place, is_computed=True))
+    return answers
