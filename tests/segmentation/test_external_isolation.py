@@ -276,7 +276,6 @@ def test_closing_the_job_ends_everything(tmp_path, request, is_closed):
 
 PARENT = """
 import sys
-import time
 sys.path.insert(0, {here!r})
 import foreign
 from pathlib import Path
