@@ -262,6 +262,11 @@ def leaderboard_view() -> "MamamiaDock":
     return panel
 
 
+def report_page() -> "MamamiaDock":
+    """Return the viewer's dock on the page Report."""
+    return _open_page("Report")
+
+
 def export_page() -> "MamamiaDock":
     """Return the viewer's dock on the page Export."""
     return _open_page("Export")

@@ -64,6 +64,7 @@ def test_the_pages_stand_under_one_menu_of_our_name(manifest):
         "Kinetics",
         "Batch scoring",
         "Leaderboard",
+        "Report",
         "Export",
         "Review",
     ]

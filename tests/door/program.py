@@ -129,7 +129,7 @@ STEPS = {
     "work_list": ("cases", "batch"),
     "read": ("view", "kinetics", "review"),
     "mask": ("predict", "refine"),
-    "check": ("score", "export"),
+    "check": ("score", "report", "export"),
 }
 PAGE = """
 import napari

@@ -28,7 +28,18 @@ THEMES = ("dark", "light")
 FONTS = ("usual", "setting", "scale")
 SOME = (((1280, 720), "light", "scale"), ((1400, 900), "dark", "setting"))
 ALL = tuple(state for state in product(SIZES, THEMES, FONTS) if state not in SOME)
-PAGES = ("Cases", "Predict", "Refine", "Score", "View", "Kinetics", "Batch", "Export", "Review")
+PAGES = (
+    "Cases",
+    "Predict",
+    "Refine",
+    "Score",
+    "View",
+    "Kinetics",
+    "Batch",
+    "Report",
+    "Export",
+    "Review",
+)
 TEXT_CONTRAST, MARK_CONTRAST = 4.5, 3.0  # WCAG 2.1, 1.4.3 and 1.4.11
 
 

@@ -274,7 +274,7 @@ def test_no_page_shows_what_is_hidden(qtbot, blind, picture, page):
     blind.show_page(page)
     settle(qtbot, blind)
     assert leaks(blind) == []
-    shut = {"Predict", "Score", "Batch scoring", "Export"}
+    shut = {"Predict", "Score", "Report", "Batch scoring", "Export"}
     said = blind.findChild(QLabel, "page_shut")
     assert said.isVisible() == (page in shut)
     assert blind.pages.shown.isVisible()

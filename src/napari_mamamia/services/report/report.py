@@ -4,7 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, fields
+from datetime import datetime
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -77,8 +79,9 @@ class CaseReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportSummary:
-    """The reports that were written, the tables, and the cases that failed with their reason."""
+    """The reports that were written, where, the tables, and the cases that failed, with reasons."""
 
+    out: Path
     reports: tuple[CaseReport, ...]
     failures: tuple[CaseFailure, ...]
     tables: tuple[Path, ...]
@@ -131,7 +134,29 @@ def report_cases(
             partial(_report_case, opened, out, source, records, wish, overwrite, reports, child),
         )
     tables = _write_tables(reports, out / TABLE, overwrite)
-    return ReportSummary(tuple(reports), result.failures, tables)
+    return ReportSummary(out, tuple(reports), result.failures, tables)
+
+
+def report_anew(
+    opened: OpenDataSet,
+    parent: Path,
+    source: ReportSource,
+    wish: ReportWish,
+    *,
+    case_ids: Sequence[str] = (),
+) -> ReportSummary:
+    """Write as `report_cases` does, into a new folder below `parent`, named by case and moment.
+
+    Raises
+    ------
+    CaseError, MissingExtraError, SaveConflictError, SaveError
+        As `report_cases`.
+    """
+    subject = case_ids[0] if len(case_ids) == 1 else opened.data_set.name
+    stem = f"{subject}-{datetime.now():%Y%m%d-%H%M%S}"
+    names = (stem, *(f"{stem}-{number}" for number in count(2)))
+    out = next(parent / name for name in names if not (parent / name).exists())
+    return report_cases(opened, out, source, wish, case_ids=case_ids)
 
 
 def _report_case(

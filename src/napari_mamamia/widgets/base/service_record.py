@@ -110,6 +110,7 @@ from napari_mamamia.services.refine.numbers import measure_mask
 from napari_mamamia.services.refine.strokes import describe_stroke, settle_kept
 from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
+from napari_mamamia.services.report.report import report_anew
 from napari_mamamia.services.review.case_facts import measure_lesions
 from napari_mamamia.services.review.desk import (
     is_study,
@@ -364,6 +365,7 @@ class Services(ServiceSet):
     tag_case = staticmethod(tag_case)
     review_masks = staticmethod(review_masks)
     export_bundle = staticmethod(export_bundle)
+    report_anew = staticmethod(report_anew)
     look_at_clinical = staticmethod(look_at_clinical)
     look_at_target = staticmethod(look_at_target)
     look_at_labels = staticmethod(look_at_labels)

@@ -67,6 +67,8 @@ from napari_mamamia.widgets.refine.mouse_tools import MouseTools
 from napari_mamamia.widgets.refine.page import RefinePage
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
+from napari_mamamia.widgets.report.flow import ReportFlow
+from napari_mamamia.widgets.report.page import ReportPage
 from napari_mamamia.widgets.review.flow import ReviewFlow
 from napari_mamamia.widgets.review.page import ReviewPage
 from napari_mamamia.widgets.score.agreement import Reviewing
@@ -231,6 +233,7 @@ class MamamiaDock(QWidget):
         self.results = ResultsPanel(self.jobs, self)
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results)
+        self.report_page = ReportPage()
         self.export_page = ExportPage()
         self.review_page = ReviewPage()
         self.import_page = ImportPage()
@@ -238,7 +241,7 @@ class MamamiaDock(QWidget):
         many = (self.cases_page, self.batch_page)
         read = (self.findings_page, self.kinetics_page, self.review_page)
         mask = (self.predict_page, self.refine_page)
-        check = (self.score_page, self.export_page)
+        check = (self.score_page, self.report_page, self.export_page)
         pages = (*many, *read, *mask, *check)
         self.pages = Steps(pages, self.view_panel, self.import_page, self.keys_panel)
         self.pages.setParent(self)
@@ -262,15 +265,12 @@ class MamamiaDock(QWidget):
 
     def _make_refine(self) -> None:
         tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
+        people = (self.protocols, self.readers, self.keys.keys)
         self.refine_flow = RefineFlow(
             self.context,
             self.refine_page,
-            self.header,
-            self.editing,
-            *tools,
-            self.protocols,
-            self.readers,
-            self.keys.keys,
+            *(self.header, self.editing, *tools),
+            *people,
             lambda: self.kinetics.findings.leave(lambda: self.cases_flow.open_neighbour(1)),
             lambda: self.review_flow.accept(),
         )
@@ -307,6 +307,8 @@ class MamamiaDock(QWidget):
         self.kinetics = KineticsParts(
             context, *pages, self.readers.with_reader, self.results, self.bottom, self.tools
         )
+        at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
+        self.report_flow = ReportFlow(context, self.report_page, *at_work)
         self.session.phases_changed.connect(self.canvas_text.update)
         views = (self.planes, self.view_flow, self.subtracting, self.projecting, self.contrasting)
         own_view = OwnView(context, *views, self.kinetics.map)
@@ -363,9 +365,8 @@ class MamamiaDock(QWidget):
         self.viewer.events.theme.connect(self._dress_panel)
         watch_font(self._dress_panel)
         self.keys.bind(self._list_actions())
-        self.keys.changed.connect(self.keys_panel.show_keys)
-        self.keys.changed.connect(self.refine_flow.set_keys)
-        self.keys.changed.connect(self.pages.set_keys)
+        for part in (self.keys_panel.show_keys, self.refine_flow.set_keys, self.pages.set_keys):
+            self.keys.changed.connect(part)
         self.keys.refused.connect(self.keys_panel.show_refused)
         self.keys_panel.key_wanted.connect(self.keys.change)
         self.keys_panel.reset_wanted.connect(self.keys.reset)
@@ -387,7 +388,8 @@ class MamamiaDock(QWidget):
         flow.shown_wanted.connect(self.pages.show_import)
         flow.left.connect(lambda: self.show_page("Cases"))
         flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
-        flow.imported.connect(self.export_page.options.show_study)
+        for show_study in (self.export_page.options.show_study, self.report_page.show_study):
+            flow.imported.connect(show_study)
 
     def _connect_review(self) -> None:
         self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
@@ -440,6 +442,7 @@ class MamamiaDock(QWidget):
         self.hand.turn(page)
         self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
         self.kinetics.want(page)
+        self.report_flow.want(page == "Report")
         self.hanging.bar.want(self.pages.step == "Read")
 
     # --------------------------------------------------------------- window

@@ -69,7 +69,7 @@ STEPS: Final = (
         tr("Check & export"),
         tr("Compare with the reference, and write what leaves"),
         "check",
-        ("Score", "Export"),
+        ("Score", "Report", "Export"),
     ),
 )
 """The steps of a case, in their order."""

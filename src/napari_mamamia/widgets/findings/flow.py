@@ -366,10 +366,11 @@ class FindingsFlow(WindowPart):
 
     # -------------------------------------------------------------------- keeping
 
-    def keep(self) -> None:
-        """Write what is new; a name is asked for where nobody gave one."""
+    def keep(self, then: Callable[[], object] = lambda: None) -> None:
+        """Write what is new, then call `then`; not where it cannot be written, which is told."""
         of, findings, stored = self._of, self._findings, self._stored
         if of is None or of[2] is None or not self._is_loaded or not self._is_described:
+            then()
             return
         workspace, case_id, reader = of
         keep_findings, form = self._services.findings.keep, self._form
@@ -377,6 +378,7 @@ class FindingsFlow(WindowPart):
         def note_stored(_done: object) -> None:
             if self._of == of:
                 self._stored = findings.answers
+            then()
 
         self._jobs.start(
             f"findings {case_id}",

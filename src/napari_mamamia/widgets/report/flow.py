@@ -1,0 +1,141 @@
+"""Page Report at work: mask and findings are saved first, then the report is written."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.io.files.sources import LayoutKind
+from napari_mamamia.services.case.data_set import OpenDataSet
+from napari_mamamia.services.report.reading import ReportSource
+from napari_mamamia.services.report.report import ReportSummary
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.findings.flow import FindingsFlow
+from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.report.page import ReportPage, ReportRequest
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+
+FOLDER: Final = "reports"
+_MOST_LINES: Final = 5
+
+
+class ReportFlow(WindowPart):
+    """Joins the page, the session, what is unsaved and the job that writes.
+
+    `with_reader` is asked to call back once a reader is known: a report has somebody who gives it.
+    """
+
+    def __init__(
+        self,
+        context: WindowContext,
+        page: ReportPage,
+        editing: Editing,
+        findings: FindingsFlow,
+        with_reader: Callable[[Callable[[], None]], None],
+    ) -> None:
+        super().__init__(context)
+        self._page = page
+        self._editing = editing
+        self._findings = findings
+        page.report_wanted.connect(
+            lambda request: with_reader(lambda: self._save_then_write(request))
+        )
+        session = self._session
+        for signal in (session.case_changed, session.masks_changed, session.reader_changed):
+            signal.connect(self._follow_case)
+        session.case_changed.connect(lambda: page.show_result("", None))
+        self._follow_case()
+
+    def want(self, wanted: bool) -> None:
+        """Look again at what the findings lack, because the page is on screen."""
+        if wanted:
+            self._follow_case()
+
+    # -------------------------------------------------------------------- inner
+
+    def _follow_case(self) -> None:
+        opened, case = self._session.opened, self._session.case
+        missing = "" if case is not None else tr("Open a case first.")
+        if case is not None and opened is None:
+            missing = tr("A report is made of a data set: open its folder first.")
+        self._page.need(missing)
+        if opened is not None:
+            self._page.show_data_set(
+                len(opened.data_set.cases),
+                opened.workspace.exports / FOLDER,
+                is_dicom=opened.data_set.kind is LayoutKind.DICOM,
+            )
+        self._page.show_case(self._describe_mask(), self._findings.describe_gaps())
+
+    def _describe_mask(self) -> str:
+        if self._session.mask(Role.REFINED) is not None:
+            return tr("Your mask is measured.")
+        if self._session.mask(Role.REFERENCE) is not None:
+            return tr("You have no mask of this case: the reference is measured.")
+        return tr("No mask yet: the report tells no sizes. Make one in step Mask first.")
+
+    def _save_then_write(self, request: ReportRequest) -> None:
+        opened = self._session.opened  # whose case the page names, whatever is opened later
+        case_ids = () if request.is_of_all else (self._session.case_id,)
+        reader = self._session.reader or ""
+        if opened is None:
+            return
+
+        def go_on(saved: bool) -> None:
+            if saved:
+                self._findings.keep(lambda: self._write_report(opened, case_ids, reader, request))
+
+        self._editing.save_if_needed(go_on)
+
+    def _write_report(
+        self, opened: OpenDataSet, case_ids: tuple[str, ...], reader: str, request: ReportRequest
+    ) -> None:
+        page, report_anew = self._page, self._services.report_anew
+        source = ReportSource(reader=reader)
+
+        def refuse(error: Exception) -> None:
+            page.show_result(tr("Nothing was written: see the message above."), None, "error")
+            self._notifier.fail(tr("Writing the report"), error)
+
+        def say_stopped() -> None:
+            page.show_result(
+                tr("Stopped: pages that were finished are there."), request.parent, "warning"
+            )
+
+        page.set_running(True)
+        page.show_result(tr("writing…"), None)
+        self._jobs.start(
+            "report",
+            tr("Writing the report"),
+            lambda: report_anew(opened, request.parent, source, request.wish, case_ids=case_ids),
+            self._show_summary,
+            failed=refuse,
+            stopped=say_stopped,
+            ended=lambda: page.set_running(False),
+        )
+
+    def _show_summary(self, summary: ReportSummary) -> None:
+        lines = [tr_n("{n} case written.", "{n} cases written.", len(summary.reports))]
+        failures = summary.failures
+        lines += [f"{one.case_id}: {one.reason}" for one in failures[:_MOST_LINES]]
+        if len(failures) > _MOST_LINES:
+            lines.append(tr("… and {n} more", n=len(failures) - _MOST_LINES))
+        self._page.show_result(
+            "\n".join(lines), _find_page(summary), "warning" if failures else "hint"
+        )
+        if failures:
+            self._notifier.warn_loudly(
+                tr_n(
+                    "{n} case was not reported as asked: see the page Report",
+                    "{n} cases were not reported as asked: see the page Report",
+                    len(failures),
+                )
+            )
+
+
+def _find_page(summary: ReportSummary) -> Path | None:
+    """Return the page of the one case, the folder of several; None where there is none."""
+    if not summary.reports:
+        return None
+    pages = [path for path in summary.reports[0].files if path.suffix == ".html"]
+    return pages[0] if len(summary.reports) == 1 and pages else summary.out

@@ -1,0 +1,198 @@
+"""Page Report: what is written of the open case or of all, where, and what is still open in it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from qtpy.QtCore import QUrl, Signal
+from qtpy.QtGui import QDesktopServices
+from qtpy.QtWidgets import QCheckBox, QComboBox, QFileDialog, QLabel, QLineEdit
+
+from napari_mamamia.core.texts import tr, tr_n
+from napari_mamamia.services.report.report import ReportWish
+from napari_mamamia.services.report.structured import DicomChoice
+from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
+from napari_mamamia.widgets.controls.page import Page
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRequest:
+    """What is asked for: of all cases or of the open one, into a new folder below `parent`."""
+
+    is_of_all: bool
+    wish: ReportWish
+    parent: Path
+
+
+class ReportPage(Page):
+    """`report_wanted` carries a `ReportRequest`, `shown_wanted` asks for what it will tell."""
+
+    report_wanted = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__("report")
+        self._is_running = self._is_dicom = self._is_own_parent = False
+        self._n_cases = 0
+        self._result: Path | None = None
+        self.mask = label("report_mask", tip=tr("Which mask the report measures"))
+        self.gaps = label("report_gaps", tip=tr("What the findings lack, or where they contradict"))
+        set_level(self.gaps, "warning")
+        self.cases: QComboBox = named(
+            QComboBox(),
+            "report_cases",
+            tr("One page of the open case, or one of each case and a table of all numbers"),
+        )
+        self.cases.addItem(tr("The open case"))
+        self.cases.currentIndexChanged.connect(lambda _at: self._follow_choice())
+        self.pdf: QCheckBox = named(
+            QCheckBox(tr("PDF, A4")), "report_pdf", tr("Each page as PDF too, to print or to send")
+        )
+        self.dicom: QCheckBox = named(
+            QCheckBox(tr("DICOM SR, SEG and key images")),
+            "report_dicom",
+            tr("Structured report (TID 1500), segmentation and key images, for cases from DICOM"),
+        )
+        self.dicom.toggled.connect(lambda _on: self._follow_choice())
+        self.study: QLineEdit = named(
+            QLineEdit(), "report_study", tr("DICOM folder that the case was imported from")
+        )
+        self.study.setPlaceholderText(tr("DICOM folder of the case"))
+        self.study.textChanged.connect(lambda _text: self._follow_choice())
+        browse_study = button(
+            "report_study_browse", "…", tr("Choose the DICOM folder"), self._browse_study
+        )
+        self._study_row = row(QLabel(tr("Study")), self.study, browse_study)
+        self.identified: QCheckBox = named(
+            QCheckBox(tr("with the patient's name, for your PACS")),
+            "report_identified",
+            tr("Keeps name and UIDs of the study; without it the case id stands for the patient"),
+        )
+        self.parent_folder: QLineEdit = named(
+            QLineEdit(),
+            "report_out",
+            tr("Each report gets a new folder in this one: nothing is replaced"),
+        )
+        self.parent_folder.textEdited.connect(self._take_own_parent)
+        self.parent_folder.textChanged.connect(lambda _text: self._follow_choice())
+        browse = button("report_browse", "…", tr("Choose another folder"), self._browse_parent)
+        self.problem = label("report_problem", tip=tr("Why nothing can be written yet"))
+        set_level(self.problem, "warning")
+        self.start = button(
+            "report_start",
+            tr("Write the report"),
+            tr("Saves your mask and findings, and writes the report for research use"),
+            self._request_report,
+            primary=True,
+        )
+        self.result = label("report_result", tip=tr("What was written last"))
+        self.open_page = button(
+            "report_open", tr("Open the report"), tr("Shows it in the browser"), self._open_result
+        )
+        for part in (
+            row(QLabel(tr("Of")), self.cases, 1),
+            self.mask,
+            self.gaps,
+            self.pdf,
+            self.dicom,
+            self._study_row,
+            self.identified,
+            row(QLabel(tr("To")), self.parent_folder, browse),
+            self.problem,
+            self.start,
+            self.result,
+            self.open_page,
+        ):
+            self.body.addWidget(part)
+        self.body.addStretch()
+        self.open_page.hide()
+        self._follow_choice()
+
+    # ------------------------------------------------------------- for the flow
+
+    def show_case(self, mask: str, gaps: str) -> None:
+        """Say which mask the open case is reported with, and what its findings lack."""
+        self.mask.setText(mask)
+        self.gaps.setText(gaps)
+        self._follow_choice()
+
+    def show_data_set(self, n_cases: int, parent: Path, *, is_dicom: bool) -> None:
+        """Offer the cases of a data set; a folder of the reader's own stays."""
+        self._n_cases, self._is_dicom = n_cases, is_dicom
+        while self.cases.count() > 1:
+            self.cases.removeItem(1)
+        if n_cases > 1:
+            self.cases.addItem(tr_n("{n} case", "All {n} cases, with a table", n_cases))
+        if not self._is_own_parent:
+            self.parent_folder.setText(str(parent))
+        self._follow_choice()
+
+    def show_study(self, folder: Path | None) -> None:
+        """Fill in the DICOM study that the cases were imported from, where there is one."""
+        if folder is not None:
+            self.study.setText(str(folder))
+
+    def show_result(self, text: str, path: Path | None, level: str = "hint") -> None:
+        """Show what was written; `path` is what the button opens, None for nothing."""
+        set_level(self.result, level)
+        self.result.setText(text)
+        self._result = path
+        self.open_page.setVisible(path is not None)
+
+    def set_running(self, running: bool) -> None:
+        """Keep the button from being pressed twice."""
+        self._is_running = running
+        self._follow_choice()
+
+    # -------------------------------------------------------------------- inner
+
+    @property
+    def _is_of_all(self) -> bool:
+        return int(self.cases.currentIndex()) == 1
+
+    def _follow_choice(self) -> None:
+        """Show what the choice needs, and whether a report can be written."""
+        is_dicom = bool(self.dicom.isChecked())
+        for part in (self.mask, self.gaps):
+            part.setVisible(bool(part.text()) and not self._is_of_all)
+        self._study_row.setVisible(is_dicom and not self._is_dicom)
+        self.identified.setVisible(is_dicom)
+        problem = ""
+        if is_dicom and not self._is_dicom and not self.study.text().strip():
+            problem = tr(
+                "A DICOM report refers to DICOM images, but this case is not: choose its study, "
+                "or leave DICOM out."
+            )
+        elif not self.parent_folder.text().strip():
+            problem = tr("Choose a folder to write to.")
+        self.problem.setText(problem)
+        self.problem.setVisible(bool(problem))
+        self.start.setEnabled(not problem and not self._is_running)
+
+    def _take_own_parent(self, _text: str) -> None:
+        self._is_own_parent = True
+
+    def _browse_parent(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, tr("Report to"), self.parent_folder.text())
+        if chosen:
+            self._is_own_parent = True
+            self.parent_folder.setText(chosen)
+
+    def _browse_study(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, tr("DICOM study"), self.study.text())
+        if chosen:
+            self.study.setText(chosen)
+
+    def _request_report(self) -> None:
+        dicom = None
+        if self.dicom.isChecked():
+            dicom = DicomChoice(
+                None if self._is_dicom else Path(self.study.text().strip()),
+                bool(self.identified.isChecked()),
+                n_cases=self._n_cases if self._is_of_all else 1,
+            )
+        wish = ReportWish(bool(self.pdf.isChecked()), dicom)
+        parent = Path(self.parent_folder.text().strip())
+        self.report_wanted.emit(ReportRequest(self._is_of_all, wish, parent))
+
+    def _open_result(self) -> None:
+        if self._result is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._result)))
