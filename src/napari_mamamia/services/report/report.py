@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Final
 
@@ -154,7 +154,7 @@ def report_anew(
     """
     subject = case_ids[0] if len(case_ids) == 1 else opened.data_set.name
     stem = f"{subject}-{datetime.now():%Y%m%d-%H%M%S}"
-    names = (stem, *(f"{stem}-{number}" for number in count(2)))
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     out = next(parent / name for name in names if not (parent / name).exists())
     return report_cases(opened, out, source, wish, case_ids=case_ids)
 
