@@ -85,7 +85,7 @@ class ReportFlow(WindowPart):
             if saved:
                 self._findings.keep(lambda: self._write_report(opened, case_ids, reader, request))
 
-        self._editing.save_if_needed(go_on)
+        self._editing.saving.save_if_new(go_on)
 
     def _write_report(
         self, opened: OpenDataSet, case_ids: tuple[str, ...], reader: str, request: ReportRequest
