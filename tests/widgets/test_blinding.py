@@ -54,6 +54,8 @@ IMAGES_AND_SETTINGS = {
     # The reader's own answers and marks; what is measured is asked of `review.measure_lesions`.
     *("findings.load_form", "findings.open", "findings.keep", "findings.mark"),
     *("findings.fill_in", "findings.find_point_mm"),
+    # What the workspace that it gets may show, and the numbers of what the reader draws.
+    *("measures.begin_log", "measures.describe"),
     # Whether there is a ranking, not what it says.
     "ranks.is_ranking",
     # Page Export asks it by itself: what lies in the folder that it would write to.

@@ -34,11 +34,21 @@ class Mouse:
         spacing = frame.per_axis(grid.spacing_mm)
         return (1.0, *(place * mm for place, mm in zip(shown, spacing, strict=True)))
 
-    def send(self, callbacks, kind, voxel, button=LEFT, modifiers=(), delta=(0, 1), dragging=True):
+    def send(
+        self,
+        callbacks,
+        kind,
+        voxel,
+        button=LEFT,
+        modifiers=(),
+        delta=(0, 1),
+        dragging=True,
+        pos=(50.0, 60.0),
+    ):
         raw = SimpleNamespace(
             type=kind,
             position=self.world(voxel),
-            pos=np.array([50.0, 60.0]),
+            pos=np.array(pos),
             button=button,
             modifiers=modifiers,
             delta=delta,

@@ -12,6 +12,7 @@ from napari_mamamia.core.form import PRIVATE_SCHEME, Code
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.metrics.diameter import LesionSize
 from napari_mamamia.metrics.shapes import (
+    ValuesInside,
     angle_degrees,
     ellipse_area_mm2,
     length_mm,
@@ -110,8 +111,9 @@ def _measure_ellipse(drawn: Measurement, case: Case | None) -> tuple[Measure, ..
     if case is None or phase is None or phase >= len(case.phases) or not case.phases[phase].loaded:
         return (area,)
     inside = values_in_ellipse(case.signal[phase], case.grid, drawn.plane, *points)
-    return (
-        area,
-        Measure("Mean", inside.mean, "1", _MEAN),
-        Measure("SD", inside.sd, "1", _SD),
-    )
+    return (area, *list_inside(inside))
+
+
+def list_inside(inside: ValuesInside) -> tuple[Measure, ...]:
+    """Return the numbers of the values inside a shape, in the unit of the image."""
+    return (Measure("Mean", inside.mean, "1", _MEAN), Measure("SD", inside.sd, "1", _SD))

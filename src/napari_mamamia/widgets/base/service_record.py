@@ -68,6 +68,7 @@ from napari_mamamia.services.kinetics.show_kinetics import (
     save_curve_table,
 )
 from napari_mamamia.services.kinetics.timing_choice import require_rule, typed_rule
+from napari_mamamia.services.measure.drawings import begin_log, describe_drawn
 from napari_mamamia.services.predict.added_models import (
     add_to_list,
     convert_in_isolation,
@@ -284,6 +285,13 @@ class FindingServices(ServiceSet):
     find_point_mm = staticmethod(find_point_mm)
 
 
+class MeasureServices(ServiceSet):
+    """The services of measuring on the image; a field left out is the real one."""
+
+    begin_log = staticmethod(begin_log)
+    describe = staticmethod(describe_drawn)
+
+
 class RankServices(ServiceSet):
     """The services of the leaderboard; a field left out is the real one."""
 
@@ -377,4 +385,5 @@ class Services(ServiceSet):
     predict = PredictServices()
     review = ReviewServices()
     findings = FindingServices()
+    measures = MeasureServices()
     ranks = RankServices()

@@ -55,6 +55,7 @@ from napari_mamamia.widgets.keys.key_choice import KeyChoice
 from napari_mamamia.widgets.keys.panel import KeysPanel
 from napari_mamamia.widgets.kinetics.page import KineticsPage
 from napari_mamamia.widgets.leaderboard.flow import LeaderboardFlow
+from napari_mamamia.widgets.measure.flow import MeasureFlow
 from napari_mamamia.widgets.predict.flow import PredictFlow
 from napari_mamamia.widgets.predict.page import PredictPage
 from napari_mamamia.widgets.predict.predicting import Predicting
@@ -175,6 +176,7 @@ class MamamiaDock(QWidget):
         all_saved = self.editing.save_now()
         self.review_flow.close()
         self.kinetics.findings.close()
+        self.measuring.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
         self.predict_flow.close()
@@ -238,11 +240,10 @@ class MamamiaDock(QWidget):
         self.review_page = ReviewPage()
         self.import_page = ImportPage()
         self.keys_panel = KeysPanel(self.keys.keys)
-        many = (self.cases_page, self.batch_page)
         read = (self.findings_page, self.kinetics_page, self.review_page)
         mask = (self.predict_page, self.refine_page)
         check = (self.score_page, self.report_page, self.export_page)
-        pages = (*many, *read, *mask, *check)
+        pages = (self.cases_page, self.batch_page, *read, *mask, *check)
         self.pages = Steps(pages, self.view_panel, self.import_page, self.keys_panel)
         self.pages.setParent(self)
 
@@ -259,9 +260,8 @@ class MamamiaDock(QWidget):
         self._make_import()
         self._make_kinetics()
         self._make_jumps()
-        self.blind = BlindFlow(
-            context, self.header, self.pages, self.refine_page, *at_work, self.readers
-        )
+        edited = (self.refine_page, *at_work, self.readers)
+        self.blind = BlindFlow(context, self.header, self.pages, *edited)
 
     def _make_refine(self) -> None:
         tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
@@ -283,13 +283,11 @@ class MamamiaDock(QWidget):
         self.batch_flow = BatchFlow(context, self.batch_page, self.opening)
         scored = ScoredMasks(context, self.reviewing)
         shown = (self.cases_flow, self.opening)
-        self.results_review = ResultsReview(
-            context, self.results.cases, *shown, self.reviewing, scored
-        )
+        compared = (*shown, self.reviewing, scored)
+        self.results_review = ResultsReview(context, self.results.cases, *compared)
         self.leaderboard_flow = LeaderboardFlow(context, self.results.leaderboard, *shown, scored)
-        self.results_flow = ResultsFlow(
-            context, self.results, self.bottom, self.batch_flow, self.results_review, self.tagging
-        )
+        after = (self.batch_flow, self.results_review, self.tagging)
+        self.results_flow = ResultsFlow(context, self.results, self.bottom, *after)
 
     def _make_import(self) -> None:
         context = self.context
@@ -304,9 +302,8 @@ class MamamiaDock(QWidget):
     def _make_kinetics(self) -> None:
         context = self.context
         pages = (self.kinetics_page, self.findings_page)
-        self.kinetics = KineticsParts(
-            context, *pages, self.readers.with_reader, self.results, self.bottom, self.tools
-        )
+        parts = (self.results, self.bottom, self.tools)
+        self.kinetics = KineticsParts(context, *pages, self.readers.with_reader, *parts)
         at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
         self.report_flow = ReportFlow(context, self.report_page, *at_work)
         self.session.phases_changed.connect(self.canvas_text.update)
@@ -315,6 +312,8 @@ class MamamiaDock(QWidget):
         shown = (self.kinetics.map, self.kinetics.hang_curves)
         parts = (HangingBar(), own_view, self.opening)
         self.hanging = Hanging(context, *parts, *views, *shown)
+        drawn_with = (self.pages.measure, self.tools.drawing, self.planes)
+        self.measuring = MeasureFlow(context, *drawn_with, self.readers.with_reader)
 
     def _make_jumps(self) -> None:
         context, doubt = self.context, self.predict_page.doubt
@@ -345,6 +344,7 @@ class MamamiaDock(QWidget):
         self.docking.hidden.connect(self.hand.put_down)
         self.docking.closed.connect(self._put_aside)
         self.docking.window_came.connect(self.refresh.look)
+        self.docking.window_came.connect(self.measuring.record.read)
 
     def _connect_parts(self) -> None:
         self._connect_window()
@@ -420,7 +420,7 @@ class MamamiaDock(QWidget):
             "reading": self.reading.toggle,
         }
         flows = (self.step_flow, self.kinetics.findings, self.view_flow, self.hanging)
-        for part in (*flows, self.refine_flow):
+        for part in (*flows, self.refine_flow, self.measuring):
             actions |= part.actions()
         return actions
 

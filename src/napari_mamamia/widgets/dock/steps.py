@@ -30,6 +30,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.measure.section import MeasureSection
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.view_panel import ViewPanel
@@ -179,8 +180,8 @@ class Steps(QObject):
 
     Attributes
     ----------
-    view, view_home
-        How the image is shown, and its section.
+    view, measure, view_home
+        How the image is shown, the fold for measuring on it, and the section of both.
     bar, stack
         The work list's and the steps' buttons, and what they show, for a layout.
     """
@@ -197,7 +198,8 @@ class Steps(QObject):
         keys_panel: QWidget,
     ) -> None:
         super().__init__()
-        self.view, self.view_home = view, column(1)
+        self.view, self.measure = view, MeasureSection()
+        self.view_home = column(self.measure, 1)
         self.view_home.setObjectName("view")
         by_name = {"View": self.view_home} | dict(zip(PAGES, pages, strict=True))
         for page in pages:

@@ -10,6 +10,7 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.layers import Role, tag_of
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS, MASK_COLOURS, WARNING_COLOURS
+from napari_mamamia.widgets.measure.mouse import DrawTool
 from napari_mamamia.widgets.refine.brush_cursor import sign_colour
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.painting import Painting
@@ -211,9 +212,9 @@ class MouseTools(WindowPart):
     ----------
     hand, aim, signs
         What is held; whether a press hits what is seen; what is written of it.
-    painting, prompts, grow_box, ftv_box, landmarks
+    painting, prompts, grow_box, ftv_box, landmarks, drawing
         The tools of page Refine; the prompts of Predict; the boxes of Refine and of Kinetics; the
-        clicks of Findings.
+        clicks of Findings; rulers and other shapes.
     """
 
     def __init__(
@@ -235,6 +236,7 @@ class MouseTools(WindowPart):
         self.grow_box = PromptTool(*pair, "grow box", tr("Refine"), tr("Grow"))
         self.ftv_box = PromptTool(*pair, tr("FTV box"), tr("Kinetics"), "FTV")
         self.landmarks = PromptTool(*pair, "landmarks", "Findings", "Findings")
+        self.drawing = DrawTool(context, self.hand, self.aim)
         signs = {"painting": self._paint_sign, "napari": self._napari.sign}
         self.signs = ToolSigns(self.hand, self.aim, views, signs)
         self.painting.sign_changed.connect(self.signs.write)
@@ -247,6 +249,7 @@ class MouseTools(WindowPart):
     def attach(self, viewer: Any) -> None:
         """Let the mouse do in another view of the case what it does in the main one."""
         self.painting.attach(viewer)
+        self.drawing.attach(viewer)
         self.aim.attach(viewer)
         self.signs.write()
 

@@ -9,8 +9,8 @@ from qtpy.QtCore import QObject, Signal
 class HeldTool:
     """A tool in hand: which part of the window it belongs to, and what people call it.
 
-    `mode` tells the tools of one owner apart. Where `page` is left, the tool is put down. One that
-    `waits` is for a single click or drag.
+    `mode` tells the tools of one owner apart. Where `page` is left, the tool is put down, unless
+    for one of `other_pages`. One that `waits` is for a click or drag, and put down by Esc.
     """
 
     owner: str
@@ -18,6 +18,11 @@ class HeldTool:
     name: str
     page: str
     waits: bool = False
+    other_pages: tuple[str, ...] = ()
+
+    def belongs_to(self, page: str) -> bool:
+        """Whether it may be in hand while a page is on screen."""
+        return page == self.page or page in self.other_pages
 
 
 class Hand(QObject):
@@ -37,7 +42,7 @@ class Hand(QObject):
 
     def take(self, tool: HeldTool) -> None:
         """Take a tool in place of the one in hand, and go to its page."""
-        if tool.page != self.page:
+        if not tool.belongs_to(self.page):
             self.page_wanted.emit(tool.page)
         self._set_tool(tool)
 
@@ -54,7 +59,7 @@ class Hand(QObject):
     def turn(self, page: str) -> None:
         """Follow the dock to another page."""
         self.page = page
-        if self.tool is not None and self.tool.page != page:
+        if self.tool is not None and not self.tool.belongs_to(page):
             self._set_tool(None)
 
     def mode_of(self, owner: str) -> str:

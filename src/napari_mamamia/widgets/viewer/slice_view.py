@@ -126,10 +126,14 @@ class SliceView:
 
     def slice_shown(self) -> tuple[int, int] | None:
         """Return the array axis (0 z, 1 y, 2 x) across the slice shown and its index there."""
-        axis, grid = self.upright_axis, self._stack.grid
+        return self.slice_shown_in(self._viewer)
+
+    def slice_shown_in(self, viewer: Any) -> tuple[int, int] | None:
+        """Return the same of another view of the case."""
+        axis, grid = self.upright_axis_in(viewer), self._stack.grid
         if axis is None or grid is None:
             return None
-        dims = self._viewer.dims
+        dims = viewer.dims
         frame = grid.display_frame()
         steps = dims.current_step[dims.ndim - _SPACE_AXES :]
         place = frame.point_from_display([float(step) for step in steps], grid.shape)

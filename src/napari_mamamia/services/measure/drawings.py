@@ -1,0 +1,170 @@
+"""What a reader drew on one case: read, written once in its order, told in numbers."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from napari_mamamia.core.blinding import Hidden
+from napari_mamamia.core.case import Case
+from napari_mamamia.core.measurement import MeasureKind, Measurement
+from napari_mamamia.io.workspace.measurements import (
+    append_measurement,
+    read_measurements,
+    take_back_measurement,
+)
+from napari_mamamia.io.workspace.workspace import Workspace, file_name
+from napari_mamamia.metrics.shapes import values_in_ellipse
+from napari_mamamia.services.report.measures import list_inside, measure_drawn, say_measures
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDrawings:
+    """What stands of a case; `problem` says what of the record is left out, "" for nothing."""
+
+    items: tuple[Measurement, ...] = ()
+    problem: str = ""
+
+
+def open_drawings(workspace: Workspace, case_id: str) -> CaseDrawings:
+    """Return what readers drew on a case; where others are hidden that of its reader alone.
+
+    Raises
+    ------
+    FormatError
+        If the record is there but cannot be read.
+    """
+    record = read_measurements(workspace.root, case_id)
+    is_alone = workspace.blinding.hides(Hidden.OTHER_READERS)
+    items = (one for one in record.items if not is_alone or one.reader == workspace.reader)
+    parts = {
+        "damaged place(s)": len(record.problems),
+        "event(s) of a later version": record.n_newer,
+    }
+    left_out = " and ".join(f"{count} {what}" for what, count in parts.items() if count)
+    return CaseDrawings(tuple(items), f"Left out of the record: {left_out}" if left_out else "")
+
+
+@dataclass(slots=True)
+class _Step:
+    key: str
+    drawn: Measurement
+    is_taken_back: bool = False
+    is_at_work: bool = False
+
+
+@dataclass(slots=True)
+class DrawingLog:
+    """Writes what is drawn and taken back: in its order, each once, from whichever thread comes.
+
+    `key` is the caller's own name of a drawing, another one for each. What cannot be written waits
+    for the next `write`.
+    """
+
+    workspace: Workspace
+    append: Callable[..., Measurement] = append_measurement
+    take_away: Callable[..., object] = take_back_measurement
+    _steps: deque[_Step] = field(default_factory=deque)
+    _stored: dict[str, Measurement] = field(default_factory=dict)
+    _gone: dict[str, Measurement] = field(default_factory=dict)
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something is not written yet."""
+        return bool(self._steps)
+
+    @property
+    def waiting(self) -> dict[str, Measurement]:
+        """What was drawn and is not written yet, by its key."""
+        with self._turn:
+            return {step.key: step.drawn for step in self._steps if not step.is_taken_back}
+
+    @property
+    def gone_ids(self) -> frozenset[str]:
+        """The ids of what was taken back here, written or not."""
+        gone = ((self._stored.get(key) or one) for key, one in self._gone.items())
+        return frozenset(one.measurement_id for one in gone)
+
+    def find_stored(self, key: str) -> Measurement | None:
+        """Return a drawing as it was written, None where it is not yet."""
+        return self._stored.get(key)
+
+    def draw(self, key: str, drawn: Measurement) -> None:
+        """Take something that is to be written."""
+        with self._turn:
+            self._steps.append(_Step(key, drawn))
+
+    def take_back(self, key: str, drawn: Measurement) -> None:
+        """Take that something is to be taken back; what was never written is forgotten."""
+        with self._turn:
+            for step in self._steps:
+                if step.key == key and not step.is_at_work:
+                    self._steps.remove(step)
+                    return
+            self._gone[key] = drawn
+            self._steps.append(_Step(key, drawn, is_taken_back=True))
+
+    def read(self, case_id: str) -> CaseDrawings:
+        """Return what stands on the disk, as `open_drawings`; nothing is written meanwhile."""
+        with self._writing:
+            return open_drawings(self.workspace, case_id)
+
+    def write(self) -> None:
+        """Write what waits, and return once all of it is on the disk.
+
+        Raises
+        ------
+        CaseError, SaveError
+            If it cannot be written; that and what comes after it waits on.
+        """
+        with self._writing:
+            while (step := self._next_step()) is not None:
+                try:
+                    self._write_step(step)
+                finally:
+                    step.is_at_work = False
+                with self._turn:
+                    self._steps.popleft()
+
+    def _next_step(self) -> _Step | None:
+        with self._turn:
+            if not self._steps:
+                return None
+            self._steps[0].is_at_work = True
+            return self._steps[0]
+
+    def _write_step(self, step: _Step) -> None:
+        root = self.workspace.root
+        file_name(step.drawn.reader, "the name of a reader")
+        if step.is_taken_back:
+            self.take_away(root, self._stored.get(step.key, step.drawn))
+        else:
+            self._stored[step.key] = self.append(root, step.drawn)
+            self.workspace.note_data_set()
+
+
+def begin_log(workspace: Workspace) -> DrawingLog:
+    """Return a log that writes to a workspace; nothing is touched yet."""
+    return DrawingLog(workspace)
+
+
+def describe_drawn(drawn: Measurement, case: Case | None, shown: NDArray[Any] | None = None) -> str:
+    """Return the numbers of a measurement in words, as a report tells them; "" for none.
+
+    Parameters
+    ----------
+    shown
+        ``(z, y, x)`` of the image on screen where that is no phase, such as a difference: an
+        ellipse that was drawn on none of the phases is measured in it.
+    """
+    measures = measure_drawn(drawn, case)
+    is_of_shown = drawn.kind is MeasureKind.ELLIPSE and drawn.phase is None
+    if is_of_shown and case is not None and shown is not None and shown.shape == case.grid.shape:
+        inside = values_in_ellipse(shown, case.grid, drawn.plane, *drawn.points_mm)
+        measures = (*measures, *list_inside(inside))
+    return " · ".join(filter(None, (say_measures(measures), drawn.text)))

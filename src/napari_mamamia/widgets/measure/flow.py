@@ -1,0 +1,386 @@
+"""Measuring at work: tools and keys, what is drawn in every view, the list, moving and deleting."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from numpy.typing import NDArray
+from qtpy.QtCore import QPoint, Qt
+from qtpy.QtGui import QKeyEvent
+from qtpy.QtWidgets import QLineEdit, QWidget
+
+from napari_mamamia.core.errors import ArgumentError
+from napari_mamamia.core.measurement import MeasureKind, Measurement, PointMm
+from napari_mamamia.core.texts import tr
+from napari_mamamia.services.measure.shapes import Sketch, Slice, find_slice, has_extent, move_point
+from napari_mamamia.widgets.adapter.adapter import focus_canvas
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.layers import Role, array_of
+from napari_mamamia.widgets.controls.controls import discard, named
+from napari_mamamia.widgets.measure.mouse import NAMES, DrawTool
+from napari_mamamia.widgets.measure.overlay import Grip, ShownDrawing, ViewDrawings
+from napari_mamamia.widgets.measure.record import Drawn, DrawnRecord
+from napari_mamamia.widgets.measure.section import ACTIONS, MeasureSection
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.plane_links import PlaneLinks
+from napari_mamamia.widgets.viewer.planes import Planes
+
+_MOST_WORDS: Final = 80
+_WORDS_WIDE: Final = 20
+_SAME: Final = tr("It has no length any more: it stays as it was.")
+_OUTSIDE: Final = tr("It lies outside of this case's slices.")
+
+
+class _WordsField(QLineEdit):
+    """Words beside an arrow: Enter keeps them, Esc does not."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Give up on Esc."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.blockSignals(True)
+            discard(self)
+            return
+        super().keyPressEvent(event)
+
+
+class MeasureFlow(WindowPart):
+    """Joins the fold, the mouse, the views and the record.
+
+    Attributes
+    ----------
+    record
+        What is drawn on the open case.
+    """
+
+    def __init__(
+        self,
+        context: WindowContext,
+        section: MeasureSection,
+        tool: DrawTool,
+        planes: Planes,
+        with_reader: Callable[[Callable[[], None]], None],
+    ) -> None:
+        super().__init__(context)
+        self._section = section
+        self._tool = tool
+        self._planes = planes
+        self._words: _WordsField | None = None
+        self.record = DrawnRecord(context, with_reader)
+        self._moving: tuple[str, Measurement] | None = None
+        self._slices: dict[tuple[str, int], Slice] = {}
+        self._said: dict[tuple[str, int], str] = {}
+        self.views = [self._make_view(self._scene.viewer)]
+        tool.find = self._find_grip
+        tool.changed.connect(self._show_views)
+        tool.armed.connect(self._follow_hand)
+        tool.drawn.connect(self._take_drawn)
+        tool.chosen.connect(self.record.choose)
+        tool.dragged.connect(self._drag_point)
+        tool.dropped.connect(self._drop_point)
+        tool.refused.connect(self._notifier.hint)
+        links: PlaneLinks = planes.links
+        is_free = links.is_free
+        links.is_free = lambda: is_free() and not tool.is_over
+        links.tools.append(self._attach_view)
+        planes.farewells.append(self._leave_panes)
+        self.record.changed.connect(self._show_all)
+        section.tool_wanted.connect(self.use)
+        section.line_chosen.connect(self.go_to)
+        section.words_wanted.connect(self._ask_words)
+        section.delete_wanted.connect(self.delete)
+        section.undo_wanted.connect(self.record.undo)
+        layers = self._scene.viewer.layers.events
+        layers.inserted.connect(self._follow_layers)
+        layers.removed.connect(self._follow_layers)
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return what the keys of measuring do, by their names in the table."""
+        tools = {action: partial(self.use, kind) for kind, action in ACTIONS.items()}
+        return {**tools, "measure_delete": self.delete, "measure_undo": self.record.undo}
+
+    def _follow_hand(self) -> None:
+        """Show which tool is in hand, and nothing of ours under a brush."""
+        self._section.show_tool(self._tool.kind)
+        self._show_views()
+
+    def close(self) -> None:
+        """Write what waits, and let go of the views, because the window closes."""
+        self.record.close()
+        layers = self._scene.viewer.layers.events
+        if self.views:
+            layers.inserted.disconnect(self._follow_layers)
+            layers.removed.disconnect(self._follow_layers)
+        for view in self.views:
+            view.close()
+        self.views = []
+
+    # ------------------------------------------------------------------ actions
+
+    def use(self, kind: MeasureKind) -> None:
+        """Take a tool or put it down; a key image is kept, or taken back, at once."""
+        if kind is not MeasureKind.KEY_IMAGE:
+            self._tool.toggle(kind)
+            self._follow_hand()
+            return
+        place = self._find_middle()
+        if place is None:
+            self._notifier.hint(tr("Open a case and show its slices first."))
+            return
+        for one in self.record.items:
+            is_key = one.item.kind is MeasureKind.KEY_IMAGE and one.is_own
+            if is_key and self._find_slice_of(one) == place[0]:
+                self.record.remove(one.key)
+                return
+        self._keep_item(self._make_item(kind, (place[1],), place[0]))
+
+    def delete(self) -> None:
+        """Take the chosen drawing away."""
+        if self.record.chosen:
+            self.record.remove(self.record.chosen)
+
+    def go_to(self, key: str) -> None:
+        """Show the slice of a drawing, and choose it."""
+        one, grid = self.record.find(key), self._scene.grid
+        if one is None or grid is None:
+            return
+        self.record.choose(key)
+        on = self._find_slice_of(one)
+        voxel = [round(float(i)) for i in grid.to_voxel(one.item.points_mm[0])]
+        voxel[on.axis] = on.index
+        inside = [min(max(i, 0), n - 1) for i, n in zip(voxel, grid.shape, strict=True)]
+        if inside[on.axis] != on.index:
+            self._notifier.hint(_OUTSIDE)
+            return
+        view = self._scene.view
+        view.go_to((inside[0], inside[1], inside[2]), centre=view.is_zoomed_in)
+        if not any(key in shown.keys for shown in self.views):
+            words = tr("It was drawn in the {plane} plane: show three planes", plane=on.plane)
+            self._notifier.hint(with_key(words, "planes"))
+
+    # ------------------------------------------------------------------ drawing
+
+    def _take_drawn(self, sketch: Sketch, viewer: Any) -> None:
+        shape = sketch.shape
+        item = None if shape is None else self._make_item(*shape, sketch.on)
+        self._keep_item(item)
+        if item is not None and item.kind is MeasureKind.ARROW:
+            self._ask_words(self.record.chosen, viewer)
+
+    def _keep_item(self, item: Measurement | None) -> None:
+        if item is not None:
+            self.record.add(item)
+
+    def _make_item(
+        self, kind: MeasureKind, points: tuple[PointMm, ...], on: Slice
+    ) -> Measurement | None:
+        """Return a measurement of the open case; None, and why, where its places are none."""
+        is_phase = self._find_difference() is None and self._session.registered is None
+        phase = self._scene.phase if is_phase else None
+        try:
+            return Measurement(self._session.case_id, kind, points, on.plane, phase)
+        except ArgumentError as error:
+            self._notifier.hint(str(error))
+            return None
+
+    def _drag_point(self, grip: Grip, place: PointMm) -> None:
+        one = self.record.find(grip.key)
+        if one is None or grip.at is None:
+            return
+        item = one.item if self._moving is None else self._moving[1]
+        points = move_point(item.kind, item.points_mm, grip.at, place, grip.on)
+        self._moving = (grip.key, replace(item, points_mm=points))
+        self._show_views()
+
+    def _drop_point(self) -> None:
+        moving, self._moving = self._moving, None
+        if moving is None:
+            return
+        key, item = moving
+        if has_extent(item.kind, item.points_mm):
+            self.record.change(key, item)
+        else:
+            self._notifier.hint(_SAME)
+        self._show_views()
+
+    def _find_middle(self) -> tuple[Slice, PointMm] | None:
+        """Return the slice on screen and the place in the middle of it."""
+        view, viewer = self._scene.view, self._scene.viewer
+        grid, shown = self._scene.grid, view.slice_shown()
+        if grid is None or shown is None or self._session.case is None:
+            return None
+        position = [float(place) for place in viewer.dims.point]
+        for axis, middle in zip(
+            viewer.dims.displayed, viewer.scene.camera.center[-2:], strict=True
+        ):
+            position[axis] = float(middle)
+        voxel, on = view.place_at(tuple(position)), Slice(grid, *shown)
+        point = None if voxel is None else on.find_point(voxel)
+        return None if point is None else (on, point)
+
+    # -------------------------------------------------------------------- words
+
+    def _ask_words(self, key: str, viewer: Any | None = None) -> None:
+        """Ask for words beside a drawing where it is seen; none are needed."""
+        one = self.record.find(key)
+        if one is None or not one.is_own:
+            return
+        if viewer is None:
+            self.go_to(key)
+        for view in self.views:
+            pixel, canvas = view.find_pixel(key), self._planes.canvas(view.viewer)
+            if pixel is not None and canvas is not None and viewer in (None, view.viewer):
+                self._show_field(one, canvas, pixel)
+                return
+
+    def _show_field(self, one: Drawn, canvas: QWidget, pixel: tuple[float, float]) -> None:
+        if self._words is not None:
+            discard(self._words)
+        field: _WordsField = named(
+            _WordsField(canvas), "measure_words", tr("Words beside the drawing; Enter keeps them")
+        )
+        self._words = field
+        field.setMaxLength(_MOST_WORDS)
+        field.setText(one.item.text)
+        field.setPlaceholderText(tr("words, then Enter"))
+        field.setFixedWidth(_WORDS_WIDE * field.fontMetrics().averageCharWidth())
+        field.adjustSize()
+        x = min(max(round(pixel[0]), 0), max(canvas.width() - field.width(), 0))
+        y = min(max(round(pixel[1]), 0), max(canvas.height() - field.height(), 0))
+        field.move(QPoint(x, y))
+        field.editingFinished.connect(lambda: self._take_words(field, one.key))
+        field.destroyed.connect(partial(self._forget_field, field))
+        field.show()
+        field.setFocus()
+
+    def _forget_field(self, field: QWidget, _gone: object = None) -> None:
+        if self._words is field:
+            self._words = None
+
+    def _take_words(self, field: QLineEdit, key: str) -> None:
+        words, one = field.text().strip(), self.record.find(key)
+        self._words = None
+        discard(field)
+        focus_canvas(self._scene.viewer)
+        if one is not None and words != one.item.text:
+            self.record.change(key, replace(one.item, text=words))
+
+    # ------------------------------------------------------------------ showing
+
+    def _make_view(self, viewer: Any) -> ViewDrawings:
+        return ViewDrawings(self._scene.view, viewer, lambda: self._planes.canvas(viewer))
+
+    def _attach_view(self, viewer: Any) -> None:
+        """Show drawings in another view of the case; another exam has its own."""
+        if any(pane.model is viewer and pane.kind.is_prior for pane in self._planes.panes):
+            return
+        self.views.append(self._make_view(viewer))
+        self._show_views()
+
+    def _leave_panes(self) -> None:
+        for view in self.views[1:]:
+            view.close()
+        del self.views[1:]
+
+    def _follow_layers(self, _event: object = None) -> None:
+        """Measure an ellipse on no phase in the difference that is shown, or no more."""
+        if any(one.item.phase is None for one in self.record.items):
+            self._show_all()
+
+    def _show_all(self) -> None:
+        """Show the drawings and their list anew."""
+        record = self.record
+        alive = {(one.version, id(self._scene.grid)) for one in record.items}
+        self._slices = {key: on for key, on in self._slices.items() if key in alive}
+        self._said = {}
+        n_unsaved = sum(record.is_unsaved(one) for one in record.items)
+        unsaved = tr("Not saved: {count}", count=n_unsaved) if n_unsaved else ""
+        note = "\n".join(filter(None, (unsaved, record.problem)))
+        self._section.show_drawn(
+            record.items, self._describe_line, record.chosen, can_undo=record.can_undo, note=note
+        )
+        self._show_views()
+
+    def _show_views(self) -> None:
+        every = self._list_shown() if self._tool.is_shown else []
+        for view in self.views:
+            view.show(every)
+
+    def _list_shown(self) -> list[ShownDrawing]:
+        """Return all that is drawn, with what is in hand."""
+        if self._session.case is None or self._scene.grid is None:
+            return []
+        every = [self._make_shown(one) for one in self.record.items]
+        sketch = self._tool.sketch
+        shape = None if sketch is None else sketch.shape
+        if sketch is not None and shape is not None:
+            item = self._make_item(*shape, sketch.on)
+            say = partial(self._describe_item, item)
+            every.append(ShownDrawing("", *shape, sketch.on, say))
+        return every
+
+    def _make_shown(self, one: Drawn) -> ShownDrawing:
+        on, item, say = self._find_slice_of(one), one.item, partial(self._say_shown, one)
+        if self._moving is not None and self._moving[0] == one.key:
+            item = self._moving[1]
+            say = partial(self._describe_item, item)
+        is_chosen = one.key == self.record.chosen
+        return ShownDrawing(one.key, item.kind, item.points_mm, on, say, one.is_own, is_chosen)
+
+    def _find_grip(self, viewer: Any, pixel: Any) -> Grip | None:
+        """Return what a press would take; with a tool in hand the chosen drawing's points alone."""
+        view = next((view for view in self.views if view.viewer is viewer), None)
+        grip = None if view is None else view.find(pixel)
+        is_armed = self._tool.kind is not None
+        if grip is not None and is_armed and (grip.at is None or grip.key != self.record.chosen):
+            return None
+        return grip
+
+    def _find_slice_of(self, one: Drawn) -> Slice:
+        grid = self._scene.grid
+        key = (one.version, id(grid))
+        if key not in self._slices and grid is not None:
+            self._slices[key] = find_slice(one.item, grid)
+        return self._slices[key]
+
+    # -------------------------------------------------------------------- words
+
+    def _find_difference(self) -> NDArray[Any] | None:
+        """Return the array (z, y, x) of a difference that is on screen, None where none is."""
+        layer = self._scene.layer(Role.SUBTRACTION)
+        return array_of(layer) if layer is not None and layer.visible else None
+
+    def _describe_item(self, item: Measurement | None) -> str:
+        if item is None:
+            return ""
+        case = self._session.case
+        return self._services.measures.describe(item, case, self._find_difference())
+
+    def _say_shown(self, one: Drawn) -> str:
+        """Return what stands beside a drawing on the image."""
+        words = self._say_number(one)
+        if one.item.kind is MeasureKind.KEY_IMAGE:
+            words = " · ".join(filter(None, (NAMES[one.item.kind], words)))
+        whose = "" if one.is_own else one.item.reader
+        unsaved = tr("not saved") if self.record.is_unsaved(one) else ""
+        return " · ".join(filter(None, (words, whose, unsaved)))
+
+    def _say_number(self, one: Drawn) -> str:
+        key = (one.version, id(self._session.case))
+        if key not in self._said:
+            self._said[key] = self._describe_item(one.item)
+        return self._said[key]
+
+    def _describe_line(self, one: Drawn) -> str:
+        """Return a drawing as a line of the list: what, how large, where."""
+        grid = self._scene.grid
+        if grid is None:
+            return ""
+        on = self._find_slice_of(one)
+        frame = grid.display_frame(on.plane)
+        voxel = [float(on.index)] * 3
+        place = round(frame.point_to_display(voxel, grid.shape)[0])
+        what = " ".join(filter(None, (NAMES[one.item.kind], self._say_number(one))))
+        whose = "" if one.is_own else one.item.reader
+        unsaved = tr("not saved") if self.record.is_unsaved(one) else ""
+        return " · ".join(filter(None, (what, f"{on.plane} {place}", whose, unsaved)))

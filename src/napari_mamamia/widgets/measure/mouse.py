@@ -1,0 +1,249 @@
+"""The mouse on the image while something is drawn to measure it, or an end of it is moved.
+
+A line is drawn by a drag, or by a click at each end.
+"""
+
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
+from typing import Any, Final
+
+from qtpy.QtCore import Signal
+
+from napari_mamamia.core.measurement import MeasureKind, PointMm
+from napari_mamamia.core.texts import tr
+from napari_mamamia.services.measure.shapes import Sketch, Slice, has_extent
+from napari_mamamia.widgets.measure.overlay import Grip
+from napari_mamamia.widgets.viewer.aim import Aim
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
+
+OWNER: Final = "measure"
+PAGE: Final = "View"
+_OTHER_PAGES: Final = ("Findings", "Kinetics", "Review")
+_BRUSHES: Final = ("painting", "napari")
+_LEFT: Final = 1
+_STILL_PIXELS: Final = 3.0
+NAMES: Final = MappingProxyType(
+    {
+        MeasureKind.RULER: tr("Ruler"),
+        MeasureKind.CROSS: tr("Diameters"),
+        MeasureKind.ELLIPSE: tr("Ellipse"),
+        MeasureKind.ANGLE: tr("Angle"),
+        MeasureKind.ARROW: tr("Arrow"),
+        MeasureKind.KEY_IMAGE: tr("Key image"),
+    }
+)
+_ASKS: Final = MappingProxyType(
+    {
+        MeasureKind.RULER: tr("from end to end"),
+        MeasureKind.CROSS: tr("the longest, then across it"),
+        MeasureKind.ELLIPSE: tr("from corner to corner"),
+        MeasureKind.ANGLE: tr("an end, the corner, the other end"),
+        MeasureKind.ARROW: tr("from the words to the point"),
+    }
+)
+
+
+class DrawTool(WindowPart):
+    """Draws with the tool in hand, and moves ends of what is drawn.
+
+    `changed` says that what is drawn looks different, `armed` that another tool is in hand. `drawn`
+    carries a complete `Sketch` and the view that it was drawn in. `chosen` carries the key of a
+    drawing that was clicked, "" for none; `dragged` its `Grip` and where its point is now;
+    `dropped` says that the drag has ended.
+    `refused` carries why nothing was drawn.
+
+    Attributes
+    ----------
+    find
+        Finds what is at a pixel of a view.
+    is_over
+        Whether the mouse is over a drawing that a press would take.
+    """
+
+    changed = Signal()
+    armed = Signal()
+    drawn = Signal(object, object)
+    chosen = Signal(str)
+    dragged = Signal(object, object)
+    dropped = Signal()
+    refused = Signal(str)
+
+    def __init__(self, context: WindowContext, hand: Hand, aim: Aim) -> None:
+        super().__init__(context)
+        self._hand = hand
+        self._aim = aim
+        self.sketch: Sketch | None = None
+        self.find: Callable[[Any, Any], Grip | None] = lambda _viewer, _pixel: None
+        self.is_over = False
+        self._is_gripping = False
+        self._last_pixel: tuple[float, float] = (0.0, 0.0)
+        hand.changed.connect(self._follow_hand)
+        self.attach(self._scene.viewer)
+
+    def attach(self, viewer: Any) -> None:
+        """Draw in this view of the case as well."""
+        viewer.mouse_drag_callbacks.append(self._follow_grip)
+        viewer.mouse_drag_callbacks.append(self._follow_drawing)
+        viewer.mouse_move_callbacks.append(self._follow_move)
+
+    @property
+    def kind(self) -> MeasureKind | None:
+        """What the tool in hand draws, None for nothing."""
+        mode = self._hand.mode_of(OWNER)
+        return MeasureKind(mode) if mode else None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether drawings are seen: a brush has the picture to itself."""
+        tool = self._hand.tool
+        return tool is None or tool.owner not in _BRUSHES
+
+    def toggle(self, kind: MeasureKind) -> None:
+        """Take a tool, or put it down where it is in hand."""
+        if self.kind is kind:
+            self._hand.put_down(OWNER)
+            return
+        if self._scene.grid is None:
+            self.refused.emit(tr("Open a case first."))
+            return
+        name = f"{NAMES[kind]}: {_ASKS[kind]}"
+        tool = HeldTool(OWNER, kind, name, PAGE, waits=True, other_pages=_OTHER_PAGES)
+        self._hand.take(tool)
+
+    # -------------------------------------------------------------------- inner
+
+    def _follow_hand(self) -> None:
+        """Drop what was begun with a tool that is in hand no more."""
+        if self.kind is not None:
+            self._rest_layer()
+        self._set_sketch(None)
+        self.armed.emit()
+
+    def _rest_layer(self) -> None:
+        """Let a tool of another layer rest, which would draw along with the drag."""
+        layer = self._scene.viewer.layers.selection.active
+        if layer is not None and str(getattr(layer, "mode", "pan_zoom")) != "pan_zoom":
+            layer.mode = "pan_zoom"
+
+    def _set_sketch(self, sketch: Sketch | None) -> None:
+        if sketch != self.sketch:
+            self.sketch = sketch
+            self.changed.emit()
+
+    def _find_place(
+        self, viewer: Any, position: Any, *, is_clipped: bool = True
+    ) -> tuple[Slice, PointMm] | None:
+        """Return the slice of a view and where in it a world position is, RAS mm."""
+        grid, shown = self._scene.grid, self._scene.view.slice_shown_in(viewer)
+        voxel = self._scene.view.place_at(position)
+        if grid is None or shown is None or voxel is None:
+            return None
+        on = Slice(grid, *shown)
+        point = on.find_point(voxel, is_clipped=is_clipped)
+        return None if point is None else (on, point)
+
+    def _follow_move(self, viewer: Any, event: Any) -> None:
+        if self.sketch is not None:
+            self._lead_line(viewer, event.position)
+        may = self._hand.tool is None and not event.modifiers
+        self.is_over = may and self.find(viewer, event.pos) is not None
+
+    def _lead_line(self, viewer: Any, position: Any) -> None:
+        """Let the end of the line in hand be where the mouse is, on its slice."""
+        place = self._find_place(viewer, position)
+        if place is not None and self.sketch is not None and place[0] == self.sketch.on:
+            self._set_sketch(self.sketch.point_at(place[1]))
+
+    def _follow_drawing(self, viewer: Any, event: Any) -> Iterator[None]:
+        kind = self.kind
+        if kind is None or self._is_gripping or event.button != _LEFT or event.modifiers:
+            return
+        place = self._find_place(viewer, event.position, is_clipped=False)
+        if self._aim.problem_in(viewer) or (place is None and self.sketch is None):
+            return
+        event.handled = True
+        self._rest_layer()
+        camera, start = viewer.scene.camera, _read_pixel(event)
+        camera.mouse_pan = False
+        began = place is not None and self._begin_line(kind, place, start)
+        has_moved = False
+        yield
+        while event.type == "mouse_move":
+            has_moved = has_moved or _find_distance(event, start) > _STILL_PIXELS
+            self._lead_line(viewer, event.position)
+            yield
+        camera.mouse_pan = True
+        has_moved = has_moved or _find_distance(event, start) > _STILL_PIXELS
+        if self.sketch is not None and (has_moved or not began):
+            self._lead_line(viewer, event.position)
+            self._end_line(viewer, event)
+
+    def _begin_line(
+        self, kind: MeasureKind, place: tuple[Slice, PointMm], pixel: tuple[float, float]
+    ) -> bool:
+        """Begin a line, if none is in hand on this slice; return whether one was begun."""
+        sketch = self.sketch
+        if sketch is None or sketch.on != place[0] or sketch.kind is not kind:
+            sketch = Sketch(kind, place[0])
+        if not sketch.begins_line:
+            return False
+        self._last_pixel = pixel
+        self._set_sketch(sketch.place(place[1]))
+        return True
+
+    def _end_line(self, viewer: Any, event: Any) -> None:
+        """Give the end of a line; a click where it began is none."""
+        sketch = self.sketch
+        if sketch is None or sketch.hand is None:
+            return
+        if _find_distance(event, self._last_pixel) <= _STILL_PIXELS:
+            self.refused.emit(tr("Nothing is measured between one place and itself: go on."))
+            return
+        self._last_pixel = _read_pixel(event)
+        sketch = sketch.place(sketch.hand)
+        if not sketch.is_complete:
+            self._set_sketch(sketch)
+            return
+        self._set_sketch(None)
+        shape = sketch.shape
+        if shape is None or not has_extent(*shape):
+            self.refused.emit(tr("It has no length: nothing is kept."))
+            return
+        self.drawn.emit(sketch, viewer)
+
+    def _follow_grip(self, viewer: Any, event: Any) -> Iterator[None]:
+        """Choose what is pressed, and let its end go with the mouse."""
+        is_free = self._hand.tool is None or self.kind is not None
+        if not is_free or self.sketch is not None or event.button != _LEFT or event.modifiers:
+            return
+        grip = self.find(viewer, event.pos)
+        if grip is None or self._aim.problem_in(viewer):
+            if self.kind is None:
+                self.chosen.emit("")
+            return
+        event.handled = self._is_gripping = True
+        camera, start = viewer.scene.camera, _read_pixel(event)
+        camera.mouse_pan = False
+        self.chosen.emit(grip.key)
+        has_moved = False
+        yield
+        while event.type == "mouse_move":
+            has_moved = has_moved or _find_distance(event, start) > _STILL_PIXELS
+            place = self._find_place(viewer, event.position)
+            if has_moved and grip.at is not None and place is not None and place[0] == grip.on:
+                self.dragged.emit(grip, place[1])
+            yield
+        camera.mouse_pan = self.kind is None
+        self._is_gripping = False
+        self.dropped.emit()
+
+
+def _read_pixel(event: Any) -> tuple[float, float]:
+    return float(event.pos[0]), float(event.pos[1])
+
+
+def _find_distance(event: Any, pixel: tuple[float, float]) -> float:
+    """Return how far the mouse is from a pixel, along the farther axis."""
+    x, y = _read_pixel(event)
+    return max(abs(x - pixel[0]), abs(y - pixel[1]))

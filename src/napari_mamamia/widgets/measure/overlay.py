@@ -1,0 +1,319 @@
+"""Drawings over one view: lines with a dark edge and their number, on their own slice alone.
+
+They are painted by Qt on a sheet over the canvas that lets the mouse through: sharp at any zoom and
+font, no layer, and so in no export. Nothing on the slice, no sheet.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from qtpy.QtCore import QPointF, QRectF, Qt
+from qtpy.QtGui import QColor, QFont, QPainter, QPainterPath, QPaintEvent, QPen, QTransform
+from qtpy.QtWidgets import QWidget
+
+from napari_mamamia.core.measurement import MeasureKind, PointMm
+from napari_mamamia.core.texts import tr
+from napari_mamamia.services.measure.shapes import Slice, find_display_mm, list_lines
+from napari_mamamia.widgets.controls.controls import discard, named
+from napari_mamamia.widgets.viewer.slice_view import SliceView
+
+LINE_COLOUR: Final = "#FFD24D"
+"""No mask and no map has it; contrast to black 14:1."""
+_OTHERS_COLOUR: Final = "#C9D6E8"
+_EDGE: Final = QColor(0, 0, 0, 215)
+_WIDTH: Final = 2.0
+_EDGE_WIDTH: Final = 4.5
+_HANDLE: Final = 4.0
+_REACH: Final = 7.0
+"""Pixels from a point or a line at which a press takes it."""
+_HEAD: Final = 11.0
+_BESIDE: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grip:
+    """What of a drawing is under the mouse: its point `at`, or only a line (`at` None)."""
+
+    key: str
+    at: int | None
+    on: Slice
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDrawing:
+    """One drawing as it is shown: `say` tells its number, `is_own` whether it may be changed."""
+
+    key: str
+    kind: MeasureKind
+    points_mm: tuple[PointMm, ...]
+    on: Slice
+    say: Callable[[], str]
+    is_own: bool = True
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Placed:
+    """A drawing in the plane of a view: mm (across, down) as displayed."""
+
+    shown: ShownDrawing
+    lines: tuple[NDArray[np.float64], ...]
+    points: NDArray[np.float64]
+    words: str
+
+
+class _Sheet(QWidget):
+    """What Qt paints on; the view tells it what."""
+
+    def __init__(self, canvas: QWidget, view: "ViewDrawings") -> None:
+        super().__init__(canvas)
+        named(self, "measure_sheet", tr("What was drawn to measure this slice"))
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.setAttribute(Qt.WidgetAttribute.WA_NoSystemBackground)
+        self._view = view
+        self.hide()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint all that lies in the slice."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._view.paint(painter)
+        painter.end()
+
+
+class ViewDrawings:
+    """Shows drawings over one view of the case, and finds the one at a pixel.
+
+    Parameters
+    ----------
+    find_canvas
+        Finds the widget that the view is drawn on; None without a window, where nothing is painted.
+    """
+
+    def __init__(
+        self, view: SliceView, viewer: Any, find_canvas: Callable[[], QWidget | None]
+    ) -> None:
+        self._view = view
+        self.viewer = viewer
+        self._find_canvas = find_canvas
+        self._sheet: _Sheet | None = None
+        self._every: Sequence[ShownDrawing] = ()
+        self._placed: list[_Placed] = []
+        self._events = [viewer.dims.events.current_step, viewer.dims.events.order]
+        self._events += [viewer.dims.events.ndisplay]
+        camera = viewer.scene.camera.events
+        self._moves = [camera.center, camera.zoom, camera.orientation, viewer.canvas.events.size]
+        for emitter in self._events:
+            emitter.connect(self._choose_slice)
+        for emitter in self._moves:
+            emitter.connect(self._move_sheet)
+
+    def close(self) -> None:
+        """Follow the view no more, because it goes."""
+        for emitter in self._events:
+            emitter.disconnect(self._choose_slice)
+        for emitter in self._moves:
+            emitter.disconnect(self._move_sheet)
+        self._every, self._placed, self._events, self._moves = (), [], [], []
+        if self._sheet is not None:
+            discard(self._sheet)
+            self._sheet = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the drawings on the slice shown."""
+        return [one.shown.key for one in self._placed]
+
+    def show(self, every: Sequence[ShownDrawing]) -> None:
+        """Show those of all drawings that lie in the slice."""
+        self._every = every
+        self._choose_slice()
+
+    def find(self, pixel: Any) -> Grip | None:
+        """Return what of a drawing is at a pixel (x, y): a point rather than a line, own first."""
+        lead = self._find_transform()
+        best: tuple[float, Grip] | None = None
+        gripped = [one for one in self._placed if one.shown.kind is not MeasureKind.KEY_IMAGE]
+        for one in gripped if lead is not None else ():
+            for away, at in _list_distances(one, lead, np.asarray(pixel, float)[:2]):
+                may_move = one.shown.is_own and at is not None
+                rank = away - (0 if not may_move else 1000) - (1 if one.shown.is_chosen else 0)
+                if one.shown.key and away <= _REACH and (best is None or rank < best[0]):
+                    best = rank, Grip(one.shown.key, at if may_move else None, one.shown.on)
+        return None if best is None else best[1]
+
+    def find_pixel(self, key: str) -> tuple[float, float] | None:
+        """Return where on the canvas the last point of a drawing is; None where it is not shown."""
+        lead = self._find_transform()
+        placed = next((one for one in self._placed if one.shown.key == key), None)
+        if lead is None or placed is None:
+            return None
+        place = lead.map(QPointF(*placed.points[0]))
+        return place.x(), place.y()
+
+    # -------------------------------------------------------------------- inner
+
+    def _choose_slice(self, _event: object = None) -> None:
+        """Take what lies in the slice that is shown now."""
+        if not self._every and not self._placed:
+            return
+        here = self._view.slice_shown_in(self.viewer)
+        dims = self.viewer.dims
+        down, across = (axis - (dims.ndim - 3) for axis in dims.displayed[-2:])
+        self._placed = []
+        for one in self._every if here is not None else ():
+            if (one.on.axis, one.on.index) == here:
+                lines = tuple(
+                    find_display_mm(one.on.grid, line)[:, [across, down]]
+                    for line in list_lines(one.kind, one.points_mm)
+                )
+                points = find_display_mm(one.on.grid, one.points_mm)[:, [across, down]]
+                self._placed.append(_Placed(one, lines, points, one.say()))
+        self._show_sheet()
+
+    def _show_sheet(self) -> None:
+        if not self._placed:
+            if self._sheet is not None:
+                self._sheet.hide()
+            return
+        canvas = self._find_canvas()
+        if self._sheet is None and canvas is not None:
+            self._sheet = _Sheet(canvas, self)
+        self._move_sheet()
+        if self._sheet is not None and self._sheet.isHidden():
+            self._sheet.show()
+            self._sheet.lower()
+
+    def _move_sheet(self, _event: object = None) -> None:
+        """Follow the camera and the size of the canvas."""
+        if self._sheet is not None and self._placed:
+            room = self._sheet.parentWidget().rect()
+            if self._sheet.geometry() != room:
+                self._sheet.setGeometry(room)
+            self._sheet.update()
+
+    def _find_transform(self) -> QTransform | None:
+        """Return the way from displayed mm (across, down) to pixels; None in a 3-D view."""
+        camera, dims = self.viewer.scene.camera, self.viewer.dims
+        if len(dims.displayed) != 2:
+            return None
+        canvas = self._find_canvas()
+        if canvas is not None:
+            width, height = canvas.width(), canvas.height()
+        else:
+            height, width = (int(n) for n in self.viewer.canvas.size)
+        rows, columns = (str(way) for way in camera.orientation2d)
+        x = camera.zoom * (-1 if columns == "left" else 1)
+        y = camera.zoom * (-1 if rows == "up" else 1)
+        shift = (width / 2 - camera.center[-1] * x, height / 2 - camera.center[-2] * y)
+        return QTransform(x, 0, 0, y, *shift)
+
+    # ----------------------------------------------------------------- painting
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint the drawings of the slice, the chosen one last."""
+        lead = self._find_transform()
+        if lead is None:
+            return
+        font = painter.font()
+        font.setBold(True)
+        font.setStyleHint(QFont.StyleHint.SansSerif)
+        painter.setFont(font)
+        for one in sorted(self._placed, key=lambda one: one.shown.is_chosen):
+            _paint_one(painter, one, lead)
+
+
+def _list_distances(
+    one: _Placed, lead: QTransform, pixel: NDArray[np.float64]
+) -> list[tuple[float, int | None]]:
+    """Return how far a pixel is from each point (its number) and from the lines (None)."""
+    points = _map_points(lead, one.points)
+    away: list[tuple[float, int | None]] = [
+        (float(np.hypot(*(point - pixel))), at) for at, point in enumerate(points)
+    ]
+    for line in one.lines:
+        mapped = _map_points(lead, line)
+        start, way = mapped[:-1], np.diff(mapped, axis=0)
+        long = np.maximum((way**2).sum(axis=1), 1e-9)
+        share = np.clip(((pixel - start) * way).sum(axis=1) / long, 0, 1)
+        nearest = start + share[:, None] * way
+        away.append((float(np.hypot(*(nearest - pixel).T).min()), None))
+    return away
+
+
+def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    scale = np.array([lead.m11(), lead.m22()])
+    mapped: NDArray[np.float64] = places * scale + np.array([lead.dx(), lead.dy()])
+    return mapped
+
+
+def _paint_one(painter: QPainter, one: _Placed, lead: QTransform) -> None:
+    shown = one.shown
+    points = _map_points(lead, one.points)
+    path = QPainterPath()
+    for line in one.lines:
+        mapped = _map_points(lead, line)
+        path.moveTo(*mapped[0])
+        for place in mapped[1:]:
+            path.lineTo(*place)
+    if shown.kind is MeasureKind.ARROW:
+        _add_head(path, points)
+    colour = QColor(LINE_COLOUR if shown.is_own else _OTHERS_COLOUR)
+    edge, line_pen = QPen(_EDGE, _EDGE_WIDTH), QPen(colour, _WIDTH)
+    for pen in (edge, line_pen):
+        pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+        pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    if not shown.is_own:
+        line_pen.setDashPattern([4.0, 3.0])
+    painter.strokePath(path, edge)
+    painter.strokePath(path, line_pen)
+    if shown.is_chosen and shown.kind is not MeasureKind.KEY_IMAGE:
+        painter.setPen(QPen(_EDGE, 1.5))
+        painter.setBrush(QColor("white"))
+        for x, y in points:
+            painter.drawRect(QRectF(x - _HANDLE, y - _HANDLE, 2 * _HANDLE, 2 * _HANDLE))
+    _paint_words(painter, one, points, colour)
+
+
+def _add_head(path: QPainterPath, points: NDArray[np.float64]) -> None:
+    """Add the two barbs of an arrow at its tip."""
+    way = points[0] - points[1]
+    long = float(np.hypot(*way))
+    if long < 1:
+        return
+    along = way / long * _HEAD
+    beside = np.array([-along[1], along[0]]) * 0.45
+    path.moveTo(*(points[1] + along + beside))
+    path.lineTo(*points[1])
+    path.lineTo(*(points[1] + along - beside))
+
+
+def _paint_words(
+    painter: QPainter, one: _Placed, points: NDArray[np.float64], colour: QColor
+) -> None:
+    """Write on a dark ground: beside the rightmost point, an arrow's words at its tail.
+
+    What is said of the whole picture stands in its lower corner.
+    """
+    if not one.words:
+        return
+    metrics, room = painter.fontMetrics(), painter.viewport()
+    wide, high = metrics.horizontalAdvance(one.words) + 8, metrics.height() + 4
+    if one.shown.kind is MeasureKind.KEY_IMAGE:
+        beside = np.array([0.0, room.height() - high])
+    elif one.shown.kind is MeasureKind.ARROW:
+        beside = points[0]
+    else:
+        beside = points[int(points[:, 0].argmax())]
+    x = min(max(beside[0] + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
+    y = min(max(beside[1] - high / 2, 2.0), max(room.height() - high - 2.0, 2.0))
+    ground = QRectF(x, y, wide, high)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(0, 0, 0, 200))
+    painter.drawRoundedRect(ground, 3, 3)
+    painter.setPen(colour)
+    painter.drawText(ground, Qt.AlignmentFlag.AlignCenter, one.words)
+    painter.setBrush(Qt.BrushStyle.NoBrush)

@@ -1,0 +1,251 @@
+"""What is drawn on the open case: shown at once, written in a thread, taken back and undone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from qtpy.QtCore import Signal
+
+from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.measurement import Measurement
+from napari_mamamia.core.texts import tr
+from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.services.measure.drawings import CaseDrawings, DrawingLog
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+
+_LANE: Final = "measurements"
+_KEEPING: Final = tr("Keeping the measurement")
+_NO_FOLDER: Final = tr(
+    "Measurements are kept with a data set: this one is on the screen alone, open a folder first."
+)
+_Place: TypeAlias = tuple[str, str, str | None]
+"""The workspace's folder ("" for none), the case and the reader, None while nobody gave a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One drawing of the open case.
+
+    `key` stays while it is changed, `version` names it as it is now. `is_own` says whether this
+    reader may change it.
+    """
+
+    key: str
+    version: str
+    item: Measurement
+    is_own: bool = True
+
+
+class DrawnRecord(WindowPart):
+    """Keeps the drawings of the open case; `changed` says that they, or one's state, are others.
+
+    `with_reader` is asked to call back once a reader is known: a drawing has somebody who made it.
+
+    Attributes
+    ----------
+    chosen
+        The key of the drawing that is chosen, "" for none.
+    problem
+        What of the record is left out, "" for nothing.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self, context: WindowContext, with_reader: Callable[[Callable[[], None]], None]
+    ) -> None:
+        super().__init__(context)
+        self._with_reader = with_reader
+        self._of: _Place | None = None
+        self._shown_for: tuple[object, ...] = ()
+        self._items: dict[str, Drawn] = {}
+        self._acts: list[tuple[str, Measurement | None]] = []
+        self._log: DrawingLog | None = None
+        self._logs: dict[_Place, DrawingLog] = {}
+        self._count = 0
+        self.chosen = ""
+        self.problem = ""
+        self._is_failing = False
+        session = self._session
+        for signal in (session.case_changed, session.reader_changed, session.blinding_changed):
+            signal.connect(self._follow_case)
+
+    # ---------------------------------------------------------------- drawings
+
+    @property
+    def items(self) -> tuple[Drawn, ...]:
+        """The drawings, those of the disk first."""
+        return tuple(self._items.values())
+
+    def find(self, key: str) -> Drawn | None:
+        """Return a drawing by its key."""
+        return self._items.get(key)
+
+    def is_unsaved(self, one: Drawn) -> bool:
+        """Whether a drawing could not be written; one that is on its way there is no news."""
+        if one.item.measurement_id:
+            return False
+        is_kept = self._log is not None and self._log.find_stored(one.version) is not None
+        return not is_kept and (self._is_failing or self._log is None or not one.item.reader)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is something of this window to take back."""
+        return bool(self._acts)
+
+    def add(self, item: Measurement) -> None:
+        """Take a new drawing of the open case, and choose it."""
+        key = self._name_next()
+        self._acts.append((key, None))
+        self._put_item(key, item)
+        self._show_and_write(key)
+
+    def change(self, key: str, item: Measurement) -> None:
+        """Put another drawing in the place of an own one."""
+        before = self._items.get(key)
+        if before is not None and before.is_own and before.item != item:
+            self._acts.append((key, before.item))
+            self._put_item(key, item)
+            self._show_and_write(key)
+
+    def remove(self, key: str) -> None:
+        """Take an own drawing away; the record keeps that it was there."""
+        before = self._items.get(key)
+        if before is not None and before.is_own:
+            self._acts.append((key, before.item))
+            self._put_item(key, None)
+            self._show_and_write("")
+
+    def undo(self) -> None:
+        """Take the last of these acts back."""
+        if self._acts:
+            key, before = self._acts.pop()
+            self._put_item(key, before)
+            self._show_and_write(key)
+
+    def choose(self, key: str) -> None:
+        """Choose a drawing, "" for none."""
+        key = key if key in self._items else ""
+        if key != self.chosen:
+            self.chosen = key
+            self.changed.emit()
+
+    # ------------------------------------------------------------------- inner
+
+    def _name_next(self) -> str:
+        self._count += 1
+        return f"new {self._count}"
+
+    def _put_item(self, key: str, item: Measurement | None) -> None:
+        """Let a drawing be as `item` from now on, None for away."""
+        before = self._items.get(key)
+        if before is not None and self._log is not None and before.item.reader:
+            self._log.take_back(before.version, before.item)
+        if item is None:
+            self._items.pop(key, None)
+            return
+        reader, version = self._session.reader or "", self._name_next()
+        item = replace(item, reader=reader, measurement_id="", created="")
+        self._items[key] = Drawn(key, version, item)
+        if self._log is not None and reader:
+            self._log.draw(version, item)
+
+    def _show_and_write(self, key: str) -> None:
+        """Show what changed, and write it."""
+        self.chosen = key if key in self._items else ""
+        self.changed.emit()
+        if self._session.workspace is None:
+            self._notifier.hint(_NO_FOLDER)
+        elif self._session.reader is None:
+            self._with_reader(self._write_waiting)
+        else:
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        """Write what waits, in a thread; each piece of it once, however many jobs there are."""
+        log = self._log
+        if log is not None and log.is_waiting:
+            self._jobs.start(
+                f"{_LANE} {self._of}",
+                _KEEPING,
+                log.write,
+                lambda _done: self._note_written(None),
+                failed=self._note_written,
+                shown=False,
+            )
+
+    def _note_written(self, error: Exception | None) -> None:
+        self._is_failing = error is not None
+        if error is not None:
+            self._notifier.fail(_KEEPING, error)
+        self.changed.emit()
+
+    # --------------------------------------------------------------------- case
+
+    def _follow_case(self) -> None:
+        """Follow case, reader and what is hidden; what nobody put a name to goes along."""
+        session, workspace, case = self._session, self._session.workspace, self._session.case
+        root = "" if workspace is None else str(workspace.root)
+        of = None if case is None else (root, case_key(case.case_id), session.reader)
+        signal = None if case is None else case.signal
+        before, self._shown_for = self._shown_for, (of, id(signal), session.blinding)
+        if before == self._shown_for:
+            self.changed.emit()  # more phases are read: an ellipse has its values now
+            return
+        is_same_case = before[1:2] == (id(signal),) and signal is not None
+        nameless = [one for one in self.items if is_same_case and not one.item.reader]
+        self._of, self._items, self._acts, self._log = of, {}, [], None
+        self.problem, self._is_failing = "", False
+        if of is not None and workspace is not None:
+            self._log = self._logs.get(of) or self._services.measures.begin_log(workspace)
+            self._logs[of] = self._log
+            self._log.workspace = workspace
+            waiting = self._log.waiting.items()
+            self._items = {version: Drawn(version, version, item) for version, item in waiting}
+        for one in nameless:
+            self._put_item(one.key, one.item)
+        self.choose("")
+        self.changed.emit()
+        self.read()
+        self._write_waiting()
+
+    def read(self) -> None:
+        """Read what is on the disk, such as what another window drew."""
+        log, case_id = self._log, self._session.case_id
+        if log is not None:
+            self._jobs.start(
+                f"{_LANE} read",
+                tr("Reading the measurements"),
+                lambda: log.read(case_id),
+                self._take_items,
+                still=lambda: self._log is log,
+                shown=False,
+            )
+
+    def _take_items(self, opened: CaseDrawings) -> None:
+        """Take what was read; what came and went in this window meanwhile stays so."""
+        log, reader = self._log, self._session.reader
+        if log is None:
+            return
+        drawn_here = {key: one for key, one in self._items.items() if not one.item.measurement_id}
+        stored = (log.find_stored(one.version) for one in drawn_here.values())
+        passed_over = log.gone_ids | {one.measurement_id for one in stored if one is not None}
+        names = [one.measurement_id for one in opened.items]
+        others = {
+            name: Drawn(name, name, item, is_own=item.reader == reader)
+            for name, item in zip(names, opened.items, strict=True)
+            if name not in passed_over
+        }
+        before = (self._items, self.problem)
+        self._items, self.problem = {**others, **drawn_here}, opened.problem
+        if before != (self._items, self.problem):
+            self.choose(self.chosen)
+            self.changed.emit()
+
+    def close(self) -> None:
+        """Write what waits at once, because the window closes."""
+        for log in self._logs.values():
+            try:
+                log.write()
+            except MamamiaError as error:
+                self._notifier.fail(_KEEPING, error)

@@ -1,0 +1,216 @@
+"""The fold "Measure" of the section View: the tools, and what is drawn on the case."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt, Signal
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QGridLayout,
+    QListView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from napari_mamamia.core.measurement import MeasureKind
+from napari_mamamia.core.texts import tr
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    column,
+    label,
+    named,
+    row,
+    set_level,
+    tool_button,
+)
+from napari_mamamia.widgets.measure.mouse import NAMES
+from napari_mamamia.widgets.measure.record import Drawn
+
+ACTIONS: Final[Mapping[MeasureKind, str]] = MappingProxyType(
+    {
+        MeasureKind.RULER: "ruler",
+        MeasureKind.CROSS: "diameters",
+        MeasureKind.ELLIPSE: "ellipse",
+        MeasureKind.ANGLE: "angle",
+        MeasureKind.ARROW: "arrow",
+        MeasureKind.KEY_IMAGE: "key_image",
+    }
+)
+"""The names of the tools in the table of keys."""
+_TIPS: Final = MappingProxyType(
+    {
+        MeasureKind.RULER: tr("Measures a length in mm: drag, or click both ends"),
+        MeasureKind.CROSS: tr("Measures two diameters at right angles, in mm"),
+        MeasureKind.ELLIPSE: tr("Measures an area, its mean and standard deviation"),
+        MeasureKind.ANGLE: tr("Measures an angle: an end, the corner, the other end"),
+        MeasureKind.ARROW: tr("Points at something, with a few words"),
+        MeasureKind.KEY_IMAGE: tr("Keeps the slice on screen for the report"),
+    }
+)
+_IN_A_ROW: Final = 3
+_LINES: Final = 6
+
+
+class _DrawnModel(QAbstractListModel):
+    """The drawings as lines, each made when it is seen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: Sequence[Drawn] = ()
+        self._say: Callable[[Drawn], str] = lambda one: one.key
+
+    def show_items(self, items: Sequence[Drawn], say: Callable[[Drawn], str]) -> None:
+        """Show other drawings."""
+        self._say = say
+        if [one.key for one in items] == [one.key for one in self.items]:
+            self.items = items
+            self.dataChanged.emit(self.index(0), self.index(len(items) - 1))
+            return
+        self.beginResetModel()
+        self.items = items
+        self.endResetModel()
+
+    def rowCount(self, parent: QModelIndex | None = None) -> int:
+        """Return how many there are."""
+        return 0 if parent is not None and parent.isValid() else len(self.items)
+
+    def data(self, index: QModelIndex, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Return the text of a line."""
+        texts = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
+        is_line = role in texts and 0 <= index.row() < len(self.items)
+        return self._say(self.items[index.row()]) if is_line else None
+
+
+class MeasureSection(QWidget):
+    """`tool_wanted` carries a `MeasureKind`, `line_chosen` the key of a drawing.
+
+    `words_wanted` asks for its words, `delete_wanted` and `undo_wanted` for these.
+    """
+
+    tool_wanted = Signal(object)
+    line_chosen = Signal(str)
+    words_wanted = Signal(str)
+    delete_wanted = Signal()
+    undo_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("measure")
+        self.fold: QToolButton = tool_button(
+            "measure_fold",
+            tr("Measure"),
+            tr("Shows or hides rulers and other shapes, and the list of what is drawn"),
+            self._toggle_content,
+        )
+        self.fold.setArrowType(Qt.ArrowType.RightArrow)
+        self.fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.tools = {kind: self._make_tool(kind) for kind in MeasureKind}
+        self._model = _DrawnModel()
+        self.list: QListView = named(
+            QListView(),
+            "measure_list",
+            tr("What is drawn on this case: a click goes there, a double click writes words"),
+        )
+        self.list.setModel(self._model)
+        self.list.setUniformItemSizes(True)
+        self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.list.clicked.connect(lambda at: self.line_chosen.emit(self._key_at(at)))
+        self.list.doubleClicked.connect(lambda at: self.words_wanted.emit(self._key_at(at)))
+        self.undo = button(
+            "measure_undo",
+            tr("Undo"),
+            with_key(tr("Takes the last thing drawn, moved or deleted back"), "measure_undo"),
+            self.undo_wanted.emit,
+        )
+        self.delete = button(
+            "measure_delete",
+            tr("Delete"),
+            with_key(tr("Takes the chosen drawing away; the record keeps it"), "measure_delete"),
+            self.delete_wanted.emit,
+        )
+        self.note = label("measure_note", tip=tr("What of the drawings is not kept or not read"))
+        set_level(self.note, "warning")
+        self._content = column(
+            self._lay_out_tools(), self.list, row(self.undo, self.delete, 1), self.note
+        )
+        self._content.layout().setContentsMargins(8, 0, 0, 0)
+        self._content.hide()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self.fold)
+        layout.addWidget(self._content)
+        self.show_drawn((), lambda one: one.key)
+
+    def show_drawn(
+        self,
+        items: Sequence[Drawn],
+        say: Callable[[Drawn], str],
+        chosen: str = "",
+        *,
+        can_undo: bool = False,
+        note: str = "",
+    ) -> None:
+        """Show what is drawn, each in the words of `say`, and which of it is chosen."""
+        self._model.show_items(items, say)
+        at = next((at for at, one in enumerate(items) if one.key == chosen), -1)
+        if at >= 0:
+            self.list.setCurrentIndex(self._model.index(at))
+        else:
+            self.list.clearSelection()
+        self.list.setFixedHeight(self._find_height())
+        self.list.setVisible(bool(items))
+        self.delete.setEnabled(at >= 0 and items[at].is_own)
+        self.undo.setEnabled(can_undo)
+        self.note.setText(note)
+        self.note.setVisible(bool(note))
+        count = f" ({len(items)})" if items else ""
+        self.fold.setText(f"{tr('Measure')}{count}")
+
+    def show_tool(self, kind: MeasureKind | None) -> None:
+        """Show which tool is in hand."""
+        for one, control in self.tools.items():
+            control.setChecked(one is kind)
+
+    # -------------------------------------------------------------------- inner
+
+    def _make_tool(self, kind: MeasureKind) -> QToolButton:
+        control = tool_button(
+            f"measure_{ACTIONS[kind]}",
+            NAMES[kind],
+            with_key(_TIPS[kind], ACTIONS[kind]),
+            partial(self.tool_wanted.emit, kind),
+        )
+        control.setCheckable(kind is not MeasureKind.KEY_IMAGE)
+        control.setProperty("framed", True)
+        return control
+
+    def _lay_out_tools(self) -> QWidget:
+        holder = QWidget()
+        grid = QGridLayout(holder)
+        grid.setContentsMargins(0, 0, 0, 0)
+        for at, control in enumerate(self.tools.values()):
+            grid.addWidget(control, at // _IN_A_ROW, at % _IN_A_ROW)
+        grid.setColumnStretch(_IN_A_ROW, 1)
+        return holder
+
+    def _toggle_content(self) -> None:
+        is_open = self._content.isHidden()
+        self._content.setVisible(is_open)
+        arrow = Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow
+        self.fold.setArrowType(arrow)
+
+    def _key_at(self, index: QModelIndex) -> str:
+        items = self._model.items
+        return items[index.row()].key if 0 <= index.row() < len(items) else ""
+
+    def _find_height(self) -> int:
+        """Return room for some lines; more are scrolled to."""
+        lines = min(max(len(self._model.items), 1), _LINES)
+        line_height = self.list.fontMetrics().height() + 6
+        room: int = lines * line_height + 2 * self.list.frameWidth() + 2
+        return room
