@@ -16,6 +16,7 @@ from napari_mamamia.kinetics.contrast_curve import (
     patch_curve,
     region_contrast_curve,
 )
+from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.kinetics.curve_lines import CurvePlot, curve_rows, line_of
 from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.time_axis import Timing, TimingRule
@@ -156,3 +157,15 @@ def test_ftv_tells_how_much_enhances_but_is_too_dark_before_contrast():
     found = functional_tumour_volume(images, 1.0)
     assert images.bright_signal == 400.0
     assert (found.volume_cc, found.too_dark) == (0.0, 27)
+
+
+def test_a_long_title_of_a_curve_is_broken_not_cut():
+    """The figure is 6.4 inches wide: what stands outside of it is not seen."""
+    case_id = "very_long_case_identifier_" * 3
+    figure = curve_figure(CurvePlot(f"{case_id}: washout", None, ()))
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    assert axes.get_title(loc="left").replace("\n", "").replace(" ", "") == f"{case_id}:washout"
+    extent = axes._left_title.get_window_extent()
+    assert extent.x1 <= figure.bbox.x1
+    assert extent.y1 <= figure.bbox.y1

@@ -356,7 +356,7 @@ def test_without_qt_a_pdf_is_refused_before_anything_is_written(opened, tmp_path
 def test_the_pdf_holds_the_text_of_the_page(opened, tmp_path):
     """Read by Qt's own reader in another program: an application of Qt here would stay."""
     pytest.importorskip("PyQt6.QtPdf")
-    draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)], text="größte")
+    draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)], text="größte <b>&amp;</b>")
     summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish(has_pdf=True))
     assert summary.failures == ()
     code = (
@@ -369,8 +369,10 @@ def test_the_pdf_holds_the_text_of_the_page(opened, tmp_path):
     )
     path = str(tmp_path / "out/A.pdf")
     done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, check=True)
-    text = " ".join(" ".join(json.loads(done.stdout)).split())
-    for part in ("For research use only", "10.0 mm", "größte", "14.4", "Methods"):
+    pages = json.loads(done.stdout)
+    assert len(pages) == 1  # a case with one lesion and one ruler is one sheet
+    text = " ".join(pages[0].split())
+    for part in ("For research use only", "10.0 mm", "größte <b>&amp;</b>", "14.4", "Methods"):
         assert part in text
 
 

@@ -1,6 +1,7 @@
 """Drawing contrast curves: enhancement against seconds, or phases where times are missing."""
 
 import math
+from textwrap import fill
 from typing import Final
 
 from matplotlib import rc_context
@@ -13,6 +14,8 @@ _SIZE: Final = (6.4, 3.8)
 _QUIET: Final = "#666666"
 _WARNING: Final = "#8F4500"
 _MARKERS: Final = "osD^vPX"
+_TITLE_WIDTH: Final = 72
+"""Characters that the width of the figure holds at its size of text."""
 
 
 def curve_figure(plot: CurvePlot) -> Figure:
@@ -20,7 +23,7 @@ def curve_figure(plot: CurvePlot) -> Figure:
     with rc_context({"font.size": 9, "svg.fonttype": "none"}):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.subplots()
-        axes.set_title(plot.title, loc="left", fontsize=10)
+        axes.set_title(fill(plot.title, _TITLE_WIDTH), loc="left", fontsize=10)
         axes.set_xlabel(plot.x_label)
         axes.set_ylabel(plot.y_label)
         axes.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)

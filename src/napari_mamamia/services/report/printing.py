@@ -16,7 +16,7 @@ from napari_mamamia.services.batch.beside import run_beside
 from napari_mamamia.services.batch.child import Child
 from napari_mamamia.services.batch.work import CaseInputs
 
-_MARGIN_MM: Final = 15.0
+_MARGIN_MM: Final = 13.0
 _DOTS_PER_INCH: Final = 96
 """Of the layout: the pictures' widths in the template are meant in them."""
 _BINDINGS: Final = ("PyQt6", "PySide6")
