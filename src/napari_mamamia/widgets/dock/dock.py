@@ -301,9 +301,8 @@ class MamamiaDock(QWidget):
 
     def _make_kinetics(self) -> None:
         context = self.context
-        pages = (self.kinetics_page, self.findings_page)
-        parts = (self.results, self.bottom, self.tools)
-        self.kinetics = KineticsParts(context, *pages, self.readers.with_reader, *parts)
+        asked = (self.kinetics_page, self.findings_page, self.readers.with_reader)
+        self.kinetics = KineticsParts(context, *asked, self.results, self.bottom, self.tools)
         at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
         self.report_flow = ReportFlow(context, self.report_page, *at_work)
         self.session.phases_changed.connect(self.canvas_text.update)
