@@ -311,7 +311,7 @@ def point_at(dock, voxel):
     shown = frame.point_to_display(voxel, grid.shape)
     spacing = frame.per_axis(grid.spacing_mm)
     world = tuple(place * mm for place, mm in zip(shown, spacing, strict=True))
-    event = type("Event", (), {"position": (0.0, *world), "modifiers": ()})()
+    event = type("Event", (), {"position": (0.0, *world), "pos": (0, 0), "modifiers": ()})()
     for callback in dock.viewer.mouse_move_callbacks:
         callback(dock.viewer, event)
 

@@ -1,12 +1,13 @@
 """Page Report: what is saved before, what is asked for, what fails; the service is a fake."""
 
+import threading
 from pathlib import Path
 
 import pytest
 from qtpy.QtWidgets import QComboBox, QPushButton
 
 from napari_mamamia.core.blinding import Blinding
-from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.errors import HiddenError, SaveError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.workspace.workspace import Workspace
@@ -85,6 +86,33 @@ def test_what_was_just_answered_is_on_the_disk_before_the_report_is_made(
     assert page.open_page.isVisibleTo(page)
 
 
+def test_an_answer_given_while_the_findings_are_written_does_not_lose_the_report(
+    qtbot, opened, page, fake
+):
+    """The later writing stops the earlier one, and what waited for that waits for this."""
+    describe_mass(qtbot, opened)
+    flow = opened.kinetics.findings
+    gate, writings = threading.Event(), []
+    keep = opened.services.findings.keep
+
+    def keep_late(*given):
+        writings.append(given)
+        if len(writings) == 1:
+            while not gate.is_set():
+                report_progress(0, 1, "Keeping")
+        return keep(*given)
+
+    services = flow._services
+    flow._services = services.replacing(findings=services.findings.replacing(keep=keep_late))
+    opened.show_page("Report")
+    page.start.click()
+    qtbot.waitUntil(lambda: len(writings) == 1)
+    flow.keep()
+    gate.set()
+    qtbot.waitUntil(lambda: "is written" in page.result.text())
+    assert len(fake.requests) == 1
+
+
 def test_what_the_findings_lack_stands_above_the_button(qtbot, opened, page):
     assert not page.gaps.isVisibleTo(page)
     describe_mass(qtbot, opened)
@@ -113,7 +141,7 @@ def test_a_full_disk_is_told_and_the_button_works_again(qtbot, page, fake):
     assert not page.open_page.isVisibleTo(page)
     fake.error = None
     page.start.click()
-    qtbot.waitUntil(lambda: "case written" in page.result.text())
+    qtbot.waitUntil(lambda: "is written" in page.result.text())
 
 
 def test_a_report_that_is_stopped_says_so(qtbot, opened, page, fake):
@@ -160,3 +188,5 @@ def test_a_folder_of_ones_own_stays_and_none_is_asked_for(qtbot, opened, page, t
 def test_a_blind_reading_shuts_the_page_and_the_service(opened, page):
     opened.session.set_blinding(Blinding.of(["reference"]))
     assert "Blind" in opened.blind.why_shut("Report")
+    with pytest.raises(HiddenError, match="reference is hidden"):
+        opened.services.report_anew(None, None, None, None)

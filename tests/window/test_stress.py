@@ -30,6 +30,7 @@ def assert_went_well(folder, seed, actions):
     assert (code, said.splitlines()[-1:]) == (0, ["done"]), (said[-600:], errors[-6000:])
 
 
+@pytest.mark.night
 def test_random_clicks_in_3d_and_2d_with_layers_and_dock_taken_away_end_well(small_data_set):
     assert_went_well(small_data_set, CRASHED, 24)
 

@@ -31,7 +31,7 @@ def test_a_report_tells_the_mask_and_the_findings_and_a_second_replaces_nothing(
     picture(window, "report_1_ready")
     page = panel.report_page
     control(panel, "report_start")
-    qtbot.waitUntil(lambda: "1 case written" in page.result.text())
+    qtbot.waitUntil(lambda: "A_1 is written" in page.result.text())
     picture(window, "report_2_written")
     folder = panel.session.workspace.exports / "reports"
     (first,) = folder.iterdir()

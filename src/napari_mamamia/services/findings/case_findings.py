@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Final
 
 from napari_mamamia.core.answers import (
@@ -49,6 +50,7 @@ class CaseFindings:
     problem: str = ""
 
 
+@cache
 def load_findings_form() -> Form:
     """Return the form that is asked without a study: the newest lexicon that is shipped."""
     return parse_form(LEXICONS[-1], (), LEXICONS[-1])

@@ -72,6 +72,7 @@ class FindingsFlow(WindowPart):
         self._is_loaded = self._is_wanted = self._is_stale = False
         self._whose = ""
         self._armed: tuple[Landmark, Side] | None = None
+        self._after: list[Callable[[], object]] = []
         self._keep, self._measure = QTimer(self), QTimer(self)
         for timer, wait, work in (
             (self._keep, _KEEP_AFTER_MS, self.keep),
@@ -366,11 +367,17 @@ class FindingsFlow(WindowPart):
 
     # -------------------------------------------------------------------- keeping
 
-    def keep(self, then: Callable[[], object] = lambda: None) -> None:
-        """Write what is new, then call `then`; not where it cannot be written, which is told."""
+    def keep_then(self, then: Callable[[], object]) -> None:
+        """Call `then` once all is written; not where it cannot be written, which is told."""
+        self._after.append(then)
+        self._keep.stop()
+        self.keep()
+
+    def keep(self) -> None:
+        """Write what is new; a name is asked for where nobody gave one."""
         of, findings, stored = self._of, self._findings, self._stored
         if of is None or of[2] is None or not self._is_loaded or not self._is_described:
-            then()
+            self._go_on()
             return
         workspace, case_id, reader = of
         keep_findings, form = self._services.findings.keep, self._form
@@ -378,15 +385,26 @@ class FindingsFlow(WindowPart):
         def note_stored(_done: object) -> None:
             if self._of == of:
                 self._stored = findings.answers
-            then()
+            self._go_on()
+
+        def refuse(error: Exception) -> None:
+            self._after.clear()
+            self._notifier.fail(tr("Keeping the findings"), error)
 
         self._jobs.start(
             f"findings {case_id}",
             tr("Keeping the findings"),
             lambda: keep_findings(workspace, str(reader), case_id, form, stored, findings),
             note_stored,
+            failed=refuse,
             shown=False,
         )
+
+    def _go_on(self) -> None:
+        """Do what waits until all is written; also where a later writing stopped the earlier."""
+        waiting, self._after = self._after, []
+        for then in waiting:
+            then()
 
     def _write_rest(self, of: _Place | None) -> None:
         """Write what waits for its moment, because another case comes."""

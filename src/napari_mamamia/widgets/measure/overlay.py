@@ -22,7 +22,7 @@ from napari_mamamia.widgets.viewer.slice_view import SliceView
 
 LINE_COLOUR: Final = "#FFD24D"
 """No mask and no map has it; contrast to black 14:1."""
-_OTHERS_COLOUR: Final = "#C9D6E8"
+OTHERS_COLOUR: Final = "#C9D6E8"
 _EDGE: Final = QColor(0, 0, 0, 215)
 _WIDTH: Final = 2.0
 _EDGE_WIDTH: Final = 4.5
@@ -254,14 +254,14 @@ def _paint_one(painter: QPainter, one: _Placed, lead: QTransform) -> None:
     shown = one.shown
     points = _map_points(lead, one.points)
     path = QPainterPath()
-    for line in one.lines:
-        mapped = _map_points(lead, line)
+    lines = [_map_points(lead, line) for line in one.lines]
+    for mapped in lines:
         path.moveTo(*mapped[0])
         for place in mapped[1:]:
             path.lineTo(*place)
     if shown.kind is MeasureKind.ARROW:
         _add_head(path, points)
-    colour = QColor(LINE_COLOUR if shown.is_own else _OTHERS_COLOUR)
+    colour = QColor(LINE_COLOUR if shown.is_own else OTHERS_COLOUR)
     edge, line_pen = QPen(_EDGE, _EDGE_WIDTH), QPen(colour, _WIDTH)
     for pen in (edge, line_pen):
         pen.setCapStyle(Qt.PenCapStyle.RoundCap)
@@ -275,7 +275,7 @@ def _paint_one(painter: QPainter, one: _Placed, lead: QTransform) -> None:
         painter.setBrush(QColor("white"))
         for x, y in points:
             painter.drawRect(QRectF(x - _HANDLE, y - _HANDLE, 2 * _HANDLE, 2 * _HANDLE))
-    _paint_words(painter, one, points, colour)
+    _paint_words(painter, one, points, np.vstack([points, *lines]), colour)
 
 
 def _add_head(path: QPainterPath, points: NDArray[np.float64]) -> None:
@@ -292,9 +292,13 @@ def _add_head(path: QPainterPath, points: NDArray[np.float64]) -> None:
 
 
 def _paint_words(
-    painter: QPainter, one: _Placed, points: NDArray[np.float64], colour: QColor
+    painter: QPainter,
+    one: _Placed,
+    points: NDArray[np.float64],
+    drawn: NDArray[np.float64],
+    colour: QColor,
 ) -> None:
-    """Write on a dark ground: beside the rightmost point, an arrow's words at its tail.
+    """Write on a dark ground: right of all that is `drawn`, an arrow's words at its tail.
 
     What is said of the whole picture stands in its lower corner.
     """
@@ -307,7 +311,7 @@ def _paint_words(
     elif one.shown.kind is MeasureKind.ARROW:
         beside = points[0]
     else:
-        beside = points[int(points[:, 0].argmax())]
+        beside = drawn[int(drawn[:, 0].argmax())]
     x = min(max(beside[0] + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
     y = min(max(beside[1] - high / 2, 2.0), max(room.height() - high - 2.0, 2.0))
     ground = QRectF(x, y, wide, high)

@@ -1,6 +1,7 @@
 """Page Report at work: mask and findings are saved first, then the report is written."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -83,7 +84,8 @@ class ReportFlow(WindowPart):
 
         def go_on(saved: bool) -> None:
             if saved:
-                self._findings.keep(lambda: self._write_report(opened, case_ids, reader, request))
+                write = partial(self._write_report, opened, case_ids, reader, request)
+                self._findings.keep_then(write)
 
         self._editing.saving.save_if_new(go_on)
 
@@ -115,7 +117,10 @@ class ReportFlow(WindowPart):
         )
 
     def _show_summary(self, summary: ReportSummary) -> None:
-        lines = [tr_n("{n} case written.", "{n} cases written.", len(summary.reports))]
+        count = len(summary.reports)
+        lines = [tr("{n} cases written.", n=count)]
+        if count == 1:
+            lines = [tr("{case_id} is written.", case_id=summary.reports[0].case_id)]
         failures = summary.failures
         lines += [f"{one.case_id}: {one.reason}" for one in failures[:_MOST_LINES]]
         if len(failures) > _MOST_LINES:

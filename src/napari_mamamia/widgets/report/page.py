@@ -24,7 +24,7 @@ class ReportRequest:
 
 
 class ReportPage(Page):
-    """`report_wanted` carries a `ReportRequest`, `shown_wanted` asks for what it will tell."""
+    """`report_wanted` carries a `ReportRequest`."""
 
     report_wanted = Signal(object)
 
