@@ -92,7 +92,7 @@ def runner(engine: str, threads: int) -> Callable[[list[np.ndarray], Grid], np.n
             np.stack(arrays).astype(np.float32), {"spacing": list(grid.spacing_mm)}
         )
     from napari_mamamia.segmentation.model.engine_settings import EngineSettings
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
     from napari_mamamia.segmentation.run.weights import recognise_model
 
     backend, precision = engine.split()

@@ -41,7 +41,7 @@ def card(made, tmp_path):
 
 
 def engine_of(card):
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     return load_nnunet(card, EngineSettings(threads=1))
 

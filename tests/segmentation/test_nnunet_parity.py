@@ -99,7 +99,7 @@ def stock_labels(root, arrays, spacing, settings, previous=None):
 
 
 def engine_of(root, settings):
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     return load_nnunet(recognise_model(root), settings)
 

@@ -25,7 +25,7 @@ GRID = Grid((16, 16, 16), np.eye(4))
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     return load_nnunet(recognise_model(root), EngineSettings(**settings))
 
@@ -370,6 +370,6 @@ def test_a_zip_that_lies_about_the_size_of_a_file_is_refused(made, tmp_path, sai
 
 
 def load_zip(path):
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     return load_nnunet(recognise_model(path), EngineSettings())

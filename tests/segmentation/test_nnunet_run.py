@@ -43,7 +43,7 @@ def case_of(phases=2, grid=GRID, seed=2):
 
 
 def loaded(root, **settings):
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     return load_nnunet(recognise_model(root), EngineSettings(**settings))
 

@@ -38,7 +38,7 @@ def converted(root, fold="0", name="checkpoint_final"):
 
 
 def labels_of(root, **settings):
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
     chosen = EngineSettings(threads=1, **settings)

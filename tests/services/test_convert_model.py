@@ -56,7 +56,7 @@ LEAF = "nnUNetTrainer__nnUNetPlans__3d_fullres"
 
 
 def labels_of(path):
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     arrays = list(np.random.default_rng(4).integers(1, 90, (2, *GRID.shape)).astype(np.int16))
     engine = load_nnunet(recognise_model(path), EngineSettings(threads=1))

@@ -1,12 +1,12 @@
 """The command that measures contrast kinetics."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from napari_mamamia.cli.ftv_from import count_from
 from napari_mamamia.cli.given import ALWAYS, Where, is_given, refuse_idle
 from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
@@ -23,13 +23,52 @@ from napari_mamamia.cli.options import (
     existing_policy,
     place_of,
 )
-from napari_mamamia.cli.printing import finish_rows, print_table, run, shown
+from napari_mamamia.cli.printing import finish, finish_rows, print_table, run, shown
 from napari_mamamia.cli.quantities import INDEX, Quantity, numbers_of_text, times_of_text
 
 if TYPE_CHECKING:
     from napari_mamamia.kinetics.time_axis import TimingRule
     from napari_mamamia.kinetics.tumour_volume import FtvSettings
+    from napari_mamamia.services.batch.output_folder import Existing
+    from napari_mamamia.services.case.data_set import OpenDataSet
+    from napari_mamamia.services.kinetics.ftv_from import FtvFromRow
     from napari_mamamia.services.kinetics.row import KineticRow
+
+
+def count_from(
+    opened: "OpenDataSet", source: Path, out: Path, case: Sequence[str], existing: "Existing"
+) -> None:
+    """Count FTV under each SEG, print ours beside theirs, and exit with 3 if a SEG failed."""
+    from napari_mamamia.services.kinetics.ftv_from import ftv_from_segs
+
+    summary = run(partial(ftv_from_segs, opened, source, out, case_ids=case, existing=existing))
+    _print_volumes(summary.rows)
+    print(f"Table: {summary.table}")
+    finish(summary.failures)
+
+
+def _print_volumes(rows: "Sequence[FtvFromRow]") -> None:
+    heads = ("case", "SEG", "measure", "ours voxels", "ours cc", "UCSF voxels", "UCSF cc")
+    cells = (
+        (
+            row.case_id,
+            row.seg,
+            row.measure,
+            f"{row.ours_voxels:.0f}",
+            f"{row.ours_cc:.3f}",
+            f"{row.theirs_voxels:.0f}",
+            f"{row.theirs_cc:.3f}",
+            shown(row.different_voxels, 0),
+        )
+        for row in rows
+    )
+    print_table("FTV, ours and UCSF's", (*heads, "different"), cells, is_folded=True)
+    for row in rows:
+        if row.measure == "pe":
+            print(f"{row.case_id}: {row.phases} · {row.ftv_thresholds}")
+            if row.remark:
+                print(f"{row.case_id}: {row.remark}")
+
 
 _PE_AT: Final = Quantity("a time after arrival", 1, 600, "s", "type seconds, such as 20")
 _INJECTION: Final = Quantity("a time after phase 0 started", -3600, 86400, "s", "type seconds")

@@ -1,4 +1,4 @@
-"""`mamamia models`."""
+"""`mamamia models`, with `convert` and `wrap`."""
 
 import shlex
 from functools import partial
@@ -7,17 +7,117 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from napari_mamamia.cli.converting import convert
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import NameArgument, RegistryOption
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, run
-from napari_mamamia.cli.wrapping import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from napari_mamamia.segmentation.model.card import ModelCard
     from napari_mamamia.segmentation.run.registry import ModelEntry
+
+from typing import Final
+
+from napari_mamamia.cli.given import ALWAYS, Where, refuse_idle
+from napari_mamamia.cli.options import AsRootOption
+from napari_mamamia.cli.quantities import GIGABYTES, INDEX, SECONDS, Quantity
+
+_CLASS: Final = Quantity("a value of its output", 0, 65535, "", "name the tumour's", is_whole=True)
+
+
+def wrap(
+    bundle: Annotated[Path, typer.Argument(metavar="BUNDLE", help="Folder of a MONAI bundle.")],
+    phase: Annotated[
+        list[int],
+        typer.Option(
+            "--phase", parser=INDEX, help="Phase for its next image, 0 before contrast; repeatable."
+        ),
+    ],
+    label: Annotated[
+        list[int],
+        typer.Option("--label", parser=_CLASS, help="Value that is tumour; repeatable."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
+) -> None:
+    """Make a submission of a bundle that is refused here, to run it in a closed room.
+
+    Nothing of it is run by this command. MONAI has to be in the Python that runs it (--python).
+    """
+    from napari_mamamia.services.predict.wrap_bundle import wrap_bundle
+
+    submission = wrap_bundle(bundle, out, phase, label)
+    print(f"{submission.files} file(s), {submission.n_bytes / 10**6:.1f} MB, saved in {out}")
+    place = shlex.quote(str(out))
+    print(f"run it:  mamamia run-submission {place} DATASET --task segmentation --out DIR")
+
+
+_GIGABYTE: Final = 10**9
+
+
+_IN_ROOM: Final = Where(
+    "with --isolated, for the closed room",
+    lambda given: bool(given["isolated"]),
+    lambda given: "without",
+)
+OPTIONS: Final[dict[str, Where]] = dict.fromkeys(
+    ("model", "out", "isolated", "registry"), ALWAYS
+) | dict.fromkeys(("time_limit", "memory_limit", "as_root"), _IN_ROOM)
+"""Where each parameter of `models convert` means something: a new one must say so."""
+
+
+def convert(
+    context: typer.Context,
+    model: NameArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="New folder to write.")],
+    isolated: Annotated[
+        bool,
+        typer.Option("--isolated", help="Open checkpoints that run something, in a closed room."),
+    ] = False,
+    time_limit: Annotated[
+        float,
+        typer.Option("--time-limit", metavar="SECONDS", parser=SECONDS, help="Time in the room."),
+    ] = 120.0,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--memory-limit",
+            metavar="GB",
+            parser=GIGABYTES,
+            help="Memory in the room (default: by size).",
+        ),
+    ] = None,
+    as_root: AsRootOption = False,
+    registry: RegistryOption = None,
+) -> None:
+    """Write an nnU-Net model again with safetensors weights, which cannot run anything.
+
+    The masks stay the same. A checkpoint that wants to run something is refused; with --isolated it
+    is opened in a closed room (bubblewrap), and only its numbers come out.
+    """
+    from napari_mamamia.segmentation.nnunet.isolated import RoomLimits
+    from napari_mamamia.segmentation.run.registry import default_registry, find_model
+    from napari_mamamia.services.predict.convert_model import convert_model
+
+    refuse_idle(context, OPTIONS)
+    entry = find_model(model, registry or default_registry())
+    limits = RoomLimits(time_limit, int((memory_limit or 0) * _GIGABYTE))
+    job = partial(
+        convert_model,
+        entry.card,
+        out,
+        isolated,
+        recipe=entry.recipe,
+        limits=limits,
+        as_root=as_root,
+    )
+    conversion = run(job)
+    for file in conversion.files:
+        print(f"{file.name}  {file.tensors} tensors  {file.n_bytes / 10**6:.1f} MB")
+        print(f"    from sha256 {file.source_sha256}")
+    if conversion.isolation:
+        print(f"opened      {conversion.isolation}")
+    print(f"saved in    {out}")
 
 
 models = Program(help="Models that you added; nothing is ever downloaded.")

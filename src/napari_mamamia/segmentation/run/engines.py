@@ -100,7 +100,7 @@ def _nnunet_tiles(card: ModelCard, settings: EngineSettings, grid: Grid) -> Tile
 
 
 def _load_nnunet(card: ModelCard, settings: EngineSettings) -> Engine:
-    from napari_mamamia.segmentation.nnunet.load import load_nnunet
+    from napari_mamamia.segmentation.nnunet.engine import load_nnunet
 
     return load_nnunet(card, settings)
 

@@ -1,26 +1,189 @@
-"""`Worker`: the model's process as its caller sees it. Torch never comes into this process."""
+"""`Worker`: the model's process, started when needed, spoken to in lines, ended for certain.
 
+It is the process as its caller sees it: torch never comes into this one.
+"""
+
+import json
 import threading
 import time
-from typing import Final
+from collections import deque
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import IO, Any, Final
 
 import numpy as np
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.child_process import (
+    Process,
+    end_group,
+    end_silent,
+    python_command,
+    start,
+)
+from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.progress import PACE_S, Progress, forward_progress, report_progress
+from napari_mamamia.core.system import free_memory_bytes, total_memory_bytes
+from napari_mamamia.io.files.own_paths import sweep_temporary
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineResult, EngineSettings, TilePlan
-from napari_mamamia.segmentation.model.planner import OverLimitError
+from napari_mamamia.segmentation.model.planner import OutOfMemoryError, OverLimitError
 from napari_mamamia.segmentation.run.engines import require_installed
 from napari_mamamia.segmentation.worker import wire
-from napari_mamamia.segmentation.worker.process import IdleEndError, Message, WorkerProcess
 from napari_mamamia.segmentation.worker.shared_arrays import (
     fetch,
     share,
     shared_folder,
 )
+
+_MODULE: Final = "napari_mamamia.segmentation.worker.worker"
+_START_LIMIT_S: Final = 120.0
+_CANCEL_S: Final = 1.0
+"""How long a tile may take to end after a cancel; then the process is ended."""
+_KILLED: Final = 9  # SIGKILL: what the system's own out-of-memory killer sends
+
+Message = dict[str, Any]
+
+
+class IdleEndError(ModelError):
+    """The process ended for lack of work at the very moment when it was asked again."""
+
+
+class WorkerProcess:
+    """One process at a time; `peak` is the highest memory in bytes that it told of.
+
+    It ends by itself after `idle_s` seconds without a request.
+    """
+
+    def __init__(self, idle_s: float) -> None:
+        self._idle_s = idle_s
+        self._process: Process | None = None
+        self._events: SimpleQueue[Message | None] = SimpleQueue()
+        self._said: deque[str] = deque(maxlen=20)
+        self.peak: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process, None while there is none."""
+        process = self._process
+        return process.pid if process is not None and process.poll() is None else None
+
+    def started(self) -> None:
+        """Start the process unless it runs."""
+        if self.pid is not None:
+            return
+        self.close()
+        sweep_temporary()
+        # A new queue: the last process's thread may still put its end into the old one.
+        self._events, self.peak = SimpleQueue(), None
+        self._said.clear()
+        self._process = start(python_command(_MODULE, str(self._idle_s)))
+        for target, stream, sink in (
+            (_pass_on, self._process.stdout, self._events),
+            (_keep_lines, self._process.stderr, self._said),
+        ):
+            threading.Thread(target=target, args=(stream, sink), daemon=True).start()
+        end = time.monotonic() + _START_LIMIT_S
+        while True:
+            report_progress(0, 1, "Starting the model's process")
+            event = self.next(PACE_S)
+            if event is not None:
+                return
+            if time.monotonic() > end:
+                self.close()
+                raise ModelError(
+                    f"the model's process should start within {_START_LIMIT_S:g} s, but did not: "
+                    "close other programs and try again"
+                )
+
+    def send(self, message: Message) -> None:
+        """Send one request; `ModelError` if the process is gone."""
+        process = self._process
+        try:
+            if process is None or process.stdin is None:
+                raise BrokenPipeError
+            process.stdin.write(wire.line_of(message).encode())
+            process.stdin.flush()
+        except (OSError, ValueError) as error:
+            raise self._explain_end() from error
+
+    def next(self, wait_s: float) -> Message | None:
+        """Return the next event, None if there is none in time; raise if the process is gone."""
+        try:
+            event = self._events.get(timeout=wait_s)
+        except Empty:
+            return None
+        if event is None:
+            raise self._explain_end()
+        return event
+
+    def _explain_end(self) -> ModelError:
+        """Return what became of the process, with the numbers of the memory."""
+        process, self._process = self._process, None
+        code = None if process is None else end_silent(process)
+        if code == 0:
+            return IdleEndError("the model's process ended for lack of work: try again")
+        memory = _describe_memory(self.peak)
+        if code == -_KILLED:
+            return OutOfMemoryError(
+                "the model's process should have answered, but was ended by the system, most "
+                f"likely for lack of memory ({memory}): close other programs, or choose fewer "
+                "voxels (a box) or another model; nothing was changed"
+            )
+        how = "it had to be ended"
+        if code is not None:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        last = f"; it last said: {self._said[-1]}" if self._said else ""
+        return ModelError(
+            f"the model's process should have answered, but ended ({how}; {memory}){last}: try "
+            "again; if it happens again, choose the device cpu"
+        )
+
+    def stop(self, number: int) -> None:
+        """Cancel a request; end the process if it does not answer at once."""
+        with suppress(ModelError):
+            self.send({"do": "cancel", "id": number})
+            end = time.monotonic() + _CANCEL_S
+            while time.monotonic() < end:
+                event = self.next(max(0.0, end - time.monotonic()))
+                if event and event.get("id") == number and event["event"] != "progress":
+                    return
+        self.close()
+
+    def close(self) -> None:
+        """End the process and wait until it is gone; it can be started again."""
+        process, self._process = self._process, None
+        if process is not None:
+            end_group(process)
+
+
+def _pass_on(stream: IO[bytes], events: "SimpleQueue[Message | None]") -> None:
+    """Move events into a queue; a line that is none (something printed too early) is dropped."""
+    with suppress(OSError, ValueError):
+        for line in stream:
+            with suppress(json.JSONDecodeError, UnicodeDecodeError):
+                events.put(json.loads(line))
+    events.put(None)
+
+
+def _keep_lines(stream: IO[bytes], said: "deque[str]") -> None:
+    with suppress(OSError, ValueError):
+        for line in stream:
+            said.append(line.decode("utf-8", errors="replace").strip()[:300])
+
+
+def _describe_memory(peak_bytes: int | None) -> str:
+    """Return what a process had at its peak and what is free, as far as it is known."""
+    free, total = free_memory_bytes(), total_memory_bytes()
+    parts = []
+    if peak_bytes is not None:
+        parts.append(f"it had {peak_bytes / 1e9:.1f} GB at its peak")
+    if free is not None and total is not None:
+        parts.append(f"{free / 1e9:.1f} of {total / 1e9:.1f} GB are free now")
+    return ", ".join(parts) or "its memory is not known"
+
 
 _IDLE_S: Final = 600.0
 

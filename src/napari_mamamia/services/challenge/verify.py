@@ -1,7 +1,9 @@
-"""Proving a challenge from its inputs: hashes, the ledger's chain, and scores computed again."""
+"""Proving a challenge from its inputs: hashes, the ledger's chain, scores and pages made again."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
 from math import isclose, isnan
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +23,7 @@ from napari_mamamia.io.challenge.leaderboard_file import (
     BOARD_FILE,
     Leaderboard,
     read_leaderboard,
+    read_page,
 )
 from napari_mamamia.io.challenge.ledger import Attempt, AttemptOutcome, Ledger, read_ledger
 from napari_mamamia.io.challenge.manifest import (
@@ -37,6 +40,8 @@ from napari_mamamia.io.data_set.score_files import read_response_table
 from napari_mamamia.io.files.foreign import reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import plain_content, read_case_scores
+from napari_mamamia.scoring.report.drawing import Draw, Drawing, Drawn, draw_here
+from napari_mamamia.scoring.report.page import render_page
 from napari_mamamia.segmentation.submission.outputs import MASKS
 from napari_mamamia.segmentation.submission.table import TABLE
 from napari_mamamia.services.challenge.answers import (
@@ -51,13 +56,65 @@ from napari_mamamia.services.challenge.attempt import (
     RUN,
     SCORES,
 )
+from napari_mamamia.services.challenge.board_pages import challenge_pages
 from napari_mamamia.services.challenge.inputs import find_changed_inputs, score_settings
 from napari_mamamia.services.challenge.rank_responses import RESPONSE_RANKS, responses_content
-from napari_mamamia.services.challenge.ranking import make_ranking
-from napari_mamamia.services.challenge.verify_pages import find_changed_pages
+from napari_mamamia.services.challenge.ranking import ChallengeRanking, make_ranking
 from napari_mamamia.services.rank.output import rank_content
+from napari_mamamia.services.rank.pages import find_stale
 from napari_mamamia.services.score.output import SCORE_TABLE
 from napari_mamamia.services.score.score import score_pairs
+
+_DRAWING: Final = re.compile(r"<svg.*?</svg>\s*|data:image/png;base64,[^\"]*", re.DOTALL)
+_SHOWN: Final = 90
+
+
+def find_changed_pages(
+    board: Leaderboard, again: ChallengeRanking, folder: Path, *, is_quick: bool = False
+) -> Iterator[str]:
+    """Yield which page is not what the challenge gives, and the first line that differs.
+
+    With `is_quick` drawings are not made again: the texts and tables alone are compared.
+    """
+    as_written = replace(again.board, created=board.created, software=board.software)
+    pages = challenge_pages(replace(again, board=as_written))
+    draw: Draw = _draw_nothing if is_quick else draw_here
+    for number, (name, page) in enumerate(pages.items()):
+        report_progress(number, len(pages), f"Proving {name}")
+        try:
+            there = read_page(folder / name)
+        except MamamiaError as error:
+            yield str(error)
+            continue
+        here = render_page(page, draw)
+        if is_quick:
+            there, here = (_DRAWING.sub("", text) for text in (there, here))
+        difference = _find_line(there, here)
+        if difference:
+            yield f"{name}: {difference}"
+    for path in find_stale(pages, folder):
+        yield f"{path.relative_to(folder).as_posix()} is of no team of this leaderboard"
+
+
+def _draw_nothing(_: Drawing) -> Drawn:
+    return Drawn(b"", "")
+
+
+def _find_line(there: str, here: str) -> str:
+    """Return the first line in which two texts differ, "" where none does."""
+    if there == here:
+        return ""
+    lines = zip_longest(there.split("\n"), here.split("\n"), fillvalue="")
+    number, (then, now) = next(
+        (number, pair) for number, pair in enumerate(lines, start=1) if pair[0] != pair[1]
+    )
+    start = next((at for at, (a, b) in enumerate(zip_longest(then, now)) if a != b), 0)
+    first = max(0, start - _SHOWN // 3)
+    return (
+        f"line {number} has {then[first : first + _SHOWN]!r}, made again it has "
+        f"{now[first : first + _SHOWN]!r}"
+    )
+
 
 _TOLERANCE: Final = 1e-9
 _MEASURED: Final = ("prediction_seconds", "peak_memory_bytes")
