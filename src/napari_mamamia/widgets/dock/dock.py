@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QSizePolicy, QVBoxLayout
 
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
@@ -17,76 +17,18 @@ from napari_mamamia.widgets.adapter.adapter import (
 from napari_mamamia.widgets.adapter.drawing import guard_canvas, late_controls, split_drawing
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.base.blinding import guard_services
-from napari_mamamia.widgets.base.bottom import BottomDock
-from napari_mamamia.widgets.base.event_log import EventLog
-from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import find_line_look, tag_of
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
-from napari_mamamia.widgets.base.turns import IdleCollection
-from napari_mamamia.widgets.batch.flow import BatchFlow
-from napari_mamamia.widgets.batch.page import BatchPage
-from napari_mamamia.widgets.batch.results_review import ResultsReview
-from napari_mamamia.widgets.batch.scored_masks import ScoredMasks
-from napari_mamamia.widgets.cases.flow import CasesFlow
-from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.controls.controls import style_sheet
 from napari_mamamia.widgets.controls.focus_ring import FocusRing
-from napari_mamamia.widgets.dicom.flow import ImportFlow
-from napari_mamamia.widgets.dicom.page import ImportPage
-from napari_mamamia.widgets.dock.blind import BlindFlow
 from napari_mamamia.widgets.dock.docking import Docking, ReadingMode
-from napari_mamamia.widgets.dock.dropping import Dropping
-from napari_mamamia.widgets.dock.header_flow import HeaderFlow
-from napari_mamamia.widgets.dock.jumping import Jumping
-from napari_mamamia.widgets.dock.layer_watch import LayerWatch
-from napari_mamamia.widgets.dock.results_flow import KineticsParts, ResultsFlow
-from napari_mamamia.widgets.dock.results_panel import ResultsPanel
-from napari_mamamia.widgets.dock.steps import PAGES, StepFlow, Steps
-from napari_mamamia.widgets.export.flow import ExportFlow
-from napari_mamamia.widgets.export.page import ExportPage
-from napari_mamamia.widgets.findings.page import FindingsPage
-from napari_mamamia.widgets.hanging.bar import HangingBar
-from napari_mamamia.widgets.hanging.flow import Hanging
-from napari_mamamia.widgets.hanging.own_view import OwnView
-from napari_mamamia.widgets.keys.key_choice import KeyChoice
-from napari_mamamia.widgets.keys.panel import KeysPanel
-from napari_mamamia.widgets.kinetics.page import KineticsPage
-from napari_mamamia.widgets.leaderboard.flow import LeaderboardFlow
-from napari_mamamia.widgets.measure.flow import MeasureFlow
-from napari_mamamia.widgets.predict.flow import PredictFlow
-from napari_mamamia.widgets.predict.page import PredictPage
-from napari_mamamia.widgets.predict.predicting import Predicting
-from napari_mamamia.widgets.refine.editing import Editing
-from napari_mamamia.widgets.refine.flow import RefineFlow
-from napari_mamamia.widgets.refine.growing import Growing
-from napari_mamamia.widgets.refine.mask_refresh import MaskRefresh
-from napari_mamamia.widgets.refine.measure import RefineMeasure
-from napari_mamamia.widgets.refine.mouse_tools import MouseTools
-from napari_mamamia.widgets.refine.page import RefinePage
-from napari_mamamia.widgets.refine.protocols import Protocols
-from napari_mamamia.widgets.refine.readers import Readers
-from napari_mamamia.widgets.report.flow import ReportFlow
-from napari_mamamia.widgets.report.page import ReportPage
-from napari_mamamia.widgets.review.flow import ReviewFlow
-from napari_mamamia.widgets.review.page import ReviewPage
-from napari_mamamia.widgets.score.agreement import Reviewing
-from napari_mamamia.widgets.score.flow import ScoreFlow
-from napari_mamamia.widgets.score.page import ScorePage
-from napari_mamamia.widgets.score.tagging import Tagging
-from napari_mamamia.widgets.viewer.canvas import CanvasText, WheelTurns
+from napari_mamamia.widgets.dock.parts import DockParts
+from napari_mamamia.widgets.dock.steps import StepFlow
 from napari_mamamia.widgets.viewer.context import WindowContext
-from napari_mamamia.widgets.viewer.contrasting import Contrasting, WindowLevelDrag
-from napari_mamamia.widgets.viewer.marks import Marks
-from napari_mamamia.widgets.viewer.opening import Opening
-from napari_mamamia.widgets.viewer.planes import Planes
-from napari_mamamia.widgets.viewer.projecting import Projecting
 from napari_mamamia.widgets.viewer.scene import Scene
-from napari_mamamia.widgets.viewer.subtracting import Subtracting
-from napari_mamamia.widgets.viewer.view_flow import ViewFlow
-from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
 _WIDTH: Final = 340
 _MARGIN: Final = 8
@@ -94,7 +36,7 @@ _LEADERBOARD_SHARE: Final = 0.45
 """Of the window's height: by looking, seven teams are seen at 720 pixels."""
 
 
-class MamamiaDock(QWidget):
+class MamamiaDock(DockParts):
     """One for each viewer.
 
     Parameters
@@ -121,13 +63,7 @@ class MamamiaDock(QWidget):
         self.context = WindowContext(
             self.session, self.scene, self.jobs, self.services, self.notifier, owner=self
         )
-        self.keys = KeyChoice(self.context, self)
-        self.idle_collection = IdleCollection(self)
-        self.canvas_text = CanvasText(self.scene)
-        self.window_level = WindowLevelDrag(self.scene)
-        self._make_controllers()
-        self._make_pages()
-        self._make_flows()
+        self._make_parts()
         self._lay_out()
         self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self)
         self.focus_ring = FocusRing(self, self.results)
@@ -188,137 +124,6 @@ class MamamiaDock(QWidget):
         if all_saved or self.docking.was_warned:
             self.editing.close()
         return all_saved
-
-    # ------------------------------------------------------------------ making
-
-    def _make_controllers(self) -> None:
-        context, text = self.context, self.canvas_text
-        self.opening = Opening(context, text)
-        self.editing = Editing(context)
-        self.predicting = Predicting(context)
-        self.subtracting = Subtracting(context, text)
-        self.reviewing = Reviewing(context)
-        self.events = EventLog(self.session, self.jobs, self.notifier)
-        self.events.setParent(self)
-        self.marks = Marks(self.scene)
-        self.planes = Planes(context, text)
-        self._make_tools()
-        self.projecting = Projecting(context, self.planes, self.subtracting, text)
-        self.contrasting = Contrasting(context)
-        self.growing = Growing(context, self.editing, self.painting)
-        self.measure = RefineMeasure(context, self.editing, self.marks)
-        self.protocols = Protocols(context, self.editing, self.painting)
-        self.refresh = MaskRefresh(context)
-
-    def _make_tools(self) -> None:
-        self.tools = MouseTools(self.context, self.editing, self.marks, self.planes.views, PAGES[0])
-        self.painting, self.hand = self.tools.painting, self.tools.hand
-        self.prompts, self.grow_box = self.tools.prompts, self.tools.grow_box
-        links = self.planes.links
-        links.is_free = lambda: self.hand.tool is None
-        self.wheel = WheelTurns(self.context, lambda: self.hand.tool is None)
-        links.tools += [self.window_level.attach, self.wheel.attach]
-        links.brushes.append(self.tools.attach)
-        self.planes.farewells.append(self.painting.cursor.come_home)
-        self.painting.cursor.canvas_of_view = self.planes.canvas
-
-    def _make_pages(self) -> None:
-        self.header = Header()
-        self.view_panel = ViewPanel()
-        self.cases_page = CasesPage()
-        self.predict_page = PredictPage()
-        self.refine_page = RefinePage()
-        self.score_page = ScorePage()
-        self.kinetics_page = KineticsPage()
-        self.findings_page = FindingsPage()
-        self.batch_page = BatchPage()
-        self.results = ResultsPanel(self.jobs, self)
-        self.results.hide()
-        self.bottom = BottomDock(self.viewer, self.results)
-        self.report_page = ReportPage()
-        self.export_page = ExportPage()
-        self.review_page = ReviewPage()
-        self.import_page = ImportPage()
-        self.keys_panel = KeysPanel(self.keys.keys)
-        read = (self.findings_page, self.kinetics_page, self.review_page)
-        mask = (self.predict_page, self.refine_page)
-        check = (self.score_page, self.report_page, self.export_page)
-        pages = (self.cases_page, self.batch_page, *read, *mask, *check)
-        self.pages = Steps(pages, self.view_panel, self.import_page, self.keys_panel)
-        self.pages.setParent(self)
-
-    def _make_flows(self) -> None:
-        context, at_work = self.context, (self.opening, self.editing)
-        images = (self.subtracting, self.projecting, self.contrasting)
-        self.view_flow = ViewFlow(context, self.view_panel, self.planes, *images)
-        self.header_flow = HeaderFlow(context, self.header)
-        self.readers = Readers(context, self.header, *at_work)
-        self.cases_flow = CasesFlow(context, self.cases_page, *at_work)
-        self.predict_flow = PredictFlow(context, self.predict_page, self.predicting, self.prompts)
-        self._make_refine()
-        self._make_results()
-        self._make_import()
-        self._make_kinetics()
-        self._make_jumps()
-        edited = (self.refine_page, *at_work, self.readers)
-        self.blind = BlindFlow(context, self.header, self.pages, *edited)
-
-    def _make_refine(self) -> None:
-        tools = (self.hand, self.painting, self.growing, self.grow_box, self.measure, self.marks)
-        people = (self.protocols, self.readers, self.keys.keys)
-        self.refine_flow = RefineFlow(
-            self.context,
-            self.refine_page,
-            *(self.header, self.editing, *tools),
-            *people,
-            lambda: self.kinetics.findings.leave(lambda: self.cases_flow.open_neighbour(1)),
-            lambda: self.review_flow.accept(),
-        )
-
-    def _make_results(self) -> None:
-        context = self.context
-        self.tagging = Tagging(context, self.readers.with_reader)
-        self.score_flow = ScoreFlow(context, self.score_page, self.reviewing, self.tagging)
-        self.export_flow = ExportFlow(context, self.export_page, self.opening, self.editing)
-        self.batch_flow = BatchFlow(context, self.batch_page, self.opening)
-        scored = ScoredMasks(context, self.reviewing)
-        shown = (self.cases_flow, self.opening)
-        compared = (*shown, self.reviewing, scored)
-        self.results_review = ResultsReview(context, self.results.cases, *compared)
-        self.leaderboard_flow = LeaderboardFlow(context, self.results.leaderboard, *shown, scored)
-        after = (self.batch_flow, self.results_review, self.tagging)
-        self.results_flow = ResultsFlow(context, self.results, self.bottom, *after)
-
-    def _make_import(self) -> None:
-        context = self.context
-        self.review_flow = ReviewFlow(
-            context, self.review_page, self.opening, self.editing, self.readers, self.protocols
-        )
-        self.review_flow.shown_wanted.connect(lambda: self.show_page("Review"))
-        self.import_flow = ImportFlow(context, self.import_page, self.cases_flow.open_data_set)
-        self.dropping = Dropping(context, self, self.import_flow, self.cases_flow, self.review_flow)
-        self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
-
-    def _make_kinetics(self) -> None:
-        context = self.context
-        asked = (self.kinetics_page, self.findings_page, self.readers.with_reader)
-        self.kinetics = KineticsParts(context, *asked, self.results, self.bottom, self.tools)
-        at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
-        self.report_flow = ReportFlow(context, self.report_page, *at_work)
-        self.session.phases_changed.connect(self.canvas_text.update)
-        views = (self.planes, self.view_flow, self.subtracting, self.projecting, self.contrasting)
-        own_view = OwnView(context, *views, self.kinetics.map)
-        shown = (self.kinetics.map, self.kinetics.hang_curves)
-        parts = (HangingBar(), own_view, self.opening)
-        self.hanging = Hanging(context, *parts, *views, *shown)
-        drawn_with = (self.pages.measure, self.tools.drawing, self.planes)
-        self.measuring = MeasureFlow(context, *drawn_with, self.readers.with_reader)
-
-    def _make_jumps(self) -> None:
-        context, doubt = self.context, self.predict_page.doubt
-        self.jumping = Jumping(context, self.planes, self.reviewing, doubt, self.pages)
-        shown = (self.projecting, self.kinetics.map, self.reviewing)
-        self.layer_watch = LayerWatch(context, self.opening, self.editing, *shown)
 
     def _lay_out(self) -> None:
         layout = QVBoxLayout(self)
