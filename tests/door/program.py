@@ -223,9 +223,8 @@ class Program:
         return False
 
     def widgets(self, **wanted) -> list[dict]:
-        """Return the visible widgets with these properties (name, text, class ...)."""
-        rows = self.ask("widgets")
-        return [row for row in rows if all(row[key] == wanted[key] for key in wanted)]
+        """Return the visible widgets with these properties (name, text, class, part of a text)."""
+        return self.ask("widgets", **wanted)
 
     def widget(self, name: str, seconds: float = WAIT_S) -> dict:
         """Wait for the visible widget of an objectName and return it."""
@@ -248,8 +247,8 @@ class Program:
         def is_there() -> bool:
             if self.ask("evaluate", code=PAGE) == word:
                 return True
-            shown = {row["name"] for row in self.widgets()}
-            self.click(f"section_{word}" if f"section_{word}" in shown else f"step_{step}")
+            section = f"section_{word}"
+            self.click(section if self.widgets(name=section) else f"step_{step}")
             return False
 
         wait_until(is_there, f"page {page}")
@@ -257,7 +256,7 @@ class Program:
     def wait_for_text(self, part: str, seconds: float = WAIT_S) -> dict:
         """Wait until a visible widget's text holds a part; return the widget."""
         return wait_until(
-            lambda: [row for row in self.ask("widgets") if part in row["text"]],
+            lambda: self.widgets(part=part),
             f"text {part!r}",
             seconds,
         )[0]
@@ -265,7 +264,7 @@ class Program:
     def canvas(self) -> tuple[int, int, int, int]:
         """Return the rectangle of napari's canvas on the screen: x, y, width, height."""
         rows = wait_until(
-            lambda: [w for w in self.ask("widgets") if w["class"].startswith("CanvasBackend")],
+            lambda: self.widgets(**{"class": "CanvasBackendDesktop"}),
             "napari's canvas",
         )
         return tuple(max(rows, key=lambda row: row["rect"][2] * row["rect"][3])["rect"])

@@ -81,16 +81,38 @@ def _in_main_thread(request: dict) -> dict:
     return answer
 
 
-def list_widgets(visible_only: bool = True) -> list[dict]:
-    """Each widget: class, objectName, text, rectangle on the screen, visible, enabled, hit."""
+def list_widgets(**wanted) -> list[dict]:
+    """Each visible widget: class, objectName, text, rectangle on the screen, enabled, hit.
+
+    Tests ask again and again, and to describe all takes 0.1 s of the program's main thread: only
+    the widgets with the properties that are `wanted` are; of a text `part` it holds a part.
+    """
     from qtpy.QtWidgets import QApplication
 
+    part = wanted.pop("part", "")
+    cheap = {key: READ[key] for key in wanted if key in READ}
     rows = []
     for widget in QApplication.allWidgets():
-        if visible_only and not widget.isVisible():
+        if not widget.isVisible() or any(
+            read(widget) != wanted[key] for key, read in cheap.items()
+        ):
             continue
-        rows.append(_describe(widget))
-    return rows
+        if part in _text_of(widget):
+            rows.append(_describe(widget))
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
+def _text_of(widget) -> str:
+    text = getattr(widget, "text", None) or getattr(widget, "currentText", None)
+    return str(text()) if callable(text) else ""
+
+
+READ = {
+    "class": lambda widget: type(widget).__name__,
+    "name": lambda widget: widget.objectName(),
+    "text": _text_of,
+}
+"""What is quickly known of a widget."""
 
 
 def _describe(widget) -> dict:
@@ -106,13 +128,10 @@ def _describe(widget) -> dict:
     region = widget.visibleRegion().boundingRect()
     seen = widget.mapToGlobal(region.center())
     hit = None if region.isEmpty() else QApplication.widgetAt(seen)
-    text = getattr(widget, "text", None) or getattr(widget, "currentText", None)
     hint = widget.sizeHint()
     return {
-        "class": type(widget).__name__,
+        **{key: read(widget) for key, read in READ.items()},
         "bases": [base.__name__ for base in type(widget).__mro__ if base.__name__.startswith("Q")],
-        "name": widget.objectName(),
-        "text": str(text()) if callable(text) else "",
         "tooltip": widget.toolTip(),
         "rect": pixels(corner.x(), corner.y(), widget.width(), widget.height()),
         "hint": [hint.width(), hint.height()],
