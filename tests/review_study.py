@@ -108,11 +108,17 @@ class TableStore:
     def close(self):
         """There is nothing to send."""
 
+    def head_of(self, reader):
+        chain = (reader, self.host, self.session)
+        rows = self.tables["event"]
+        seq = sum(key[:3] == chain for key in rows)
+        return rows[(*chain, seq - 1)].hash if seq else self.origin
+
     def append(self, reader, body, seen=()):
         chain = (reader, self.host, self.session)
         rows = self.tables["event"]
         seq = sum(key[:3] == chain for key in rows)
-        prev = rows[(*chain, seq - 1)].hash if seq else self.origin
+        prev = self.head_of(reader)
         at = datetime.now(UTC).isoformat(timespec="microseconds")
         line = canonical([*chain, seq, at, dict(body), sorted(set(seen)), prev])
         event = Event(

@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from dataclasses import replace
+from typing import Final
 
 from napari_mamamia.core.review import Meaning, ReadingMode, Role, Study, StudyCase
 from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.reviewing.signatures import Check, SignedThing
+from napari_mamamia.reviewing.key_fold import KeyView
+from napari_mamamia.reviewing.signatures import Check, SignedThing, seal_of
 from napari_mamamia.reviewing.states import (
     DECISIONS,
     STEPS,
@@ -44,25 +46,6 @@ _REMARKS: Final = {act.value: act for act in (Act.NOTE, Act.UNBLIND)}
 _S = CaseState
 
 
-class KeyLike(Protocol):
-    """A key as `fold` knows it."""
-
-    @property
-    def reader(self) -> str:
-        """Whose."""
-
-    @property
-    def key(self) -> str:
-        """Its digits."""
-
-    @property
-    def ended(self) -> str:
-        """When and why it was revoked."""
-
-    def covers(self, event: Event) -> bool:
-        """Whether a signature in this event counts."""
-
-
 class CaseFold:
     """A case while its events are taken in, in their order.
 
@@ -83,7 +66,7 @@ class CaseFold:
         case: StudyCase,
         looks: Mapping[tuple[str, int], Sequence[str]],
         roles: Mapping[str, frozenset[Role]],
-        keys: Sequence[KeyLike],
+        keys: Sequence[KeyView],
         has_mask: Callable[[str], bool],
         check: Check,
     ) -> None:
@@ -359,20 +342,26 @@ class CaseFold:
         thing = self._describe_signed(event, Meaning(meaning), subject)
         if thing is None:
             return "it is of something else than what stands now"
-        key = read_text(event, "key")
-        if not self._check(key, read_text(event, "signature"), thing.message):
-            return "the signature does not fit"
+        key, signature = read_text(event, "key"), read_text(event, "signature")
+        if not self._check(key, signature, thing.message):
+            thing = replace(thing, seal="")
+            if not self._check(key, signature, thing.message):
+                return "the signature does not fit"
         return self._add_signature(event, thing, key)
 
     def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
         owner = next((one for one in self._keys if one.key == key), None)
         if owner is None or owner.reader != event.reader:
             return "the key is not this reader's"
+        about = (key, thing.meaning, thing.subject, thing.at)
+        if any((one.key, one.meaning, one.subject, one.at) == about for one in self._signatures):
+            return "it is a copy of a signature that stands already"
         why_not = ""
         if not owner.covers(event):
             why_not = "the key was revoked" if owner.ended else "no lead vouched for the key yet"
         who = (event.reader, thing.name, thing.meaning, thing.at, event.hash, thing.subject)
-        self._signatures.append(Signature(*who, thing.mask, key, thing.software, why_not))
+        rest = (thing.mask, key, thing.software, why_not, bool(thing.seal))
+        self._signatures.append(Signature(*who, *rest))
         if thing.meaning is not Meaning.AUTHOR and not why_not:
             self._decided = _S.SIGNED
         return ""
@@ -397,6 +386,7 @@ class CaseFold:
             subject=subject.hash,
             software=read_text(event, "software"),
             at=read_text(event, "signed_at"),
+            seal=seal_of(event.prev, event.seen),
         )
 
     # --------------------------------------------------------------------- result

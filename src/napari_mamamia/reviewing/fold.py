@@ -6,7 +6,7 @@ had seen the case stand, or where nobody knew better. What does not count is kep
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
 
@@ -15,14 +15,10 @@ from napari_mamamia.core.review import Role, Study
 from napari_mamamia.io.workspace.event_order import Event, merge_events
 from napari_mamamia.reviewing.assignment import order_of_looks
 from napari_mamamia.reviewing.case_fold import CaseFold
-from napari_mamamia.reviewing.signatures import (
-    Check,
-    countersign_message,
-    key_message,
-    revoke_message,
-)
+from napari_mamamia.reviewing.key_fold import KEY_ACTS, KeyFold, KeyTable, KeyView
+from napari_mamamia.reviewing.signatures import Check
 from napari_mamamia.reviewing.states import Act, CaseState
-from napari_mamamia.reviewing.views import CaseView, read_list, read_text
+from napari_mamamia.reviewing.views import CaseView, read_text
 
 _HASH: Final = attrgetter("hash")
 _CLOCK: Final = attrgetter("at")
@@ -37,40 +33,6 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyView:
-    """A public key: whose, and whether it counts.
-
-    Parameters
-    ----------
-    by
-        The lead who gave a word for it; the reader itself for a lead's own first key; "" while
-        nobody has.
-    since
-        When, by the lead's clock.
-    ended
-        When it was revoked and why, "" while it was not.
-    stand
-        Hashes of the events whose signatures go on counting after that.
-    """
-
-    reader: str
-    key: str
-    by: str = ""
-    since: str = ""
-    ended: str = ""
-    stand: frozenset[str] = frozenset()
-
-    @property
-    def counts(self) -> bool:
-        """Whether new signatures by it count."""
-        return bool(self.by) and not self.ended
-
-    def covers(self, event: Event) -> bool:
-        """Whether a signature in this event counts."""
-        return bool(self.by) and (not self.ended or event.hash in self.stand)
-
-
-@dataclass(frozen=True, slots=True)
 class ReviewState:
     """Where a study stands.
 
@@ -80,6 +42,8 @@ class ReviewState:
         One for each case, in the order of the study.
     keys
         All public keys, in the order in which they came.
+    disputes
+        Whose keys contradict each other, and how: (reader id, in words).
     names
         Names of readers that were changed, by id.
     refused
@@ -91,6 +55,7 @@ class ReviewState:
     study: Study
     cases: tuple[CaseView, ...] = ()
     keys: tuple[KeyView, ...] = ()
+    disputes: tuple[tuple[str, str], ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
     refused: tuple[Refusal, ...] = ()
     waiting: tuple[Refusal, ...] = ()
@@ -161,7 +126,8 @@ def fold_events(
     memory = FoldMemory() if before is None else before
     with uncollected():
         by_case, others = _group_events(chains)
-        keys, names, refused = _fold_study(study, origin, others, check)
+        table, names, refused = _fold_study(study, origin, others, check)
+        keys = table.keys
         case_keys = {case.key for case in study.cases}
         refused += [
             Refusal(event, f"the study has no case {name!r}")
@@ -173,7 +139,7 @@ def fold_events(
         folded = []
         for case in study.cases:
             events = by_case.get(case.key, [])
-            stamp = (tuple(map(_HASH, events)), tuple(keys))
+            stamp = (tuple(map(_HASH, events)), keys)
             one = memory.cases.get(case.key)
             if one is None or one.stamp != stamp or one.waiting:
                 run = CaseFold(study, origin, case, looks, roles, keys, has_mask, check)
@@ -182,7 +148,7 @@ def fold_events(
     refused += [refusal for one in folded for refusal in one.refused]
     waiting = tuple(refusal for one in folded for refusal in one.waiting)
     views = tuple(one.view for one in folded)
-    return ReviewState(study, views, tuple(keys), names, tuple(refused), waiting)
+    return ReviewState(study, views, keys, table.disputes, names, tuple(refused), waiting)
 
 
 def _fold_case(run: CaseFold, events: list[Event], stamp: object) -> FoldedCase:
@@ -221,7 +187,8 @@ def _order_events(events: list[Event]) -> Iterable[Event]:
         order.sort(key=attrgetter("at", "hash"))
     if _keeps_order(order, by_hash):
         return order
-    return merge_events(_chain_anew(by_hash.values()))
+    # Each as it was written: what it followed is what a signature is bound to.
+    return [by_hash[one.hash] for one in merge_events(_chain_anew(by_hash.values()))]
 
 
 def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
@@ -251,90 +218,37 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
 
 def _fold_study(
     study: Study, origin: str, events: Iterable[Event], check: Check
-) -> tuple[list[KeyView], dict[str, str], list[Refusal]]:
+) -> tuple[KeyTable, dict[str, str], list[Refusal]]:
     """Return keys, changed names and what does not count of what is said of no case."""
-    fold = _StudyFold(study, origin, check)
-    left = list(merge_events([list(events)]))
-    # A lead's word may come before the file of the key that it is for.
-    n_before = -1
-    while left and len(left) != n_before:
-        n_before = len(left)
-        left = [event for event in left if fold.apply(event)]
-    return fold.keys, fold.names, [Refusal(event, fold.apply(event)) for event in left]
+    fold = KeyFold(study, origin, check)
+    roles = {one.reader_id: one.roles for one in study.readers}
+    names: dict[str, str] = {}
+    refused = []
+    for event in merge_events([list(events)]):
+        act = read_text(event, "act")
+        why = ""
+        if event.reader not in roles:
+            why = f"the study has no reader {event.reader!r}"
+        elif act in KEY_ACTS:
+            why = fold.take_in(event, act)
+        elif act == Act.RENAME:
+            why = _rename_reader(event, roles, names)
+        elif act not in (Act.ENTER, Act.NOTE, Act.UNBLIND):
+            why = f"it does {act!r}, which is not known"
+        if why:
+            refused.append(Refusal(event, why))
+    table = fold.weigh()
+    return table, names, [*refused, *(Refusal(event, why) for event, why in table.refused)]
 
 
-class _StudyFold:
-    """Keys and names so far."""
-
-    def __init__(self, study: Study, origin: str, check: Check) -> None:
-        self._study, self._origin, self._check = study, origin, check
-        self._roles = {one.reader_id: one.roles for one in study.readers}
-        self.keys = [KeyView(one.reader, one.key, one.reader) for one in study.lead_keys]
-        self.names: dict[str, str] = {}
-
-    def apply(self, event: Event) -> str:
-        """Take an event in; return why it does not count, "" where it does."""
-        if event.reader not in self._roles:
-            return f"the study has no reader {event.reader!r}"
-        (act,) = _read_texts(event, "act")
-        if act == Act.KEY:
-            return self._add_key(event, *_read_texts(event, "key", "proof"))
-        if act not in (Act.COUNTERSIGN, Act.REVOKE, Act.RENAME):
-            return (
-                ""
-                if act in (Act.ENTER, Act.NOTE, Act.UNBLIND)
-                else f"it does {act!r}, which is not known"
-            )
-        if Role.LEAD not in self._roles[event.reader]:
-            return "only a lead may do that"
-        if act == Act.RENAME:
-            reader, name = _read_texts(event, "of", "name")
-            if reader not in self._roles or not name.strip():
-                return f"the study has no reader {reader!r}, or the name is empty"
-            self.names[reader] = name
-            return ""
-        return self._change_key(event, act == Act.REVOKE)
-
-    def _add_key(self, event: Event, key: str, proof: str) -> str:
-        if any(one.key == key and one.reader == event.reader for one in self.keys):
-            return ""
-        if any(one.key == key for one in self.keys):
-            return "the key is another reader's"
-        if not self._check(key, proof, key_message(self._origin, event.reader, key)):
-            return "whoever wrote it does not hold the key"
-        leads = {one.reader_id for one in self._study.readers if Role.LEAD in one.roles}
-        is_root = event.reader in leads and not any(one.by for one in self.keys)
-        by, since = (event.reader, event.at) if is_root else ("", "")
-        self.keys.append(KeyView(event.reader, key, by, since))
-        return ""
-
-    def _change_key(self, event: Event, is_end: bool) -> str:
-        reader, key, lead_key, signature = _read_texts(event, "of", "key", "by", "signature")
-        lead = next((one for one in self.keys if one.key == lead_key), None)
-        if lead is None or lead.reader != event.reader or not lead.by:
-            return "the lead's own key does not count"
-        stand = read_list(event, "stand")
-        message = (
-            revoke_message(self._origin, reader, key, lead_key, stand)
-            if is_end
-            else countersign_message(self._origin, reader, key, lead_key)
-        )
-        if not self._check(lead_key, signature, message):
-            return "the lead's signature does not fit"
-        at = next(
-            (i for i, one in enumerate(self.keys) if (one.reader, one.key) == (reader, key)), -1
-        )
-        if at < 0:
-            return "the key is not there"
-        one = self.keys[at]
-        if is_end:
-            reason = str(event.body.get("reason", ""))
-            one = replace(one, ended=f"{event.at}: {reason}", stand=frozenset(stand))
-        elif not one.by:
-            one = replace(one, by=event.reader, since=event.at)
-        self.keys[at] = one
-        return ""
-
-
-def _read_texts(event: Event, *names: str) -> list[str]:
-    return [read_text(event, name) for name in names]
+def _rename_reader(
+    event: Event, roles: Mapping[str, tuple[Role, ...]], names: dict[str, str]
+) -> str:
+    """Take a new name in; return why it does not count, "" where it does."""
+    reader, name = read_text(event, "of"), read_text(event, "name")
+    if Role.LEAD not in roles[event.reader]:
+        return "only a lead may do that"
+    if reader not in roles or not name.strip():
+        return f"the study has no reader {reader!r}, or the name is empty"
+    names[reader] = name
+    return ""

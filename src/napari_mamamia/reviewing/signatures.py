@@ -5,9 +5,9 @@ that another program can check them.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from napari_mamamia.core.review import Meaning
 from napari_mamamia.io.files.chained_lines import canonical
@@ -15,7 +15,8 @@ from napari_mamamia.io.files.chained_lines import canonical
 Check: TypeAlias = Callable[[str, str, bytes], bool]
 """Tells whether (public key, signature, message) fit; key and signature in hexadecimal digits."""
 
-_VERSION: Final = 1
+_PLAIN, _SEALED = 1, 2
+"""Versions of a message: before there were seals, and since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class SignedThing:
         Name and version.
     at
         When, by the signer's clock: ISO 8601, UTC.
+    seal
+        Of what the signer had seen, see `seal_of`; "" in signatures from before there were seals.
     """
 
     study: str
@@ -54,6 +57,7 @@ class SignedThing:
     subject: str
     software: str
     at: str
+    seal: str = ""
 
     @property
     def message(self) -> bytes:
@@ -62,22 +66,63 @@ class SignedThing:
         return _make_message("signature", {**content, "meaning": self.meaning.value})
 
 
+def seal_of(prev: str, seen: Iterable[str]) -> str:
+    """Return the SHA-256 of all that an event comes after: the event before it, and those seen.
+
+    Each of these hashes is of a line that holds such hashes itself, so that a signature over it
+    holds for every event that its writer knew: who changes one of them needs the signer's key.
+    """
+    return hashlib.sha256(canonical([prev, sorted(set(seen))])).hexdigest()
+
+
 def key_message(study: str, reader: str, key: str) -> bytes:
     """Return what a new key signs itself: that its owner has it."""
     return _make_message("key", {"study": study, "reader": reader, "key": key})
 
 
-def countersign_message(study: str, reader: str, key: str, lead: str) -> bytes:
-    """Return what a lead signs: that this public key is that reader's."""
-    return _make_message(
-        "countersign", {"study": study, "reader": reader, "key": key, "lead": lead}
-    )
+def countersign_message(study: str, reader: str, key: str, lead: str, seal: str = "") -> bytes:
+    """Return what a lead signs: that this public key is that reader's; `seal` as in SignedThing."""
+    content = {"study": study, "reader": reader, "key": key, "lead": lead, "seal": seal}
+    return _make_message("countersign", content)
 
 
-def revoke_message(study: str, reader: str, key: str, lead: str, stand: tuple[str, ...]) -> bytes:
-    """Return what a lead signs to end a key; signatures by the events of `stand` go on counting."""
-    content = {"study": study, "reader": reader, "key": key, "lead": lead, "stand": list(stand)}
-    return _make_message("revoke", content)
+@dataclass(frozen=True, slots=True)
+class KeyEnd:
+    """That a key ends, as it is signed.
+
+    Parameters
+    ----------
+    study
+        SHA-256 of the study file.
+    reader, key
+        Whose key, and which.
+    by
+        The key that says so: a lead's, or the key itself.
+    since
+        From when it does not count, ISO 8601 in UTC: what was not proven to be before does not
+        stand. "" for from now on.
+    reason
+        In words.
+    stand
+        Hashes of the events by that key that go on counting.
+    seal
+        See `seal_of`.
+    """
+
+    study: str
+    reader: str
+    key: str
+    by: str
+    since: str
+    reason: str
+    stand: tuple[str, ...]
+    seal: str
+
+    @property
+    def message(self) -> bytes:
+        """The bytes that are signed."""
+        content = {name: getattr(self, name) for name in self.__slots__}
+        return _make_message("revoke", {**content, "stand": list(self.stand)})
 
 
 def answers_hash(answers: Mapping[str, Any]) -> str:
@@ -98,4 +143,8 @@ def short_key(key: str) -> str:
 
 
 def _make_message(what: str, content: Mapping[str, Any]) -> bytes:
-    return canonical({"what": f"napari-mamamia review {what} {_VERSION}", **content})
+    about = dict(content)
+    version = _SEALED if about.get("seal") else _PLAIN
+    if version == _PLAIN:
+        about.pop("seal", None)
+    return canonical({"what": f"napari-mamamia review {what} {version}", **about})

@@ -92,7 +92,8 @@ class Decision:
 class Signature:
     """A signature; one that does not count says why.
 
-    `hash` is of its own event, `subject` of the one that made what was signed.
+    `hash` is of its own event, `subject` of the one that made what was signed; `seals` says
+    whether it holds for all that its writer had seen, which those of before do not.
     """
 
     reader: str
@@ -105,6 +106,7 @@ class Signature:
     key: str
     software: str
     why_not: str = ""
+    seals: bool = False
 
     @property
     def counts(self) -> bool:

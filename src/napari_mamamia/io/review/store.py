@@ -76,6 +76,9 @@ class EventStore(Protocol):
     def append(self, reader: str, body: Mapping[str, Any], seen: Iterable[str] = ()) -> Event:
         """Add an event that lasts, with the heads that its writer had seen."""
 
+    def head_of(self, reader: str) -> str:
+        """Return the hash of the line that this program's next event by a reader follows."""
+
     def read(self) -> StoreReading:
         """Return all events that can be seen, one's own unsent ones too."""
 
@@ -175,6 +178,11 @@ class FolderStore:
             event = writer.append(body, seen)
             self.send()
             return event
+
+    def head_of(self, reader: str) -> str:
+        """Return the hash of the line that this program's next event by a reader follows."""
+        with self._turn:
+            return self._writer_of(reader).head
 
     def read(self) -> StoreReading:
         """Return all events that can be seen; while the share is away, those of before."""

@@ -47,6 +47,19 @@ def merge_events(chains: Iterable[Sequence[Event]]) -> tuple[Event, ...]:
     return tuple(order) if _keeps_order(order, by_hash) else _order_by_needs(by_hash)
 
 
+def list_past(by_hash: Mapping[str, Event], hashes: Iterable[str]) -> set[str]:
+    """Return the events that these have seen or follow, themselves too, whatever any clock says."""
+    past: set[str] = set()
+    left = list(hashes)
+    while left:
+        digest = left.pop()
+        event = by_hash.get(digest)
+        if event is not None and digest not in past:
+            past.add(digest)
+            left += (event.prev, *event.seen)
+    return past
+
+
 def _keeps_order(order: Iterable[Event], by_hash: Mapping[str, Event]) -> bool:
     """Whether each event stands behind all that it needs: then clocks agree with what was seen."""
     gone: set[str] = set()

@@ -144,6 +144,11 @@ class EventWriter:
         self.path = folder / file_name(reader, "the name of a reader") / name
         self._lines = ChainedLines(self.path, origin=origin, sync_every_s=float("inf"))
 
+    @property
+    def head(self) -> str:
+        """The hash of the file's last line: what the next one follows."""
+        return self._lines.head
+
     def append(
         self, body: Mapping[str, Any], seen: Iterable[str] = (), *, is_forced: bool = True
     ) -> Event:

@@ -26,7 +26,7 @@ from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import EventProblem
 from napari_mamamia.reviewing.fold import FoldMemory, ReviewState
-from napari_mamamia.reviewing.signatures import SignedThing, key_message
+from napari_mamamia.reviewing.signatures import SignedThing, key_message, seal_of
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.review.compare import compare_readings, list_acceptable
@@ -366,6 +366,8 @@ class ReviewSession:
                 f"expected something to sign as {meaning} of {self._id_of(case)}, but the case is "
                 f"{view.state}: read or accept it first"
             )
+        prev, _ = self.prepare_seal()
+        seen = view.tips
         thing = SignedThing(
             self.store.origin,
             self.reader.reader_id,
@@ -379,20 +381,20 @@ class ReviewSession:
             subject.hash,
             software_version(),
             now_utc(),
+            seal_of(prev, seen),
         )
-        return self._add_to_case(
-            Act.SIGN,
-            case,
-            occasion,
-            meaning=str(meaning),
-            subject=thing.subject,
-            mask=thing.mask,
-            name=thing.name,
-            software=thing.software,
-            signed_at=thing.at,
-            key=read_public_key(self.key_file),
-            signature=sign_with(self.key_file, passphrase, thing.message),
-        )
+        about = {
+            "meaning": str(meaning),
+            "subject": thing.subject,
+            "mask": thing.mask,
+            "name": thing.name,
+            "software": thing.software,
+            "signed_at": thing.at,
+            "key": read_public_key(self.key_file),
+            "signature": sign_with(self.key_file, passphrase, thing.message),
+        }
+        body = _make_body(Act.SIGN, view, occasion, about)
+        return self.store.append(self.reader.reader_id, body, seen)
 
     # ---------------------------------------------------------------------- inner
 
@@ -423,17 +425,23 @@ class ReviewSession:
     def _id_of(self, case: str) -> str:
         return self.store.study.case(case).case_id
 
-    def add_to_study(self, act: Act, **about: Any) -> Event:
+    def add_to_study(self, act: Act, seen: Iterable[str] = (), **about: Any) -> Event:
         """Add an event that is of no case."""
         self._enter_once()
-        return self.store.append(self.reader.reader_id, {"act": str(act), **about})
+        return self.store.append(self.reader.reader_id, {"act": str(act), **about}, seen)
+
+    def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
+        """Return what the next event of this session follows, and the last ones of all others."""
+        self._enter_once()
+        chains = self.store.read().chains.values()
+        heads = {chain[-1].hash for chain in chains if chain}
+        prev = self.store.head_of(self.reader.reader_id)
+        return prev, tuple(sorted(heads - {prev}))
 
     def _add_to_case(self, act: Act, case: str, occasion: int = 0, **about: Any) -> Event:
         self._enter_once()
         view = self.refresh().case(case)
-        body = {"act": str(act), "case": case, "round": view.round, **about}
-        if occasion:
-            body["occasion"] = occasion
+        body = _make_body(act, view, occasion, about)
         return self.store.append(self.reader.reader_id, body, view.tips)
 
     def _enter_once(self) -> None:
@@ -448,6 +456,11 @@ class ReviewSession:
         heads = {chain[-1].hash for chain in chains if chain}
         about = {"act": str(Act.ENTER), "software": software_version(), "account": account}
         self.store.append(self.reader.reader_id, about, heads)
+
+
+def _make_body(act: Act, view: CaseView, occasion: int, about: Mapping[str, Any]) -> dict[str, Any]:
+    body = {"act": str(act), "case": view.key, "round": view.round, **about}
+    return body | ({"occasion": occasion} if occasion else {})
 
 
 def _require_reason(reason: str) -> None:

@@ -1,9 +1,16 @@
-"""A lead's word for keys: given and taken back, signed with the lead's own."""
+"""A word for a key and against one, signed: by leads, and by who holds the key."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.review import Role
 from napari_mamamia.io.review.keys import read_public_key, sign_with
-from napari_mamamia.io.workspace.event_order import Event
-from napari_mamamia.reviewing.signatures import countersign_message, revoke_message
+from napari_mamamia.io.workspace.event_order import Event, list_past
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.key_fold import KEY_ACTS, KeyView
+from napari_mamamia.reviewing.signatures import KeyEnd, countersign_message, seal_of
 from napari_mamamia.reviewing.states import Act
 from napari_mamamia.services.review.session import ReviewSession
 
@@ -18,44 +25,136 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
     FormatError
         If there is no key of the lead on this computer.
     """
-    own_key = _require_counting_key(lead)
-    message = countersign_message(lead.store.origin, reader_id, key, own_key)
-    signature = sign_with(lead.key_file, passphrase, message)
-    return lead.add_to_study(
-        Act.COUNTERSIGN, of=reader_id, key=key, by=own_key, signature=signature
-    )
-
-
-def revoke(lead: ReviewSession, reader_id: str, key: str, reason: str, passphrase: str) -> Event:
-    """End a key; the signatures by it that can be seen now go on counting.
-
-    Raises
-    ------
-    CaseError, FormatError
-        As `countersign`; also without a reason.
-    """
-    if not reason.strip():
-        raise CaseError("expected a reason, got an empty text: say why in a few words")
-    own_key = _require_counting_key(lead)
-    stand = tuple(
-        sorted(
-            one.hash
-            for view in lead.refresh().cases
-            for one in view.signatures
-            if one.key == key and one.counts
-        )
-    )
-    message = revoke_message(lead.store.origin, reader_id, key, own_key, stand)
-    signature = sign_with(lead.key_file, passphrase, message)
-    about = {"of": reader_id, "key": key, "by": own_key, "signature": signature}
-    return lead.add_to_study(Act.REVOKE, **about, stand=list(stand), reason=reason)
-
-
-def _require_counting_key(lead: ReviewSession) -> str:
-    public = read_public_key(lead.key_file)
-    if not any(one.key == public and one.counts for one in lead.refresh().keys):
+    own_key = read_public_key(lead.key_file)
+    if not any(one.key == own_key and one.counts for one in lead.refresh().keys):
         raise CaseError(
             "expected a lead's key that counts, but yours does not: another lead has to "
             "countersign it first"
         )
-    return public
+    prev, seen = lead.prepare_seal()
+    about = (lead.store.origin, reader_id, key, own_key, seal_of(prev, seen))
+    signature = sign_with(lead.key_file, passphrase, countersign_message(*about))
+    body = {"of": reader_id, "key": key, "by": own_key, "signature": signature}
+    return lead.add_to_study(Act.COUNTERSIGN, seen, **body)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyEnding:
+    """What came of a revocation.
+
+    Parameters
+    ----------
+    is_ended
+        Whether the key ends by it; of a lead's key more leads may have to say so.
+    n_standing, n_lost
+        Signatures by the key that go on counting, and that do not.
+    names
+        Leads who have said that it ends, while they are too few.
+    """
+
+    is_ended: bool
+    n_standing: int
+    n_lost: int
+    names: tuple[str, ...] = ()
+
+
+def revoke(
+    session: ReviewSession,
+    reader_id: str,
+    key: str,
+    reason: str,
+    passphrase: str,
+    since: str = "",
+) -> KeyEnding:
+    """End a key, by a lead or with the key itself; what is proven to be before goes on counting.
+
+    Parameters
+    ----------
+    since
+        From when it does not count (ISO 8601; this computer's time where it names no zone). Of
+        what was signed with it those stand that somebody else's event had seen by then: the
+        clock of who holds the key proves nothing. "" for now: all that can be seen stands.
+
+    Raises
+    ------
+    CaseError
+        Without a reason, for a time that is none or to come, for who may not, or if the passphrase
+        is not the one of the own key.
+    FormatError
+        If there is no own key on this computer.
+    """
+    if not reason.strip():
+        raise CaseError("expected a reason, got an empty text: say why in a few words")
+    moment = _parse_moment(since) if since.strip() else ""
+    own_key = read_public_key(session.key_file)
+    state = session.refresh()
+    target = _find_ending(state, session, key, own_key)
+    events = [event for chain in session.store.read().chains.values() for event in chain]
+    stand = _list_standing(state, target, events, moment)
+    prev, seen = session.prepare_seal()
+    about = (session.store.origin, reader_id, key, own_key, moment, reason.strip(), stand)
+    end = KeyEnd(*about, seal_of(prev, seen))
+    signature = sign_with(session.key_file, passphrase, end.message)
+    body = {"of": reader_id, "key": key, "by": own_key, "signature": signature}
+    more = {"since": moment, "reason": end.reason, "stand": list(stand)}
+    session.add_to_study(Act.REVOKE, seen, **body, **more)
+    after = session.refresh()
+    view = next(one for one in after.keys if one.key == key)
+    signatures = [one for case in after.cases for one in case.signatures if one.key == key]
+    n_standing = sum(one.counts for one in signatures)
+    return KeyEnding(bool(view.ended), n_standing, len(signatures) - n_standing, view.against)
+
+
+def _find_ending(state: ReviewState, session: ReviewSession, key: str, own_key: str) -> KeyView:
+    """Return the key that is to end; raise `CaseError` where this person may not end it."""
+    target = next((one for one in state.keys if one.key == key), None)
+    if target is None:
+        raise CaseError("expected a key of the study, got another one: look at the keys again")
+    if key == own_key:
+        return target
+    is_lead = Role.LEAD in session.reader.roles
+    mine = next((one for one in state.keys if one.key == own_key), None)
+    # A lead whose key another lead has ended may answer: else who is quicker would win.
+    roles = state.study.reader(target.reader).roles
+    is_answer = mine is not None and bool(mine.by) and Role.LEAD in roles
+    if is_lead and mine is not None and (mine.counts or is_answer):
+        return target
+    raise CaseError(
+        "expected your own key, or a lead with a key that counts, to end a key, got neither: a key "
+        "that you no longer have is ended by a lead; call one"
+    )
+
+
+def _parse_moment(text: str) -> str:
+    """Return a time as ISO 8601 in UTC."""
+    try:
+        moment = datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise CaseError(
+            f"expected a time such as 2026-11-20T14:30, got {text!r}: write year-month-day first"
+        ) from error
+    if moment > datetime.now(UTC):
+        raise CaseError(
+            f"expected a time that is past, got {text!r}: leave it out to end the key from now on"
+        )
+    return moment.isoformat(timespec="seconds")
+
+
+def _list_standing(
+    state: ReviewState, target: KeyView, events: Iterable[Event], moment: str
+) -> tuple[str, ...]:
+    """Return the events signed with a key that go on counting."""
+    by_hash = {event.hash: event for event in events}
+    refused = {one.event.hash for one in state.refused}
+    words = {
+        digest
+        for digest, event in by_hash.items()
+        if event.body.get("act") in KEY_ACTS and event.body.get("by") == target.key
+    }
+    mine = [one for case in state.cases for one in case.signatures if one.key == target.key]
+    if not moment:
+        return tuple(sorted({one.hash for one in mine if one.counts} | (words - refused)))
+    others = (one for one in by_hash.values() if one.reader != target.reader and one.at <= moment)
+    proven = list_past(by_hash, (one.hash for one in others))
+    fit = {one.hash for one in mine} | words
+    return tuple(sorted(one for one in fit & proven if by_hash[one].at <= moment))
