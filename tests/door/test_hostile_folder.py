@@ -126,6 +126,8 @@ SWEEP = (
     ("review verify", "study --images .", 0),
     ("review key", "study --reader Lea --passphrase-file pass.txt", 0),
     ("review countersign", "study --reader Lea --of Ana --digits 0 --passphrase-file pass.txt", 1),
+    ("review revoke", "study --reader Lea --reason x --passphrase-file pass.txt", 0),
+    ("review lead-key", "--passphrase-file pass.txt", 0),
     ("review sign", "study --reader Ana --case A_1 --meaning author --passphrase-file pass.txt", 1),
     ("review audit", "study --out audited", 0),
     ("review agreement", "study --out agreed --reader Lea", 0),

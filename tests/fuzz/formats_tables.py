@@ -900,6 +900,8 @@ def _open_review(study: Path) -> object:
     with suppress(FormatError):
         keys.read_public_key(study / "key.json")
     with suppress(FormatError):
+        keys.require_whole_key(study / "key.json")
+    with suppress(FormatError):
         keys.read_passphrase(study / "key.json")
     with suppress(FormatError):
         read_case_list(study / "key.json")
@@ -919,6 +921,7 @@ _REVIEW = (
     "io.review.keys.read_passphrase",
     "io.review.keys.read_public_key",
     "io.review.keys.sign_with",
+    "io.review.keys.require_whole_key",
     "io.review.mask_files.read_mask",
     "io.review.claims._read_claim",
     "io.workspace.event_store.read_events",

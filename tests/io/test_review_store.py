@@ -18,6 +18,7 @@ from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.io.files import append_file
 from napari_mamamia.io.review import keys
 from napari_mamamia.io.review import store as store_module
+from napari_mamamia.io.review.mask_files import list_changed_masks
 from napari_mamamia.io.review.study_file import read_study, write_study
 from napari_mamamia.reviewing.fold import fold_events
 from napari_mamamia.reviewing.signatures import countersign_message, short_key
@@ -415,8 +416,7 @@ def test_a_mask_that_was_changed_is_refused_and_found(tmp_path):
     path.write_bytes(MASK[:-1] + b"!")
     with pytest.raises(FormatError, match="the mask was changed"):
         store.get_mask(SHA)
-    (problem,) = store.changed_masks()
-    assert problem.path == f"masks/{SHA}.nii.gz"
+    assert list_changed_masks(folder / "masks") == (f"{SHA}.nii.gz",)
 
 
 def test_every_byte_of_an_event_file_that_is_changed_is_found(tmp_path):

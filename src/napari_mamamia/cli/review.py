@@ -14,16 +14,23 @@ from napari_mamamia.cli.options import (
     CaseOption,
     ColumnsOption,
     DataSetArgument,
+    OverwriteOption,
     SeedOption,
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import Quantity
-from napari_mamamia.cli.study import quality, report
-from napari_mamamia.cli.study.options import AskerOption, StudyArgument, UnblindOption
+from napari_mamamia.cli.study import keys, quality
+from napari_mamamia.cli.study.options import (
+    AskerOption,
+    PassphraseOption,
+    StudyArgument,
+    UnblindOption,
+    open_study,
+    read_passphrase,
+)
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.review import (
     ConsensusRule,
-    Meaning,
     ReadingMode,
     ReviewFormat,
     StudyPlan,
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     from napari_mamamia.io.review.store import FolderStore
     from napari_mamamia.services.review.check_study import Problem
     from napari_mamamia.services.review.make_study import StudyDraft
-    from napari_mamamia.services.review.session import ReviewSession
 
 app = Program(
     help="A study that several people read on one shared folder, without a server.",
@@ -44,15 +50,9 @@ app = Program(
 _READINGS: Final = Quantity("a number of readings", 1, 100, "", "give 2", is_whole=True)
 _SHARE: Final = Quantity("a share of hidden repeats", 0, 0.5, "", "give 0.05 for 1 in 20")
 _DICE: Final = Quantity("a Dice", 0, 1, "", "give a number such as 0.7; 0 for none")
+_PICTURES: Final = Quantity("a number of pictures", 0, 100, "", "give 12", is_whole=True)
 _MOST_PAIRS: Final = 30
 
-ReaderOption = Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name or id.")]
-PassphraseOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--passphrase-file", metavar="FILE", help="Read the passphrase there, do not ask."
-    ),
-]
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Folder for what is found, as files.")
 ]
@@ -114,8 +114,21 @@ def init(
     without_broken: Annotated[
         bool, typer.Option("--without-broken", help="Freeze without cases that cannot be read.")
     ] = False,
+    own_key: Annotated[
+        str,
+        typer.Option("--key", metavar="NAME", help="The lead who makes a key here, now: bound."),
+    ] = "",
+    lead_key: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lead-key", metavar="NAME=DIGITS", help="Another lead's, from `lead-key`; repeatable."
+        ),
+    ] = None,
+    passphrase_file: PassphraseOption = None,
 ) -> None:
     """Plan a study: who reads what is shown; with --freeze STUDY/study.json is written."""
+    from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.io.review.keys import make_lead_key
     from napari_mamamia.io.review.study_file import read_case_list
     from napari_mamamia.services.review import make_study
 
@@ -141,8 +154,13 @@ def init(
     if not freeze:
         print("Nothing was written: add --freeze to begin with this.")
         return
-    origin = make_study.freeze_study(draft, out, is_complete=not without_broken)
+    bound = [*make_study.read_lead_keys("\n".join(lead_key or ()))]
+    if own_key:
+        bound.append((own_key, make_lead_key(review_folder(), read_passphrase(passphrase_file))))
+    whole = not without_broken
+    origin = make_study.freeze_study(draft, out, is_complete=whole, lead_keys=bound)
     print(f"Study: {out}\nstudy.json SHA-256 {origin}: from now on it never changes.")
+    print(make_study.describe_bound(bound))
 
 
 def _print_draft(draft: "StudyDraft") -> None:
@@ -175,7 +193,7 @@ def status(study: StudyArgument, out: OutOption = None) -> None:
     """Say where a study stands; exit 3 while something contradicts itself. OUT/status.json."""
     from napari_mamamia.services.review import check_study
 
-    store = _open_study(study)
+    store = open_study(study)
     result = run(partial(check_study.find_status, store))
     cells = [
         (
@@ -183,7 +201,8 @@ def status(study: StudyArgument, out: OutOption = None) -> None:
             ", ".join(one.roles),
             f"{one.n_read} of {one.n_tasks}",
             f"{one.active_s / 60:.0f}",
-            ", ".join(one.keys) or ("waits" if one.keys_waiting else "–"),
+            ", ".join(one.keys)
+            or ("waits" if one.keys_waiting else "ended" if one.keys_ended else "–"),
         )
         for one in result.readers
     ]
@@ -194,6 +213,9 @@ def status(study: StudyArgument, out: OutOption = None) -> None:
             f"{result.n_waiting} event(s) wait for a mask, {result.n_refused} do not count: "
             "see `mamamia review verify`"
         )
+    for one in result.readers:
+        for text in one.keys_ended:
+            print(f"key of {one.name}: {text}")
     _print_problems(result.conflicts)
     if out is not None:
         print(f"Status: {check_study.save_status(result, out)}")
@@ -213,11 +235,12 @@ def verify(
     """Hold a study against its hashes, signatures and rules; exit 3 if anything is wrong."""
     from napari_mamamia.services.review import check_study
 
-    store = _open_study(study)
+    store = open_study(study)
     result = run(partial(check_study.verify_study, store, images))
     print(
         f"{result.n_events} event(s) in {result.n_files} file(s), {result.n_masks} mask(s), "
-        f"{result.n_signatures} signature(s); study.json {result.origin[:16]}"
+        f"{result.n_signatures} signature(s), which hold {result.n_sealed} event(s); "
+        f"study.json {result.origin[:16]}"
     )
     for note in result.notes:
         print(f"note: {note.where}: {note.text}")
@@ -237,7 +260,7 @@ def audit(
     """Write every event in order: OUT/audit.csv and OUT/audit.html, to be read and printed."""
     from napari_mamamia.services.review import check_study
 
-    for path in run(partial(check_study.save_audit, _open_study(study), out)):
+    for path in run(partial(check_study.save_audit, open_study(study), out)):
         print(f"Audit trail: {path}")
 
 
@@ -275,7 +298,7 @@ def agreement(
 
     if (honeypots is None) is not (truth is None):
         raise typer.BadParameter("expected --honeypots and --truth together, got one: give both")
-    store = _open_study(study)
+    store = open_study(study)
     _require_sight(store, reader, unblind)
     pots = None
     if honeypots is not None and truth is not None:
@@ -316,7 +339,7 @@ def export(
     from napari_mamamia.io.review.study_file import read_case_list
     from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
 
-    store = _open_study(study)
+    store = open_study(study)
     _require_sight(store, reader, unblind)
     ids = None if positives is None else read_case_list(positives)
     chosen = tuple(dict.fromkeys(formats or (ReviewFormat.MASKS, ReviewFormat.ANSWERS)))
@@ -331,80 +354,49 @@ def export(
         raise typer.Exit(NOT_EVERY_CASE)
 
 
-@app.command("key")
-def key(
+@app.command("report")
+def report(
     study: StudyArgument,
-    reader: ReaderOption,
-    new: Annotated[bool, typer.Option("--new", help="Make one beside a lost one.")] = False,
-    passphrase_file: PassphraseOption = None,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the page.")],
+    reader: AskerOption = "",
+    unblind: UnblindOption = "",
+    names: Annotated[
+        bool, typer.Option("--names", help="Call readers by name, not by codes.")
+    ] = False,
+    by_reader: Annotated[
+        bool, typer.Option("--time-by-reader", help="Tell the time of each reader.")
+    ] = False,
+    images: Annotated[
+        Path | None,
+        typer.Option("--images", metavar="DATASET", help="Images (default: where the study was)."),
+    ] = None,
+    pictures: Annotated[
+        int, typer.Option("--pictures", parser=_PICTURES, help="Disagreements with a picture.")
+    ] = 12,
+    bootstrap: BootstrapOption = 1000,
+    overwrite: OverwriteOption = False,
 ) -> None:
-    """Make your key for signatures on this computer, or say which one it is."""
-    from napari_mamamia.io.review.keys import read_public_key, set_key_aside
-    from napari_mamamia.reviewing.signatures import short_key
+    """Write a study as one page to print; exit 3 if anything is wrong. OUT/report.html."""
+    from napari_mamamia.services.review.report.study_report import ReportChoice, write_study_report
 
-    session = _begin_session(study, reader)
-    if session.key_file.exists() and new:
-        print(f"Kept as {set_key_aside(session.key_file)}")
-    if session.key_file.exists():
-        public = read_public_key(session.key_file)
-    else:
-        print("Nobody can find a forgotten passphrase again: write it down where only you look.")
-        public = session.make_key(_read_passphrase(passphrase_file, is_new=True))
-        _end_session(session)
-    print(f"Key of {reader}: {short_key(public)}\n{public}")
-    print("It counts once a lead countersigns it: read the 16 digits to each other.")
+    store = open_study(study)
+    _require_sight(store, reader, unblind)
+    choice = ReportChoice(names, by_reader, images, pictures, bootstrap)
+    result = run(partial(write_study_report, store, out, choice, overwrite=overwrite))
+    print(f"Report: {result.path}")
+    for text in result.problems:
+        print(f"failed: {text}", file=sys.stderr)
+    if result.problems:
+        raise typer.Exit(NOT_EVERY_CASE)
 
 
-@app.command("countersign")
-def countersign(
-    study: StudyArgument,
-    reader: Annotated[str, typer.Option("--reader", metavar="NAME", help="Your name: a lead's.")],
-    of: Annotated[str, typer.Option("--of", metavar="NAME", help="Whose key it is.")],
-    digits: Annotated[
-        str, typer.Option("--digits", help="The 16 digits that its owner read to you.")
-    ],
-    passphrase_file: PassphraseOption = None,
-) -> None:
-    """Give a lead's word that a key is that reader's; what it signed counts from then on."""
-    from napari_mamamia.services.review import vouching
-    from napari_mamamia.services.review.look import find_key, find_person
-
-    session = _begin_session(study, reader)
-    person = find_person(session.state, of)
-    public = find_key(session.state, person.reader_id, digits)
-    vouching.countersign(session, person.reader_id, public, _read_passphrase(passphrase_file))
-    _end_session(session)
-    print(f"The key of {person.name} counts.")
-
-
-@app.command("sign")
-def sign(
-    study: StudyArgument,
-    reader: ReaderOption,
-    case: Annotated[list[str], typer.Option("--case", metavar="ID", help="Case; repeatable.")],
-    meaning: Annotated[Meaning, typer.Option("--meaning", help="What the signature means.")],
-    passphrase_file: PassphraseOption = None,
-) -> None:
-    """Sign your reading of a case (author), or what was accepted (reviewer, approver)."""
-    session = _begin_session(study, reader)
-    keys = [session.store.study.case_of_id(one).key for one in case]
-    passphrase = _read_passphrase(passphrase_file)
-    for case_id, one in zip(case, keys, strict=True):
-        session.sign(one, meaning, passphrase)
-        print(f"{case_id}: signed as {meaning}")
-    _end_session(session)
-
-
+app.command("lead-key")(keys.lead_key)
+app.command("key")(keys.key)
+app.command("countersign")(keys.countersign)
+app.command("revoke")(keys.revoke)
+app.command("sign")(keys.sign)
 app.command("queue")(quality.queue)
 app.command("capture")(quality.capture)
-app.command("report")(report.report)
-
-
-def _open_study(study: Path) -> "FolderStore":
-    from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.io.review.store import FolderStore
-
-    return FolderStore(study, review_folder())
 
 
 def _require_sight(store: "FolderStore", reader: str, reason: str) -> None:
@@ -412,28 +404,6 @@ def _require_sight(store: "FolderStore", reader: str, reason: str) -> None:
     from napari_mamamia.services.review.unblinding import require_sight
 
     require_sight(store, reader, reason, review_folder())
-
-
-def _begin_session(study: Path, reader: str) -> "ReviewSession":
-    from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.services.review.session import ReviewSession
-
-    return ReviewSession(_open_study(study), reader, review_folder())
-
-
-def _end_session(session: "ReviewSession") -> None:
-    session.close()
-    if session.n_unsent:
-        print(f"{session.n_unsent} event(s) wait on this computer: the study cannot be reached")
-
-
-def _read_passphrase(path: Path | None, *, is_new: bool = False) -> str:
-    if path is not None:
-        from napari_mamamia.io.review.keys import read_passphrase
-
-        return read_passphrase(path)
-    answer: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new, err=True)
-    return answer
 
 
 def _print_problems(problems: "tuple[Problem, ...]") -> None:

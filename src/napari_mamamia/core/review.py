@@ -3,6 +3,7 @@
 What happens in it are events, see `reviewing`; nothing here changes once a study has begun.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -224,6 +225,14 @@ class Study:
                 "expected a reader with the role lead, got none: somebody has to answer for the "
                 "study"
             )
+        leads = {one.reader_id for one in self.readers if Role.LEAD in one.roles}
+        _require_distinct((one.key for one in self.lead_keys), "key of a lead")
+        for one in self.lead_keys:
+            if one.reader not in leads or not re.fullmatch(r"[0-9a-f]{64}", one.key):
+                raise CaseError(
+                    "expected a lead of the study and the 64 digits (0-9, a-f) of the lead's key, "
+                    f"got {one.reader!r} with {one.key!r}: check both"
+                )
         cases = {case.key for case in self.cases}
         readers = {one.reader_id for one in self.readers if Role.READER in one.roles}
         for task in self.tasks:

@@ -53,6 +53,9 @@ class KeyView:
         Names of who say that it ends, while they are too few.
     is_bound
         Whether it stands in the study's file.
+    n_loose
+        Words of a lead's key for keys of others that its own end does not list and that count
+        nevertheless: who ends his own key cannot take back what others build on.
     """
 
     reader: str
@@ -64,6 +67,7 @@ class KeyView:
     n_missing: int = 0
     against: tuple[str, ...] = ()
     is_bound: bool = False
+    n_loose: int = 0
 
     @property
     def counts(self) -> bool:
@@ -146,8 +150,8 @@ class KeyFold:
                 self._words.append(word)
         for word in self._words:
             self._about.setdefault(word.key, []).append(word)
-        own = {word for word in self._words if word.is_end and word.by == word.key}
-        scales = _Scales(own, set(self._words))
+        self_ends = {word for word in self._words if word.is_end and word.by == word.key}
+        scales = _Scales(self_ends, set(self._words))
         disputes = []
         while not scales.is_done:
             if self._weigh_once(scales):
@@ -158,7 +162,7 @@ class KeyFold:
                 scales.possible.remove(word)
                 self._refused.append((word.event, _CROSSES if crossing else _NO_KEY))
             disputes += [self._describe_crossing(word) for word in crossing]
-        keys = tuple(self._view(key, scales.counted) for key in self._owners)
+        keys = tuple(self._view_key(key, scales.counted) for key in self._owners)
         return KeyTable(keys, tuple(dict.fromkeys(disputes)), tuple(self._refused))
 
     # --------------------------------------------------------------- taking in
@@ -214,13 +218,13 @@ class KeyFold:
         voters = self._list_voters(self._owners[key])
         # Of a lead beside whom there is none the own word is all that there can be.
         is_alone = voters <= {self._owners[key]}
-        said: dict[str, _Word] = {}
+        speakers: dict[str, _Word] = {}
         for word in self._about.get(key, ()):
             is_spoken = word.by != key or (is_alone and is_end)
             person = self._owners[word.by]
             if word.is_end is is_end and word in among and person in voters and is_spoken:
-                said.setdefault(person, word)
-        return list(said.values())
+                speakers.setdefault(person, word)
+        return list(speakers.values())
 
     def _is_vouched(self, key: str, among: set[_Word]) -> bool:
         needed = self._count_needed(self._owners[key])
@@ -242,8 +246,8 @@ class KeyFold:
             if word.is_end and word in among and (not person or person in voters):
                 before = lists.get(person, frozenset(word.stand))
                 lists[person] = before & frozenset(word.stand)
-        own = lists.pop("", frozenset())
-        return frozenset[str]().union(*lists.values()) if lists else own
+        itself = lists.pop("", frozenset())
+        return frozenset[str]().union(*lists.values()) if lists else itself
 
     def _weigh_once(self, scales: _Scales) -> bool:
         """Decide what can be decided now; return whether anything was."""
@@ -283,7 +287,7 @@ class KeyFold:
 
     # ------------------------------------------------------------------ result
 
-    def _view(self, key: str, counted: set[_Word]) -> KeyView:
+    def _view_key(self, key: str, counted: set[_Word]) -> KeyView:
         reader = self._owners[key]
         vouches = self._list_speakers(key, counted, is_end=False)
         by = since = ""
@@ -293,14 +297,18 @@ class KeyFold:
             by, since = self._owners[vouches[0].by], vouches[0].event.at
         n_missing = 0 if by else self._count_needed(reader) - len(vouches)
         ends = self._list_speakers(key, counted, is_end=True)
-        own = [one for one in self._about.get(key, ()) if one.is_end and one.by == key]
+        self_ends = [one for one in self._about.get(key, ()) if one.is_end and one.by == key]
         ended, against = "", tuple(self._names[self._owners[one.by]] for one in ends)
         stand: frozenset[str] = frozenset()
-        if own or self._is_ended(key, counted):
-            ended, against = _describe_end((ends or own)[0]), ()
+        if self_ends or self._is_ended(key, counted):
+            ended, against = _describe_end((ends or self_ends)[0]), ()
             stand = self._list_standing(key, counted)
-        bound = key in self._roots and bool(self._bound)
-        return KeyView(reader, key, by, since, ended, stand, n_missing, against, bound)
+        is_bound = key in self._roots and bool(self._bound)
+        words = [one for one in self._words if one.by == key and one in counted]
+        loose = [one for one in words if one.event.hash not in stand and one not in self_ends]
+        n_loose = len(loose) if ended else 0
+        about = (ended, stand, n_missing, against, is_bound, n_loose)
+        return KeyView(reader, key, by, since, *about)
 
 
 def _describe_end(word: _Word) -> str:

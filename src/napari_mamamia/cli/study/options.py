@@ -1,9 +1,12 @@
-"""Options that several commands of `mamamia review` share."""
+"""What several commands of `mamamia review` share: options, the study, a passphrase."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from napari_mamamia.io.review.store import FolderStore
 
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
 AskerOption = Annotated[
@@ -16,3 +19,27 @@ UnblindOption = Annotated[
     str,
     typer.Option("--unblind", metavar="REASON", help="Why one who is blind may see all; noted."),
 ]
+PassphraseOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--passphrase-file", metavar="FILE", help="Read the passphrase there, do not ask."
+    ),
+]
+
+
+def open_study(study: Path) -> "FolderStore":
+    """Return the study in a folder; this computer's own folder holds what waits to be sent."""
+    from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.io.review.store import FolderStore
+
+    return FolderStore(study, review_folder())
+
+
+def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:
+    """Return the passphrase of a file, else ask for it; twice where it `is_new`."""
+    if path is not None:
+        from napari_mamamia.io.review import keys
+
+        return keys.read_passphrase(path)
+    answer: str = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=is_new, err=True)
+    return answer

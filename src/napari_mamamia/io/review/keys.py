@@ -8,16 +8,21 @@ key, and the way on is a new one that a lead vouches for.
 import hashlib
 import json
 import os
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
+from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.workspace.workspace import file_name
 
 _VERSION: Final = 1
+_LEAD_KEYS: Final = "lead-keys"
 _SALT: Final = 16
 _NONCE: Final = 12
 _COST: Final = 1 << 15
@@ -38,6 +43,28 @@ class WrongPassphraseError(CaseError):
 def key_path(home: Path, study_id: str, reader: str) -> Path:
     """Return where the key of a reader for a study lies on this computer."""
     return home / file_name(study_id, "a study's id") / f"{file_name(reader, 'a reader')}.key.json"
+
+
+def make_lead_key(home: Path, passphrase: str) -> str:
+    """Make the key of a lead before there is a study; return the public one.
+
+    It lies on this computer, and a study whose file names it takes it over (`adopt_lead_key`).
+    Raises as `make_key`.
+    """
+    return make_key(home / _LEAD_KEYS / f"{secrets.token_hex(8)}.key.json", passphrase)
+
+
+def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
+    """Copy the key that a study's file names to its place for the study, unless there is one."""
+    wanted = set(publics)
+    if not wanted or path.exists():
+        return
+    for one in sorted((home / _LEAD_KEYS).glob("*.key.json")):
+        with suppress(FormatError, SaveConflictError):
+            if read_public_key(one) in wanted:
+                write_text_atomically(path, json.dumps(_read_key_file(one), indent=1) + "\n")
+                path.chmod(0o600)
+                return
 
 
 def make_key(path: Path, passphrase: str) -> str:
@@ -64,12 +91,13 @@ def make_key(path: Path, passphrase: str) -> str:
     secret = ciphers.ChaCha20Poly1305(_stretch_passphrase(passphrase, salt)).encrypt(
         nonce, private.private_bytes_raw(), _BOUND + bytes.fromhex(public)
     )
-    content = {
+    content: dict[str, Any] = {
         "mamamia_review_key": _VERSION,
         "public": public,
         "kdf": {"name": "scrypt", "n": _COST, "r": _BLOCK, "p": _LANES, "salt": salt.hex()},
         "cipher": {"name": "chacha20-poly1305", "nonce": nonce.hex(), "secret": secret.hex()},
     }
+    content["sha256"] = _hash_content(content)
     write_text_atomically(path, json.dumps(content, indent=1) + "\n")
     path.chmod(0o600)
     return public
@@ -146,6 +174,29 @@ def signature_fits(key: str, signature: str, message: bytes) -> bool:
     except (ValueError, InvalidSignature):
         return False
     return True
+
+
+@reads("a key of the review room", "bring it back from a copy, or make a new one")
+def require_whole_key(path: Path) -> str:
+    """Return the public key of a key file that has no damage that can be seen without passphrase.
+
+    Raises
+    ------
+    FormatError
+        If a byte of it was changed. Files of before hold no checksum: only their form is looked at.
+    """
+    content = _read_key_file(path)
+    if "sha256" in content and content["sha256"] != _hash_content(content):
+        raise FormatError(
+            f"expected the key file {path} as it was written, got other bytes: bring it back from "
+            "a copy, or make a new key"
+        )
+    return str(content["public"])
+
+
+def _hash_content(content: Mapping[str, Any]) -> str:
+    rest = {name: value for name, value in content.items() if name != "sha256"}
+    return hashlib.sha256(canonical(rest)).hexdigest()
 
 
 def _read_key_file(path: Path) -> dict[str, Any]:

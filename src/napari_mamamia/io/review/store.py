@@ -17,7 +17,6 @@ from typing import Any, Final, Protocol
 from napari_mamamia.core.errors import FormatError, SaveError
 from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.append_file import AppendFile
-from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.review.claims import (
     CLAIMS,
@@ -35,7 +34,7 @@ from napari_mamamia.io.review.desk_files import (
     list_missing,
     note_known,
 )
-from napari_mamamia.io.review.mask_files import read_mask, write_mask_once
+from napari_mamamia.io.review.mask_files import read_mask, send_masks, write_mask_once
 from napari_mamamia.io.review.study_file import STUDY_NAME, hash_study, read_study
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import (
@@ -144,6 +143,11 @@ class FolderStore:
         self.trouble = ""
 
     @property
+    def outbox(self) -> Path:
+        """Where on this computer lies what waits to be sent."""
+        return self._home
+
+    @property
     def frozen_folder(self) -> Path:
         """Where the files lie that are frozen with the study: this computer's copy while away."""
         return self._copy or self.folder
@@ -197,6 +201,11 @@ class FolderStore:
             # What waits here is no other history of what is there.
             chains = {f"{_WAITS}/{name}": one for name, one in self._local.chains.items()}
             problems = self._log.problems
+            problems += tuple(
+                replace(one, path=f"{_WAITS}/{one.path}")
+                for file in self._local.files.values()
+                for one in file.problems
+            )
             if self._copy is None:
                 missing = list_missing(self._home, self.folder, self.origin, self._log.chains)
                 problems = (*problems, *missing)
@@ -217,16 +226,16 @@ class FolderStore:
             self.trouble = ""
             try:
                 self._require_same_study()
-                for mask in sorted((self._home / MASKS).glob(f"*{MASK_SUFFIX}")):
-                    self._place_mask(mask.read_bytes(), mask.name.removesuffix(MASK_SUFFIX))
-                    mask.unlink()
+                damage = send_masks(self._home / MASKS, self.folder / MASKS)
             except OSError as error:
                 self.trouble = str(error)
-            for path in sorted((self._home / EVENTS).rglob("*.jsonl")) if not self.trouble else ():
+                return self.unsent
+            for path in sorted((self._home / EVENTS).rglob("*.jsonl")):
                 try:
                     self._send_file(path)
                 except OSError as error:
                     self.trouble = str(error)
+            self.trouble = self.trouble or damage
             return self.unsent
 
     @property
@@ -369,7 +378,7 @@ class FolderStore:
         name = hashlib.sha256(content).hexdigest()
         try:
             self._require_same_study()
-            self._place_mask(content, name)
+            write_mask_once(self.folder / MASKS / f"{name}{MASK_SUFFIX}", content)
         except OSError as error:
             self.trouble = str(error)
             write_mask_once(self._home / MASKS / f"{name}{MASK_SUFFIX}", content)
@@ -403,21 +412,6 @@ class FolderStore:
             for folder in (self.folder / MASKS, self._home / MASKS)
             for path in folder.glob(f"*{MASK_SUFFIX}")
         )
-
-    def changed_masks(self) -> tuple[EventProblem, ...]:
-        """Return the masks whose bytes are not those of their name; reads them all."""
-        problems = []
-        for path in sorted((self.folder / MASKS).glob("*")):
-            name = path.name.removesuffix(MASK_SUFFIX)
-            if path.name.startswith("."):
-                continue
-            if not path.is_file() or sha256_of(path) != name:
-                text = "its bytes are not those that it was named after: it was changed"
-                problems.append(EventProblem(f"{MASKS}/{path.name}", text))
-        return tuple(problems)
-
-    def _place_mask(self, content: bytes, name: str) -> None:
-        write_mask_once(self.folder / MASKS / f"{name}{MASK_SUFFIX}", content)
 
     # ------------------------------------------------------------------ claims
 

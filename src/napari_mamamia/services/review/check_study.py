@@ -8,26 +8,33 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.core.review import Role
 from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.review.desk_files import EVENTS
-from napari_mamamia.io.review.store import EventStore, FolderStore
+from napari_mamamia.io.review.keys import require_whole_key
+from napari_mamamia.io.review.mask_files import list_changed_masks
+from napari_mamamia.io.review.store import MASKS, EventStore, FolderStore, StoreReading
 from napari_mamamia.io.tables.tables import write_json
-from napari_mamamia.io.workspace.event_order import Event, merge_events
+from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.signatures import short_key
-from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.study_form import list_changed_files
 
 STATUS: Final = "status.json"
 VERIFY: Final = "verify.json"
 AUDIT: Final = "audit"
+_UNBOUND: Final = (
+    "study.json binds no lead's key, so who can write in the folder can put in one that looks "
+    "older; compare the digits with the lead by voice"
+)
 _CLOCK_S: Final = 300.0
 """Clocks that differ by more are told: our choice, what a domain's time service keeps at most."""
 
@@ -43,7 +50,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ReaderProgress:
-    """How far a reader is: readings given, done, minutes of work; keys that count."""
+    """How far a reader is: readings given, done, minutes of work; keys and how they stand."""
 
     reader: str
     name: str
@@ -53,6 +60,7 @@ class ReaderProgress:
     active_s: int
     keys: tuple[str, ...] = ()
     keys_waiting: tuple[str, ...] = ()
+    keys_ended: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,11 @@ class StudyStatus:
 
 @dataclass(frozen=True, slots=True)
 class StudyCheck:
-    """What verification found; `notes` are worth knowing and harm nothing."""
+    """What verification found; `notes` are worth knowing and harm nothing.
+
+    `n_sealed` events were known to who gave a signature that counts: a change of one of them needs
+    the key of that person.
+    """
 
     origin: str
     n_events: int
@@ -88,6 +100,7 @@ class StudyCheck:
     heads: tuple[tuple[str, str], ...]
     problems: tuple[Problem, ...]
     notes: tuple[Problem, ...]
+    n_sealed: int = 0
 
 
 def find_status(store: EventStore) -> StudyStatus:
@@ -101,7 +114,7 @@ def find_status(store: EventStore) -> StudyStatus:
             for reading in view.readings
             if reading.reader == one.reader_id
         ]
-        keys = [key for key in state.keys if key.reader == one.reader_id and not key.ended]
+        keys = [key for key in state.keys if key.reader == one.reader_id]
         readers.append(
             ReaderProgress(
                 one.reader_id,
@@ -111,7 +124,8 @@ def find_status(store: EventStore) -> StudyStatus:
                 sum(reading.state is CaseState.READ for reading in mine),
                 sum(reading.active_s for reading in mine),
                 tuple(short_key(key.key) for key in keys if key.counts),
-                tuple(short_key(key.key) for key in keys if not key.counts),
+                tuple(short_key(key.key) for key in keys if not key.by and not key.ended),
+                tuple(f"{short_key(key.key)} ended {key.ended}" for key in keys if key.ended),
             )
         )
     return StudyStatus(
@@ -136,11 +150,14 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
     """
     report_progress(0, 4, "Reading the events")
     reading = read_whole(store)
+    if any(_list_lost(reading)):
+        reading = read_whole(store)  # somebody may have written between two files
     state = fold_reading(store, reading)
     problems = [Problem("chain", one.path, one.text) for one in reading.problems]
+    problems += _list_lost(reading)
     chains = {name: tuple(events) for name, events in reading.chains.items() if events}
     report_progress(1, 4, "Reading the masks")
-    problems += [Problem("mask", one.path, one.text) for one in store.changed_masks()]
+    problems += _list_changed_masks(store)
     problems += [Problem("file", *one) for one in list_changed_files(store.folder, store.study)]
     problems += _list_misplaced(chains)
     problems += _list_torn(store.folder / EVENTS)
@@ -148,12 +165,18 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
     problems += [Problem("refused", _place_of(one.event), one.why) for one in state.refused]
     problems += _list_conflicts(state)
     problems += _list_signature_problems(state)
+    events = merge_events(chains.values())
+    by_hash = {event.hash: event for event in events}
+    problems += _list_key_problems(state, by_hash)
+    problems += _list_key_files(store)
     report_progress(2, 4, "Reading the images")
     if images is not None:
         problems += _check_images(store, images)
     report_progress(4, 4)
-    events = merge_events(chains.values())
+    signatures = [one for view in state.cases for one in view.signatures if one.counts]
+    n_sealed = len(list_past(by_hash, (one.hash for one in signatures if one.seals)))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(store, events)]
+    notes += _list_open_events(len(events), n_sealed)
     return StudyCheck(
         store.origin,
         len(events),
@@ -163,6 +186,7 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
         tuple((name, chain[-1].hash) for name, chain in sorted(chains.items())),
         tuple(dict.fromkeys(problems)),
         tuple(notes),
+        n_sealed,
     )
 
 
@@ -236,6 +260,8 @@ def _place_of(event: Event) -> str:
 def _list_conflicts(state: ReviewState) -> Iterator[Problem]:
     for key, text in state.conflicts:
         yield Problem("conflict", state.study.case(key).case_id, text)
+    for reader, text in state.disputes:
+        yield Problem("conflict", f"keys of {state.name(reader)}", text)
 
 
 def _list_signature_problems(state: ReviewState) -> Iterator[Problem]:
@@ -289,15 +315,91 @@ def _parse_clock(text: str) -> float:
         return 0.0
 
 
+def _list_lost(reading: StoreReading) -> Iterator[Problem]:
+    """Yield files whose writer had seen events that are not there."""
+    here = {event.hash for chain in reading.chains.values() for event in chain}
+    for name, chain in reading.chains.items():
+        lost = {one for event in chain for one in event.seen} - here
+        if lost:
+            text = (
+                f"{len(lost)} event(s) that its writer had seen are not there: somebody removed or "
+                "changed them, or they wait on the computer where they were written"
+            )
+            yield Problem("chain", name, text)
+
+
+def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
+    text = "its bytes are not those that it was named after: it was changed"
+    for place, folder in ((MASKS, store.folder / MASKS), ("here", store.outbox / MASKS)):
+        for name in list_changed_masks(folder):
+            yield Problem("mask", f"{place}/{name}", text)
+
+
+def _list_open_events(n_events: int, n_sealed: int) -> Iterator[Problem]:
+    """Yield how many events no signature holds."""
+    if n_sealed < n_events:
+        text = (
+            f"{n_events - n_sealed} of {n_events} event(s) are held by no signature: their hashes "
+            "show damage, and what others had read before; but who can write in the folder could "
+            "write these anew, all together, or leave the last ones out"
+        )
+        yield Problem("seal", EVENTS, text)
+
+
 def _list_keys(state: ReviewState) -> Iterator[Problem]:
-    in_file = {one.key for one in state.study.lead_keys}
     for key in state.keys:
-        if key.by == key.reader and key.key not in in_file:
-            text = f"key {short_key(key.key)} counts as the first of a lead: compare it by voice"
+        name, digits = state.name(key.reader), short_key(key.key)
+        if key.by == key.reader and not key.is_bound:
+            yield Problem("key", name, f"key {digits} counts as the first of a lead: {_UNBOUND}")
+        if not key.by and not key.ended:
+            more = f" ({key.n_missing} more)" if key.n_missing > 1 else ""
+            yield Problem("key", name, f"key {digits} waits for a lead's word{more}")
+        if key.ended:
+            yield Problem("key", name, f"key {digits} was ended {key.ended}")
+
+
+def _list_key_problems(state: ReviewState, by_hash: Mapping[str, Event]) -> Iterator[Problem]:
+    """Yield what is open about keys, and where it cannot be told whose is the first."""
+    for key in state.keys:
+        name, digits = state.name(key.reader), short_key(key.key)
+        if key.against:
+            text = (
+                f"{', '.join(key.against)} end(s) key {digits}, and more than half of the other "
+                "leads have to: it counts until then"
+            )
+            yield Problem("key", name, text)
+        if key.n_loose:
+            text = (
+                f"{key.n_loose} word(s) of key {digits} for keys of others are not among what it "
+                "let stand when its holder ended it, and count: another lead has to end it, too"
+            )
+            yield Problem("key", name, text)
+    births = {
+        str(one.body.get("key")): one.hash
+        for one in by_hash.values()
+        if one.body.get("act") == Act.KEY
+    }
+    first = next((one for one in state.keys if one.by == one.reader and not one.is_bound), None)
+    leads = {one.reader_id for one in state.study.readers if Role.LEAD in one.roles}
+    for key in state.keys:
+        if first is None or key.by or key.reader not in leads or key.key not in births:
+            continue
+        if births.get(first.key) not in list_past(by_hash, (births[key.key],)):
+            text = (
+                f"key {short_key(key.key)} does not know of {short_key(first.key)} of "
+                f"{state.name(first.reader)}, which counts as the first of a lead by its clock "
+                f"alone: one of them may have been put in later; {_UNBOUND}"
+            )
             yield Problem("key", state.name(key.reader), text)
-        if not key.by:
-            text = f"key {short_key(key.key)} waits for a lead's word"
-            yield Problem("key", state.name(key.reader), text)
+
+
+def _list_key_files(store: FolderStore) -> Iterator[Problem]:
+    """Yield keys on this computer that were changed."""
+    for path in sorted(store.outbox.glob("*.key.json")):
+        try:
+            require_whole_key(path)
+        except FormatError as error:
+            yield Problem("key", path.name, str(error))
 
 
 def _list_unused_masks(store: EventStore, events: tuple[Event, ...]) -> Iterator[Problem]:

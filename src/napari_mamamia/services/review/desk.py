@@ -140,6 +140,7 @@ class StudyDesk:
                 lost=tuple(ids.get(one.place.split(".")[0], one.place) for one in lost),
                 problems=(
                     *(f"{one.path}: {one.text}" for one in session.problems),
+                    *(text for _, text in state.disputes),
                     *list_refused(state, *self.store.claim_holder(self.reader.reader_id)),
                 ),
             )

@@ -56,6 +56,12 @@ def require_counted(state: ReviewState, event: Event) -> None:
         )
 
 
+def require_reason(reason: str) -> None:
+    """Raise `CaseError` where nothing is given as a reason."""
+    if not reason.strip():
+        raise CaseError("expected a reason, got an empty text: say why in a few words")
+
+
 def list_refused(state: ReviewState, reader: str, host: str, session: str) -> tuple[str, ...]:
     """Return which readings of one program do not count and why, in words.
 
@@ -127,6 +133,26 @@ def find_key(state: ReviewState, reader_id: str, digits: str) -> str:
         f"expected the 16 digits of a key of {state.name(reader_id)}, got {digits!r}: ask again by "
         "voice; if they differ the key is not that person's"
     )
+
+
+def find_ending_key(state: ReviewState, reader_id: str, digits: str = "") -> str:
+    """Return the key of a reader that may end: by its digits, or the only one there is.
+
+    Raises
+    ------
+    CaseError
+        If there is none, or several and no digits say which.
+    """
+    if digits:
+        return find_key(state, reader_id, digits)
+    keys = [one.key for one in state.keys if one.reader == reader_id and not one.ended]
+    if len(keys) != 1:
+        some = ", ".join(map(short_key, keys)) or "none"
+        raise CaseError(
+            f"expected one key of {state.name(reader_id)} to end, got {some}: say which by its "
+            "16 digits"
+        )
+    return keys[0]
 
 
 def find_subject(

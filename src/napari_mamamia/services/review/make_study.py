@@ -5,7 +5,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError, SaveConflictError
@@ -14,6 +14,7 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.review import (
     FilePrint,
     Honeypots,
+    LeadKey,
     Role,
     Study,
     StudyCase,
@@ -21,11 +22,13 @@ from napari_mamamia.core.review import (
     StudyReader,
 )
 from napari_mamamia.io.files.checksums import sha256_of_large
+from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.reviewing.assignment import Deal, deal_cases
+from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.review.study_form import hash_text, list_texts, order_cases
 
@@ -124,18 +127,27 @@ def draft_study(
     return StudyDraft(study, deal, tuple(notes), texts, tuple(left_out))
 
 
-def freeze_study(draft: StudyDraft, folder: Path, *, is_complete: bool = True) -> str:
+def freeze_study(
+    draft: StudyDraft,
+    folder: Path,
+    *,
+    is_complete: bool = True,
+    lead_keys: Iterable[tuple[str, str]] = (),
+) -> str:
     """Write a study into a new or empty folder; return the SHA-256 of its file.
 
     Parameters
     ----------
+    lead_keys
+        Leads by name, each with the public key that the study's file binds; without any, whoever
+        can write in the folder can pass for a lead.
     is_complete
         Whether every case must be there; False freezes without those that cannot be read.
 
     Raises
     ------
     CaseError
-        If a case cannot be read and every one must be there.
+        If a case cannot be read and every one must be there, or a key is none or no lead's.
     SaveConflictError
         If there is something in the folder.
     SaveError
@@ -151,9 +163,43 @@ def freeze_study(draft: StudyDraft, folder: Path, *, is_complete: bool = True) -
             f"expected a new or empty folder for the study, got {folder}, which holds something: "
             "name another folder"
         )
+    ids = {case_key(one.name): one.reader_id for one in draft.study.readers}
+    bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
+    study = replace(draft.study, lead_keys=bound)
     for name, text in draft.texts:
         write_text_atomically(folder / name, text)
-    return write_study(folder, draft.study)
+    return write_study(folder, study)
+
+
+def describe_bound(lead_keys: Sequence[tuple[str, str]]) -> str:
+    """Return whose keys a study's file binds, in words, or what it cannot prove without."""
+    if lead_keys:
+        bound = "; ".join(f"{who}, {short_key(key)}" for who, key in lead_keys)
+        return f"Bound keys of leads: {bound}"
+    return (
+        "No lead's key is bound: whoever can write in the folder can pass for a lead, and `mamamia "
+        "review verify` will say so. Begin anew with --key NAME to bind one, better three."
+    )
+
+
+def read_lead_keys(text: str) -> tuple[tuple[str, str], ...]:
+    """Return names and public keys of lines, or parts between semicolons, such as "Lea = 3f…".
+
+    Raises
+    ------
+    CaseError
+        If a part is not a name, an equals sign and the 64 digits of a key.
+    """
+    pairs = []
+    for part in filter(None, (one.strip() for one in re.split(r"[;\n]", text))):
+        name, _, key = (one.strip() for one in part.rpartition("="))
+        if not name or not re.fullmatch(r"[0-9a-f]{64}", key):
+            raise CaseError(
+                f"expected a lead's name, = and the 64 digits of a key, got {part!r}: the lead's "
+                "`mamamia review lead-key` prints them"
+            )
+        pairs.append((name, key))
+    return tuple(pairs)
 
 
 def name_people(people: StudyPeople) -> tuple[StudyReader, ...]:

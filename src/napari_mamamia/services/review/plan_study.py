@@ -7,9 +7,17 @@ from pathlib import Path
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, StudyPlan, Triggers
+from napari_mamamia.io.files.user_folders import review_folder
+from napari_mamamia.io.review.keys import make_lead_key
 from napari_mamamia.io.review.study_file import read_case_list
 from napari_mamamia.services.case.data_set import open_data_set
-from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople, draft_study
+from napari_mamamia.services.review.make_study import (
+    StudyDraft,
+    StudyPeople,
+    draft_study,
+    freeze_study,
+    read_lead_keys,
+)
 
 _MOST_PAIRS = 10
 
@@ -62,6 +70,29 @@ def plan_study(wish: StudyWish) -> StudyDraft:
     return draft_study(
         opened, plan, wish.people, honeypots=pots, protocol=wish.protocol, order=wish.order
     )
+
+
+def freeze_with_key(
+    draft: StudyDraft, folder: Path, lead: str, passphrase: str, others: str = ""
+) -> str:
+    """Freeze a study that binds the key of a lead, made here now, and those of others.
+
+    Parameters
+    ----------
+    lead, passphrase
+        Whose key is made on this computer; without a passphrase none is.
+    others
+        Of the other leads, see `read_lead_keys`.
+
+    Raises
+    ------
+    CaseError
+        As `freeze_study`, or if the passphrase is too short.
+    """
+    keys = list(read_lead_keys(others))
+    if passphrase:
+        keys.append((lead, make_lead_key(review_folder(), passphrase)))
+    return freeze_study(draft, folder, lead_keys=keys)
 
 
 def describe_draft(draft: StudyDraft) -> tuple[str, ...]:

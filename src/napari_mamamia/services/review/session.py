@@ -17,6 +17,7 @@ from napari_mamamia.core.review import Meaning, ReadingMode, Role, Task
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.review.claims import Claim
 from napari_mamamia.io.review.keys import (
+    adopt_lead_key,
     key_path,
     make_key,
     read_public_key,
@@ -37,6 +38,7 @@ from napari_mamamia.services.review.look import (
     is_possible,
     rank_dispute,
     require_counted,
+    require_reason,
 )
 
 _JUDGES = (Role.ADJUDICATOR, Role.LEAD)
@@ -66,6 +68,8 @@ class ReviewSession:
         self.problems: tuple[EventProblem, ...] = ()
         self.state = self.refresh()
         self.reader = find_person(self.state, who)
+        bound = (one.key for one in store.study.lead_keys if one.reader == self.reader.reader_id)
+        adopt_lead_key(home, self.key_file, bound)
         self._claims: dict[str, Claim] = {}
         self._has_entered = False
 
@@ -82,11 +86,6 @@ class ReviewSession:
         self.store.close()
 
     # -------------------------------------------------------------------- looking
-
-    @property
-    def study_id(self) -> str:
-        """Of the study."""
-        return self.store.study.study_id
 
     def refresh(self) -> ReviewState:
         """Look at the study anew; return where it stands."""
@@ -136,7 +135,8 @@ class ReviewSession:
         blinding = self.state.study.plan.blinding
         view = self.state.case(case)
         is_looking = view.state in (CaseState.DISAGREES, CaseState.IN_ADJUDICATION)
-        if self._is_judge and (is_looking or view.decision is not None or not self._is_given(case)):
+        is_judge = any(role in self.reader.roles for role in _JUDGES)
+        if is_judge and (is_looking or view.decision is not None or not self._is_given(case)):
             return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
         if self.state.study.plan.mode is ReadingMode.SECOND_LOOK and self._is_given(case):
             return Blinding(blinding.hidden - {Hidden.OTHER_READERS})
@@ -155,7 +155,7 @@ class ReviewSession:
         """Take a task; compare the claim's session with one's own, or use `holds`."""
         place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
         claim = self._claim_place(place)
-        if self._is_mine(claim):
+        if self.holds(claim):
             self._add_to_case(Act.CLAIM, task.case, task.occasion)
         return claim
 
@@ -165,13 +165,14 @@ class ReviewSession:
 
     def _claim_place(self, place: str) -> Claim:
         claim = self.store.claim(place, self.reader.reader_id)
-        if self._is_mine(claim):
+        if self.holds(claim):
             self._claims[place] = claim
         return claim
 
     def holds(self, claim: Claim) -> bool:
         """Whether a claim is this session's."""
-        return self._is_mine(claim)
+        writer = self.store.claim_holder(self.reader.reader_id)
+        return (claim.reader, claim.host, claim.session) == writer
 
     def is_by_me(self, reading: ReadingView) -> bool:
         """Whether the last step of a reading was this session's; nobody's counts as that."""
@@ -244,7 +245,7 @@ class ReviewSession:
 
     def read_again(self, task: Task, reason: str) -> Event:
         """Take back a reading, as long as nothing is decided; the one before is kept."""
-        _require_reason(reason)
+        require_reason(reason)
         return self._add_to_case(Act.READ_AGAIN, task.case, task.occasion, reason=reason)
 
     def compare(self, case: str) -> Event | None:
@@ -303,7 +304,7 @@ class ReviewSession:
             Of a mask that was made from others: their SHA-256, and in words how
             (`consensus.ConsensusMask`).
         """
-        _require_reason(reason)
+        require_reason(reason)
         digits = mask if isinstance(mask, str) else self.store.put_mask(mask) if mask else ""
         about: dict[str, Any] = {"choice": choice, "reason": reason, "answers": answers}
         if parents:
@@ -312,19 +313,19 @@ class ReviewSession:
 
     def reject(self, case: str, reason: str) -> Event:
         """Leave a case out, with the reason."""
-        _require_reason(reason)
+        require_reason(reason)
         return self._add_to_case(Act.REJECT, case, reason=reason)
 
     def reopen(self, case: str, reason: str) -> Event:
         """Begin a new round of a case that was decided."""
-        _require_reason(reason)
+        require_reason(reason)
         return self._add_to_case(Act.REOPEN, case, reason=reason)
 
     def remark(self, case: str, text: str, *, shows: Blinding | None = None) -> Event:
         """Note something of a case; with `shows`, that this was unblinded and why."""
         if shows is None:
             return self._add_to_case(Act.NOTE, case, text=text)
-        _require_reason(text)
+        require_reason(text)
         return self._add_to_case(Act.UNBLIND, case, text=text, shown=list(shows.names))
 
     def reassign(self, case: str, old: str, new: str, occasion: int = 0) -> Event:
@@ -340,13 +341,14 @@ class ReviewSession:
     @property
     def key_file(self) -> Path:
         """Where this person's key lies on this computer."""
-        return key_path(self._home, self.study_id, self.reader.reader_id)
+        return key_path(self._home, self.store.study.study_id, self.reader.reader_id)
 
     def make_key(self, passphrase: str) -> str:
         """Make this person's key on this computer and tell the study; return the public one."""
         public = make_key(self.key_file, passphrase)
         message = key_message(self.store.origin, self.reader.reader_id, public)
-        self.add_to_study(Act.KEY, key=public, proof=sign_with(self.key_file, passphrase, message))
+        proof = sign_with(self.key_file, passphrase, message)
+        self.add_to_study(Act.KEY, self.prepare_seal()[1], key=public, proof=proof)
         return public
 
     def sign(self, case: str, meaning: Meaning, passphrase: str, occasion: int = 0) -> Event:
@@ -384,6 +386,7 @@ class ReviewSession:
             seal_of(prev, seen),
         )
         about = {
+            **_make_body(Act.SIGN, view, occasion),
             "meaning": str(meaning),
             "subject": thing.subject,
             "mask": thing.mask,
@@ -393,22 +396,13 @@ class ReviewSession:
             "key": read_public_key(self.key_file),
             "signature": sign_with(self.key_file, passphrase, thing.message),
         }
-        body = _make_body(Act.SIGN, view, occasion, about)
-        return self.store.append(self.reader.reader_id, body, seen)
+        return self.store.append(self.reader.reader_id, about, seen)
 
     # ---------------------------------------------------------------------- inner
-
-    @property
-    def _is_judge(self) -> bool:
-        return any(role in self.reader.roles for role in _JUDGES)
 
     def _is_given(self, case: str) -> bool:
         mine = self.reader.reader_id
         return any(one.reader == mine for one in self.state.case(case).readings)
-
-    def _is_mine(self, claim: Claim) -> bool:
-        writer = self.store.claim_holder(self.reader.reader_id)
-        return (claim.reader, claim.host, claim.session) == writer
 
     def let_go_of_case(self, case: str) -> None:
         """Let another judge have a case."""
@@ -433,15 +427,13 @@ class ReviewSession:
     def prepare_seal(self) -> tuple[str, tuple[str, ...]]:
         """Return what the next event of this session follows, and the last ones of all others."""
         self._enter_once()
-        chains = self.store.read().chains.values()
-        heads = {chain[-1].hash for chain in chains if chain}
         prev = self.store.head_of(self.reader.reader_id)
-        return prev, tuple(sorted(heads - {prev}))
+        return prev, tuple(sorted(self._list_heads() - {prev}))
 
     def _add_to_case(self, act: Act, case: str, occasion: int = 0, **about: Any) -> Event:
         self._enter_once()
         view = self.refresh().case(case)
-        body = _make_body(act, view, occasion, about)
+        body = {**_make_body(act, view, occasion), **about}
         return self.store.append(self.reader.reader_id, body, view.tips)
 
     def _enter_once(self) -> None:
@@ -452,17 +444,13 @@ class ReviewSession:
         account = ""
         with suppress(OSError, KeyError, ImportError):
             account = getpass.getuser()
-        chains = self.store.read().chains.values()
-        heads = {chain[-1].hash for chain in chains if chain}
         about = {"act": str(Act.ENTER), "software": software_version(), "account": account}
-        self.store.append(self.reader.reader_id, about, heads)
+        self.store.append(self.reader.reader_id, about, self._list_heads())
+
+    def _list_heads(self) -> set[str]:
+        return {chain[-1].hash for chain in self.store.read().chains.values() if chain}
 
 
-def _make_body(act: Act, view: CaseView, occasion: int, about: Mapping[str, Any]) -> dict[str, Any]:
-    body = {"act": str(act), "case": view.key, "round": view.round, **about}
+def _make_body(act: Act, view: CaseView, occasion: int) -> dict[str, Any]:
+    body = {"act": str(act), "case": view.key, "round": view.round}
     return body | ({"occasion": occasion} if occasion else {})
-
-
-def _require_reason(reason: str) -> None:
-    if not reason.strip():
-        raise CaseError("expected a reason, got an empty text: say why in a few words")

@@ -12,6 +12,7 @@ from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.key_fold import KEY_ACTS, KeyView
 from napari_mamamia.reviewing.signatures import KeyEnd, countersign_message, seal_of
 from napari_mamamia.reviewing.states import Act
+from napari_mamamia.services.review.look import require_reason
 from napari_mamamia.services.review.session import ReviewSession
 
 
@@ -36,6 +37,17 @@ def countersign(lead: ReviewSession, reader_id: str, key: str, passphrase: str) 
     signature = sign_with(lead.key_file, passphrase, countersign_message(*about))
     body = {"of": reader_id, "key": key, "by": own_key, "signature": signature}
     return lead.add_to_study(Act.COUNTERSIGN, seen, **body)
+
+
+def describe_word(state: ReviewState, key: str) -> str:
+    """Return what a word for a key brought, in words."""
+    view = next(one for one in state.keys if one.key == key)
+    name = state.name(view.reader)
+    if view.ended:
+        return f"The key of {name} was ended and does not count: make a new one."
+    if view.by:
+        return f"The key of {name} counts."
+    return f"Your word is kept. The key of {name} counts once {view.n_missing} more lead(s) agree."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +95,7 @@ def revoke(
     FormatError
         If there is no own key on this computer.
     """
-    if not reason.strip():
-        raise CaseError("expected a reason, got an empty text: say why in a few words")
+    require_reason(reason)
     moment = _parse_moment(since) if since.strip() else ""
     own_key = read_public_key(session.key_file)
     state = session.refresh()
@@ -103,6 +114,24 @@ def revoke(
     signatures = [one for case in after.cases for one in case.signatures if one.key == key]
     n_standing = sum(one.counts for one in signatures)
     return KeyEnding(bool(view.ended), n_standing, len(signatures) - n_standing, view.against)
+
+
+def describe_ending(state: ReviewState, key: str, ending: KeyEnding) -> str:
+    """Return what came of a revocation, in words."""
+    view = next(one for one in state.keys if one.key == key)
+    name = state.name(view.reader)
+    disputes = [text for reader, text in state.disputes if reader == view.reader]
+    if not ending.is_ended and disputes:
+        return f"The key of {name} goes on counting: {disputes[0]}."
+    if not ending.is_ended:
+        return (
+            f"Your word is kept. The key of {name} ends once more than half of the other leads "
+            "say so; until then it counts, and `verify` tells of it."
+        )
+    return (
+        f"The key of {name} is ended: {ending.n_standing} signature(s) by it stand, "
+        f"{ending.n_lost} do(es) not count. A new key counts once a lead countersigns it."
+    )
 
 
 def _find_ending(state: ReviewState, session: ReviewSession, key: str, own_key: str) -> KeyView:

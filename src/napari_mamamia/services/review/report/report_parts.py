@@ -229,7 +229,19 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
     says = f"{len(rows)} signature(s)." if rows else "Nothing was signed."
     table = ReportTable("Signatures", columns, tuple(rows[:ROWS_SHOWN]))
     notes = [f"{len(rows) - ROWS_SHOWN} more are in the audit trail."] * (len(rows) > ROWS_SHOWN)
-    return PageSection("Signatures", (table,) if rows else (), notes=tuple(notes), says=(says,))
+    tables = ((table,) if rows else ()) + ((_make_keys(state, labels),) if state.keys else ())
+    return PageSection("Signatures", tables, notes=tuple(notes), says=(says,))
+
+
+def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
+    """Return every key: who gave a word for it, when it ended and why."""
+    rows = []
+    for key in state.keys:
+        word = "study.json" if key.is_bound else labels.call(key.by) if key.by else "nobody yet"
+        ended = labels.hide(key.ended) if key.ended else UNKNOWN
+        rows.append(Row((labels.call(key.reader), short_key(key.key), word, ended)))
+    columns = tuple(Column(name, False) for name in ("Key of", "Key", "Word of", "Ended"))
+    return ReportTable("Keys", columns, tuple(rows))
 
 
 def make_chains(
