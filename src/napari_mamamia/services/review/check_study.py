@@ -174,7 +174,9 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
         problems += _check_images(store, images)
     report_progress(4, 4)
     signatures = [one for view in state.cases for one in view.signatures if one.counts]
-    n_sealed = len(list_past(by_hash, (one.hash for one in signatures if one.seals)))
+    # The signing event itself is not among them: what stands beside the signature is not signed.
+    signing = [by_hash[one.hash] for one in signatures if one.seals]
+    n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
     notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(store, events)]
     notes += _list_open_events(len(events), n_sealed)
     return StudyCheck(
@@ -313,6 +315,10 @@ def _parse_clock(text: str) -> float:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return 0.0
+
+
+def _list_before(event: Event) -> tuple[str, ...]:
+    return (event.prev, *event.seen)
 
 
 def _list_lost(reading: StoreReading) -> Iterator[Problem]:
