@@ -56,12 +56,12 @@ def make_lead_key(home: Path, passphrase: str) -> str:
 
 def adopt_lead_key(home: Path, path: Path, publics: Iterable[str]) -> None:
     """Copy the key that a study's file names to its place for the study, unless there is one."""
-    wanted = set(publics)
-    if not wanted or path.exists():
+    names = set(publics)
+    if not names or path.exists():
         return
     for one in sorted((home / _LEAD_KEYS).glob("*.key.json")):
         with suppress(FormatError, SaveConflictError):
-            if read_public_key(one) in wanted:
+            if read_public_key(one) in names:
                 write_text_atomically(path, json.dumps(_read_key_file(one), indent=1) + "\n")
                 path.chmod(0o600)
                 return
