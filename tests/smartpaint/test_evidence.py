@@ -132,6 +132,27 @@ def test_a_stroke_that_the_image_contradicts_is_obeyed_when_it_is_repeated():
     assert shares[-1] == 1.0
 
 
+def test_where_the_image_contradicts_the_middle_of_a_large_circle_is_obeyed_at_once():
+    images = images_of(ball(MIDDLE, 18.0), step=20.0)
+    labels, words = ball(MIDDLE, 18.0).astype(np.uint8), np.zeros(SHAPE, np.uint16)
+    stroke(images, labels, words, (MIDDLE,), action=Action.ERASE, radius_mm=10.0)
+    # An unsteady hand is 1.5 mm off: 0.8 of the radius less that is surely meant.
+    assert not labels[ball(MIDDLE, 0.8 * 10.0 - 1.5)].any()
+    assert labels[ball(MIDDLE, 18.0) & ~ball(MIDDLE, 10.0)].all()
+
+
+def test_a_stroke_for_the_whole_lesion_that_the_image_contradicts_stays_in_its_window():
+    lesion, too_large = ball(MIDDLE, 12.0), ball(MIDDLE, 15.0)
+    before = too_large.astype(np.uint8)
+    labels, words = before.copy(), np.zeros(SHAPE, np.uint16)
+    place = (12.0, 24.0, 34.0)  # inside, 2 mm from the edge of the lesion
+    given = {"action": Action.ERASE, "radius_mm": 3.0, "whole": True}
+    stroke(images_of(lesion, step=20.0), labels, words, (place,), **given)
+    near = ball(place, window_mm(Brush(radius_mm=3.0)))
+    assert labels[12, 24, 34] == 0
+    np.testing.assert_array_equal(labels[~near], before[~near])
+
+
 def test_the_same_stroke_gives_the_same_bits():
     images = images_of(ball(MIDDLE, 9.0), step=3.0)
     settled = []

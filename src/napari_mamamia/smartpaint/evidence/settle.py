@@ -22,8 +22,10 @@ N_ROUNDS: Final = 3
 _N_ITERATIONS: Final = 12  # of the cut in each round
 _CORE: Final = (1.5, 0.35)  # mm and radii: what is held however the image looks; the lesser
 _INSIST: Final = (0.35, 0.6, 0.8, 1.0)  # radii that are held after 0, 1, 2, 3 strokes in vain
-# Radii, and the share of what is asked for there that must turn; else it is held.
-_HEARD: Final = (0.5, 0.3)
+# What a reader surely means, however unsteady the hand: the greater of a share of the radius, and
+# of a larger one less so many mm.
+_MEANT: Final = (0.5, 0.8, 1.5)
+_HEARD: Final = 0.6  # of what is asked for there: if less turns, the image is wrong, and it is held
 # A window of more voxels is looked at on a quarter of them first.
 _LARGE: Final = 100_000
 _COARSER: Final = 4
@@ -90,6 +92,10 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
             core |= unheard
             hold[unheard] = sign
             _fix_voxels(energy, unheard[part], is_inside=scene.is_adding)
+            if scene.whole_mm is not None:
+                # An image that is wrong where the reader looked is not followed out of sight.
+                window &= scene.window
+                _keep_mask(energy, scene.mask[part], ~window[part])
         samples = take_samples(scene, mask, hold, lattice, part, is_within=is_within)
         evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=scene.is_adding)
         if is_first and not is_within and apart < _WITHIN:
@@ -123,14 +129,16 @@ def _estimate_coarsely(scene: Scene, n_rounds: int) -> Bools:
 
 
 def _find_unheard(scene: Scene, mask: Bools) -> Bools:
-    """Return the middle of a circle where most of what it asks for has not turned, else nothing.
+    """Return the middle of a circle where too little of what it asks for has turned, else nothing.
 
     There the image and the reader disagree, and the reader wins.
     """
-    asked = (scene.away <= _HEARD[0] * scene.radius_mm) & (scene.mask != scene.is_adding)
+    least, share, unsteady_mm = _MEANT
+    meant_mm = max(least * scene.radius_mm, share * scene.radius_mm - unsteady_mm)
+    asked = (scene.away <= meant_mm) & (scene.mask != scene.is_adding)
     asked &= ~scene.closed
     n_turned = np.count_nonzero(mask[asked] == scene.is_adding)
-    is_heard = n_turned >= _HEARD[1] * np.count_nonzero(asked)
+    is_heard = n_turned >= _HEARD * np.count_nonzero(asked)
     unheard: Bools = np.zeros_like(asked) if is_heard else asked
     return unheard
 
@@ -138,6 +146,11 @@ def _find_unheard(scene: Scene, mask: Bools) -> Bools:
 def _fix_voxels(energy: Energy, where: Bools, *, is_inside: bool) -> None:
     """Leave voxels no choice, in place."""
     energy.lowest[where] = energy.highest[where] = float(is_inside)
+
+
+def _keep_mask(energy: Energy, mask: Bools, where: Bools) -> None:
+    """Leave voxels as they are in `mask`, in place."""
+    energy.lowest[where] = energy.highest[where] = mask[where]
 
 
 def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> NDArray[np.uint16]:

@@ -32,7 +32,7 @@ from napari_mamamia.smartpaint.evidence.settle import (
     settle_scene,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Counts up with each change that gives other bits; a journal says which one a stroke was made
 with."""
 
