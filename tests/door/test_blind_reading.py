@@ -46,6 +46,7 @@ def write_protocol(folder, blind):
     return path
 
 
+@pytest.mark.night  # by day test_ways_in sees the masks of a window that is not blind
 def test_without_blind_both_masks_are_on_the_screen(start, data_set):
     program = start("mamamia", "view", data_set, "--case", "A_1")
     wait_until(lambda: is_read(program), "the case")

@@ -334,45 +334,46 @@ def test_what_changes_together_is_sliced_once_and_shows_the_new_voxels():
     np.testing.assert_array_equal(phases._slice.image.raw, phases.data[2, step[1]])
 
 
-@pytest.mark.parametrize(
-    "steps",
-    [1, *(pytest.param(steps, marks=pytest.mark.night) for steps in (4, 9)), 14],
-)
-def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, window, docked, steps):
+@pytest.mark.parametrize("left_after", [(1, 14), pytest.param((4, 9), marks=pytest.mark.night)])
+def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, docked, left_after):
     planes = docked.planes
     show(docked.scene, FIRST, (0.0, 90.0))
     docked.session.set_case(FIRST, None, [])
-    planes.set_layout(Layout.PLANES)
-    planes._build.stop()
-    for _ in range(steps):
-        planes._build_next()
-    planes.set_layout(Layout.ONE)
-    assert (planes.panes, planes.is_building, planes._unfinished) == ([], False, None)
-    planes.set_layout(Layout.PLANES)  # at once again, while the views before are leaving
-    qtbot.waitUntil(lambda: len(planes.panes) == 2 and not planes.is_building)
-    assert [pane.kind for pane in planes.panes] == [PaneKind("sagittal"), PaneKind("coronal")]
-    assert all(len(pane.model.layers) == 2 for pane in planes.panes)
+    for steps in left_after:
+        planes.set_layout(Layout.PLANES)
+        planes._build.stop()
+        for _ in range(steps):
+            planes._build_next()
+        planes.set_layout(Layout.ONE)
+        assert (planes.panes, planes.is_building, planes._unfinished) == ([], False, None)
+        planes.set_layout(Layout.PLANES)  # at once again, while the views before are leaving
+        qtbot.waitUntil(lambda: len(planes.panes) == 2 and not planes.is_building)
+        assert [pane.kind for pane in planes.panes] == [PaneKind("sagittal"), PaneKind("coronal")]
+        assert all(len(pane.model.layers) == 2 for pane in planes.panes)
+        planes.set_layout(Layout.ONE)
     docked.close_down()
     assert planes.window._gone == []
 
 
 UNITS = """
-import sys
+import os
 import pint
 from napari_mamamia.widgets.viewer.scene import load_napari_parts, use_units
 
 table = load_napari_parts()
-if sys.argv[1] == "used":
-    own = pint.application_registry.get()
-    pixel = pint.application_registry.pixel
-else:
-    own = table
-use_units(table)
-assert pint.application_registry.get() is own
-assert pint.application_registry.mm / pint.application_registry.cm is not None
+for pints_own in ("unused", "used"):
+    if os.fork() == 0:  # each in a process of its own, as it is once all is loaded
+        own = table
+        if pints_own == "used":
+            own = pint.application_registry.get()
+            pixel = pint.application_registry.pixel
+        use_units(table)
+        assert pint.application_registry.get() is own
+        assert pint.application_registry.mm / pint.application_registry.cm is not None
+        os._exit(0)
+    assert os.wait()[1] == 0, pints_own
 """
 
 
-@pytest.mark.parametrize("pints_own", ["unused", "used"])
-def test_the_units_loaded_in_a_thread_replace_only_those_that_nobody_has_used(pints_own):
-    subprocess.run([sys.executable, "-c", UNITS, pints_own], check=True, timeout=120)
+def test_the_units_loaded_in_a_thread_replace_only_those_that_nobody_has_used():
+    subprocess.run([sys.executable, "-c", UNITS], check=True)
