@@ -4,7 +4,7 @@ Beside adapter.py the one place that may touch what napari keeps private; each u
 guarded, and without the private parts all is as napari does it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -56,30 +56,10 @@ def sliced_once(viewer: Any) -> Iterator[None]:
             # The instance's attribute hid the method of the class, which is in force again without
             # it.
             del layer.refresh
-    with _extents_kept([layer for layer in held if layer not in stale]):
-        real(layers=[layer for layer in viewer.layers if layer not in stale], dims=viewer.dims)
+    real(layers=[layer for layer in viewer.layers if layer not in stale], dims=viewer.dims)
     for layer in stale:
         layer._slicing_state.set_slice_input_from_dims(viewer.dims, True)
         layer.refresh()
-
-
-@contextmanager
-def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
-    """Let layers keep their measured sizes while they are sliced: another slice changes none.
-
-    napari measures all anew at each step, 0.4 ms of a view with two layers.
-    """
-    for layer in layers:
-        layer._clear_extent = _do_nothing
-    try:
-        yield
-    finally:
-        for layer in layers:
-            del layer._clear_extent
-
-
-def _do_nothing() -> None:
-    """Stand in place of a method of napari's that is not needed."""
 
 
 def _note_stale(stale: set[Any], layer_ref: Any, *_: object, **__: object) -> None:
@@ -313,17 +293,6 @@ def _find_contours(
         )
         contours[box] = find_whole(layer, labels, place)
     return contours
-
-
-def skip_thumbnail(layer: Layer) -> None:
-    """Make no small picture of a layer that no layer list shows, 0.3 ms at each step.
-
-    napari makes one at each slice (napari 0.9.2, `napari/layers/base/base.py`,
-    ``_update_thumbnail``).
-    """
-    if hasattr(layer, "_update_thumbnail"):
-        patched: Any = layer
-        patched._update_thumbnail = _do_nothing
 
 
 # Rings at the mouse: napari's brush circle in a colour, a ring inside it, a dashed one around.

@@ -24,6 +24,7 @@ from napari_mamamia.widgets.adapter.drawing import (
     make_visual,
     trim_contours,
 )
+from napari_mamamia.widgets.adapter.stepping import RestingThumbnails, look_once, step_lightly
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -52,6 +53,7 @@ _AS_MADE: Final = ("units", "axis_labels", "multiscale", "rgb")
 def create_layer(made: LayerTuple) -> Any:
     """Return a new layer of ours, in no viewer yet."""
     layer = Layer.create(*made)
+    look_once(layer)
     if isinstance(layer, Labels):
         late_drawing(layer)
         trim_contours(layer)
@@ -173,8 +175,10 @@ class LayerStack:
         self._is_batched = False
         self._retired: list[Any] = []
         self.spares = SpareLayers(viewer)
+        self._thumbnails = RestingThumbnails(main_view(viewer))
         self.blinding = NOT_BLIND
         self.redrawn: list[Callable[[Role, Part | None], None]] = []
+        step_lightly(viewer)
 
     def layer(self, role: Role) -> Any | None:
         """Return our layer with `role`, None where there is none."""
@@ -238,6 +242,7 @@ class LayerStack:
         layer = self.layer(role)
         if layer is None:
             layer = self.spares.take(made) or create_layer(made)
+            self._thumbnails.take(layer)
             if style is not None:
                 style(layer)
             self._draw_once()

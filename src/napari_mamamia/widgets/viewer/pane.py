@@ -10,12 +10,8 @@ from napari.layers import Labels, Layer
 from napari_mamamia.core.grid import Plane
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import redraw_part
-from napari_mamamia.widgets.adapter.drawing import (
-    late_drawing,
-    skip_thumbnail,
-    sliced_once,
-    trim_contours,
-)
+from napari_mamamia.widgets.adapter.drawing import late_drawing, sliced_once, trim_contours
+from napari_mamamia.widgets.adapter.stepping import look_once, skip_thumbnail, step_lightly
 from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.pane_sides import (
@@ -194,6 +190,7 @@ class LayerCopies:
         copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
         copy.editable = False
         skip_thumbnail(copy)
+        look_once(copy)
         if is_mask:
             late_drawing(copy)
             trim_contours(copy)
@@ -309,6 +306,7 @@ class Pane:
         self.kind = kind
         self._scene = scene
         self.model: Any = ViewerModel()
+        step_lightly(self.model)
         left_out = frozenset() if kind.phase is None else _ONE_PHASE_LACKS
         self.copies = LayerCopies(scene.viewer, self.model, left_out, filled=filled)
         self.text = CanvasText(scene, self.model, names_phase=kind.phase is not None)

@@ -1,0 +1,201 @@
+"""A slice step without what napari does twice or for nobody: the same picture, sooner.
+
+Beside adapter.py, drawing.py and outlines.py the one place that may touch what napari keeps
+private; each use is guarded, and without the private parts all is as napari does it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Final
+from weakref import WeakSet, proxy, ref
+
+import numpy as np
+from napari.layers import Image, Labels, Layer
+from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QDockWidget
+
+_THUMBNAIL_MS: Final = 250
+"""By looking: the list of layers follows when the wheel rests."""
+
+
+def step_lightly(viewer: Any) -> None:
+    """Let a viewer or `ViewerModel` slice its layers once at each step, and keep their sizes.
+
+    napari slices twice, for the place in mm and for the number of the slice (napari 0.9.2,
+    `napari/components/viewer_model.py`, ``dims.events.point`` and ``current_step``), and measures
+    all layers anew each time, though another slice changes no size.
+    """
+    slicer: Any = getattr(viewer, "_layer_slicer", None)
+    update = getattr(viewer, "_update_layers", None)
+    submit = getattr(type(slicer), "submit", None)
+    if submit is None or update is None or "submit" in vars(slicer):
+        return
+    step = _LightStep(viewer, partial(submit, proxy(slicer)))
+    slicer.submit = step.slice_layers
+    with suppress(ValueError):
+        viewer.dims.events.current_step.disconnect(update)
+        viewer.dims.events.current_step.connect(step.follow_number, position="first")
+
+
+class _LightStep:
+    """Knows for which place a viewer's layers were sliced last."""
+
+    def __init__(self, viewer: Any, submit: Callable[..., Any]) -> None:
+        self._viewer, self._submit = ref(viewer), submit
+        self._sliced: tuple[object, ...] = ()
+
+    def slice_layers(self, *, layers: Sequence[Any], dims: Any, force: bool = False) -> Any:
+        """Slice layers as napari does; without `force` their sizes stay as they are."""
+        viewer = self._viewer()
+        is_whole = viewer is not None and len(layers) == len(viewer.layers)
+        self._sliced = _read_place(viewer) if is_whole else ()
+        if force:
+            return self._submit(layers=layers, dims=dims, force=True)
+        with _extents_kept(layers):
+            return self._submit(layers=layers, dims=dims)
+
+    def follow_number(self, _event: object = None) -> None:
+        """Slice for a new number, unless the layers were for the same place in mm."""
+        viewer = self._viewer()
+        if viewer is not None and self._sliced != _read_place(viewer):
+            viewer._update_layers()
+
+
+def _read_place(viewer: Any) -> tuple[object, ...]:
+    dims = viewer.dims
+    margins = dims.margin_left, dims.margin_right
+    return (dims.point, margins, dims.order, dims.ndisplay, [id(layer) for layer in viewer.layers])
+
+
+@contextmanager
+def _extents_kept(layers: Sequence[Any]) -> Iterator[None]:
+    """Let layers keep their measured sizes while they are sliced."""
+    name = "_clear_extent"
+    held = [layer for layer in layers if hasattr(layer, name) and name not in vars(layer)]
+    for layer in held:
+        layer._clear_extent = _do_nothing
+    try:
+        yield
+    finally:
+        for layer in held:
+            # The instance's attribute hid the method of the class.
+            del layer._clear_extent
+
+
+def _do_nothing() -> None:
+    """Stand in place of a method of napari's that is not needed."""
+
+
+def look_once(layer: Layer) -> None:
+    """Let a layer look for its part of the canvas only where that changed, not at each drawing.
+
+    (napari 0.9.2, `napari/layers/base/base.py`, ``_update_draw``.)
+    """
+    real = getattr(type(layer), "_update_draw", None)
+    if real is not None:
+        patched: Any = layer
+        patched._update_draw = partial(_look_if_new, ref(layer), real, [])
+
+
+def _look_if_new(
+    layer_ref: Any,
+    real: Callable[..., None],
+    last: list[Any],
+    scale_factor: float,
+    corner_pixels_displayed: Any,
+    shape_threshold: Any,
+) -> None:
+    layer = layer_ref()
+    size = layer.extent
+    seen = np.concatenate([np.ravel(corner_pixels_displayed), np.ravel(shape_threshold)])
+    key = (scale_factor, tuple(seen), layer._slice_input.displayed)
+    if last and last[0] is size and last[1] == key:
+        return
+    real(layer, scale_factor, corner_pixels_displayed, shape_threshold)
+    last[:] = [size, key]
+
+
+def place_once(visual: Any) -> None:
+    """Let a layer's visual compute where it lies only where that changed, not at each slice.
+
+    (napari 0.9.2, `napari/_vispy/layers/base.py`, ``_on_matrix_change``.)
+    """
+    real = getattr(type(visual), "_on_matrix_change", None)
+    if real is not None and type(getattr(visual, "layer", None)) in (Image, Labels):
+        visual._on_matrix_change = partial(_place_if_new, ref(visual), real, [])
+
+
+def _place_if_new(
+    visual_ref: Any, real: Callable[..., None], last: list[Any], _event: object = None
+) -> None:
+    visual = visual_ref()
+    if visual is None:
+        return
+    layer, node = visual.layer, visual.node
+    scale = tuple(getattr(visual, "_world_to_layer_units_scale", ()))
+    key = (layer._slice_input.displayed, scale, [id(child) for child in node.children])
+    is_known = last and last[0] is layer.extent and last[1] is node and last[2] == key
+    if is_known and not layer.multiscale:
+        return
+    real(visual)
+    last[:] = [layer.extent, node, key]
+
+
+def skip_thumbnail(layer: Layer) -> None:
+    """Make no small picture of a layer that no layer list shows, 0.3 ms at each step.
+
+    napari makes one at each slice (napari 0.9.2, `napari/layers/base/base.py`,
+    ``_update_thumbnail``).
+    """
+    if hasattr(layer, "_update_thumbnail"):
+        patched: Any = layer
+        patched._update_thumbnail = _do_nothing
+
+
+class RestingThumbnails:
+    """Makes the small pictures of the list of layers when the wheel rests, and who sees them.
+
+    napari makes one at each slice of each layer, 0.3 ms (napari 0.9.2,
+    `napari/layers/base/base.py`, ``_update_thumbnail``), also while the list is hidden.
+
+    Parameters
+    ----------
+    view
+        The `QtViewer`; None without a window, where napari makes them as it does.
+    """
+
+    def __init__(self, view: Any) -> None:
+        self._view = None if view is None else ref(view)
+        self._stale: WeakSet[Any] = WeakSet()
+        self._list: QDockWidget | None = None
+        self._timer = None if view is None else QTimer(view)
+        if self._timer is not None:
+            self._timer.setSingleShot(True)
+            self._timer.setInterval(_THUMBNAIL_MS)
+            self._timer.timeout.connect(self._draw_stale)
+
+    def take(self, layer: Layer) -> None:
+        """Make those of a layer from now on."""
+        if self._timer is not None and hasattr(layer, "_update_thumbnail"):
+            patched: Any = layer
+            patched._update_thumbnail = partial(self._note_stale, ref(layer))
+
+    def _note_stale(self, layer_ref: Any) -> None:
+        layer = layer_ref()
+        if layer is not None and self._timer is not None:
+            self._stale.add(layer)
+            with suppress(RuntimeError):  # the view is gone, and its timer with it
+                self._timer.start()
+
+    def _draw_stale(self) -> None:
+        view = None if self._view is None else self._view()
+        if self._list is None and view is not None:
+            self._list = view.window().findChild(QDockWidget, "layer list")
+            if self._list is not None and self._timer is not None:
+                self._list.visibilityChanged.connect(self._timer.start)
+        if self._list is not None and not self._list.isVisible():
+            return
+        stale, self._stale = self._stale, WeakSet()
+        for layer in stale:
+            type(layer)._update_thumbnail(layer)
