@@ -48,7 +48,7 @@ def find_outline_field(labels: NDArray[np.uint8]) -> OutlineField | None:
     part = labels[low[0] : int(sides[0][-1]) + 1, low[1] : int(sides[1][-1]) + 1]
     part = np.pad(part, _RADIUS)
     values = np.zeros((*part.shape, CHANNELS), np.uint8)
-    for channel in range(CHANNELS):
+    for channel in range(min(int(part.max()), CHANNELS)):
         mask = (part > 0) & ((part - np.uint8(1)) % CHANNELS == channel)
         if mask.any():
             values[..., channel] = _blur_mask(mask)

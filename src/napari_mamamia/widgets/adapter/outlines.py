@@ -161,10 +161,11 @@ class SmoothOutline:
 
         def prepare_or_skip(view: Any = None) -> Any:
             nonlocal last_texture
-            result = prepare(view)
             # A new texture is drawn once: what it is told later would else never leave the queue.
+            # What comes after waits in the node, and is sent to the card where it is to be seen.
             if self._is_drawn and node._texture is last_texture:
                 return False
+            result = prepare(view)
             last_texture = node._texture
             return result
 

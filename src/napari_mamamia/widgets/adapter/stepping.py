@@ -6,6 +6,7 @@ private; each use is guarded, and without the private parts all is as napari doe
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from weakref import WeakSet, proxy, ref
@@ -87,15 +88,88 @@ def _do_nothing() -> None:
     """Stand in place of a method of napari's that is not needed."""
 
 
-def look_once(layer: Layer) -> None:
-    """Let a layer look for its part of the canvas only where that changed, not at each drawing.
+def keep_lightly(layer: Layer) -> None:
+    """Let a volume of ours do at a step what changes with the slice, and no more.
 
-    (napari 0.9.2, `napari/layers/base/base.py`, ``_update_draw``.)
+    That is, look for its part of the canvas only where that changed (napari 0.9.2,
+    `napari/layers/base/base.py`, ``_update_draw``), and take a slice out of its array without
+    working out anew how millimetres become voxels (``data_slice``, half of a slice's time).
     """
-    real = getattr(type(layer), "_update_draw", None)
-    if real is not None:
-        patched: Any = layer
-        patched._update_draw = partial(_look_if_new, ref(layer), real, [])
+    patched: Any = layer
+    look = getattr(type(layer), "_update_draw", None)
+    if look is not None:
+        patched._update_draw = partial(_look_if_new, ref(layer), look, [])
+    state = getattr(layer, "_slicing_state", None)
+    take = getattr(type(state), "_set_view_slice", None)
+    names = ("_slice", "_slice_input", "data_slice", "_units")
+    if take is not None and all(hasattr(state, name) for name in names):
+        patched._slicing_state._set_view_slice = partial(_take_slice, ref(state), take, [])
+
+
+def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) -> None:
+    """Show the slice of a layer at the place in its `_slice_input`.
+
+    `last` holds since when the layer lies as it does, and the way from the viewer's millimetres to
+    voxels for the axes that are not displayed, found while napari itself took a slice.
+    """
+    state = state_ref()
+    wanted, layer = state._slice_input, state.layer
+    lies = (layer.extent, state._units)
+    how = (str(layer.projection_mode), layer.multiscale)
+    known = (wanted.ndisplay, wanted.order, layer.data.shape, how)
+    if last and last[0][0] is lies[0] and last[0][1] == lies[1] and last[1] == known:
+        places = last[2] @ np.append(np.array(wanted.world_slice.point)[wanted.not_displayed], 1.0)
+        index: list[Any] = [slice(None)] * len(wanted.order)
+        for axis, place in zip(wanted.not_displayed, np.rint(places), strict=True):
+            index[axis] = int(place)
+        if all(0 <= index[axis] < layer.data.shape[axis] for axis in wanted.not_displayed):
+            _show_slice(state, tuple(index))
+            return
+    take(state)
+    last[:] = []
+    if _is_plain(layer, wanted) and not state._slice.empty:
+        way = _find_way(state)
+        if way is not None:
+            last[:] = [lies, known, way]
+
+
+def _is_plain(layer: Any, wanted: Any) -> bool:
+    """Whether a slice is one of an array, not of tiles, not of colours, and not projected."""
+    is_thin = str(layer.projection_mode) == "none"
+    is_grey = isinstance(layer.data, np.ndarray) and layer.data.ndim == len(wanted.order)
+    return bool(is_thin and is_grey and not layer.multiscale and wanted.ndisplay == 2)
+
+
+def _find_way(state: Any) -> Any | None:
+    """Return the matrix from mm to voxels of the hidden axes, None where these are not alone.
+
+    napari is asked for the voxels of some places, so that all its rules are in.
+    """
+    wanted, hidden = state._slice_input, state._slice_input.not_displayed
+    places = np.concatenate([np.zeros((1, len(hidden))), np.eye(len(hidden))])
+    voxels = []
+    for place in places:
+        point = np.array(wanted.world_slice.point, float)
+        point[hidden] = place
+        whole = wanted.world_slice.copy_with(point=tuple(point))
+        state._slice_input = replace(wanted, world_slice=whole)
+        try:
+            voxels.append(np.array(state.data_slice.point)[hidden])
+        finally:
+            state._slice_input = wanted
+    steps = np.array(voxels[1:]) - voxels[0]
+    return np.column_stack([steps.T, voxels[0]])
+
+
+def _show_slice(state: Any, index: tuple[Any, ...]) -> None:
+    """Do what `_update_slice_response` does with a slice of the array; its place is known."""
+    layer, wanted, before = state.layer, state._slice_input, state._slice
+    rows, columns = wanted.displayed
+    raw = np.asarray(layer.data[index])
+    raw = raw if rows < columns else raw.T
+    image = type(before.image)(raw=raw, view=raw)
+    response = replace(before, image=image, thumbnail=image, slice_input=wanted, empty=False)
+    state._slice = response.to_displayed(layer._raw_to_displayed)
 
 
 def _look_if_new(

@@ -24,7 +24,7 @@ from napari_mamamia.widgets.adapter.drawing import (
     make_visual,
     trim_contours,
 )
-from napari_mamamia.widgets.adapter.stepping import RestingThumbnails, look_once, step_lightly
+from napari_mamamia.widgets.adapter.stepping import RestingThumbnails, keep_lightly, step_lightly
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -53,7 +53,7 @@ _AS_MADE: Final = ("units", "axis_labels", "multiscale", "rgb")
 def create_layer(made: LayerTuple) -> Any:
     """Return a new layer of ours, in no viewer yet."""
     layer = Layer.create(*made)
-    look_once(layer)
+    keep_lightly(layer)
     if isinstance(layer, Labels):
         late_drawing(layer)
         trim_contours(layer)

@@ -11,7 +11,7 @@ from napari_mamamia.core.grid import Plane
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import redraw_part
 from napari_mamamia.widgets.adapter.drawing import late_drawing, sliced_once, trim_contours
-from napari_mamamia.widgets.adapter.stepping import look_once, skip_thumbnail, step_lightly
+from napari_mamamia.widgets.adapter.stepping import keep_lightly, skip_thumbnail, step_lightly
 from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.pane_sides import (
@@ -190,7 +190,7 @@ class LayerCopies:
         copy: Any = Layer.create(self._data_of(layer), keywords, "labels" if is_mask else "image")
         copy.editable = False
         skip_thumbnail(copy)
-        look_once(copy)
+        keep_lightly(copy)
         if is_mask:
             late_drawing(copy)
             trim_contours(copy)
