@@ -88,6 +88,8 @@ def open_plain(case: Case, masks: dict[Role, np.ndarray], size: tuple[int, int])
     window.resize(
         window.width() + size[0] - native.width(), window.height() + size[1] - native.height()
     )
+    settle(0.5)
+    viewer.fit_to_view(margin=0.05)
     return viewer
 
 

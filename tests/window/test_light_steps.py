@@ -1,0 +1,285 @@
+"""A slice step without napari's double work shows what napari's own step would show."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from napari.components import ViewerModel
+from napari.layers import Layer
+from qtpy.QtWidgets import QApplication, QDockWidget
+
+from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.adapter.stepping import keep_lightly, place_once, step_lightly
+from napari_mamamia.widgets.base.layers import Role, tag_for, tag_of
+from napari_mamamia.widgets.viewer.scene import Scene
+
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
+
+AXIAL = np.diag([-1.5, 2.0, 3.0, 1.0])
+SAGITTAL = np.array(
+    [[0.0, 0.0, 2.5, 0.0], [-0.7, 0.0, 0.0, 9.0], [0.0, -0.8, 0.0, 4.0], [0.0, 0.0, 0.0, 1.0]]
+)
+
+
+def case_of(name, shape, phases, affine):
+    rng = np.random.default_rng(len(name))
+    signal = rng.integers(0, 900, (phases, *shape), np.int16)
+    return Case(name, Grid(shape, affine), signal, tuple(Phase(k, 60.0 * k) for k in range(phases)))
+
+
+FIRST = case_of("FIRST", (9, 30, 34), 3, AXIAL)
+OTHERS = [
+    case_of("SAGITTAL", (12, 31, 17), 5, SAGITTAL),
+    case_of("ONE_SLICE", (1, 40, 12), 2, AXIAL),
+    case_of("ONE_PHASE", (5, 8, 50), 1, SAGITTAL),
+]
+
+
+def mask_of(case, role):
+    rng = np.random.default_rng(len(role))
+    return (rng.random(case.grid.shape) < 0.3).astype(np.uint8)
+
+
+def show(scene, case):
+    scene.retire_case(set())
+    scene.stack.remove_retired()
+    scene.show_case(case, (0.0, 900.0))
+    for role in (Role.REFERENCE, Role.PREDICTION, Role.REFINED):
+        scene.show_mask(tag_for(case, role), mask_of(case, role))
+    scene.view.fit()
+
+
+def slice_by_hand(layer, dims):
+    """Return the voxels of a layer on screen, None outside of it; numpy alone."""
+    lead = dims.ndim - layer.ndim
+    hidden = [axis - lead for axis in dims.not_displayed if axis >= lead]
+    order = [axis - lead for axis in dims.displayed if axis >= lead]
+    place = np.rint(layer.world_to_data(dims.point))
+    index = [slice(None)] * layer.ndim
+    for axis in hidden:
+        if not 0 <= place[axis] < layer.data.shape[axis]:
+            return None
+        index[axis] = int(place[axis])
+    return layer.data[tuple(index)].transpose(np.argsort(np.argsort(order)))
+
+
+def check_slices(viewer):
+    """Compare what each visible layer of ours shows with what its array has there."""
+    compared = 0
+    for layer in viewer.layers:
+        if layer.visible and tag_of(layer) is not None:
+            wanted = slice_by_hand(layer, viewer.dims)
+            assert layer._slice.empty == (wanted is None), layer.name
+            if wanted is not None:
+                np.testing.assert_array_equal(layer._slice.image.raw, wanted, err_msg=layer.name)
+                compared += 1
+    return compared
+
+
+def hide_step_show(scene):
+    layer = scene.layer(Role.PREDICTION)
+    layer.visible = False
+    scene.viewer.dims.set_current_step(scene.viewer.dims.order[-3], 3)
+    layer.visible = True
+
+
+def move(scene):
+    scene.layer(Role.REFINED).translate = (6.0, 0.0, 0.0)
+    scene.layer(Role.PREDICTION).scale = (2.0, 1.0, 1.0)
+    scene.viewer.dims.set_current_step(scene.viewer.dims.order[-3], 2)
+
+
+def give_other_voxels(scene):
+    layer = scene.layer(Role.REFINED)
+    layer.data = 1 - layer.data
+
+
+def turn(*order):
+    def act(scene):
+        scene.viewer.dims.order = order
+
+    return act
+
+
+def step(axis, place):
+    return lambda scene: scene.viewer.dims.set_current_step(axis, place)
+
+
+def set_dims(**values):
+    def act(scene):
+        for name, value in values.items():
+            setattr(scene.viewer.dims, name, value)
+
+    return act
+
+
+def add_strangers(scene):
+    """Add layers of others, one of them larger than the case, one of tiles."""
+    viewer = scene.viewer
+    viewer.add_points([[2.0, 3.0, 4.0]], name="theirs")
+    viewer.add_labels(np.ones((20, 10, 10), np.uint16), scale=(3.0, 1.0, 1.0))
+    viewer.add_image([np.zeros((8, 64, 64)), np.zeros((4, 32, 32))], multiscale=True)
+
+
+def drop_and_reorder(scene):
+    viewer = scene.viewer
+    viewer.layers.remove(scene.layer(Role.PREDICTION))
+    viewer.layers.reverse()
+
+
+def step_often(scene):
+    for place in (0, 5, 1, 4, 2, 3, 7):
+        scene.viewer.dims.set_current_step(1, place)
+
+
+ACTS = {
+    "first slice": step(1, 0),
+    "last slice": step(1, 8),
+    "past the end": step(1, 99),
+    "phase": step(0, 2),
+    "many at once": step_often,
+    "sagittal": turn(0, 3, 1, 2),
+    "step, sagittal": step(3, 11),
+    "turned over": turn(0, 3, 2, 1),
+    "coronal": turn(0, 2, 1, 3),
+    "step, coronal": step(2, 7),
+    "axial": turn(0, 1, 2, 3),
+    "hidden meanwhile": hide_step_show,
+    "moved by the user": move,
+    "other voxels": give_other_voxels,
+    "3-D": set_dims(ndisplay=3),
+    "phase in 3-D": step(0, 1),
+    "2-D": set_dims(ndisplay=2),
+    "layers of others": add_strangers,
+    "step among them": step(1, 6),
+    "gone, reordered": drop_and_reorder,
+    "step after that": step(1, 4),
+    "another case": lambda scene: show(scene, OTHERS[0]),
+    "step in it": step(1, 5),
+    "one slice": lambda scene: show(scene, OTHERS[1]),
+    "phase of it": step(0, 1),
+    "one phase": lambda scene: show(scene, OTHERS[2]),
+    "last step": step(1, 1),
+}
+
+
+PICTURED = ("many at once", "turned over", "hidden meanwhile", "moved by the user", "other voxels")
+PICTURED += ("2-D", "gone, reordered", "step in it")
+
+
+def test_after_each_act_every_layer_shows_what_its_array_has_there():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST)
+    assert check_slices(scene.viewer) == 4
+    compared = {}
+    for name, act in ACTS.items():
+        act(scene)
+        compared[name] = check_slices(scene.viewer)
+    # Of one slice nothing is seen where a layer of others reaches further and the place is there.
+    assert [name for name, count in compared.items() if not count] == ["one slice", "phase of it"]
+
+
+def test_a_step_slices_each_layer_once(monkeypatch):
+    scene = Scene(ViewerModel())
+    show(scene, FIRST)
+    sliced, real = [], Layer._slice_dims
+    monkeypatch.setattr(Layer, "_slice_dims", lambda *a, **k: sliced.append(1) or real(*a, **k))
+    scene.viewer.dims.set_current_step(1, 7)
+    assert len(sliced) == len(scene.viewer.layers) == 4
+    scene.viewer.dims.point = (1.0, 3.0, 0.0, 0.0)  # two axes at once, in mm
+    assert len(sliced) == 8
+    assert check_slices(scene.viewer) == 4
+
+
+def test_a_layer_that_a_step_keeps_its_size_of_tells_a_new_one_at_once():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST)
+    viewer = scene.viewer
+    viewer.dims.set_current_step(1, 3)
+    top = viewer.dims.range[1].stop
+    scene.layer(Role.REFINED).translate = (30.0, 0.0, 0.0)
+    assert viewer.dims.range[1].stop == top + 30.0
+
+
+def draw_anew(viewer):
+    """Let napari itself work out again all that a step leaves as it is."""
+    view = main_view(viewer)
+    for layer, visual in view.canvas.layer_to_visual.items():
+        type(layer._slicing_state)._set_view_slice(layer._slicing_state)
+        layer._slicing_state.layer.events.set_data()
+        type(visual)._on_matrix_change(visual)
+    return canvas_pixels(viewer)
+
+
+def canvas_pixels(viewer):
+    for _ in range(3):
+        QApplication.processEvents()
+    return viewer.screenshot(canvas_only=True, flash=False)
+
+
+def test_after_acts_the_picture_is_the_one_that_napari_draws_anew(shared_dock):
+    scene = shared_dock.scene
+    show(scene, FIRST)
+    shared_dock.canvas_text.set_loaded(None)
+    for name, act in ACTS.items():
+        act(scene)
+        if name not in PICTURED:
+            continue
+        seen = canvas_pixels(scene.viewer)
+        np.testing.assert_array_equal(seen, draw_anew(scene.viewer), err_msg=name)
+
+
+def test_a_mask_stepped_through_as_an_outline_is_filled_with_the_voxels_of_its_slice(shared_dock):
+    scene, viewer = shared_dock.scene, shared_dock.viewer
+    scene.show_case(FIRST, (0.0, 900.0))
+    volume = np.zeros(FIRST.grid.shape, np.uint8)
+    for k in range(9):
+        volume[k, 3 + k : 12 + k, 5 + k : 18 + k] = 1
+    layer = scene.show_mask(tag_for(FIRST, Role.REFINED), volume)
+    scene.view.fit()
+    for k in (0, 3, 6):
+        viewer.dims.set_current_step(1, k)
+        outline = canvas_pixels(viewer)
+    layer.contour = 0
+    filled = canvas_pixels(viewer)
+    assert (filled != outline).any()
+    np.testing.assert_array_equal(filled, draw_anew(viewer))
+    layer.contour = 1
+    np.testing.assert_array_equal(canvas_pixels(viewer), outline)
+    layer.editable, layer.mode = True, "paint"
+    painted = canvas_pixels(viewer)
+    assert (painted != outline).any()
+    np.testing.assert_array_equal(painted, draw_anew(viewer))
+
+
+def test_small_pictures_wait_for_the_list_that_shows_them_and_are_those_of_its_slice(
+    qtbot, shared_dock
+):
+    scene, viewer = shared_dock.scene, shared_dock.viewer
+    listed = main_view(viewer).window().findChild(QDockWidget, "layer list")
+    show(scene, FIRST)
+    phases = scene.layer(Role.PHASE)
+    made = []
+    phases.events.thumbnail.connect(made.append)
+    listed.show()
+    viewer.dims.set_current_step(1, 2)
+    assert made == []
+    qtbot.waitUntil(lambda: len(made) == 1)
+    listed.hide()
+    viewer.dims.set_current_step(1, 7)
+    qtbot.waitUntil(lambda: not scene.stack._thumbnails._timer.isActive())
+    assert len(made) == 1
+    listed.show()
+    qtbot.waitUntil(lambda: len(made) == 2)
+    seen = phases.thumbnail.copy()
+    type(phases)._update_thumbnail(phases)
+    np.testing.assert_array_equal(phases.thumbnail, seen)
+
+
+def test_without_napari_s_private_parts_nothing_is_changed():
+    bare = SimpleNamespace(layer=SimpleNamespace())
+    for patch in (step_lightly, keep_lightly, place_once):
+        patch(bare)
+    assert vars(bare) == {"layer": SimpleNamespace()}
