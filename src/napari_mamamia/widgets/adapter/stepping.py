@@ -113,31 +113,31 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
     voxels for the axes that are not displayed, found while napari itself took a slice.
     """
     state = state_ref()
-    wanted, layer = state._slice_input, state.layer
+    cut, layer = state._slice_input, state.layer
     lies = (layer.extent, state._units)
     how = (str(layer.projection_mode), layer.multiscale)
-    known = (wanted.ndisplay, wanted.order, layer.data.shape, how)
-    if last and last[0][0] is lies[0] and last[0][1] == lies[1] and last[1] == known:
-        places = last[2] @ np.append(np.array(wanted.world_slice.point)[wanted.not_displayed], 1.0)
-        index: list[Any] = [slice(None)] * len(wanted.order)
-        for axis, place in zip(wanted.not_displayed, np.rint(places), strict=True):
+    rules = (cut.ndisplay, cut.order, layer.data.shape, how)
+    if last and last[0][0] is lies[0] and last[0][1] == lies[1] and last[1] == rules:
+        places = last[2] @ np.append(np.array(cut.world_slice.point)[cut.not_displayed], 1.0)
+        index: list[Any] = [slice(None)] * len(cut.order)
+        for axis, place in zip(cut.not_displayed, np.rint(places), strict=True):
             index[axis] = int(place)
-        if all(0 <= index[axis] < layer.data.shape[axis] for axis in wanted.not_displayed):
+        if all(0 <= index[axis] < layer.data.shape[axis] for axis in cut.not_displayed):
             _show_slice(state, tuple(index))
             return
     take(state)
     last[:] = []
-    if _is_plain(layer, wanted) and not state._slice.empty:
+    if _is_plain(layer, cut) and not state._slice.empty:
         way = _find_way(state)
         if way is not None:
-            last[:] = [lies, known, way]
+            last[:] = [lies, rules, way]
 
 
-def _is_plain(layer: Any, wanted: Any) -> bool:
+def _is_plain(layer: Any, cut: Any) -> bool:
     """Whether a slice is one of an array, not of tiles, not of colours, and not projected."""
     is_thin = str(layer.projection_mode) == "none"
-    is_grey = isinstance(layer.data, np.ndarray) and layer.data.ndim == len(wanted.order)
-    return bool(is_thin and is_grey and not layer.multiscale and wanted.ndisplay == 2)
+    is_grey = isinstance(layer.data, np.ndarray) and layer.data.ndim == len(cut.order)
+    return bool(is_thin and is_grey and not layer.multiscale and cut.ndisplay == 2)
 
 
 def _find_way(state: Any) -> Any | None:
@@ -145,30 +145,30 @@ def _find_way(state: Any) -> Any | None:
 
     napari is asked for the voxels of some places, so that all its rules are in.
     """
-    wanted, hidden = state._slice_input, state._slice_input.not_displayed
+    cut, hidden = state._slice_input, state._slice_input.not_displayed
     places = np.concatenate([np.zeros((1, len(hidden))), np.eye(len(hidden))])
     voxels = []
     for place in places:
-        point = np.array(wanted.world_slice.point, float)
+        point = np.array(cut.world_slice.point, float)
         point[hidden] = place
-        whole = wanted.world_slice.copy_with(point=tuple(point))
-        state._slice_input = replace(wanted, world_slice=whole)
+        whole = cut.world_slice.copy_with(point=tuple(point))
+        state._slice_input = replace(cut, world_slice=whole)
         try:
             voxels.append(np.array(state.data_slice.point)[hidden])
         finally:
-            state._slice_input = wanted
+            state._slice_input = cut
     steps = np.array(voxels[1:]) - voxels[0]
     return np.column_stack([steps.T, voxels[0]])
 
 
 def _show_slice(state: Any, index: tuple[Any, ...]) -> None:
     """Do what `_update_slice_response` does with a slice of the array; its place is known."""
-    layer, wanted, before = state.layer, state._slice_input, state._slice
-    rows, columns = wanted.displayed
+    layer, cut, before = state.layer, state._slice_input, state._slice
+    rows, columns = cut.displayed
     raw = np.asarray(layer.data[index])
     raw = raw if rows < columns else raw.T
     image = type(before.image)(raw=raw, view=raw)
-    response = replace(before, image=image, thumbnail=image, slice_input=wanted, empty=False)
+    response = replace(before, image=image, thumbnail=image, slice_input=cut, empty=False)
     state._slice = response.to_displayed(layer._raw_to_displayed)
 
 
