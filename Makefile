@@ -92,8 +92,8 @@ $(VENV)/window.done: $(VENV)/python.done pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
-	bash .ci/system-libraries window screen browser peers
-	$(PIP) --no-compile torch==2.13.0 -e '.[$(TESTED)]'
+	bash .ci/system-libraries window screen browser peers & libraries=$$!; \
+	$(PIP) --no-compile torch==2.13.0 -e '.[$(TESTED)]' && wait $$libraries
 	@# pip compiles 23,500 files on one processor, the packages' own tests too; some are no Python
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
 	touch $@ $(VENV)/base.done $(VENV)/window.done
