@@ -158,8 +158,11 @@ def test_a_drag_acts_on_the_subtraction_where_that_is_shown(viewer, image, scene
     assert tuple(image.contrast_limits) == (100.0, 300.0)
 
 
-@pytest.mark.parametrize(("width", "share"), [(900, 1.0), (400, 1.0), (300, 0.75), (100, 0.6)])
-def test_on_a_narrow_canvas_texts_are_smaller_so_that_they_do_not_meet(viewer, text, width, share):
+@pytest.mark.parametrize(("width", "share"), [(900, 1.0), (540, 1.0), (405, 0.75), (100, 0.6)])
+def test_on_a_narrow_canvas_texts_are_smaller_so_that_they_do_not_meet(
+    viewer, text, width, share, monkeypatch
+):
+    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.text_scale", lambda: 1.0)
     viewer.canvas.size = (600, width)
     overlays = viewer.canvas.overlays
     assert overlays["mamamia_phase"].font_size == pytest.approx(11 * share)

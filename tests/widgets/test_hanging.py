@@ -5,7 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from napari_mamamia.core.box import Box
+from napari_mamamia.core.case import LabelMap
 from napari_mamamia.services.case.hanging import HangingStep, read_wishes
+from napari_mamamia.services.case.prior import PriorExam
+from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layer
 from napari_mamamia.widgets.viewer.pane_sides import fit_half
 from napari_mamamia.widgets.viewer.planes import Layout
@@ -126,9 +130,10 @@ def test_the_halves_are_centred_on_their_breasts_and_move_together(qtbot, both, 
     go(qtbot, both, SIDES)
     both.planes.links._fit_all()
     below, _pre, post = both.planes.panes
-    # 24 columns of 12 mm from -6 to 282 mm: the right half's middle is 66 mm, the left's 210
-    assert viewer.scene.camera.center[-1] == pytest.approx(66.0)
-    assert post.model.scene.camera.center[-1] == pytest.approx(210.0)
+    # 24 columns of 12 mm from -6 to 282 mm: 144 mm to each side of 138 mm fill .95 of a canvas,
+    # whose inner edge is there
+    assert viewer.scene.camera.center[-1] == pytest.approx(138 - 72 / 0.95)
+    assert post.model.scene.camera.center[-1] == pytest.approx(138 + 72 / 0.95)
     viewer.scene.camera.center = (0, 10.0, 90.0)
     viewer.scene.camera.zoom *= 2
     assert below.model.scene.camera.center[-2:] == pytest.approx((10.0, 90.0))
@@ -137,7 +142,56 @@ def test_the_halves_are_centred_on_their_breasts_and_move_together(qtbot, both, 
     post.model.scene.camera.center = (0, 12.0, 200.0)
     assert viewer.scene.camera.center[-2:] == pytest.approx((12.0, 76.0))
     fit_half(viewer, both.scene.grid, "left")
-    assert viewer.scene.camera.center[-1] == pytest.approx(210.0)
+    assert viewer.scene.camera.center[-1] == pytest.approx(138 + 72 / 0.95)
+
+
+def test_a_breast_fills_its_view_and_the_other_one_is_out_of_it(qtbot, both, viewer):
+    # slices 1 to 4, rows 2 to 11, columns 3 to 11 from the right: 20 x 108 mm of 40 x 144 mm
+    both.hanging._services = both.hanging._services.replacing(
+        find_breast_box=lambda _case: Box((1, 2, 3), (5, 12, 12))
+    )
+    go(qtbot, both, SIDES)
+    qtbot.waitUntil(lambda: both.scene.view.breast is not None)
+    for canvas in [viewer.canvas, *(pane.model.canvas for pane in both.planes.panes)]:
+        canvas.size = (100, 432)
+    both.planes.panes[2].model.canvas.size = (100, 216)
+    both.planes.links._fit_all()
+    below, pre, post = both.planes.panes
+    views = [viewer, below.model, pre.model, post.model]
+    # the narrowest view sets the scale of all: 108 mm on 216 pixels, 5 % left free
+    assert [m.scene.camera.zoom for m in views] == pytest.approx([0.95 * 2] * 4)
+    # rows are shown with A (the last ones) on top: rows 8 to 17 as displayed, 15 to 35 mm
+    assert viewer.scene.camera.center[-2] == pytest.approx(25.0)
+    # the midline (138 mm) is the inner edge of each view: 432 px are 227.4 mm, 216 px 113.7 mm
+    assert viewer.scene.camera.center[-1] == pytest.approx(138 - 227.37 / 2, abs=0.01)
+    assert pre.model.scene.camera.center[-1] == pytest.approx(138 + 227.37 / 2, abs=0.01)
+
+
+def test_a_sagittal_view_of_a_breast_is_fitted_to_it_too(qtbot, both):
+    both.hanging._services = both.hanging._services.replacing(
+        find_breast_box=lambda _case: Box((1, 2, 3), (5, 12, 12))
+    )
+    go(qtbot, both, BOTH)
+    qtbot.waitUntil(lambda: both.scene.view.breast is not None)
+    for pane in both.planes.panes:
+        pane.model.canvas.size = (520, 100)
+    both.planes.links._fit_all()
+    # 20 mm of rows on 100 pixels; slices 1 to 4 of 13 mm, S on top: 2 to 5 from there on, 26 to 78
+    for pane in both.planes.panes:
+        assert pane.model.scene.camera.zoom == pytest.approx(0.95 * 5)
+        assert sorted(pane.model.scene.camera.center[-2:]) == pytest.approx([25.0, 32.5])
+
+
+def test_breasts_that_cannot_be_looked_for_leave_the_halves(qtbot, both, viewer):
+    def fail(_case):
+        raise ValueError("odd")
+
+    both.hanging._services = both.hanging._services.replacing(find_breast_box=fail)
+    go(qtbot, both, SIDES)
+    qtbot.waitUntil(lambda: not both.jobs.is_running("breasts"))
+    both.planes.links._fit_all()
+    assert viewer.scene.camera.center[-1] == pytest.approx(138 - 72 / 0.95)
+    assert both.hanging.step is SIDES
 
 
 def test_no_brush_is_taken_to_a_mirrored_view(qtbot, both):
@@ -255,12 +309,20 @@ def test_steps_and_grey_are_kept_for_each_reader(qtbot, both, world):
 # ------------------------------------------------------------------------- prior
 
 
-def give_prior(dock, other, why="412 days before"):
-    """Let the clinical table name an exam, and its file hold `other`."""
+FRAME = "2.25.7"
+
+
+def give_prior(dock, other, why="412 days before", masks=(), problem="", frame=FRAME):
+    """Let the clinical table name an exam, whose file holds `other`; both name a frame."""
     services = dock.hanging._services
+    dock.session.set_loaded(replace(dock.session.case, frame_uid=FRAME))
     choice = type("Choice", (), {"case_id": "A_2", "why": why})()
+    exam = PriorExam(
+        replace(other, frame_uid=frame), CaseMasks(tuple(masks)), (0.0, 100.0), problem
+    )
     dock.hanging._services = services.replacing(
-        find_priors=lambda _records, _case_id: (choice,), load_case=lambda _files, _record: other
+        find_priors=lambda _records, _case_id: (choice,),
+        read_prior=lambda _case, _here, _there: exam,
     )
 
 
@@ -293,41 +355,89 @@ def test_a_prior_stands_at_the_same_place_in_mm_whatever_its_slices(qtbot, both,
     assert "outside this exam" in corner(prior.model, "plane")
 
 
-def test_exams_are_linked_by_hand_where_the_reader_says(qtbot, both, new_case):
+@pytest.mark.parametrize("frame", ["", "2.25.8"])
+def test_exams_without_a_common_frame_are_linked_by_hand_where_the_reader_says(
+    qtbot, both, new_case, frame
+):
+    give_prior(both, moved(new_case, (0, 0, 0)), frame=frame)
+    both.scene.view.go_to((2, 5, 3))
+    both.hanging.show_prior()
+    qtbot.waitUntil(lambda: len(both.planes.panes) == 1 and not both.planes.is_building)
+    (prior,) = both.planes.panes
+    bar = both.hanging.bar
+    qtbot.waitUntil(lambda: bar.note.text() == "no common frame: link by hand")
+    assert "do not name the same frame of reference" in bar.note.toolTip()
+    assert "not linked" in corner(prior.model, "plane")
+    assert prior._own_place == (2, 5, 3)  # it begins where the scanners' coordinates agree
+    assert bar.link.text() == "Link here"
+    both.planes.links.go_to((1, 5, 3))
+    assert prior._own_place == (2, 5, 3)
+    prior.model.dims.set_current_step(1, 4)
+    assert both.planes.links.place == (1, 5, 3)  # alone
+    bar.link.click()
+    assert bar.note.text() == "linked by hand"
+    assert "not linked" not in corner(prior.model, "plane")
+    assert prior.link.offset_mm == pytest.approx((0, 0, 39.0))
+    both.planes.links.go_to((2, 5, 3))
+    assert prior._own_place == (5, 5, 3)
+    go(qtbot, both, MIP)
+    go(qtbot, both, PRIOR)  # the reader's link stays
+    assert bar.note.text() == "linked by hand"
+
+
+def test_exams_of_one_frame_are_linked_and_can_be_moved_alone(qtbot, both, new_case):
     give_prior(both, moved(new_case, (0, 0, 0)))
     both.scene.view.go_to((2, 5, 3))
     both.hanging.show_prior()
     qtbot.waitUntil(lambda: len(both.planes.panes) == 1 and not both.planes.is_building)
     (prior,) = both.planes.panes
     bar = both.hanging.bar
-    qtbot.waitUntil(lambda: bar.note.text() == "as scanned, in mm")
-    bar.link.click()
-    assert bar.link.text() == "Link here"
-    prior.model.dims.set_current_step(1, 4)
-    assert both.planes.links.place == (2, 5, 3)  # alone
-    bar.link.click()
-    assert bar.note.text() == "linked by hand"
-    assert prior.link.offset_mm == pytest.approx((0, 0, 26.0))
+    qtbot.waitUntil(lambda: bar.note.text() == "linked in mm")
     both.planes.links.go_to((3, 5, 3))
-    assert prior._own_place == (5, 5, 3)
+    assert prior._own_place == (3, 5, 3)
+    bar.link.click()
+    assert bar.note.text() == "scroll or click each, then link"
+    both.planes.links.go_to((1, 5, 3))
+    assert prior._own_place == (3, 5, 3)
+
+
+def test_the_priors_masks_are_shown_hidden_and_outlined_with_the_cases(
+    qtbot, both, viewer, new_case, new_mask
+):
+    other = moved(new_case, (0, 0, 0))
+    buffer = new_mask(other.grid)
+    labels = LabelMap(other.grid, Box.whole(buffer.shape), buffer)
+    give_prior(both, other, masks=[OpenMask("refined", "Ana", labels, buffer)])
+    both.hanging.show_prior()
+    qtbot.waitUntil(lambda: len(both.planes.panes) == 1 and not both.planes.is_building)
+    (prior,) = both.planes.panes
+    mask = find_layer(prior.model.layers, Role.REFINED)
+    np.testing.assert_array_equal(array_of(mask), other.grid.display_frame().to_display(buffer))
+    both.scene.set_masks_hidden(True)
+    assert not mask.visible
+    both.scene.set_masks_hidden(False)
+    assert mask.visible
+    contour = mask.contour
+    both.scene.toggle_outline()
+    assert mask.contour != contour
+    go(qtbot, both, MIP)
+    both.scene.set_masks_hidden(True)
+    assert both.scene.companions == []
+    both.scene.set_masks_hidden(False)
 
 
 def test_an_exam_of_the_other_breast_is_refused_and_the_view_stays(qtbot, both, new_case):
-    one_breast = both.session.case
     affine = np.diag([-1.5, 2.0, 3.0, 1.0])
     affine[0, 3] = -90.0
-    give_prior(both, new_case("A_2", affine))
-    services = both.hanging._services
-    both.hanging._services = services.replacing(
-        refuse_prior=lambda *_: "it shows the left breast, this exam the right"
-    )
+    why = "it shows the left breast, this exam the right"
+    give_prior(both, new_case("A_2", affine), problem=why)
     said = []
     both.notifier.said.connect(lambda _level, text: said.append(text))
     both.hanging.show_prior()
     qtbot.waitUntil(lambda: any("is no prior of A_1" in text for text in said))
     assert both.hanging.step is None
     assert both.hanging.prior is None
-    assert both.session.case is one_breast
+    assert both.session.case_id == "A_1"
 
 
 def test_the_prior_of_one_patient_is_never_beside_the_next(qtbot, both, new_case):

@@ -73,6 +73,9 @@ class Case:
         What the headers said of the time axis, for an imported case.
     contrast
         What the pixels show of it, a sentence; "" where nobody looked.
+    frame_uid
+        What stands for the scanner's frame of reference, "" where it is not known: exams that share
+        it have the same place at the same mm.
 
     Raises
     ------
@@ -89,6 +92,7 @@ class Case:
     n_before: int = 1
     contrast: str = ""
     scan: ScanTiming = ScanTiming()
+    frame_uid: str = ""
 
     def __post_init__(self) -> None:
         if self.signal.ndim != 4 or self.signal.shape[1:] != self.grid.shape:

@@ -27,8 +27,9 @@ class PatientInfo:
     is the remapped one of a case that this software imported, else ""; `scan` is what its headers
     said of the time axis; `series` are the numbers of the series that its phases were imported
     from, `parts` the selectors of their parts; `joined` are the breasts of a case that was joined
-    of two stacks, each with its first and last slice. `box_doubt` and `times_doubt` are what stands
-    there instead of a usable value, "" if nothing does.
+    of two stacks, each with its first and last slice. `frame_uid` is the remapped frame of
+    reference that all its images name, else "". `box_doubt` and `times_doubt` are what stands there
+    instead of a usable value, "" if nothing does.
     """
 
     acquisition_times_s: tuple[float, ...] | None = None
@@ -40,6 +41,7 @@ class PatientInfo:
     times_doubt: str = ""
     parts: tuple[str, ...] = ()
     joined: tuple[tuple[str, int, int], ...] = ()
+    frame_uid: str = ""
 
 
 @reads("the JSON of a patient", "correct, replace or remove the file")
@@ -78,6 +80,7 @@ def read_patient_info(path: Path) -> PatientInfo:
         _shorten_value(said_times) if times is None else "",
         _list_parts(imported.get("series")),
         _list_breasts(_read_section(imported, "joined").get("sides")),
+        str(imported.get("frame_of_reference_uid_remapped") or ""),
     )
 
 

@@ -70,20 +70,30 @@ _SECRET_BYTES: Final = 32
 class ScannerFacts:
     """What is kept of a study's headers.
 
-    `values` are by the column names of the MAMA-MIA table; `study_uid` and `series_uids` are
-    remapped; `acquisition_date` is shifted by a number of days that is one for each patient, ""
-    where it is dropped or unknown.
+    `values` are by the column names of the MAMA-MIA table; `study_uid`, `series_uids` and
+    `frame_uid` (of the frame of reference, "" where the images name none or several) are remapped;
+    `acquisition_date` is shifted by a number of days that is one for each patient, "" where it is
+    dropped or unknown.
     """
 
     values: Mapping[str, Fact]
     study_uid: str
     series_uids: tuple[str, ...]
     acquisition_date: str = ""
+    frame_uid: str = ""
 
 
 @reads("a readable DICOM file", "export the series again")
-def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dates) -> ScannerFacts:
+def read_facts(
+    file: Path,
+    series_uids: Sequence[str],
+    secret: bytes,
+    dates: Dates,
+    frame_uids: Sequence[str] = (),
+) -> ScannerFacts:
     """Return what is kept of the study that `file` belongs to.
+
+    `frame_uids` are the frames of reference that its images name: one is kept, several are none.
 
     A text of the allow-list that holds the patient's name or number is dropped. UIDs become
     ``2.25.`` and 120 bits of HMAC-SHA-256 under the user's secret: the same UID gives the same
@@ -115,6 +125,7 @@ def read_facts(file: Path, series_uids: Sequence[str], secret: bytes, dates: Dat
         remapped_uid(str(header.get("StudyInstanceUID") or ""), secret),
         tuple(remapped_uid(uid, secret) for uid in series_uids),
         _shifted_date(header, secret) if dates is Dates.SHIFT else "",
+        remapped_uid(frame_uids[0], secret) if len(frame_uids) == 1 and frame_uids[0] else "",
     )
 
 

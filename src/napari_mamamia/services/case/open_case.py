@@ -70,6 +70,7 @@ def open_case(files: CaseFiles, record: CaseRecord | None = None, first: int = 1
         (*warnings, *warning, *damage, *doubt),
         breast,
         scan=info.scan,
+        frame_uid=info.frame_uid,
     )
     _read_phase(files, signal, index)
     return _with_loaded(case, {index})

@@ -1,24 +1,68 @@
-"""A place in one exam carried to another: in mm, by the scanner's frames or from a place on."""
+"""A prior exam: read with its masks, and a place of one exam carried to the other in mm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from napari_mamamia.core.case import Case
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.services.case.hanging import PhaseRoles
+from napari_mamamia.services.case.context import CaseContext
+from napari_mamamia.services.case.hanging import PhaseRoles, refuse_prior
+from napari_mamamia.services.case.open_case import load_case
+from napari_mamamia.services.case.show_case import CaseMasks, display_range, open_masks
 
 Offset = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PriorExam:
+    """An exam that stands beside another: its case, masks, and what is drawn black and white.
+
+    `problem` says why it cannot stand there, "" where it can.
+    """
+
+    case: Case
+    masks: CaseMasks
+    limits: tuple[float, float]
+    problem: str = ""
+
+
+def read_prior(case: Case, context: CaseContext, other: CaseContext) -> PriorExam:
+    """Read an exam that is to stand beside `case`, with the masks that its reader may see."""
+    prior = load_case(other.files, other.record)
+    shown = min(prior.n_before, len(prior.phases) - 1)
+    limits = display_range(prior.signal[shown])
+    problem = refuse_prior(case.grid, context.record, prior.grid, other.record)
+    if problem:
+        return PriorExam(prior, CaseMasks(()), limits, problem)
+    masks = open_masks(prior, other.files, other.workspace, other.reader)
+    return PriorExam(prior, masks, limits)
 
 
 @dataclass(frozen=True, slots=True)
 class PriorLink:
     """How an exam lies against its prior: RAS mm that are added to a place to find it there.
 
-    Two visits share no frame of reference, so that 0 is where the scanner's coordinates put it;
-    `is_by_hand` says that a reader named a common place.
+    `is_by_hand` says that a reader named a common place, `is_same_frame` that both exams name one
+    frame of reference (DICOM PS3.3, C.7.4.1: the same place has the same mm in it). Where neither
+    is so, 0 is where the scanner's coordinates put it, which says little of the patient.
     """
 
     offset_mm: Offset = (0.0, 0.0, 0.0)
     is_by_hand: bool = False
+    is_same_frame: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the exams can be moved together."""
+        return self.is_by_hand or self.is_same_frame
+
+
+def link_by_frame(case: Case, prior: Case) -> PriorLink:
+    """Return the link of two exams before a reader said anything.
+
+    Two visits seldom share a frame of reference, and an exam that does not name it shares none.
+    """
+    return PriorLink(is_same_frame=bool(case.frame_uid) and case.frame_uid == prior.frame_uid)
 
 
 def carry_place(

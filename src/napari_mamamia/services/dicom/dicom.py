@@ -196,7 +196,8 @@ def import_study(study: FoundStudy, out: Path, settings: ImportSettings) -> Impo
     with placing(out, study.case_id, overwrite=is_over) as folder:
         written = _write_all(stacks, folder, study.case_id, grid, turn)
         uids = list(dict.fromkeys(p.header.series_uid for stack in stacks for p in stack))
-        facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates)
+        frames = list(dict.fromkeys(p.header.frame_of_reference for s in stacks for p in s))
+        facts = read_facts(stacks[0][0].file, uids, user_secret(), settings.dates, frames)
         scaling = stacks[0][0].scaling.source if _is_scaled(stacks) else ""
         choices = Choices(settings.clock is not None, tuple(phases), scaling)
         scan = read_scan_timing(stacks[min(1, len(stacks) - 1)][0].file, stacks[0][0].file)

@@ -106,6 +106,7 @@ def patient_info(
             "imported": now_utc(),
             "study_uid_remapped": facts.study_uid,
             "series_uids_remapped": list(facts.series_uids),
+            "frame_of_reference_uid_remapped": facts.frame_uid,
             "clock": {**_describe_clock(exam), "named_by_user": choices.clock_is_named},
             "phases_kept": list(choices.phases),
             "timing": {

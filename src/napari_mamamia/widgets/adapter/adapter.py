@@ -11,6 +11,7 @@ from napari.layers import Labels
 from napari.qt import QtViewer
 from napari.settings import get_settings
 from napari.utils.theme import get_theme
+from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.widgets.adapter.drawing import guard_canvas, split_drawing
@@ -127,6 +128,19 @@ def main_view(viewer: Any) -> QWidget | None:
     return None
 
 
+def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
+    """Return napari's sliders and the widget whose layout has them; None without a window.
+
+    (napari 0.9.2, `_qt/qt_viewer.py`: `QtViewer.dims`, below the canvas.)
+    """
+    with suppress(AttributeError, RuntimeError):
+        view = viewer.window._qt_viewer
+        home = view.canvas.native.parentWidget()
+        if isinstance(view.dims, QWidget) and home.layout() is not None:
+            return view.dims, home
+    return None
+
+
 def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
     """Let the cross of a dock call `put_aside`, where napari would take the dock apart.
 
@@ -168,6 +182,12 @@ def canvas_of(view: Any) -> QWidget | None:
     """Return the widget that a view of `new_view` draws on."""
     native = getattr(getattr(view, "canvas", None), "native", None)
     return native if isinstance(native, QWidget) else None
+
+
+def text_scale() -> float:
+    """Return how many times larger the desktop wants texts than at 96 dots an inch; 1 at least."""
+    screen = QGuiApplication.primaryScreen()
+    return 1.0 if screen is None else max(float(screen.logicalDotsPerInch()) / 96, 1.0)
 
 
 def watch_font(then: Callable[[], None]) -> None:

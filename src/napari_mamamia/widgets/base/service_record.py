@@ -12,13 +12,15 @@ from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.kinetics.repeated_pre import with_pre
 from napari_mamamia.kinetics.timing import choose_image_phases
 from napari_mamamia.services.batch.extra import cluster_installed
+from napari_mamamia.services.case.breast_place import find_breast_box
 from napari_mamamia.services.case.data_set import (
     case_row,
     case_rows,
     open_data_set,
 )
-from napari_mamamia.services.case.hanging import find_priors, plan_hanging, refuse_prior
-from napari_mamamia.services.case.open_case import load_case, load_remaining, open_case
+from napari_mamamia.services.case.hanging import find_priors, plan_hanging
+from napari_mamamia.services.case.open_case import load_remaining, open_case
+from napari_mamamia.services.case.prior import read_prior
 from napari_mamamia.services.case.read_ahead import is_current, read_ahead, read_rest_ahead
 from napari_mamamia.services.case.show_case import (
     centre_of_largest_part,
@@ -310,10 +312,10 @@ class Services(ServiceSet):
     case_row = staticmethod(case_row)
     open_case = staticmethod(open_case)
     load_remaining = staticmethod(load_remaining)
-    load_case = staticmethod(load_case)
     plan_hanging = staticmethod(plan_hanging)
     find_priors = staticmethod(find_priors)
-    refuse_prior = staticmethod(refuse_prior)
+    read_prior = staticmethod(read_prior)
+    find_breast_box = staticmethod(find_breast_box)
     read_ahead = staticmethod(read_ahead)
     read_rest_ahead = staticmethod(read_rest_ahead)
     is_current = staticmethod(is_current)

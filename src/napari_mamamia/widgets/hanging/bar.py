@@ -11,12 +11,20 @@ from qtpy.QtWidgets import QComboBox, QCompleter, QFrame, QMenu, QToolButton, QV
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
+from napari_mamamia.services.case.prior import PriorLink
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import label, named, row, tell_reader, tool_button
 
 _OWN_VIEW: Final = tr("Hanging: your own view")
 _LEAST: Final = 24
 
+_NO_FRAME: Final = tr(
+    "The exams do not name the same frame of reference, so that nothing tells which places are the "
+    "same; it begins where the scanners' coordinates agree."
+)
+_LINK_BY_HAND: Final = tr(
+    "Find one place in both, such as the nipple: Link here takes the two cross-hairs as that place."
+)
 _UNLINK: Final = tr("Lets each exam be scrolled alone, to find the same place by eye")
 _LINK: Final = tr("Takes the two places on screen as the same, and links the exams again")
 
@@ -105,8 +113,18 @@ class HangingBar(QFrame):
         self._is_wanted = wanted
         self.setVisible(self._plan is not None and wanted)
 
-    def show_prior(self, text: str, why: str, is_linked: bool) -> None:
-        """Say which exam stands beside, and how it is linked."""
+    def show_prior(self, link: PriorLink, is_linked: bool) -> None:
+        """Say how the exam that stands beside is linked, or why it is not."""
+        text = tr("linked in mm")
+        why = tr("Both exams name the same frame of reference: the same place has the same mm.")
+        if link.is_by_hand:
+            x, y, z = link.offset_mm
+            text = tr("linked by hand")
+            why = tr("Moved by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)", x=x, y=y, z=z)
+        if not is_linked:
+            text, why = tr("scroll or click each, then link"), _LINK_BY_HAND
+            if not link.is_known:
+                text, why = tr("no common frame: link by hand"), f"{_NO_FRAME} {_LINK_BY_HAND}"
         self.note.setText(text)
         self.note.setToolTip(why)
         self.link.setText(tr("Unlink") if is_linked else tr("Link here"))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.texts import tr
@@ -24,7 +25,7 @@ from napari_mamamia.services.case.hanging import (
     wish_step,
     write_wishes,
 )
-from napari_mamamia.services.case.prior import PriorLink
+from napari_mamamia.services.case.prior import PriorExam, PriorLink
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.hanging.own_view import OwnView
@@ -76,12 +77,12 @@ class Hanging(WindowPart):
         self._show_curves = show_curves
         self._own = own_view
         self.step: HangingStep | None = None
-        self._is_due = False
+        self._is_due = self._has_looked = False
         self._signal: Any = None
         self._wishes = HangingWishes()
         self.prior: PriorChoice | None = None
         self._pane: PriorPane | None = None
-        self._link = PriorLink()
+        self._link: PriorLink | None = None
         planes.layout_changed.connect(self._on_layout)
         planes.built.connect(self._on_built)
         contrasting.chosen.connect(self._on_grey)
@@ -153,6 +154,7 @@ class Hanging(WindowPart):
             return
         before, self.step = self.step, step
         self._keep_share(before)
+        self._find_breasts()
         if before is HangingStep.LATE and step is not HangingStep.LATE:
             self._map.hide()
             self._show_curves(False)
@@ -160,6 +162,29 @@ class Hanging(WindowPart):
         self._is_due = True
         self._show_image()
         self._show_bar()
+
+    def _find_breasts(self) -> None:
+        """Look where the breasts lie, once a case: the views of one breast are fitted to it."""
+        case = self._session.case
+        is_asked = self.step in (HangingStep.BOTH, HangingStep.SIDES)
+        if case is None or not is_asked or not case.phases[0].loaded or self._has_looked:
+            return
+        self._has_looked = True
+        find_breast_box = self._services.find_breast_box
+
+        def fit(breast: Box | None) -> None:
+            self._scene.view.breast = breast
+            self._planes.links.fit_soon()
+
+        self._jobs.start(
+            "breasts",
+            tr("Looking for the breasts"),
+            lambda: find_breast_box(case),
+            fit,
+            failed=lambda error: _log.warning("the breasts were not looked for: %s", error),
+            still=lambda: self._session.shows(case),
+            shown=False,
+        )
 
     def leave(self) -> None:
         """Give the own view back."""
@@ -198,35 +223,29 @@ class Hanging(WindowPart):
         there = CaseContext(context.opened, case_id, context.reader)
         why = next((one.why for one in self.list_priors() if one.case_id == case_id), "")
         choice = PriorChoice(case_id, why or tr("chosen by hand"))
-        load, limits_of = self._services.load_case, self._services.display_range
-        refuse = self._services.refuse_prior
+        read_prior = self._services.read_prior
 
-        def read() -> tuple[Case, tuple[float, float], str]:
-            prior = load(there.files, there.record)
-            shown = min(prior.n_before, len(prior.phases) - 1)
-            problem = refuse(case.grid, context.record, prior.grid, there.record)
-            return prior, limits_of(prior.signal[shown]), problem
-
-        def show(answer: tuple[Case, tuple[float, float], str]) -> None:
-            prior, limits, problem = answer
-            if problem:
+        def show(exam: PriorExam) -> None:
+            if exam.problem:
                 self._notifier.warn(
                     tr(
                         "{case_id} is no prior of {case_id_2}: {problem}",
                         case_id=case_id,
                         case_id_2=case.case_id,
-                        problem=problem,
+                        problem=exam.problem,
                     )
                 )
                 return
-            self.prior, self._link = choice, PriorLink()
-            self._planes.make_prior = partial(self._make_prior, case, prior, limits, choice)
+            for problem in exam.masks.problems:
+                self._notifier.warn(f"{case_id}: {problem}")
+            self.prior, self._link = choice, None
+            self._planes.make_prior = partial(self._make_prior, case, exam, choice)
             self.show(HangingStep.PRIOR)
 
         self._jobs.start(
             "prior",
             tr("Reading the prior {case_id}", case_id=case_id),
-            read,
+            lambda: read_prior(case, context, there),
             show,
             still=lambda: self._session.shows(case),
         )
@@ -248,15 +267,14 @@ class Hanging(WindowPart):
     def _make_prior(
         self,
         case: Case,
-        prior: Case,
-        limits: tuple[float, float],
+        exam: PriorExam,
         choice: PriorChoice,
         kind: PaneKind,
     ) -> Pane:
         name = tr("prior {case_id}\n{why}", case_id=choice.case_id, why=choice.why)
         pick = self._planes.links.go_to
-        pane = PriorPane(self._scene, kind, case, prior, limits, name, pick)
-        pane.link = self._link
+        pane = PriorPane(self._scene, kind, case, exam, self._link, name, pick)
+        self._link = pane.link
         pane.placed = self._planes.links.spread
         self._pane = pane
         return pane
@@ -278,23 +296,7 @@ class Hanging(WindowPart):
     def _name_prior(self) -> None:
         if self.prior is None or self._pane is None or self.step is not HangingStep.PRIOR:
             return
-        text = tr("as scanned, in mm")
-        why = tr(
-            "Two visits share no frame of reference: the scanner's coordinates are taken "
-            "as they are. Unlink, find the same place, and link there."
-        )
-        if self._link.is_by_hand:
-            x, y, z = self._link.offset_mm
-            text, why = (
-                tr("linked by hand"),
-                tr("Moved by {x:.1f}, {y:.1f}, {z:.1f} mm (R, A, S)", x=x, y=y, z=z),
-            )
-        if not self._pane.is_linked:
-            text, why = (
-                tr("scroll or click each"),
-                tr("Link here takes the two cross-hairs as one place"),
-            )
-        self.bar.show_prior(text, why, self._pane.is_linked)
+        self.bar.show_prior(self._pane.link, self._pane.is_linked)
 
     # --------------------------------------------------------------------- inner
 
@@ -339,10 +341,12 @@ class Hanging(WindowPart):
         if signal is not self._signal:
             self._signal = signal
             self.prior, self._pane = None, None
+            self._scene.view.breast, self._has_looked = None, False
             self._jobs.cancel("prior")
             self.bar.set_priors(self.list_priors())
             if self.step is HangingStep.PRIOR and case is not None:
                 self._planes.hang(Arrangement(""))  # another patient's exam is gone at once
+        self._find_breasts()
         self._show_image()
         self._show_bar()
 

@@ -10,12 +10,15 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import find_roles
 from napari_mamamia.services.case.prior import (
+    PriorExam,
     PriorLink,
     carry_place,
     is_inside,
+    link_by_frame,
     link_places,
     match_phase,
 )
+from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.contrasting import WindowLevelDrag
 from napari_mamamia.widgets.viewer.pane import Pane, PaneKind
@@ -47,7 +50,7 @@ class NoCopies:
 
 
 class PriorPane(Pane):
-    """Shows the phases of `prior`; nothing can be painted in it.
+    """Shows the phases and the masks of `prior`; nothing can be painted in it.
 
     Parameters
     ----------
@@ -57,8 +60,10 @@ class PriorPane(Pane):
         The kind that asked for it.
     case
         The open case.
-    prior, limits
-        The other exam and what of it is drawn black and white.
+    prior
+        The other exam.
+    link
+        How the exams lie against each other, None for what their frames of reference say.
     name
         What stands in its corner.
     pick
@@ -67,7 +72,8 @@ class PriorPane(Pane):
     Attributes
     ----------
     link, is_linked
-        How the exams lie against each other, and whether they are moved together.
+        How the exams lie against each other, and whether they are moved together: not before a
+        reader says where, unless both name the same frame of reference.
     placed
         Called after the place was moved here alone.
     """
@@ -77,14 +83,14 @@ class PriorPane(Pane):
         main: Scene,
         kind: PaneKind,
         case: Case,
-        prior: Case,
-        limits: tuple[float, float],
+        prior: PriorExam,
+        link: PriorLink | None,
         name: str,
         pick: Callable[[Voxel], None],
     ) -> None:
         self.kind = kind
         self._scene = main
-        self._prior, self._limits, self._name, self._case = prior, limits, name, case
+        self._prior, self._exam, self._name, self._case = prior.case, prior, name, case
         self._own_scene = Scene(ViewerModel())
         self.model = self._own_scene.viewer
         self.copies: Any = NoCopies()
@@ -93,8 +99,9 @@ class PriorPane(Pane):
         self.text.name_side = self._name_side
         self.window_level = WindowLevelDrag(self._own_scene)
         self.whole_zoom = 1.0
-        self.link = PriorLink()
-        self.is_linked = True
+        self.link = link_by_frame(case, prior.case) if link is None else link
+        self.is_linked = self.link.is_known
+        self._is_placed = False
         self._is_outside = False
         self._is_closed = False
         self._pick = pick
@@ -105,13 +112,19 @@ class PriorPane(Pane):
     def fill(self) -> None:
         """Show the exam from now on."""
         if self._own_scene.grid is None:
-            self._own_scene.show_case(self._prior, self._limits)
+            self._own_scene.show_case(self._prior, self._exam.limits)
+            for mask in self._exam.masks.masks:
+                tag = tag_for(self._prior, Role(mask.role), mask.provenance)
+                self._own_scene.show_mask(tag, mask.buffer)
+            self._scene.companions.append(self._own_scene)
         self.text.is_held = False
         self.text.update()
 
     def close(self) -> None:
         """Let go of everything."""
         self._is_closed = True
+        if self._own_scene in self._scene.companions:
+            self._scene.companions.remove(self._own_scene)
         self.text.close()
 
     def turn(self, sides: Sides) -> None:
@@ -129,7 +142,10 @@ class PriorPane(Pane):
         self.model.scene.camera.orientation2d = turned_camera(grid, turn, against, sides)
 
     def show(self, shown: Sequence[int], phase: int | None) -> None:
-        """Show the place of the open case in mm, and the phase of the same role."""
+        """Show the place of the open case in mm, and the phase of the same role.
+
+        While they are not linked the place stays; at first it is where the scanners' mm have it.
+        """
         grid, case = self._scene.grid, self._case
         self._shown = (shown[0], shown[1], shown[2])
         if grid is None or self._own_scene.grid is None:
@@ -138,7 +154,8 @@ class PriorPane(Pane):
         count = len(self._prior.phases)
         other = None if phase is None else match_phase(find_roles(case), phase, there, count)
         place = self._own_place
-        if self.is_linked:
+        if self.is_linked or not self._is_placed:
+            self._is_placed = True
             voxel = grid.display_frame().point_from_display(shown, grid.shape)
             carried = carry_place(grid, voxel, self._prior.grid, self.link.offset_mm)
             self._is_outside = not is_inside(self._prior.grid, carried)
@@ -175,6 +192,7 @@ class PriorPane(Pane):
             self.link = link_places(grid, voxel, self._prior.grid, self._own_place)
         self.is_linked = linked
         self._is_outside = self._is_outside and linked
+        self._is_placed = True
         self.text.update()
 
     def turn_centre(self, centre: Sequence[float], half: str) -> tuple[float, ...]:

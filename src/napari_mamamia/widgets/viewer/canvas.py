@@ -8,7 +8,7 @@ from napari.components.overlays import TextOverlay
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import slice_scrolling, square_off_brush
+from napari_mamamia.widgets.adapter.adapter import slice_scrolling, square_off_brush, text_scale
 from napari_mamamia.widgets.base.layers import LayerTag, Role, find_layer, tag_of
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.scene import Scene
@@ -24,10 +24,11 @@ _PREFIX: Final = "mamamia_"
 _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
-_ROOMY_PIXELS: Final = 400
+_ROOMY_PIXELS: Final = 540
 """Width of a canvas, times `_SMALL` in a further view, from which its texts have their full size.
 
-Below, the line in the corner would run into the letter in the middle.
+Below, the line in the corner would run into the letter in the middle. A screen whose texts are
+larger needs as much more.
 """
 _LEAST_SHARE: Final = 0.6
 _BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -172,7 +173,7 @@ class CanvasText:
         self._names_plane = not names_phase
         self._names_phase = names_phase
         self._loaded: frozenset[int] | None = None
-        self._is_closed = False
+        self._is_closed = self._follows_zoom = False
         self.is_held = False
         self.name_side: Callable[[], str] = lambda: ""
         self._full = 1.0 if viewer is None else _SMALL
@@ -210,6 +211,9 @@ class CanvasText:
         Called once the view has its canvas: a later listener comes first. A canvas that gets
         narrower under the same zoom needs a shorter bar too.
         """
+        if self._follows_zoom:
+            return
+        self._follows_zoom = True
         self._viewer.scene.camera.events.zoom.connect(self._fit_bar)
         self._viewer.canvas.events.size.connect(self._fit_bar)
         self._fit_bar()
@@ -269,7 +273,8 @@ class CanvasText:
     def _fit_texts(self, _event: object = None) -> None:
         """Write smaller on a narrow canvas."""
         width = int(self._viewer.canvas.size[1])
-        share = min(max(width / (_ROOMY_PIXELS * self._full), _LEAST_SHARE), 1.0) * self._full
+        roomy = _ROOMY_PIXELS * self._full * text_scale()
+        share = min(max(width / roomy, _LEAST_SHARE), 1.0) * self._full
         overlays = self._viewer.canvas.overlays
         sizes = dict.fromkeys((_PREFIX + edge for edge in _EDGES), _LETTER_SIZE)
         texts = (_PREFIX + "phase", _PREFIX + "plane", _PREFIX + "tool", "scale_bar")

@@ -341,12 +341,13 @@ class Pane:
         self.model.scene.camera.orientation2d = (down, across)
         self.text.update()
 
-    def fit(self) -> None:
-        """Show the whole plane, or the whole breast that is shown."""
+    def fit(self, zoom: float | None = None) -> None:
+        """Show the whole plane, or the whole breast that is shown; `zoom` where others set it."""
         if len(self.model.layers):
             self.model.reset_view()
+            view = self._scene.view
             if self._scene.grid is not None:
-                fit_half(self.model, self._scene.grid, self.kind.side)
+                fit_half(self.model, self._scene.grid, self.kind.side, view.breast, zoom)
             self.whole_zoom = float(self.model.scene.camera.zoom)
 
     @property

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 
 RIGHT: Final = "right"
@@ -93,25 +94,61 @@ def find_across(viewer: Any, grid: Grid) -> int | None:
     return shown.index(axis) if len(shown) == 2 and axis in shown else None
 
 
-def fit_half(viewer: Any, grid: Grid, side: str) -> None:
-    """Show one breast of the plane on screen as large as it goes; the whole of a sagittal one."""
+def fit_half(
+    viewer: Any, grid: Grid, side: str, breast: Box | None = None, zoom: float | None = None
+) -> None:
+    """Show one breast of the plane on screen as large as it goes, and nothing of the other one.
+
+    Parameters
+    ----------
+    side
+        "right" or "left"; the whole slice stays for any other.
+    breast
+        The block of voxels (z, y, x) that holds the right breast, as `find_breast_box` returns it;
+        None for the half of the volume, and the whole of a sagittal slice.
+    zoom
+        Pixels per mm where they are not to be those that just fit, as in a view beside another.
+    """
     along = find_across(viewer, grid)
-    if along is None or side not in (RIGHT, LEFT):
+    if side not in (RIGHT, LEFT) or (along is None and breast is None):
         return
-    lead = viewer.dims.ndim - 3
-    frame = grid.display_frame()
-    counts, spacing = frame.per_axis(grid.shape), _list_spacing(grid)
-    axes = [axis - lead for axis in viewer.dims.displayed]
-    sizes = [counts[axis] * spacing[axis] for axis in axes]
-    centre = [(counts[axis] - 1) / 2 * spacing[axis] for axis in axes]
-    shift = sizes[along] / 4
-    centre[along] += -shift if side == RIGHT else shift
-    sizes[along] /= 2
+    spans = _find_spans(viewer, grid, side, breast)
     canvas: Sequence[float] = viewer.canvas.size
+    if zoom is None:
+        zoom = _FILLED * min(
+            pixels / (high - low) for pixels, (low, high) in zip(canvas, spans, strict=True)
+        )
+    centre = [(low + high) / 2 for low, high in spans]
+    if along is not None:
+        # Room that is left over goes to the outer side: beyond the midline lies the other breast.
+        middle, reach = mirror_mm(grid, 0.0) / 2, canvas[along] / zoom / 2
+        if side == RIGHT:
+            centre[along] = min(centre[along], middle - reach)
+        else:
+            centre[along] = max(centre[along], middle + reach)
     viewer.scene.camera.center = centre
-    viewer.scene.camera.zoom = _FILLED * min(
-        pixels / mm for pixels, mm in zip(canvas, sizes, strict=True)
-    )
+    viewer.scene.camera.zoom = zoom
+
+
+def _find_spans(
+    viewer: Any, grid: Grid, side: str, breast: Box | None
+) -> list[tuple[float, float]]:
+    """Return from where to where a breast reaches along the displayed axes, mm."""
+    frame, spacing = grid.display_frame(), _list_spacing(grid)
+    counts = frame.per_axis(grid.shape)
+    across = find_side_axis(grid)
+    ends = [(0.0, float(count - 1)) for count in counts]
+    ends[across] = (0.0, counts[across] / 2 - 1)
+    if breast is not None:
+        corners = (breast.start, tuple(stop - 1 for stop in breast.stop))
+        shown = [frame.point_to_display(corner, grid.shape) for corner in corners]
+        ends = [(min(pair), max(pair)) for pair in zip(*shown, strict=True)]
+    if side == LEFT:
+        last = counts[across] - 1
+        ends[across] = (last - ends[across][1], last - ends[across][0])
+    lead = viewer.dims.ndim - 3
+    axes = [axis - lead for axis in viewer.dims.displayed]
+    return [((ends[a][0] - 0.5) * spacing[a], (ends[a][1] + 0.5) * spacing[a]) for a in axes]
 
 
 def _count_places(grid: Grid) -> int:

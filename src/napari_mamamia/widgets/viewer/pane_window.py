@@ -8,14 +8,16 @@ from contextlib import suppress
 from typing import Any, Final
 
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QFrame, QSplitter, QWidget
+from qtpy.QtWidgets import QFrame, QSplitter, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
     canvas_of,
     canvas_widget,
+    fit_axis_labels,
     main_view,
     new_view,
+    sliders_of,
 )
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.base.layers import find_line_look
@@ -131,6 +133,7 @@ class PaneWindow:
     def __init__(self, viewer: Any) -> None:
         self._viewer = viewer
         self._column: QSplitter | None = None
+        self._frame: QWidget | None = None
         self._outer: QSplitter | None = None
         self._main_column: QSplitter | None = None
         self._views: dict[Pane, Any] = {}
@@ -227,6 +230,7 @@ class PaneWindow:
         self._views = {}
         if self._column is not None:
             self._column.hide()
+            self._place_sliders(below_all=False)
         self._leave.start([self._close_one] * len(self._gone))
 
     def close(self) -> None:
@@ -256,6 +260,11 @@ class PaneWindow:
             layout = None if holder is None else holder.layout()
             if main is None or layout is None:
                 return
+            self._frame = QWidget()
+            self._frame.setObjectName("planes_frame")
+            rows = QVBoxLayout(self._frame)
+            rows.setContentsMargins(0, 0, 0, 0)
+            rows.setSpacing(0)
             self._outer = QSplitter(Qt.Orientation.Horizontal)
             self._outer.setObjectName("planes_splitter")
             self._outer.setToolTip("")
@@ -266,10 +275,27 @@ class PaneWindow:
             self._main_column = QSplitter(Qt.Orientation.Vertical)
             self._main_column.setObjectName("main_column")
             self._main_column.setChildrenCollapsible(False)
-            layout.addWidget(self._outer)
+            rows.addWidget(self._outer, stretch=1)
+            layout.addWidget(self._frame)
             self._main_column.addWidget(main)
             self._outer.addWidget(self._main_column)
             self._outer.addWidget(self._column)
             # Qt hides a widget that gets another parent.
             main.show()
+        self._place_sliders(below_all=True)
         self._column.show()
+
+    def _place_sliders(self, *, below_all: bool) -> None:
+        """Put napari's sliders below all views, or back below its own.
+
+        Below its own they would leave it less room than the others have, and hold it as wide as
+        they are: with large text more than half of a small screen.
+        """
+        sliders = sliders_of(self._viewer)
+        if sliders is None or self._frame is None:
+            return
+        widget, home = sliders
+        layout = (self._frame if below_all else home).layout()
+        if layout is not None and layout.indexOf(widget) < 0:
+            layout.addWidget(widget)
+            fit_axis_labels(main_view(self._viewer))

@@ -246,6 +246,7 @@ class PlaneLinks(QObject):
                 self._scene.view.fit()
             for pane in self._list_planes():
                 pane.fit()
+            self._share_scale()
         finally:
             self._is_moving = before
         self._follow_camera()
@@ -253,6 +254,18 @@ class PlaneLinks(QObject):
             self._centre_planes()
         for listener in tuple(self.fitted):
             listener()
+
+    def _share_scale(self) -> None:
+        """Show both breasts at one scale: a canvas with less room sets that of all."""
+        view = self._scene.view
+        facing = [pane for pane in self._panes if pane.kind.plane is None and pane.kind.side]
+        if not view.half or not facing:
+            return
+        scale = min(view.whole_zoom, *(pane.whole_zoom for pane in facing))
+        if not view.is_zoomed_in:
+            view.fit(scale)
+        for pane in facing:
+            pane.fit(scale)
 
     def _list_planes(self) -> list[Pane]:
         """Return the further views of other planes and halves; not those of another phase."""

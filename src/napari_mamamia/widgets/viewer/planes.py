@@ -336,6 +336,7 @@ class Planes(WindowPart):
         self._text.name_plane(self.layout in (Layout.PLANES, Layout.HUNG))
 
     def _settle_views(self) -> None:
+        self._text.follow_zoom()
         self.links.fit_soon()
         self.built.emit()
 

@@ -127,10 +127,13 @@ class Scene:
         What is shown over the phases or in their place.
     box
         The rectangle of a prompt.
+    companions
+        Scenes of other exams beside this one, whose masks are hidden and outlined with its own.
     """
 
     def __init__(self, viewer: Any) -> None:
         self.viewer = viewer
+        self.companions: list[Scene] = []
         self.stack = LayerStack(viewer)
         self.view = SliceView(self.stack)
         self.overlays = Overlays(self.stack)
@@ -355,10 +358,12 @@ class Scene:
             layer.visible = not hidden
         if not hidden:
             self._hidden = []
+        for scene in self.companions:
+            scene.set_masks_hidden(hidden)
 
     def toggle_outline(self) -> None:
         """Draw all masks filled, or all as outlines."""
-        masks = self.mask_layers()
+        masks = [layer for scene in (self, *self.companions) for layer in scene.mask_layers()]
         filled = any(layer.contour == 0 for layer in masks)
         for layer in masks:
             layer.contour = OUTLINE_VOXELS if filled else 0

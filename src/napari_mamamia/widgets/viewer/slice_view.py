@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import fit_half
 
@@ -27,6 +28,8 @@ class SliceView:
         Called with the voxel that `go_to` went to, and whether the view was centred on it.
     half
         "right" or "left" while one breast of two is shown, "" for the whole slice.
+    breast
+        Where the right breast lies (`find_breast_box`), None where that is not known.
     """
 
     def __init__(self, stack: LayerStack) -> None:
@@ -34,6 +37,7 @@ class SliceView:
         self._viewer = stack.viewer
         self._whole_zoom = 0.0
         self.half = ""
+        self.breast: Box | None = None
         self.moved: list[Callable[[Voxel, bool], None]] = []
 
     # ------------------------------------------------------------------ going
@@ -62,13 +66,18 @@ class SliceView:
 
     # ------------------------------------------------------------------- zoom
 
-    def fit(self) -> None:
-        """Show the whole slice."""
+    def fit(self, zoom: float | None = None) -> None:
+        """Show the whole slice, or the breast that is shown; `zoom` where others set it."""
         if len(self._viewer.layers):
             self._viewer.reset_view()
             if self._stack.grid is not None:
-                fit_half(self._viewer, self._stack.grid, self.half)
+                fit_half(self._viewer, self._stack.grid, self.half, self.breast, zoom)
             self._whole_zoom = float(self._viewer.scene.camera.zoom)
+
+    @property
+    def whole_zoom(self) -> float:
+        """Pixels per mm where the whole slice, or the breast that is shown, just fits."""
+        return self._whole_zoom
 
     @property
     def is_zoomed_in(self) -> bool:
