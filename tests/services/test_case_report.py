@@ -20,6 +20,7 @@ from napari_mamamia.core.errors import CaseError, MissingExtraError, SaveConflic
 from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.measurement import MeasureKind, Measurement
+from napari_mamamia.core.progress import Cancelled
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.workspace.measurements import append_measurement
@@ -30,7 +31,7 @@ from napari_mamamia.services.findings.case_findings import (
     load_findings_form,
     open_findings,
 )
-from napari_mamamia.services.report import printing
+from napari_mamamia.services.report import printing, report
 from napari_mamamia.services.report.case_page import make_pictures
 from napari_mamamia.services.report.reading import ReportSource, read_case
 from napari_mamamia.services.report.report import ReportWish, report_cases
@@ -140,7 +141,7 @@ def test_what_was_drawn_stands_in_page_and_table_with_who_drew_it(opened, tmp_pa
     assert {row.reader for row in mine.reports[0].rows} == {"", "Ben"}
 
 
-def test_key_images_are_the_pictures_where_somebody_marked_some(opened):
+def test_key_images_come_first_and_each_lesion_at_its_largest_slice_after_them(opened):
     def names():
         reading = read_case(opened, opened.data_set.case("A"), ANYBODY)
         return [(one.name, one.caption) for one in make_pictures(reading)]
@@ -148,17 +149,57 @@ def test_key_images_are_the_pictures_where_somebody_marked_some(opened):
     ((name, caption),) = names()
     assert name == "1. lesion 1"
     assert caption.startswith("axial, slice 3 of 8, first post-contrast minus pre-contrast")
+    of_lesion = caption
     draw(opened, MeasureKind.KEY_IMAGE, [(6, 3, 3)], text="duct")
-    ((name, caption),) = names()
-    assert (name, caption) == (
-        "1. key image · duct",
-        "axial, slice 7 of 8, phase 1; the bar is 10 mm",
-    )
+    assert names() == [
+        ("1. key image · duct", "axial, slice 7 of 8, phase 1; the bar is 10 mm"),
+        ("2. lesion 1", of_lesion),
+    ]
+
+
+def test_the_largest_slice_of_a_lesion_is_where_its_longest_diameter_lies(opened, tmp_path):
+    # 3 columns on slices 2 and 3, 11 on slice 4: 10 mm between the outer centres there
+    mask = np.zeros(SHAPE, np.uint8)
+    mask[2:4, 10, 10:13] = 1
+    mask[4, 10, 5:16] = 1
+    mask[6, 20:23, 30] = 1
+    write_volume(mask, GRID, tmp_path / "masks/A.nii.gz")
+    reading = read_case(opened, opened.data_set.case("A"), ReportSource(tmp_path / "masks"))
+    pictures = [(one.name, one.caption.split(",")[1]) for one in make_pictures(reading)]
+    assert pictures == [("1. lesion 1", " slice 5 of 8"), ("2. lesion 2", " slice 7 of 8")]
+
+
+@pytest.mark.parametrize("at", ["page", "pdf"])
+def test_a_stop_leaves_whole_reports_alone_and_their_table(tmp_path, monkeypatch, at):
+    opened = make_data_set(tmp_path / "data", ("A", "B", "C"))
+    finished = []
+
+    def write(child, html, title, path, *, overwrite=False):
+        if path.stem == "B" and at == "pdf":
+            raise Cancelled
+        path.write_bytes(b"%PDF")
+
+    def make(reading):
+        if reading.case.case_id == "B" and at == "page":
+            raise Cancelled
+        return make_page(reading)
+
+    make_page = report.make_case_page
+    monkeypatch.setattr(report, "write_pdf", write)
+    monkeypatch.setattr(report, "make_case_page", make)
+    monkeypatch.setattr(report, "require_qt", lambda: None)
+    wish = ReportWish(has_pdf=True)
+    with pytest.raises(Cancelled):
+        report_cases(opened, tmp_path / "out", ANYBODY, wish, finished=finished)
+    assert [one.case_id for one in finished] == ["A"]
+    pages = {path.name for path in (tmp_path / "out").iterdir() if path.stem in "ABC"}
+    assert pages == {"A.html", "A.pdf"}
+    assert {row["case_id"] for row in rows_of(tmp_path / "out/measures.csv")} == {"A"}
 
 
 def test_a_key_image_outside_the_volume_shows_the_last_slice(opened):
     draw(opened, MeasureKind.KEY_IMAGE, [(60, 3, 3)])
-    (picture,) = make_pictures(read_case(opened, opened.data_set.case("A"), ANYBODY))
+    picture, _lesion = make_pictures(read_case(opened, opened.data_set.case("A"), ANYBODY))
     assert "slice 8 of 8" in picture.caption
 
 
@@ -533,7 +574,7 @@ def test_key_objects_name_the_slice_that_was_marked(exam, tmp_path):
     report_cases(opened, tmp_path / "out", source, ReportWish(dicom=choice))
     document = pydicom.dcmread(tmp_path / f"out/dicom_identified/{case_id}_ko.dcm")
     assert str(document.PatientName) == "Meier^Eva"
-    (named,) = [
+    named, *_of_lesions = [
         item.ReferencedSOPSequence[0].ReferencedSOPInstanceUID
         for item in document.ContentSequence
         if item.ValueType == "IMAGE"

@@ -1,11 +1,15 @@
 """Which steps of the hanging a case has, which exam is its prior, and one place in both."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.phantom import Breasts, PhantomSpec, make_phantom
+from napari_mamamia.services.case.breast_place import find_breast_box
 from napari_mamamia.services.case.hanging import (
     HangingStep,
     PhaseRoles,
@@ -20,7 +24,7 @@ from napari_mamamia.services.case.hanging import (
     wish_step,
     write_wishes,
 )
-from napari_mamamia.services.case.prior import carry_place, is_inside, link_places
+from napari_mamamia.services.case.prior import carry_place, is_inside, link_by_frame, link_places
 
 MIP, BOTH, SIDES, LATE, PRIOR = HangingStep
 WIDE = np.diag([-12.0, 2.0, 13.0, 1.0])
@@ -146,3 +150,48 @@ def test_wishes_are_read_as_written_and_damaged_ones_lose_only_what_is_damaged()
     mixed = '{"unwanted": ["late", "x"], "shares": {"both": 500, "sides": 40, "y": 50}}'
     assert read_wishes(mixed).unwanted == {LATE}
     assert read_wishes(mixed).shares == {SIDES: 40}
+
+
+@pytest.mark.parametrize(("one", "other", "same"), [
+    ("2.25.7", "2.25.7", True), ("2.25.7", "2.25.8", False), ("", "", False), ("2.25.7", "", False),
+])  # fmt: skip
+def test_exams_are_linked_in_mm_only_in_one_frame_of_reference(one, other, same):
+    here, there = (replace(case_of((0.0, 90.0)), frame_uid=uid) for uid in (one, other))
+    link = link_by_frame(here, there)
+    assert (link.is_same_frame, link.is_known, link.is_by_hand) == (same, same, False)
+    assert link_places(here.grid, (1, 2, 3), there.grid, (1, 2, 4)).is_known
+
+
+@pytest.mark.parametrize("orientation", ["LAS", "RPI", "PSR"])
+def test_the_breast_is_found_in_any_orientation_and_holds_most_of_the_phantoms(orientation):
+    shape, spacing = ((40, 110, 120), (4.0, 3.0, 3.0))
+    if orientation == "PSR":
+        shape, spacing = (120, 40, 110), (3.0, 4.0, 3.0)
+    spec = PhantomSpec("P", 3, shape=shape, spacing_mm=spacing, orientation=orientation)
+    phantom = make_phantom(spec)
+    grid = phantom.case.grid
+    box = find_breast_box(phantom.case)
+    x = grid.to_world_mm(np.argwhere(phantom.breast))[:, 0]
+    middle = float(grid.to_world_mm([(n - 1) / 2 for n in grid.shape])[0])
+    right = np.argwhere(phantom.breast)[x > middle]
+    inside = ((right >= box.start) & (right < box.stop)).all(axis=1)
+    assert inside.mean() > 0.97
+    nipple = right[np.argmax(grid.to_world_mm(right)[:, 1])]
+    assert ((nipple >= box.start) & (nipple < box.stop)).all()
+    corners = grid.to_world_mm(np.array([box.start, np.array(box.stop) - 1]))
+    assert corners[:, 0].min() > middle - max(spacing)  # no voxel of the other breast
+    ends = grid.to_world_mm([(0, 0, 0), np.array(grid.shape) - 1])
+    assert np.ptp(corners[:, 1]) < 0.9 * np.ptp(ends[:, 1])  # not the whole body
+
+
+def test_after_a_mastectomy_the_breast_that_is_there_sets_the_block_of_both():
+    spec = PhantomSpec("P", 3, shape=(40, 110, 120), spacing_mm=(4.0, 3.0, 3.0))
+    alone = find_breast_box(make_phantom(replace(spec, breasts=Breasts.LEFT)).case)
+    both = find_breast_box(make_phantom(spec).case)
+    assert np.abs(np.subtract(alone.start, both.start)).max() <= 3
+    assert np.abs(np.subtract(alone.stop, both.stop)).max() <= 3
+
+
+def test_no_breast_is_named_where_one_is_imaged_or_none_stands_out():
+    assert find_breast_box(case_of((0.0, 90.0), NARROW)) is None
+    assert find_breast_box(case_of((0.0, 90.0))) is None

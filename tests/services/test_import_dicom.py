@@ -444,9 +444,11 @@ def test_no_value_of_a_persons_element_is_in_any_written_byte(tmp_path, dates):
 
 
 def test_uids_and_dates_are_moved_the_same_way_in_every_import_of_this_user(tmp_path):
-    phantoms.write_exam(tmp_path / "in", PatientID="77", AcquisitionDate="20190613")
+    first_visit = {"AcquisitionDate": "20190613", "FrameOfReferenceUID": "2.25.33"}
+    phantoms.write_exam(tmp_path / "in", PatientID="77", **first_visit)
+    second_visit = {"AcquisitionDate": "20190703", "StudyInstanceUID": "2.25.5"}
     phantoms.write_exam(
-        tmp_path / "later", PatientID="77", AcquisitionDate="20190703", StudyInstanceUID="2.25.5"
+        tmp_path / "later", PatientID="77", **second_visit, FrameOfReferenceUID="2.25.34"
     )
     infos = []
     for name, source in (("A", "in"), ("B", "in"), ("C", "later")):
@@ -455,6 +457,9 @@ def test_uids_and_dates_are_moved_the_same_way_in_every_import_of_this_user(tmp_
     first, again, later = infos
     assert first["import"]["study_uid_remapped"] == again["import"]["study_uid_remapped"]
     assert first["import"]["study_uid_remapped"] != later["import"]["study_uid_remapped"]
+    frames = [one["import"]["frame_of_reference_uid_remapped"] for one in infos]
+    assert frames[0] == frames[1] != frames[2]
+    assert frames[0].startswith("2.25.")
     days = [np.datetime64(i["imaging_data"]["acquisition_date_shifted"]) for i in infos]
     assert days[2] - days[0] == np.timedelta64(20, "D")
     assert 1 <= (np.datetime64("2019-06-13") - days[0]).astype(int) <= 365

@@ -7,7 +7,8 @@ import pytest
 from qtpy.QtWidgets import QComboBox, QPushButton
 
 from napari_mamamia.core.blinding import Blinding
-from napari_mamamia.core.errors import HiddenError, SaveError
+from napari_mamamia.core.choices import SegmentMaker
+from napari_mamamia.core.errors import CaseError, HiddenError, SaveError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.workspace.workspace import Workspace
@@ -27,8 +28,10 @@ class Fake:
         self.failures = ()
         self.error = None
         self.waits = False
+        self.whole = []
 
-    def report_anew(self, opened, parent, source, wish, *, case_ids=()):
+    def report_anew(self, opened, parent, source, wish, *, case_ids=(), finished=None):
+        finished += self.whole
         self.requests.append((parent, source.reader, wish, case_ids))
         self.on_disk.append(open_findings(opened.workspace, source.reader, "A_1").answers.items)
         while self.waits:
@@ -151,7 +154,47 @@ def test_a_report_that_is_stopped_says_so(qtbot, opened, page, fake):
     assert not page.start.isEnabled()
     opened.jobs.stop("report")
     qtbot.waitUntil(page.start.isEnabled)
-    assert "Stopped" in page.result.text()
+    assert page.result.text() == "Stopped: no report was finished."
+    assert not page.open_page.isVisibleTo(page)
+
+
+def test_a_stop_among_many_says_how_many_whole_reports_are_there(
+    qtbot, opened, page, fake, tmp_path
+):
+    fake.waits = True
+    fake.whole = [CaseReport(name, (tmp_path / f"{name}.html",), (), 1, 0) for name in ("A", "B")]
+    page.cases.setCurrentIndex(1)
+    page.start.click()
+    qtbot.waitUntil(lambda: len(fake.requests) == 1)
+    opened.jobs.stop("report")
+    qtbot.waitUntil(page.start.isEnabled)
+    assert page.result.text().startswith("Stopped: 2 reports are there as a whole")
+    assert page._result == tmp_path
+
+
+def test_no_option_of_the_command_is_named_in_the_window(qtbot, opened, page, fake):
+    said = []
+    opened.notifier.said.connect(lambda _level, text: said.append(text))
+    several = "got those of Ana, Ben: name the one who reports (--reader), or a folder (--masks)"
+    fake.failures = [CaseFailure("A_2", several)]
+    page.cases.setCurrentIndex(1)
+    page.start.click()
+    qtbot.waitUntil(lambda: "written" in page.result.text())
+    assert page.result.text().endswith("name the one who reports, or a folder")
+    fake.error = CaseError("expected a DICOM folder at X (--study), but there is none")
+    page.start.click()
+    qtbot.waitUntil(page.start.isEnabled)
+    assert said[-1].endswith("expected a DICOM folder at X, but there is none")
+
+
+def test_how_a_mask_was_made_can_be_said_where_no_record_tells(qtbot, opened, page, fake, tmp_path):
+    opened.import_flow.imported.emit(tmp_path)
+    page.dicom.click()
+    assert page.maker.isVisibleTo(page)
+    page.maker.setCurrentIndex(page.maker.findData(SegmentMaker.MANUAL))
+    page.start.click()
+    qtbot.waitUntil(lambda: "written" in page.result.text())
+    assert fake.requests[0][2].dicom.maker is SegmentMaker.MANUAL
 
 
 def test_dicom_needs_the_study_that_an_import_fills_in(qtbot, opened, page, fake, tmp_path):

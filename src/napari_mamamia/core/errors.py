@@ -1,6 +1,26 @@
-"""The error tree. A message says what was expected, what came, and what to do."""
+"""The error tree. A message says what was expected, what came, and what to do.
+
+Where a command has an option for what to do, the words stand without it, and the option in brackets
+behind them: "check the study's folder (--study)".
+"""
+
+import re
+from typing import Final
 
 from napari_mamamia.core.names import readable_name
+
+_OPTION: Final = re.compile(r" ?\(--[a-z][^()]*\)")
+
+
+def drop_options(text: str) -> str:
+    """Return a message without the options of a command, for who has none, as in the window.
+
+    Examples
+    --------
+    >>> drop_options("name who reports (--reader), or a folder of masks (--masks)")
+    'name who reports, or a folder of masks'
+    """
+    return _OPTION.sub("", text)
 
 
 class MamamiaError(Exception):

@@ -189,8 +189,8 @@ def segment_meaning(mask: DrawnMask, said: SegmentMaker) -> SegmentMeaning:
     if not mask.has_history or provenance.maker is Maker.UNKNOWN:
         raise CaseError(
             f"DICOM SEG says how a mask was made, but no provenance was found beside the mask of "
-            f"{provenance.case_id} in {mask.name}: say it with --made-by manual, semiautomatic or "
-            "automatic"
+            f"{provenance.case_id} in {mask.name}: say how it was made (--made-by manual, "
+            "semiautomatic or automatic)"
         )
     if provenance.maker in (Maker.MODEL, Maker.PHANTOM):
         return SegmentMeaning("AUTOMATIC", provenance.name, provenance.software)
@@ -237,8 +237,8 @@ def dicom_phases(
     if first.name.lower().endswith(VOLUME_SUFFIXES):
         raise CaseError(
             f"a DICOM SEG refers to the DICOM images that it was drawn on, but case "
-            f"{files.case_id} is {first.name}: name the study with --study DICOM_FOLDER, or "
-            "export NIfTI"
+            f"{files.case_id} is {first.name}: name the folder of its study (--study "
+            "DICOM_FOLDER), or leave DICOM out"
         )
     return files.phases
 

@@ -296,10 +296,10 @@ def _tell_methods(reading: CaseReading) -> PageSection:
     return PageSection("Methods", says=tuple(says))
 
 
-# Which pictures: the key images, else the largest slice of each lesion.
+# Which pictures: the readers' key images, then the largest slice of each lesion.
 
 MOST: Final = 6
-"""Pictures of a page; our choice: a page to print holds them."""
+"""Pictures of a kind on a page; our choice: pages to print hold them."""
 _ELLIPSE_CORNERS: Final = 64
 _CONTRAST: Final = "first post-contrast minus pre-contrast"
 
@@ -315,7 +315,7 @@ class _Slice:
 
 
 def make_pictures(reading: CaseReading) -> tuple[ReportFigure, ...]:
-    """Return the pictures: key images first; where nobody marked one, the largest lesions.
+    """Return the pictures: key images first, then the lesions, the largest ones of many.
 
     Each has the mask's contour, what was drawn on that slice, and a bar of 10 mm.
     """
@@ -328,20 +328,18 @@ def make_pictures(reading: CaseReading) -> tuple[ReportFigure, ...]:
 def _list_pictures(reading: CaseReading) -> Iterator[tuple[_Slice, KeyPicture, str]]:
     keys = reading.key_images
     grid = reading.case.grid
-    if keys:
-        for item in keys[:MOST]:
-            place = place_of(grid, item.plane, item.points_mm[0])
-            title = " · ".join(filter(None, ["key image", item.text]))
-            one = _Slice(item.plane, place, item.phase, title)
-            yield one, *_show_slice(reading, one, None)
-        return
+    for item in keys[:MOST]:
+        place = place_of(grid, item.plane, item.points_mm[0])
+        title = " · ".join(filter(None, ["key image", item.text]))
+        one = _Slice(item.plane, place, item.phase, title)
+        yield one, *_show_slice(reading, one, None)
     plane = grid.acquisition_plane
     for lesion in reading.lesions[:MOST]:
         ends = np.array(lesion.size.ends, dtype=np.float64)
         place = place_of(grid, plane, grid.to_world_mm(ends.mean(axis=0)))
         one = _Slice(plane, place, None, f"lesion {lesion.facts.name}")
         yield one, *_show_slice(reading, one, lesion)
-    if not reading.lesions:
+    if not reading.lesions and not keys:
         middle = grid.shape[grid.display_frame(plane).order[0]] // 2
         one = _Slice(plane, middle, None, "middle slice")
         yield one, *_show_slice(reading, one, None)

@@ -146,7 +146,7 @@ def _choose_record(
         names = ", ".join(sorted(one.reader for one in chosen))
         raise CaseError(
             f"expected the findings of one reader of {case_id}, got those of {names}: name the one "
-            "who reports with --reader"
+            "who reports (--reader)"
         )
     others = ", ".join(sorted(one.reader for one in of_case if one not in chosen))
     remarks = (f"the findings of {others} are not in this report",) if others else ()

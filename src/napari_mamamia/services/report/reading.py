@@ -224,7 +224,7 @@ def find_mask(opened: OpenDataSet, files: CaseFiles, source: ReportSource) -> Re
         names = ", ".join(one.name for one in refined)
         raise CaseError(
             f"expected the mask of one reader of {files.case_id}, got those of {names}: name the "
-            "one who reports with --reader, or a folder with --masks"
+            "one who reports (--reader), or a folder of masks (--masks)"
         )
     if refined:
         return ReportMask(refined[0].path, f"drawn by {refined[0].name}", refined[0].name)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.progress import Cancelled, listening
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.tables.flat_tables import write_flat_table
@@ -31,7 +32,12 @@ from napari_mamamia.services.report.reading import (
     read_case,
     read_records,
 )
-from napari_mamamia.services.report.structured import DicomChoice, require_dicom, write_structured
+from napari_mamamia.services.report.structured import (
+    DicomChoice,
+    list_structured,
+    require_dicom,
+    write_structured,
+)
 
 TABLE: Final = "measures"
 _COMPUTED, _DRAWN, _ANSWERED, _CHECKED = "computed", "drawn", "answered", "checked"
@@ -95,11 +101,14 @@ def report_cases(
     *,
     case_ids: Sequence[str] = (),
     existing: Existing = Existing.REFUSE,
+    finished: list[CaseReport] | None = None,
 ) -> ReportSummary:
     """Write ``ID.html`` of each case, what else is asked for, ``measures.csv`` and ``.parquet``.
 
     A case that fails, or whose DICOM objects cannot be made, is told with its reason; the others
-    go on, and its page stays where it could be written.
+    go on, and its page stays where it could be written. Where the work is stopped, the case at hand
+    leaves nothing, the tables tell of those before it, and `finished`, which each report is put
+    into, holds them.
 
     Raises
     ------
@@ -127,12 +136,15 @@ def report_cases(
     )
     overwrite = existing is not Existing.REFUSE
     records = read_records(opened.workspace.root)
-    reports: list[CaseReport] = []
+    reports = [] if finished is None else finished
+    report = partial(_report_case, opened, out, source, records, wish, overwrite, reports)
     with closing(Child()) as child:
-        result = for_each_case(
-            [one.case_id for one in chosen],
-            partial(_report_case, opened, out, source, records, wish, overwrite, reports, child),
-        )
+        try:
+            result = for_each_case([one.case_id for one in chosen], partial(report, child))
+        except (Cancelled, KeyboardInterrupt):
+            with listening(None):  # who stopped the work would stop the tables too
+                _write_tables(reports, out / TABLE, overwrite)
+            raise
     tables = _write_tables(reports, out / TABLE, overwrite)
     return ReportSummary(out, tuple(reports), result.failures, tables)
 
@@ -144,6 +156,7 @@ def report_anew(
     wish: ReportWish,
     *,
     case_ids: Sequence[str] = (),
+    finished: list[CaseReport] | None = None,
 ) -> ReportSummary:
     """Write as `report_cases` does, into a new folder below `parent`, named by case and moment.
 
@@ -156,7 +169,7 @@ def report_anew(
     stem = f"{subject}-{datetime.now():%Y%m%d-%H%M%S}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     out = next(parent / name for name in names if not (parent / name).exists())
-    return report_cases(opened, out, source, wish, case_ids=case_ids)
+    return report_cases(opened, out, source, wish, case_ids=case_ids, finished=finished)
 
 
 def _report_case(
@@ -182,15 +195,22 @@ def _report_case(
         counts = (len(reading.lesions), len(reading.drawn))
         reports[place:] = [CaseReport(case_id, tuple(files), rows, *counts)]
 
-    with drawing_place() as draw_anew:
-        draw = draw_each_once(draw_anew)
-        note(write_page(page, out / f"{case_id}.html", overwrite=overwrite, draw=draw))
-        if wish.has_pdf:
-            pdf = out / f"{case_id}.pdf"
-            write_pdf(child, render_print(page, draw), page.title, pdf, overwrite=overwrite)
-            note(pdf)
-    if wish.dicom is not None:
-        note(*write_structured(reading, wish.dicom, out, overwrite=overwrite))
+    try:
+        with drawing_place() as draw_anew:
+            draw = draw_each_once(draw_anew)
+            note(write_page(page, out / f"{case_id}.html", overwrite=overwrite, draw=draw))
+            if wish.has_pdf:
+                pdf = out / f"{case_id}.pdf"
+                write_pdf(child, render_print(page, draw), page.title, pdf, overwrite=overwrite)
+                note(pdf)
+        if wish.dicom is not None:
+            note(*write_structured(reading, wish.dicom, out, overwrite=overwrite))
+    except (Cancelled, KeyboardInterrupt):
+        del reports[place:]
+        pages = [out / f"{case_id}{suffix}" for suffix in (".html", ".pdf")]
+        for path in (*pages, *list_structured(out, case_id)):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:

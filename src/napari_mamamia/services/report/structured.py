@@ -72,8 +72,8 @@ def require_dicom(choice: DicomChoice) -> None:
     load_highdicom()
     if choice.study is not None and not choice.study.is_dir():
         raise CaseError(
-            f"expected a DICOM folder at {choice.study} (--study), but there is none: check the "
-            "path"
+            f"expected a DICOM folder at {choice.study} (--study), but there is none: check "
+            "the path"
         )
 
 
@@ -123,11 +123,21 @@ def write_structured(
     places = _list_key_places(reading, grid)
     if places:
         files.append(folder / f"{case_id}_ko.dcm")
-        marked = "Key images marked by readers"
-        words = marked if reading.key_images else "Largest slices of lesions"
+        parts = {
+            "key images marked by readers": reading.key_images,
+            "largest slices of lesions": reading.lesions,
+        }
+        words = " and ".join(name for name, some in parts.items() if some).capitalize()
         words = f"{words}. Mask: {describe_mask(reading.mask_name, reading.provenance)}."
         write_key_objects(source, places, words, files[-1], **shared)
     return tuple(files)
+
+
+def list_structured(out: Path, case_id: str) -> tuple[Path, ...]:
+    """Return where the objects of a case may lie, there or not."""
+    kinds = ("seg", "sr", "ko")
+    folders = (FOLDER, IDENTIFIED)
+    return tuple(out / folder / f"{case_id}_{kind}.dcm" for folder in folders for kind in kinds)
 
 
 def _find_phases(reading: CaseReading, choice: DicomChoice) -> tuple[PhaseSource, ...]:
@@ -135,11 +145,14 @@ def _find_phases(reading: CaseReading, choice: DicomChoice) -> tuple[PhaseSource
     if info is not None and read_patient_info(info).joined:
         raise CaseError(
             f"the case {reading.case.case_id} was joined of two breasts with images of their own: "
-            "a DICOM report of both is not written; export its segmentations with mamamia export"
+            "a DICOM report of both is not written; export its segmentations instead"
         )
     phases = dicom_phases(reading.files, choice.study, choice.n_cases)
     if not phases:
-        raise CaseError(f"expected DICOM phases of {reading.case.case_id}, got none: check --study")
+        raise CaseError(
+            f"expected DICOM phases of {reading.case.case_id}, got none: check the folder of its "
+            "study (--study)"
+        )
     return phases
 
 
@@ -245,13 +258,12 @@ def _first_code(text: str) -> tuple[str, str] | None:
 
 
 def _list_key_places(reading: CaseReading, grid: Grid) -> list[int]:
-    """Return the numbers of the source's slices that hold key images, else the largest slices."""
+    """Return the numbers of the source's slices that hold key images, then of lesions' largest."""
     points = [one.points_mm[0] for one in reading.key_images]
-    if not points:
-        points = [
-            tuple(reading.case.grid.to_world_mm(lesion.size.ends).mean(axis=0))
-            for lesion in reading.lesions
-            if lesion.size.ends
-        ]
+    points += [
+        tuple(reading.case.grid.to_world_mm(lesion.size.ends).mean(axis=0))
+        for lesion in reading.lesions
+        if lesion.size.ends
+    ]
     places = [int(np.floor(grid.to_voxel(point)[0] + 0.5)) for point in points]
     return [place for place in dict.fromkeys(places) if 0 <= place < grid.shape[0]]

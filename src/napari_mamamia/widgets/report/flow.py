@@ -5,11 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from napari_mamamia.core.errors import drop_options
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.report.reading import ReportSource
-from napari_mamamia.services.report.report import ReportSummary
+from napari_mamamia.services.report.report import CaseReport, ReportSummary
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.flow import FindingsFlow
 from napari_mamamia.widgets.refine.editing import Editing
@@ -94,22 +95,31 @@ class ReportFlow(WindowPart):
     ) -> None:
         page, report_anew = self._page, self._services.report_anew
         source = ReportSource(reader=reader)
+        finished: list[CaseReport] = []
 
         def refuse(error: Exception) -> None:
             page.show_result(tr("Nothing was written: see the message above."), None, "error")
             self._notifier.fail(tr("Writing the report"), error)
 
         def say_stopped() -> None:
-            page.show_result(
-                tr("Stopped: pages that were finished are there."), request.parent, "warning"
+            if not finished:
+                page.show_result(tr("Stopped: no report was finished."), None, "warning")
+                return
+            text = tr_n(
+                "Stopped: {n} report is there as a whole, nothing of the others.",
+                "Stopped: {n} reports are there as a whole, nothing of the others.",
+                len(finished),
             )
+            page.show_result(text, finished[0].files[0].parent, "warning")
 
         page.set_running(True)
         page.show_result(tr("writing…"), None)
         self._jobs.start(
             "report",
             tr("Writing the report"),
-            lambda: report_anew(opened, request.parent, source, request.wish, case_ids=case_ids),
+            lambda: report_anew(
+                opened, request.parent, source, request.wish, case_ids=case_ids, finished=finished
+            ),
             self._show_summary,
             failed=refuse,
             stopped=say_stopped,
@@ -122,7 +132,7 @@ class ReportFlow(WindowPart):
         if count == 1:
             lines = [tr("{case_id} is written.", case_id=summary.reports[0].case_id)]
         failures = summary.failures
-        lines += [f"{one.case_id}: {one.reason}" for one in failures[:_MOST_LINES]]
+        lines += [f"{one.case_id}: {drop_options(one.reason)}" for one in failures[:_MOST_LINES]]
         if len(failures) > _MOST_LINES:
             lines.append(tr("… and {n} more", n=len(failures) - _MOST_LINES))
         self._page.show_result(

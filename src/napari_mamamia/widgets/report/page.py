@@ -2,16 +2,25 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from qtpy.QtCore import QUrl, Signal
 from qtpy.QtGui import QDesktopServices
 from qtpy.QtWidgets import QCheckBox, QComboBox, QFileDialog, QLabel, QLineEdit
 
+from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.report.report import ReportWish
 from napari_mamamia.services.report.structured import DicomChoice
 from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
 from napari_mamamia.widgets.controls.page import Page
+
+_MAKERS: Final = {
+    SegmentMaker.FROM_PROVENANCE: tr("as their records say"),
+    SegmentMaker.MANUAL: tr("by hand"),
+    SegmentMaker.SEMIAUTOMATIC: tr("by hand, with tools"),
+    SegmentMaker.AUTOMATIC: tr("by a model"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +70,14 @@ class ReportPage(Page):
             "report_study_browse", "…", tr("Choose the DICOM folder"), self._browse_study
         )
         self._study_row = row(QLabel(tr("Study")), self.study, browse_study)
+        self.maker: QComboBox = named(
+            QComboBox(),
+            "report_maker",
+            tr("How a mask was made: DICOM asks, and a mask from elsewhere may not say"),
+        )
+        for maker, words in _MAKERS.items():
+            self.maker.addItem(words, maker)
+        self._maker_row = row(QLabel(tr("Masks were made")), self.maker, 1)
         self.identified: QCheckBox = named(
             QCheckBox(tr("with the patient's name, for your PACS")),
             "report_identified",
@@ -94,6 +111,7 @@ class ReportPage(Page):
             self.pdf,
             self.dicom,
             self._study_row,
+            self._maker_row,
             self.identified,
             row(QLabel(tr("To")), self.parent_folder, browse),
             self.problem,
@@ -154,6 +172,7 @@ class ReportPage(Page):
         for part in (self.mask, self.gaps):
             part.setVisible(bool(part.text()) and not self._is_of_all)
         self._study_row.setVisible(is_dicom and not self._is_dicom)
+        self._maker_row.setVisible(is_dicom)
         self.identified.setVisible(is_dicom)
         problem = ""
         if is_dicom and not self._is_dicom and not self.study.text().strip():
@@ -187,6 +206,7 @@ class ReportPage(Page):
             dicom = DicomChoice(
                 None if self._is_dicom else Path(self.study.text().strip()),
                 bool(self.identified.isChecked()),
+                SegmentMaker(self.maker.currentData()),
                 n_cases=self._n_cases if self._is_of_all else 1,
             )
         wish = ReportWish(bool(self.pdf.isChecked()), dicom)

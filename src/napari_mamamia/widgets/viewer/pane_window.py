@@ -297,5 +297,7 @@ class PaneWindow:
         widget, home = sliders
         layout = (self._frame if below_all else home).layout()
         if layout is not None and layout.indexOf(widget) < 0:
+            is_hidden = widget.isHidden()
             layout.addWidget(widget)
+            widget.setHidden(is_hidden)  # Qt hides a widget that gets another parent
             fit_axis_labels(main_view(self._viewer))
