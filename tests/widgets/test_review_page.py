@@ -12,11 +12,15 @@ from napari_mamamia.core.answers import CaseFacts, LesionFacts
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.review import ConsensusRule, Meaning, Task
+from napari_mamamia.io.review import keys
 from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.review.desk import StudyDesk, open_desk
+from napari_mamamia.services.review.session import ReviewSession
+from napari_mamamia.services.review.signing import SigningLook, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review.study_case import ActiveClock
@@ -248,9 +252,21 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     qtbot.waitUntil(lambda: not plan._freezing.isHidden())
     qtbot.keyClicks(plan.folder, str(tmp_path / "NEW"))  # as it is typed: the deal stays
     assert not plan._freezing.isHidden()
+    assert [plan.keys.lead.itemText(k) for k in range(plan.keys.lead.count())] == ["Lea"]
+    plan.keys.new.setText("three small words")
+    plan.freeze.click()
+    assert "not the same" in plan.warning.text()
+    assert plan.keys.new.text() == ""
+    for field in (plan.keys.new, plan.keys.again):
+        field.setText("three small words")
     plan.freeze.click()
     qtbot.waitUntil(lambda: page.who.count() == 3)
-    frozen = FolderStore(tmp_path / "NEW", tmp_path / "home").study.plan
+    study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
+    assert [one.reader for one in study.lead_keys] == ["lea"]
+    # her desk finds the key that was made, which counts at once
+    look = look_at_signing(StudyDesk(tmp_path / "NEW", "Lea"))
+    assert (look.digits, look.counts) == (short_key(study.lead_keys[0].key), True)
+    frozen = study.plan
     assert (frozen.triggers.dice_below, frozen.consensus) == (0.5, ConsensusRule.UNION)
     assert frozen.blinding == ALL_HIDDEN
 
@@ -319,6 +335,52 @@ def test_a_judge_accepts_what_agrees_signs_it_and_reopens_it_with_a_reason(qtbot
     judging.why_again.setText("the other breast, too")
     judging.reopen.click()
     qtbot.waitUntil(lambda: judging.queue.count() == 0)
+
+
+def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
+    qtbot, at_work, agreed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(keys, "_COST", 1 << 4)
+    store = FolderStore(agreed, tmp_path / "laptop", host="laptop", session="1")
+    ana = ReviewSession(store, "Ana", tmp_path / "laptop")
+    digits = short_key(ana.make_key("three small words"))
+    dock = at_work("Lea Lead")
+    signing = dock.review_page.signing
+    assert signing._end.isHidden()  # without a key of her own
+    signing.new.setText("a lead's own words")
+    signing.again.setText("a lead's own words")
+    signing.make.click()
+    qtbot.waitUntil(lambda: signing.which.count() == 2)
+    names = [signing.which.itemText(k) for k in range(2)]
+    assert (names[0][20:], names[1]) == ("(yours)", f"{digits} of Ana")
+    assert signing._ending.isHidden()
+    signing.begin_end.click()
+    signing.end.click()
+    assert "Choose which key ends" in signing.end_note.text()  # none by itself
+    signing.which.setCurrentIndex(1)
+    signing.reason.setText("laptop stolen")
+    for words, since, why in (
+        ("a lead's old words", "", "nobody can find it"),
+        ("a lead's own words", "yesterday", "a time such as"),
+    ):
+        signing.since.setText(since)
+        signing.end_word.setText(words)
+        signing.end.click()
+        assert signing.end_word.text() == ""  # asked for each time
+        qtbot.waitUntil(lambda why=why: why in signing.end_note.text())
+    signing.since.clear()
+    signing.end_word.setText("a lead's own words")
+    signing.end.click()
+    qtbot.waitUntil(lambda: "The key of Ana is ended" in dock.header.message.text())
+    assert signing._ending.isHidden()
+    qtbot.waitUntil(lambda: signing.which.count() == 1)
+    (ended,) = [one.ended for one in ana.refresh().keys if one.reader == "ana"]
+    assert ended.endswith(": laptop stolen")
+    signing.show_look(SigningLook(digits, counts=False, things=(), ended=ended))
+    assert "Make a new key" in signing.key.text()
+    assert not signing._making.isHidden()
+    assert not signing.passphrase.isEnabled()
+    ana.close()
 
 
 def test_what_is_typed_and_chosen_stays_while_the_study_is_looked_at(qtbot, at_work, agreed):

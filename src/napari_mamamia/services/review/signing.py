@@ -31,6 +31,15 @@ class Signable:
 
 
 @dataclass(frozen=True, slots=True)
+class EndableKey:
+    """A key that this person may end; `text` says in words whose it is and its digits."""
+
+    reader: str
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SigningLook:
     """Where a person's signatures stand.
 
@@ -44,12 +53,18 @@ class SigningLook:
         What may be signed, author first.
     waiting
         Names whose keys wait for a lead's word; empty for who is no lead.
+    ended
+        When and why the key on this computer was ended, "" while it was not.
+    endable
+        Keys that this person may end: the own one first.
     """
 
     digits: str
     counts: bool
     things: tuple[Signable, ...]
     waiting: tuple[str, ...] = ()
+    ended: str = ""
+    endable: tuple[EndableKey, ...] = ()
 
 
 def look_at_signing(desk: StudyDesk) -> SigningLook:
@@ -67,7 +82,25 @@ def look_at_signing(desk: StudyDesk) -> SigningLook:
             names = dict.fromkeys(one for one in open_keys if one != me.reader_id)
             waiting = tuple(map(state.name, names))
         things = sorted(_list_things(desk, state), key=lambda one: list(Meaning).index(one.meaning))
-        return SigningLook(short_key(public) if public else "", counts, tuple(things), waiting)
+        digits = short_key(public) if public else ""
+        ended = next((one.ended for one in state.keys if one.key == public), "")
+        endable = tuple(_list_endable(desk, state, public))
+        return SigningLook(digits, counts, tuple(things), waiting, ended, endable)
+
+
+def _list_endable(desk: StudyDesk, state: ReviewState, public: str) -> Iterator[EndableKey]:
+    """Yield what may be ended: one's own key here, and all others by a lead who has a key."""
+    open_keys = [one for one in state.keys if not one.ended]
+    for one in open_keys:
+        if one.key == public:
+            yield EndableKey(one.reader, one.key, f"{short_key(one.key)} (yours)")
+    has_word = any(one.key == public and one.by for one in state.keys)
+    if Role.LEAD not in desk.reader.roles or not has_word:
+        return
+    for one in open_keys:
+        if one.key != public:
+            text = f"{short_key(one.key)} of {state.name(one.reader)}"
+            yield EndableKey(one.reader, one.key, text)
 
 
 def _read_own_key(desk: StudyDesk) -> str:
@@ -169,8 +202,20 @@ def make_own_key(desk: StudyDesk, passphrase: str) -> str:
             raise
 
 
-def countersign_key(desk: StudyDesk, name: str, digits: str, passphrase: str) -> None:
-    """Give the lead's word that the key with these digits is that person's.
+def end_key(desk: StudyDesk, key: EndableKey, reason: str, since: str, passphrase: str) -> str:
+    """End a key from now on or since a time; returns what came of it. Errors as `revoke`."""
+    with desk.turn:
+        if not desk.has_key:
+            raise CaseError(
+                "expected your own key on this computer, got none: who lost the key asks a lead"
+            )
+        session = desk.session
+        ending = vouching.revoke(session, key.reader, key.key, reason, passphrase, since)
+        return vouching.describe_ending(session.state, key.key, ending)
+
+
+def countersign_key(desk: StudyDesk, name: str, digits: str, passphrase: str) -> str:
+    """Give the lead's word that the key with these digits is that person's; returns what came.
 
     Raises
     ------
@@ -185,6 +230,6 @@ def countersign_key(desk: StudyDesk, name: str, digits: str, passphrase: str) ->
             raise CaseError("expected your own key on this computer, got none: make it first")
         state = desk.session.refresh()
         reader_id = find_person(state, name).reader_id
-        vouching.countersign(
-            desk.session, reader_id, find_key(state, reader_id, digits), passphrase
-        )
+        key = find_key(state, reader_id, digits)
+        vouching.countersign(desk.session, reader_id, key, passphrase)
+        return vouching.describe_word(desk.session.refresh(), key)

@@ -128,10 +128,11 @@ def describe_ending(state: ReviewState, key: str, ending: KeyEnding) -> str:
             f"Your word is kept. The key of {name} ends once more than half of the other leads "
             "say so; until then it counts, and `verify` tells of it."
         )
-    return (
-        f"The key of {name} is ended: {ending.n_standing} signature(s) by it stand, "
-        f"{ending.n_lost} do(es) not count. A new key counts once a lead countersigns it."
-    )
+    total = ending.n_standing + ending.n_lost
+    signed = "nothing that counts was signed with it"
+    if total:
+        signed = f"of {total} signature(s) by it {ending.n_standing} go(es) on counting"
+    return f"The key of {name} is ended: {signed}. A new key counts once a lead countersigns it."
 
 
 def _find_ending(state: ReviewState, session: ReviewSession, key: str, own_key: str) -> KeyView:

@@ -132,11 +132,11 @@ from napari_mamamia.services.review.judging import (
     reopen_case,
     set_down,
 )
-from napari_mamamia.services.review.make_study import freeze_study
 from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
-from napari_mamamia.services.review.plan_study import plan_study
+from napari_mamamia.services.review.plan_study import freeze_with_key, plan_study
 from napari_mamamia.services.review.signing import (
     countersign_key,
+    end_key,
     look_at_signing,
     make_own_key,
     sign_things,
@@ -257,7 +257,7 @@ class ReviewServices(ServiceSet):
     open_desk = staticmethod(open_desk)
     measure_lesions = staticmethod(measure_lesions)
     plan_study = staticmethod(plan_study)
-    freeze_study = staticmethod(freeze_study)
+    freeze_with_key = staticmethod(freeze_with_key)
     load_first_look = staticmethod(load_first_look)
     open_dispute = staticmethod(open_dispute)
     list_differences = staticmethod(list_differences)
@@ -272,6 +272,7 @@ class ReviewServices(ServiceSet):
     make_own_key = staticmethod(make_own_key)
     sign_things = staticmethod(sign_things)
     countersign_key = staticmethod(countersign_key)
+    end_key = staticmethod(end_key)
     look_at_quality = staticmethod(look_at_quality)
     tell_agreement = staticmethod(tell_agreement)
 

@@ -16,7 +16,7 @@ from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
 from napari_mamamia.services.review.desk_records import StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft
 from napari_mamamia.services.review.plan_study import StudyWish
-from napari_mamamia.services.review.signing import Signable
+from napari_mamamia.services.review.signing import EndableKey, Signable
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.protocols import Protocols
@@ -77,19 +77,19 @@ class Planning(WindowPart):
             still=lambda: self._view.wish == wish,
         )
 
-    def freeze(self, folder: Path) -> None:
-        """Write what was shown."""
+    def freeze(self, folder: Path, lead: str, passphrase: str, others: str) -> None:
+        """Write what was shown, with the keys of leads that were typed."""
         if folder == Path():
             self._notifier.hint(_NO_FOLDER)
             return
         if self._draft is None or self._draft[0] != self._view.wish:
             self._view.show_draft(None)
             return
-        draft, freeze_study = self._draft[1], self._services.review.freeze_study
+        draft, freeze_with_key = self._draft[1], self._services.review.freeze_with_key
         self._jobs.start(
             _PLAN,
             tr("Freezing the study"),
-            lambda: freeze_study(draft, folder),
+            lambda: freeze_with_key(draft, folder, lead, passphrase, others),
             lambda _origin: self.frozen.emit(folder),
         )
 
@@ -106,6 +106,7 @@ class Signing(WindowPart):
         view.key_wanted.connect(self.make_key)
         view.signatures_wanted.connect(self.sign)
         view.countersigning_wanted.connect(self.countersign)
+        view.ending_wanted.connect(self.end)
 
     def make_key(self, passphrase: str) -> None:
         """Make this person's key, or one in place of a lost one."""
@@ -131,8 +132,18 @@ class Signing(WindowPart):
         desk, countersign_key = self.desk, self._services.review.countersign_key
         if desk is not None:
             work = partial(countersign_key, desk, name, digits, passphrase)
-            tell = tr("The key of {name} counts.", name=name)
-            self._take_step("Countersigning", work, lambda _done: self._notifier.hint(tell))
+            self._take_step("Countersigning", work, self._notifier.hint)
+
+    def end(self, key: EndableKey, reason: str, since: str, passphrase: str) -> None:
+        """End a key that was lost or stolen."""
+        desk, end_key = self.desk, self._services.review.end_key
+        if desk is not None:
+            work = partial(end_key, desk, key, reason, since, passphrase)
+            self._take_step(tr("Ending a key"), work, self._tell_end)
+
+    def _tell_end(self, text: str) -> None:
+        self._view.close_ending()
+        self._notifier.hint(text)
 
     def _take_step(self, doing: str, work: Callable[[], T], then: Callable[[T], object]) -> None:
         """Do one step; what was typed as a secret is forgotten, whatever becomes of it."""

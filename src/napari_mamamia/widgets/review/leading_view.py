@@ -1,6 +1,7 @@
 """What a lead sees: a new study planned, shown and frozen; how far everybody is."""
 
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,6 @@ from qtpy.QtWidgets import (
     QFileDialog,
     QLabel,
     QLineEdit,
-    QScrollArea,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -39,6 +39,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
 )
 from napari_mamamia.widgets.review.reading_view import make_case_list
+from napari_mamamia.widgets.review.signing_view import NOT_THE_SAME, LeadKeyForm, show_in_scroll
 
 _MODE_TEXTS: Final = {
     ReadingMode.INDEPENDENT: tr("independent: each for himself, a judge accepts"),
@@ -184,10 +185,10 @@ class CaptureCurve(QWidget):
 
 
 class PlanningView(QWidget):
-    """`draft_wanted` carries a `StudyWish`, `freezing_wanted` the folder to make."""
+    """`draft_wanted` carries a `StudyWish`, `freezing_wanted` folder, lead, passphrase, others."""
 
     draft_wanted = Signal(object)
-    freezing_wanted = Signal(object)
+    freezing_wanted = Signal(object, str, str, str)
     left = Signal()
 
     def __init__(self) -> None:
@@ -375,9 +376,11 @@ class PlanningView(QWidget):
             "review_plan_freeze",
             tr("Freeze and begin"),
             tr("Writes study.json into the new folder: from then on it never changes"),
-            lambda: self.freezing_wanted.emit(Path(self.folder.text().strip())),
+            self._want_freezing,
         )
-        self._freezing = column(self._make_titled(tr("Folder"), self.folder), row(self.freeze, 1))
+        self.keys = LeadKeyForm()
+        folder = self._make_titled(tr("Folder"), self.folder)
+        self._freezing = column(folder, self.keys, row(self.freeze, 1))
         return column(row(self.draft, self.back, 1), self.result, self.warning, self._freezing)
 
     # ------------------------------------------------------------- for the flow
@@ -413,17 +416,20 @@ class PlanningView(QWidget):
         set_primary(self.draft, primary=draft is None or bool(problems))
         set_primary(self.freeze, primary=draft is not None and not problems)
         if draft is not None:
+            leads = [one.name for one in draft.study.readers if Role.LEAD in one.roles]
+            self.keys.show_leads(leads)
             # The form is longer than a small screen; once it is laid out, what comes next is seen.
-            QTimer.singleShot(0, self._show_end)
+            QTimer.singleShot(0, partial(show_in_scroll, self.freeze))
 
     # -------------------------------------------------------------------- inner
 
-    def _show_end(self) -> None:
-        area = self.parentWidget()
-        while area is not None and not isinstance(area, QScrollArea):
-            area = area.parentWidget()
-        if isinstance(area, QScrollArea):
-            area.ensureWidgetVisible(self.freeze)
+    def _want_freezing(self) -> None:
+        folder = Path(self.folder.text().strip())
+        key = ("", "", "") if folder == Path() else self.keys.read()
+        self.warning.setText("" if key else NOT_THE_SAME)
+        self.warning.setVisible(key is None)
+        if key is not None:
+            self.freezing_wanted.emit(folder, *key)
 
     def _forget_draft(self) -> None:
         """Take back what was shown, which is out of date."""

@@ -1,14 +1,16 @@
 """What one may sign, one's key, and a lead's word for the keys of others."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import Qt, QTimer, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QLineEdit,
     QListWidgetItem,
+    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -48,18 +50,77 @@ _SIGNS: Final = tr(
     "Each signature has your name, the time, and the hash of mask and answers; "
     "the passphrase is asked for each time."
 )
-_NOT_THE_SAME: Final = tr("The two are not the same: type both again.")
+_WHICH: Final = tr("Choose which key ends and say why; then type your passphrase again.")
+NOT_THE_SAME: Final = tr("The two are not the same: type both again.")
+
+
+_ENDS: Final = tr(
+    "For a key that was lost or stolen: what others had seen by then stays signed, all else by "
+    "it stops counting, for good. Its owner makes a new key, which a lead countersigns."
+)
+_BINDS: Final = tr(
+    "Your passphrase makes your key as a lead, which study.json binds. Without one, whoever can "
+    "write in the folder can pass for a lead. Bind three leads, so that one stolen key locks "
+    "nobody out."
+)
+
+
+class LeadKeyForm(QWidget):
+    """Whose keys a new study binds; `read` gives (lead, passphrase, other leads' keys)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lead: QComboBox = named(
+            QComboBox(), "review_bind_lead", tr("The lead at this computer, whose key is made now")
+        )
+        self.new = _make_secret("review_bind_new", tr("A new passphrase"), tr("new passphrase"))
+        self.again = _make_secret(
+            "review_bind_again", tr("The new passphrase once more"), tr("once more")
+        )
+        self.others: QLineEdit = named(
+            QLineEdit(),
+            "review_bind_others",
+            tr("Keys of other leads: name = the 64 digits of mamamia review lead-key; next name…"),
+        )
+        self.others.setPlaceholderText(tr("other leads: name = 64 digits; …"))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        for part in (
+            label("review_bind_about", _BINDS, tr("What binding the keys of leads is for")),
+            self.lead,
+            row(self.new, self.again),
+            self.others,
+        ):
+            layout.addWidget(part)
+
+    def show_leads(self, names: Sequence[str]) -> None:
+        """Offer these leads."""
+        before = self.lead.currentText()
+        self.lead.clear()
+        self.lead.addItems(list(names))
+        self.lead.setCurrentText(before)
+
+    def read(self) -> tuple[str, str, str] | None:
+        """Return what was typed and forget the passphrase; None where the two differ."""
+        typed = (self.new.text(), self.again.text())
+        for field in (self.new, self.again):
+            field.clear()
+        if typed[0] != typed[1]:
+            return None
+        return self.lead.currentText(), typed[0], self.others.text()
 
 
 class SigningView(QWidget):
     """`key_wanted` carries a passphrase, `signatures_wanted` (things, passphrase).
 
-    `countersigning_wanted` carries (name, digits, passphrase).
+    `countersigning_wanted` carries (name, digits, passphrase), `ending_wanted` (key, reason,
+    since, passphrase).
     """
 
     key_wanted = Signal(str)
     signatures_wanted = Signal(tuple, str)
     countersigning_wanted = Signal(str, str, str)
+    ending_wanted = Signal(object, str, str, str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,21 +130,13 @@ class SigningView(QWidget):
         self._is_renewing = False
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
-        for part in (self._make_key(), line(), self._make_list(), self._make_word()):
+        parts = (self._make_key(), line(), self._make_list(), self._make_word(), self._make_end())
+        for part in parts:
             layout.addWidget(part)
         layout.addStretch(1)
         self.show_look(SigningLook("", counts=False, things=()))
 
     # -------------------------------------------------------------------- making
-
-    def _make_secret(
-        self, name: str, tip: str, hint: str, on_return: Callable[[], object]
-    ) -> QLineEdit:
-        secret: QLineEdit = named(QLineEdit(), name, tip)
-        secret.setEchoMode(QLineEdit.EchoMode.Password)
-        secret.setPlaceholderText(hint)
-        secret.returnPressed.connect(on_return)
-        return secret
 
     def _make_key(self) -> QWidget:
         self.key = label("review_key", tip=tr("Your key for signatures, on this computer"))
@@ -95,10 +148,10 @@ class SigningView(QWidget):
         )
         self.about_key = label("review_key_about", tip=tr("What a key is for"))
         want = self._want_key
-        self.new = self._make_secret(
+        self.new = _make_secret(
             "review_key_new", tr("A new passphrase"), tr("new passphrase"), want
         )
-        self.again = self._make_secret(
+        self.again = _make_secret(
             "review_key_again", tr("The new passphrase once more"), tr("once more"), want
         )
         self.make = button(
@@ -127,7 +180,7 @@ class SigningView(QWidget):
         self.nothing = label("review_nothing_to_sign", tip=tr("What you may sign"))
         self.about = label("review_sign_about", _SIGNS, tr("What a signature is bound to"))
         want = self._want_signatures
-        self.passphrase = self._make_secret(
+        self.passphrase = _make_secret(
             "review_passphrase", tr("Your passphrase"), tr("passphrase"), want
         )
         self.sign = button(
@@ -148,7 +201,7 @@ class SigningView(QWidget):
         )
         self.digits.setPlaceholderText(tr("the 16 digits, as read to you"))
         want = self._want_word
-        self.word = self._make_secret(
+        self.word = _make_secret(
             "review_lead_passphrase", tr("Your own passphrase"), tr("yours"), want
         )
         self.countersign = button(
@@ -172,12 +225,67 @@ class SigningView(QWidget):
         )
         return self._word
 
+    def _make_end(self) -> QWidget:
+        self.begin_end = button(
+            "review_key_end_begin",
+            tr("End a key…"),
+            tr("Ends a key that was lost or stolen: yours, or as a lead anybody's"),
+            lambda: self._show_ending(is_open=self._ending.isHidden()),
+        )
+        self.which: QComboBox = named(
+            QComboBox(), "review_key_end_which", tr("Which key ends, by its digits")
+        )
+        self.which.setPlaceholderText(tr("which key"))
+        self.which.setMinimumContentsLength(12)
+        self.reason: QLineEdit = named(
+            QLineEdit(), "review_key_end_reason", tr("Why it ends, for everybody to read")
+        )
+        self.reason.setPlaceholderText(tr("why, for everybody to read"))
+        self.since: QLineEdit = named(
+            QLineEdit(),
+            "review_key_end_since",
+            tr("From when it was in wrong hands, as 2026-11-20 14:30; empty for from now on"),
+        )
+        self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
+        want = self._want_end
+        self.end_word = _make_secret(
+            "review_key_end_passphrase", tr("Your own passphrase"), tr("yours"), want
+        )
+        self.end = button(
+            "review_key_end", tr("End this key"), tr("Ends it for good, with your passphrase"), want
+        )
+        self.end_note = label("review_key_end_note", tip=tr("What cannot be done now, and why"))
+        set_level(self.end_note, "warning")
+        self._ending = column(
+            label("review_key_end_about", _ENDS, tr("What ending a key does")),
+            self.which,
+            self.reason,
+            self.since,
+            self.end_note,
+            row(self.end_word, self.end),
+        )
+        self._end = column(line(), row(self.begin_end, 1), self._ending)
+        self._ending.hide()
+        return self._end
+
+    def _show_ending(self, *, is_open: bool) -> None:
+        self._ending.setVisible(is_open)
+        self.say("")
+        if is_open:
+            self._show_end_button()
+
+    def _show_end_button(self) -> None:
+        """Scroll to the end of the page; lines of text are laid out in two turns."""
+        show = partial(show_in_scroll, self.end)
+        QTimer.singleShot(0, lambda: QTimer.singleShot(0, show))
+
     # ------------------------------------------------------------- for the flow
 
     def show_look(self, look: SigningLook) -> None:
         """Show key and list; what is chosen and typed stays."""
-        self._has_key = bool(look.digits)
+        self._has_key = bool(look.digits) and not look.ended
         self._show_key(look)
+        self._show_endable(look)
         if look.things != self._things:
             self._things = look.things
             self._fill_meanings()
@@ -203,11 +311,30 @@ class SigningView(QWidget):
             if look.counts
             else tr("a lead has to countersign it: read these digits out")
         )
+        if look.ended:
+            state = tr("ended {when}. Make a new key.", when=look.ended)
         self.key.setText(f"{look.digits}: {state}" if look.digits else _NO_KEY)
         self.forgotten.setVisible(self._has_key and not self._is_renewing)
         self.about_key.setText(_LOST)
         self.about_key.setVisible(self._has_key)
         self._making.setVisible(not self._has_key or self._is_renewing)
+
+    def _show_endable(self, look: SigningLook) -> None:
+        """Offer the keys that may end; what was chosen stays."""
+        before = self.which.currentData()
+        if [self.which.itemData(k) for k in range(self.which.count())] != list(look.endable):
+            self.which.clear()
+            for one in look.endable:
+                self.which.addItem(one.text, one)
+            # Nothing is chosen by itself: what ends cannot be taken back.
+            self.which.setCurrentIndex(look.endable.index(before) if before in look.endable else -1)
+        self._end.setVisible(bool(look.endable))
+
+    def close_ending(self) -> None:
+        """Fold the form of a key that has ended."""
+        self._ending.hide()
+        for field in (self.reason, self.since):
+            field.clear()
 
     def end_key(self) -> None:
         """Forget what was typed for a key, which is there now."""
@@ -218,14 +345,19 @@ class SigningView(QWidget):
 
     def end_secrets(self) -> None:
         """Forget what was typed to sign or to countersign: it is asked for each time."""
-        for field in (self.passphrase, self.word, self.digits):
+        for field in (self.passphrase, self.word, self.digits, self.end_word):
             field.clear()
         self.say("")
 
     def say(self, text: str) -> None:
         """Say what cannot be done now."""
-        self.note.setText(text)
-        self.note.setVisible(bool(text))
+        is_ending = not self._ending.isHidden()
+        self.note.setText("" if is_ending else text)
+        self.end_note.setText(text if is_ending else "")
+        for note in (self.note, self.end_note):
+            note.setVisible(bool(note.text()))
+        if is_ending and text:
+            self._show_end_button()
 
     @property
     def chosen(self) -> tuple[Signable, ...]:
@@ -272,7 +404,7 @@ class SigningView(QWidget):
 
     def _want_key(self) -> None:
         if self.new.text() != self.again.text():
-            self.say(_NOT_THE_SAME)
+            self.say(NOT_THE_SAME)
             return
         self.key_wanted.emit(self.new.text())
 
@@ -285,3 +417,30 @@ class SigningView(QWidget):
             self.countersigning_wanted.emit(
                 self.whose.currentText(), self.digits.text(), self.word.text()
             )
+
+    def _want_end(self) -> None:
+        key = self.which.currentData()
+        if key is None or not self.reason.text().strip():
+            self.say(_WHICH)
+            return
+        self.ending_wanted.emit(key, self.reason.text(), self.since.text(), self.end_word.text())
+
+
+def _make_secret(
+    name: str, tip: str, hint: str, on_return: Callable[[], object] | None = None
+) -> QLineEdit:
+    secret: QLineEdit = named(QLineEdit(), name, tip)
+    secret.setEchoMode(QLineEdit.EchoMode.Password)
+    secret.setPlaceholderText(hint)
+    if on_return is not None:
+        secret.returnPressed.connect(on_return)
+    return secret
+
+
+def show_in_scroll(control: QWidget) -> None:
+    """Scroll to a control, if it lies in something that scrolls."""
+    area = control.parentWidget()
+    while area is not None and not isinstance(area, QScrollArea):
+        area = area.parentWidget()
+    if isinstance(area, QScrollArea):
+        area.ensureWidgetVisible(control, 0, control.height())
