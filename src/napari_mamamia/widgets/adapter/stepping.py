@@ -117,20 +117,21 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
     lies = (layer.extent, state._units)
     how = (str(layer.projection_mode), layer.multiscale)
     rules = (cut.ndisplay, cut.order, layer.data.shape, how)
-    if last and last[0][0] is lies[0] and last[0][1] == lies[1] and last[1] == rules:
-        places = last[2] @ np.append(np.array(cut.world_slice.point)[cut.not_displayed], 1.0)
-        index: list[Any] = [slice(None)] * len(cut.order)
-        for axis, place in zip(cut.not_displayed, np.rint(places), strict=True):
-            index[axis] = int(place)
-        if all(0 <= index[axis] < layer.data.shape[axis] for axis in cut.not_displayed):
-            _show_slice(state, tuple(index))
+    if not last or last[0][0] is not lies[0] or last[0][1] != lies[1] or last[1] != rules:
+        take(state)
+        last[:] = []
+        if not _is_plain(layer, cut) or state._slice.empty:
             return
-    take(state)
-    last[:] = []
-    if _is_plain(layer, cut) and not state._slice.empty:
-        way = _find_way(state)
-        if way is not None:
-            last[:] = [lies, rules, way]
+        last[:] = [lies, rules, _find_way(state)]
+    # The first one too: half-way between two slices image and mask must take the same.
+    places = last[2] @ np.append(np.array(cut.world_slice.point)[cut.not_displayed], 1.0)
+    index: list[Any] = [slice(None)] * len(cut.order)
+    for axis, place in zip(cut.not_displayed, np.rint(places), strict=True):
+        index[axis] = int(place)
+    if all(0 <= index[axis] < layer.data.shape[axis] for axis in cut.not_displayed):
+        _show_slice(state, tuple(index))
+    else:
+        take(state)
 
 
 def _is_plain(layer: Any, cut: Any) -> bool:
@@ -140,8 +141,8 @@ def _is_plain(layer: Any, cut: Any) -> bool:
     return bool(is_thin and is_grey and not layer.multiscale and cut.ndisplay == 2)
 
 
-def _find_way(state: Any) -> Any | None:
-    """Return the matrix from mm to voxels of the hidden axes, None where these are not alone.
+def _find_way(state: Any) -> Any:
+    """Return the matrix from mm to voxels of the axes that are not displayed, shift last.
 
     napari is asked for the voxels of some places, so that all its rules are in.
     """
