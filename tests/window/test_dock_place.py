@@ -15,7 +15,7 @@ ALL_PAGES = pytest.mark.parametrize(
 
 def test_each_menu_item_opens_the_one_dock_on_its_page(qtbot, window, menu_item, the_dock):
     panels = set()
-    for page in (*PAGES, "Predict", "Cases", "Cases"):
+    for page in (*PAGES, "Cases", "Predict", "Cases", "Cases"):
         menu_item(window, "MAMA-MIA", page).trigger()
         qtbot.waitUntil(lambda: the_dock(window) is not None and the_dock(window).isVisible())
         qtbot.wait(20)
