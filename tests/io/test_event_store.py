@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import random
 import shutil
 
 import pytest
 
 from napari_mamamia.io.files.chained_lines import NO_ORIGIN, ChainedLines, canonical
+from napari_mamamia.io.workspace import event_store
 from napari_mamamia.io.workspace.event_store import EventWriter, read_events
 
 
@@ -180,3 +182,64 @@ def test_a_link_is_neither_read_nor_written_through(tmp_path):
 
 def test_nothing_is_bound_to_the_first_line_but_zeros_without_a_header_file():
     assert NO_ORIGIN == "0" * 64
+
+
+FOREIGN = (
+    b'{"n":1,"n":2}',
+    b'{"n":NaN}',
+    b'{"n":-12345678901234567890}',
+    b'{"n":%s}' % (b"9" * 21),
+    b'{"n":1e400}',
+    b'{"n":"\\ud800"}',
+    b'{"n":"\\u00fc \xc3\xbc"}',
+    b'{"n":"\xff"}',
+    b'{"n":%s1%s}' % (b"[" * 70, b"]" * 70),
+    b'{"n":%s1%s}' % (b"[" * 60, b"]" * 60),
+    b'{ "n" : 1 }',
+    b'{"n":1},"host":"H","reader":"Ana","schema":1,"seen":[],"session":"1"}',
+    b'["n"]',
+    b'{"n":"a\tb"}',
+    b'{"host":"H","reader":"Ana","schema":1,"seen":[],"session":"1"}',
+)
+
+
+def write_foreign(path, bodies):
+    """A chain whose hashes fit, whatever the bodies are: somebody else's program wrote it."""
+    path.parent.mkdir(parents=True)
+    prev, lines = NO_ORIGIN, []
+    for seq, body in enumerate(bodies):
+        at = b"2026-11-22T12:00:%02d.000000+00:00" % seq
+        entry = b'{"at":"%s","body":%s,"host":"H","reader":"Ana","schema":1' % (at, body)
+        entry += b',"seen":[],"session":"1"}'
+        text = b'"prev":"%s","seq":%d,"entry":%s}' % (prev.encode(), seq, entry)
+        prev = hashlib.sha256(text).hexdigest()
+        lines.append(b'{"hash":"%s",%s\n' % (prev.encode(), text))
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("foreign", range(len(FOREIGN)))
+def test_the_quick_way_reads_foreign_json_as_line_by_line(tmp_path, monkeypatch, foreign):
+    bodies = [b'{"n":0}', FOREIGN[foreign], b'{"n":%d}' % (1 << 60)]
+    write_foreign(tmp_path / "Ana" / "H-1.jsonl", bodies)
+    quick = read_events(tmp_path)
+    monkeypatch.setattr(event_store, "_scan_whole_lines", lambda *_: None)
+    slow = read_events(tmp_path)
+    assert repr(quick) == repr(slow)  # nan is not itself
+    is_refused = foreign in (3, 5, 7, 8, 11, 12, 13)
+    assert len(quick.chains["Ana/H-1.jsonl"]) == 3 - is_refused
+    assert bool(quick.problems) == is_refused
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_quick_way_finds_damage_as_line_by_line(tmp_path, monkeypatch, seed):
+    rng = random.Random(seed)
+    path = tmp_path / "Ana" / "H-1.jsonl"
+    write_foreign(path, [b'{"n":%d,"text":"\xc3\xbc"}' % n for n in range(5)])
+    data = bytearray(path.read_bytes())
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        at = rng.randrange(len(data))
+        data[at : at + rng.choice((0, 1, 1, 40))] = rng.choice((b"", b"\n", b'"', b"7", data[:90]))
+    path.write_bytes(data)
+    quick = read_events(tmp_path)
+    monkeypatch.setattr(event_store, "_scan_whole_lines", lambda *_: None)
+    assert read_events(tmp_path) == quick

@@ -193,3 +193,43 @@ def test_a_whole_number_beyond_every_float_is_refused_as_any_wrong_value():
     assert codec.record({"name": "a", "size": 10**300}, "FILE").size == 1e300
     with pytest.raises(FormatError, match="expected 'size' of FILE to be a number"):
         codec.record({"name": "a", "size": 10**400}, "FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    name: str
+    at: int = 0
+    is_on: bool = False
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"name": "a", "at": 1, "is_on": True},
+        {"at": 1, "name": "a", "is_on": True},
+        {"name": "a"},
+        {"name": "a", "at": True, "is_on": True},
+        {"name": "a", "at": 1, "is_on": 1},
+        {"name": None, "at": 1, "is_on": True},
+        {"name": "a", "at": 1, "is_on": True, "more": 1},
+        {"name": "a", "at": 1, "more": True},
+        ["a", 1, True],
+        {},
+    ],
+)
+def test_records_of_plain_values_are_read_and_refused_as_any_others(content):
+    # a field in a form of its own keeps the quick way out
+    slow = RecordCodec(Plain, "make", [Layout(Plain, {"name": Form(str, _require_text)})])
+    quick = RecordCodec(Plain, "make")
+    assert _tell(quick, content) == _tell(slow, content)
+
+
+def _require_text(value):
+    return RecordCodec(Plain, "make").record({"name": value}, "x").name
+
+
+def _tell(codec, content):
+    try:
+        return codec.record(content, "x.json")
+    except FormatError:
+        return "refused"

@@ -268,8 +268,9 @@ def _find_one(found: Iterable[T], what: str, asked: str) -> T:
 
 
 def _require_distinct(values: Iterable[object], what: str) -> None:
-    value, count = max(Counter(values).items(), key=lambda one: one[1], default=("", 0))
-    if count > 1:
+    every = list(values)
+    if len(set(every)) < len(every):
+        value, count = Counter(every).most_common(1)[0]
         raise CaseError(
             f"expected each {what} once, got {value!r} {count} times: give each its own"
         )

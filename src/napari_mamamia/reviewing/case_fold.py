@@ -16,6 +16,7 @@ from napari_mamamia.reviewing.states import (
     CaseState,
     Scope,
     Step,
+    steps_of,
 )
 from napari_mamamia.reviewing.views import (
     CaseView,
@@ -30,18 +31,16 @@ from napari_mamamia.reviewing.views import (
     read_whole,
 )
 
-_MOVES: Final[Mapping[tuple[str, CaseState], Step]] = {
-    (step.act.value, source): step
-    for step in STEPS
-    if step.scope is Scope.READING
-    for source in step.sources
+_READING_ACTS: Final = ("claim", "start", "release", "read", "read-again")
+_MOVES: Final[Mapping[str, Mapping[CaseState, Step]]] = {
+    act: {source: step for step in steps_of(Act(act), Scope.READING) for source in step.sources}
+    for act in _READING_ACTS
 }
 _CASE_STEPS: Final[Mapping[str, Step]] = {
     step.act.value: step for step in STEPS if step.scope is Scope.CASE
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
 """Of a reading: the table of steps alone says whether they are possible; of some claims too."""
-_READING_ACTS: Final = frozenset({"claim", "start", "release", "read", "read-again"})
 _REMARKS: Final = {act.value: act for act in (Act.NOTE, Act.UNBLIND)}
 _S = CaseState
 
@@ -76,7 +75,7 @@ class CaseFold:
         waits = study.plan.mode is ReadingMode.SECOND_LOOK
         self._plain_acts = _PLAIN_ACTS if waits else _PLAIN_ACTS | {"claim"}
         self._slots = {
-            (reader, occasion): ReadingView(reader, occasion)
+            (reader, occasion): _make_tuple(ReadingView, (reader, occasion, *_UNTOUCHED))
             for occasion in (0, 1)
             for reader in looks.get((case.key, occasion), ())
         }
@@ -95,22 +94,28 @@ class CaseFold:
     # ---------------------------------------------------------------- taking in
 
     def apply(self, event: Event) -> str:
-        """Take an event in; return why it does not count, "" where it does."""
-        why = self._take_in(event)
+        """Take an event in; return why it does not count, "" where it does.
+
+        What nearly all events are, steps of readings and notes, is looked for first.
+        """
+        act = event.body.get("act")
+        roles = self._roles.get(event.reader)
+        if roles is None:
+            why = f"the study has no reader {event.reader!r}"
+        elif not isinstance(act, str):
+            why = "it does '', which is not known"
+        elif act in _MOVES:
+            why = self._on_reading(event, act, roles)
+        elif act in _REMARKS:
+            remark = (_REMARKS[act], event.reader, event.at, read_text(event, "text"))
+            self._remarks.append(_make_tuple(Remark, remark))
+            why = ""
+        else:
+            why = self._on_seldom(event, act, roles)
         self._events.append(event)
         return why
 
-    def _take_in(self, event: Event) -> str:
-        roles = self._roles.get(event.reader)
-        if roles is None:
-            return f"the study has no reader {event.reader!r}"
-        act = read_text(event, "act")
-        if act in _READING_ACTS:
-            return self._on_reading(event, act, roles)
-        if act in _REMARKS:
-            remark = (_REMARKS[act], event.reader, event.at, read_text(event, "text"))
-            self._remarks.append(tuple.__new__(Remark, remark))
-            return ""
+    def _on_seldom(self, event: Event, act: str, roles: frozenset[Role]) -> str:
         if act == Act.SIGN:
             return self._on_signature(event)
         if act == Act.REASSIGN:
@@ -120,24 +125,30 @@ class CaseFold:
         return self._on_case(event, act, roles)
 
     def _on_reading(self, event: Event, act: str, roles: frozenset[Role]) -> str:
-        occasion, round_ = event.body.get("occasion", 0), event.body.get("round", 1)
-        place = (event.reader, occasion if type(occasion) is int else -1)
+        reader, host, session, _, at, body, _, digest, _ = event
+        occasion, round_ = body.get("occasion", 0), body.get("round", 1)
+        place = (reader, occasion if type(occasion) is int else -1)
         slot = self._slots.get(place)
         if slot is None:
             return "the case was not given to this reader"
         if type(round_) is not int or round_ != self._round:
             return self._why_other_round(event)
-        if not place[1] and self._decided not in (None, _S.REOPENED):
+        if self._decided is not None and not occasion and self._decided is not _S.REOPENED:
             return f"the case is {self._decided} already"
         if act not in self._plain_acts and (why := self._why_not_now(event, act, slot, place)):
             return "" if why == _SAME else why
-        step = _MOVES.get((act, slot.state))
+        step = _MOVES[act].get(slot.state)
         if step is None or step.roles.isdisjoint(roles):
             return f"the reading is {slot.state}: {act} is not possible"
         if slot.hash:
             self._earlier.append(slot)
-            self._comparison = self._comparison if place[1] else None
-        self._slots[place] = _move_reading(slot, step.target, event)
+            self._comparison = self._comparison if occasion else None
+        given: tuple[str, str, str, int] = _NOTHING
+        if step.target is _S.READ:
+            mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
+            given = (digest, mask, answers, read_whole(event, "active_s"))
+        where = (reader, occasion, slot.round, step.target, at, host, session)
+        self._slots[place] = _make_tuple(ReadingView, where + given)
         return ""
 
     def _why_other_round(self, event: Event) -> str:
@@ -430,12 +441,6 @@ class CaseFold:
 
 
 _SAME: Final = "same"
-_UNREAD: Final = ReadingView("")[7:]
-
-
-def _move_reading(slot: ReadingView, target: CaseState, event: Event) -> ReadingView:
-    place = (*slot[:3], target, event.at, event.host, event.session)
-    if target is not _S.READ:
-        return tuple.__new__(ReadingView, (*place, *_UNREAD))
-    mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
-    return ReadingView(*place, event.hash, mask, answers, read_whole(event, "active_s"))
+_UNTOUCHED: Final = ReadingView("")[2:]
+_NOTHING: Final = ReadingView("")[7:]
+_make_tuple: Final = tuple.__new__

@@ -147,7 +147,7 @@ def scan_chained_lines(
         with open_plain(path) as stream:
             stream.seek(start)
             for number, (line, is_joined) in enumerate(_split_lines(stream), start=seq + 1):
-                record = _parse_line(line, number, start)
+                record = parse_line(line, number, start)
                 if is_joined:
                     record = replace(record, problem=_CHANGED)
                 if record.entry is not None and record.is_chained:
@@ -178,7 +178,7 @@ def line_at(path: Path, start: int) -> ChainedLine:
     try:
         with open_plain(path) as stream:
             stream.seek(start)
-            return _parse_line(stream.readline(), 0, start)
+            return parse_line(stream.readline(), 0, start)
     except OSError as error:
         raise FormatError(
             f"expected a readable record at {path}, but {error.strerror or error}: "
@@ -211,7 +211,8 @@ def _split_lines(stream: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
             yield line, False
 
 
-def _parse_line(line: bytes, number: int, start: int) -> ChainedLine:
+def parse_line(line: bytes, number: int, start: int) -> ChainedLine:
+    """Return a line that is the `number`-th and begins at byte `start`, alone: no place checked."""
     stop = start + len(line)
     if not line.endswith(b"\n"):
         return ChainedLine(number, start, stop, problem=_TORN)

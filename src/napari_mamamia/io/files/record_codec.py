@@ -216,6 +216,9 @@ class RecordCodec(Generic[R]):
                 else:
                     reader = self._make_reader(hint)
                 readers[layout.keys.get(name, name)] = (name, reader)
+            kinds = {one.name: hints[one.name] for one in fields(record)}
+            if layout is _BY_TYPES and set(kinds.values()) <= {str, int, bool}:
+                self._readers[record] = _make_plain_reader(record, kinds, self._readers[record])
         return self._readers[record]
 
     def _read_record(
@@ -327,6 +330,22 @@ def _make_record(record: type, values: Mapping[str, Any]) -> Any:
         raise _RefusedError(str(error)) from error
     except (ValueError, TypeError) as error:
         raise _WrongError(f"a {record.__name__}, but {error}", dict(values)) from error
+
+
+def _make_plain_reader(record: type, kinds: Mapping[str, type], read_any: Reader) -> Reader:
+    """Return a quicker reader of records of texts and whole numbers, such as 60,000 tasks.
+
+    What is not just as it was written is left to `read_any`, which says what is wrong with it.
+    """
+    keys, types = list(kinds), list(kinds.values())
+
+    def read(content: Any) -> Any:
+        is_plain = type(content) is dict and list(content) == keys
+        if is_plain and list(map(type, content.values())) == types:
+            return _make_record(record, content)
+        return read_any(content)
+
+    return read
 
 
 def _guard_form(form: Form) -> Reader:

@@ -30,7 +30,7 @@ from napari_mamamia.io.files.chained_lines import (
     ChainedLine,
     ChainedLines,
     canonical,
-    line_at,
+    parse_line,
     scan_chained_lines,
 )
 from napari_mamamia.io.files.foreign import open_plain, reads
@@ -300,7 +300,7 @@ def _scan_whole_lines(path: Path, known: _FileRead, bodies: _Bodies) -> _FileRea
     stop = data.rfind(b"\n") + 1
     if stop == 0:
         return known
-    first = _parse_event(line_at(path, known.size))
+    first = _parse_event(parse_line(data[: data.index(b"\n") + 1], 0, 0))
     if first is None or (b"\\" in data and any(half in data for half in _HALVES)):
         return None
     try:
@@ -328,12 +328,16 @@ def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -
     before = b',"host":%s,"reader":%s,"schema":%d,"seen":[' % (host, reader, SCHEMA)
     end = b'],"session":%s}}' % session
     plain = before + end
+    n_plain = len(plain)
     make = tuple.__new__  # `Event._make` is a call more
+    begin_hash = sha256().copy  # a hash that is begun already: OpenSSL looks for it by name
     name, computer, run = first[:3]
     fresh: list[Event] = []
     head = known.head
     for count, line in enumerate(data.split(b"\n")[:-1], start=known.count):
-        digest = sha256(line[_REST:]).hexdigest()
+        whole = begin_hash()
+        whole.update(line[_REST:])
+        digest = whole.hexdigest()
         # As text: bytes are put together at twice the cost.
         begin = f'{{"hash":"{digest}","prev":"{head}","seq":{count},"entry":{{"at":"'.encode()
         clock_stop = len(begin) + _CLOCK
@@ -341,17 +345,18 @@ def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -
         if not line.startswith(begin) or line[clock_stop:start] != _BODY:
             raise ValueError
         seen: tuple[str, ...] = ()
-        stop = len(line) - len(plain)
-        if not line.endswith(plain):
+        if line.endswith(plain):
+            text = line[start:-n_plain]
+        else:
             stop = line.rfind(before, start)
             seen = _parse_seen(line[stop + len(before) : -len(end)], line.endswith(end))
-        text = line[start:stop]
+            text = line[start:stop]
         body = bodies.get(text)
         if body is None:
             body = _parse_body(text)
             if len(text) < _SHORT:
                 bodies[text] = body
-        clock = line[len(begin) : clock_stop].decode()
+        clock = line[clock_stop - _CLOCK : clock_stop].decode()
         event = (name, computer, run, count, clock, body, seen, digest, head)
         fresh.append(make(Event, event))
         head = digest
