@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import uuid
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import CaseError, SaveConflictError, SaveError
+from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.review import ReadingMode, ReviewFormat
 from napari_mamamia.io.data_set.volumes import read_labels, write_volume
@@ -20,7 +22,10 @@ from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.consensus import make_consensus
+from napari_mamamia.services.review.export.answer_tables import MrmcRow, save_mrmc
+from napari_mamamia.services.review.export.other_tools import save_grand_challenge
 from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
+from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid.of_spacing((2, 3, 4), (2.0, 1.0, 1.0))
@@ -202,28 +207,176 @@ def test_a_table_of_ratings_that_cannot_be_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_tools_get_what_they_know_and_events_their_bytes(studied, tmp_path):
-    formats = (ReviewFormat.MONAI_LABEL, ReviewFormat.GRAND_CHALLENGE, ReviewFormat.EVENTS)
-    out = tmp_path / "out"
-    export_study(lead(studied), out, ExportChoice(formats))
-    datastore = json.loads((out / "monai-label" / "datastore_v2.json").read_text("utf-8"))
-    labels = datastore["objects"]["bad"]["labels"]
-    assert sorted(labels) == ["ana", "ben", "final"]
-    assert labels["final"]["info"]["meta"]["status"] == "approved"
-    for tag in labels:
-        assert (out / "monai-label" / "labels" / tag / "bad.nii.gz").exists()
-    assert datastore["objects"]["open"]["labels"].keys() == {"ana"}
-    folder = out / "grand-challenge"
-    sets = json.loads((folder / "display_sets.json").read_text("utf-8"))
-    assert [one["title"] for one in sets] == list(CASES)
-    answers = json.loads((folder / "answers.json").read_text("utf-8"))
-    assert len({one["pk"] for one in answers}) == len(answers)
-    assert {one["display_set"] for one in answers} <= {one["pk"] for one in sets}
-    questions = json.loads((folder / "questions.json").read_text("utf-8"))
-    assert [one["pk"] for one in questions] == ["assessment", "features", "note"]
+def test_events_keep_their_bytes(studied, tmp_path):
+    export_study(lead(studied), tmp_path / "out", ExportChoice((ReviewFormat.EVENTS,)))
     study, _ = studied
     for path in [study / "study.json", *(study / "events").rglob("*.jsonl")]:
-        assert (out / "events" / path.relative_to(study)).read_bytes() == path.read_bytes()
+        copy = tmp_path / "out" / "events" / path.relative_to(study)
+        assert copy.read_bytes() == path.read_bytes()
+
+
+def test_monai_label_finds_every_label_by_its_own_rule(studied, tmp_path):
+    export_study(lead(studied), tmp_path / "out", ExportChoice((ReviewFormat.MONAI_LABEL,)))
+    folder = tmp_path / "out" / "monai-label"
+    store = json.loads((folder / "datastore_v2.json").read_text("utf-8"))
+    # `LocalDatastoreModel`: pydantic refuses other types, and fields that are not there
+    assert [type(store[name]) for name in MONAI_STORE] == [str, str, str, str, dict]
+    for name, one in store["objects"].items():
+        assert (set(one), set(one["image"])) == ({"image", "labels"}, {"ext", "info"})
+        for tag, label in one["labels"].items():
+            # `label_path(tag)` and `_filename(id, ext)`
+            path = folder / store["labels_dir"] / tag / (name + label["ext"])
+            assert read_labels(path).grid == GRID
+            assert label["info"]["name"] == path.name
+            assert type(label["info"]["ts"]) is int
+            assert set(label["info"]["segmentationMeta"]) == MONAI_REVIEW
+    labels = store["objects"]["bad"]["labels"]
+    assert sorted(labels) == ["ana", "ben", "final"]
+    assert labels["final"]["info"]["segmentationMeta"]["status"] == "approved"
+    assert labels["final"]["info"]["segmentationMeta"]["approvedBy"] == "jo"
+    assert labels["ana"]["info"]["client_id"] == "ana"
+    assert store["objects"]["open"]["labels"].keys() == {"ana"}
+    # that there is nothing was accepted: to MONAI Label a case without a label is an open one
+    assert read_labels(folder / "labels" / "final" / "none.nii.gz").box.is_empty
+    assert "removes every case whose image it does not find" in (folder / "README.txt").read_text()
+
+
+MONAI_STORE = ("name", "description", "images_dir", "labels_dir", "objects")
+MONAI_REVIEW = {"status", "approvedBy", "level", "comment", "editTime"}
+"""Source: Project-MONAI/MONAILabel 058ddfc, `LocalDatastoreModel`; its Reviewer's
+`DataStoreKeys`."""
+
+GCAPI = {
+    "answers": "answer api_url created creator display_set pk question modified answer_image "
+    "last_edit_duration total_edit_duration is_ground_truth score",
+    "questions": "answer_type api_url form_direction help_text_safe image_port "
+    "default_annotation_color pk question_text_safe reader_study required options interface "
+    "overlay_segments look_up_table widget answer_min_value answer_max_value answer_step_size "
+    "answer_min_length answer_max_length answer_match_pattern empty_answer_confirmation "
+    "empty_answer_confirmation_label_safe interactive_algorithms algorithms",
+    "display_sets": "pk title_safe reader_study values order api_url hanging_protocol "
+    "optional_hanging_protocols view_content description descriptions_map_safe index",
+}
+"""Fields that gcapi needs of each record. Source: gcapi of 2026-07-23, `gcapi/models.py`."""
+
+ANSWER_TYPES = {
+    "Text": lambda one: type(one) is str,
+    "Number": lambda one: one is None or type(one) is float,
+    "Choice": lambda one: one is None or type(one) is int,
+    "Multiple choice": lambda one: type(one) is list and all(type(n) is int for n in one),
+}
+"""Source: comic/grand-challenge.org 9957bfc, `ANSWER_TYPE_SCHEMA` of `components/schemas.py`."""
+
+
+def read_grand_challenge(folder):
+    return {name: json.loads((folder / f"{name}.json").read_text("utf-8")) for name in GCAPI}
+
+
+def require_grand_challenge(folder):
+    """Hold an export to the rules of `Answer.validate` there; return it."""
+    records = read_grand_challenge(folder)
+    for name, fields in GCAPI.items():
+        keys = [one["pk"] for one in records[name]]
+        assert [str(uuid.UUID(key)) for key in keys] == keys
+        assert len(set(keys)) == len(keys)
+        assert all(set(fields.split()) <= set(one) for one in records[name])
+    questions = {one["api_url"]: one for one in records["questions"]}
+    sets = {one["api_url"] for one in records["display_sets"]}
+    options = [option["id"] for one in questions.values() for option in one["options"]]
+    assert len(set(options)) == len(options)
+    texts = [one["question_text"] for one in questions.values()]
+    assert len(set(texts)) == len(texts)
+    given = set()
+    for one in records["answers"]:
+        question = questions[one["question"]]
+        assert ANSWER_TYPES[question["answer_type"]](one["answer"])
+        if "hoice" in question["answer_type"]:
+            chosen = one["answer"] if isinstance(one["answer"], list) else [one["answer"]]
+            assert set(chosen) <= {option["id"] for option in question["options"]} | {None}
+        assert one["display_set"] in sets
+        # once by each for each question of a display set
+        given.add((one["creator"], one["display_set"], one["question"], one["is_ground_truth"]))
+    assert len(given) == len(records["answers"])
+    return records
+
+
+def test_grand_challenge_could_take_every_answer_without_a_form(studied, tmp_path):
+    export_study(lead(studied), tmp_path / "out", ExportChoice((ReviewFormat.GRAND_CHALLENGE,)))
+    records = require_grand_challenge(tmp_path / "out" / "grand-challenge")
+    assert [one["title"] for one in records["display_sets"]] == list(CASES)
+    assert [one["question_text"] for one in records["questions"]] == [
+        "assessment (right)",
+        "features",
+        "note",
+    ]
+    truths = [one for one in records["answers"] if one["is_ground_truth"]]
+    assert {one["creator"] for one in truths} == {"jo"}
+
+
+def test_grand_challenge_has_options_by_number_and_hostile_words_as_text(studied, tmp_path):
+    terms = tuple(Term(name, text) for name, text in (("3", "<b>three</b>"), ("9", "nine")))
+    fields = (
+        Field("assessment", "<i>Assessment</i>", FieldKind.SINGLE, FieldScope.BREAST, terms),
+        Field("features", "Features", FieldKind.MULTIPLE, terms=(Term("y", "why"),)),
+        Field("note", "Note", FieldKind.NUMBER),
+        Field("other", "Never asked", FieldKind.TEXT),
+    )
+    store = lead(studied)
+    save_grand_challenge(load_state(store), Form("f", fields=fields), tmp_path)
+    records = require_grand_challenge(tmp_path)
+    by_text = {one["question_text"]: one for one in records["questions"]}
+    first = by_text["<i>Assessment</i> (right)"]
+    assert list(by_text) == [first["question_text"], "Features", "Note", "Never asked"]
+    assert first["question_text_safe"] == "&lt;i&gt;Assessment&lt;/i&gt; (right)"
+    # what was answered and is no term of the form is an option too
+    assert [one["title"] for one in first["options"]] == ["<b>three</b>", "nine", "4"]
+    assert by_text["Note"]["answer_type"] == "Text"  # "=1+1" is no number
+    mine = [
+        one
+        for one in records["answers"]
+        if one["creator"] == "ana" and one["question"] == first["api_url"]
+    ]
+    assert {one["answer"] for one in mine} == {first["options"][0]["id"]}
+    assert json.dumps(records).count("<script") == 0
+
+
+def test_a_reader_may_be_called_as_what_was_accepted_is(tmp_path):
+    names = ("Final", "accepted")
+    study = made(tmp_path, cases=("A",), mode=ReadingMode.INDEPENDENT, readers=names)
+    for name in names:
+        store = FolderStore(study, tmp_path / name, host=name, session="1")
+        session = ReviewSession(store, name, tmp_path / name)
+        (task, _) = session.queue()[0]
+        session.claim(task)
+        session.start(task)
+        session.finish(task, mask_file(tmp_path, 4), {"assessment": "3"}, active_s=1)
+        session.close()
+    jo = ReviewSession(FolderStore(study, tmp_path / "jo", host="jo", session="1"), "jo", tmp_path)
+    jo.accept("c0001", jo.state.case("c0001").readings[0])
+    jo.close()
+    store = FolderStore(study, tmp_path / "lead", host="L", session="1")
+    formats = (ReviewFormat.MONAI_LABEL, ReviewFormat.MRMC, ReviewFormat.GRAND_CHALLENGE)
+    export_study(store, tmp_path / "out", ExportChoice(formats, "assessment"))
+    out = tmp_path / "out"
+    labels = json.loads((out / "monai-label" / "datastore_v2.json").read_text())["objects"]["A"]
+    assert sorted(labels["labels"]) == ["accepted", "final", "reader Final"]
+    assert {row["reader"] for row in rows_of(out / "mrmc" / "mrmc.csv")} == set(names)
+    records = require_grand_challenge(out / "grand-challenge")
+    assert sum(one["is_ground_truth"] for one in records["answers"]) == 1
+
+
+def test_no_name_of_a_study_reads_as_a_number_of_imrmc_s_header(tmp_path):
+    rows = [MrmcRow("ana", "N1: both\nNR:x", case, case, 1.0) for case in "01"]
+    save_mrmc(rows, tmp_path)
+    lines = (tmp_path / "mrmc.imrmc").read_text().splitlines()
+    assert lines[:6] == [
+        "Review study N1 both NR x",
+        "N0: 1",
+        "N1: 1",
+        "NR: 1",
+        "NM: 1",
+        "BEGIN DATA:",
+    ]
 
 
 def test_a_conflict_and_a_lost_mask_exit_with_3_and_readers_do_not_unblind_in_silence(

@@ -3,11 +3,13 @@
 import html
 import re
 import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.review_study import study, write_study
+from tests.scoring.test_leaderboard import BROWSER, measure
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import SaveConflictError
@@ -184,6 +186,28 @@ def test_the_page_loads_nothing(text):
     assert links
     assert all(link.startswith(("#", "data:")) for link in links)
     assert "@import" not in text
+
+
+@pytest.mark.parametrize("width", [1400, 400])
+def test_the_page_fits_a_desk_and_a_phone(text, tmp_path, width):
+    across, inside, _ = measure(text, width, tmp_path)
+    assert (inside, across <= width) == (width, True)  # wide tables scroll in boxes of their own
+
+
+def test_the_page_prints_on_a_few_sheets_of_a4(text, tmp_path):
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    command = (
+        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+        "--no-first-run", f"--user-data-dir={tmp_path / 'profile'}", "--no-pdf-header-footer",
+        f"--print-to-pdf={tmp_path / 'report.pdf'}", (tmp_path / "report.html").as_uri(),
+    )  # fmt: skip
+    subprocess.run(command, capture_output=True, timeout=120, check=True)
+    content = (tmp_path / "report.pdf").read_bytes()
+    sheets = re.findall(
+        rb"/Type /Page\b.{0,400}?/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", content, re.S
+    )
+    assert 3 <= len(sheets) <= 7
+    assert {(round(float(a)), round(float(b))) for a, b in sheets} == {(595, 842)}
 
 
 def test_time_is_of_all_readings_and_of_each_reader_when_asked(page, store):

@@ -30,10 +30,11 @@ _VARIABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading; numbers are set to the right."""
+    """A column's heading; numbers are set to the right, `is_whole` cells are never broken."""
 
     label: str
     is_number: bool = True
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)

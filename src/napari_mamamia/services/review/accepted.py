@@ -103,18 +103,28 @@ def write_accepted(store: EventStore, case: AcceptedCase, folder: Path, state: R
         If the file is there, or the system refuses.
     """
     path = folder / f"{case.stem}{MASK_SUFFIX}"
-    digest = case.decision.mask
-    if digest:
-        content = store.get_mask(digest)
-        with saving(path) as temporary:
-            temporary.write_bytes(content)
-        if sha256_of(path) != digest:
-            raise SaveError(f"expected {path} to read back as written: try another disk")
-        read_labels(path)
-    else:
-        write_labels(_make_blank(store, case.view), path)
+    write_study_mask(store, case.view, case.decision.mask, path)
     write_provenance(_describe_mask(case, state, store.origin), sidecar_path(path))
     return path
+
+
+def write_study_mask(store: EventStore, view: CaseView, digest: str, path: Path) -> None:
+    """Write a mask of the store; where there is none ("") an empty one, on the grid of a reading.
+
+    Raises
+    ------
+    FormatError, SaveConflictError, SaveError
+        See `write_accepted`.
+    """
+    if not digest:
+        write_labels(_make_blank(store, view), path)
+        return
+    content = store.get_mask(digest)
+    with saving(path) as temporary:
+        temporary.write_bytes(content)
+    if sha256_of(path) != digest:
+        raise SaveError(f"expected {path} to read back as written: try another disk")
+    read_labels(path)
 
 
 def _make_blank(store: EventStore, view: CaseView) -> LabelMap:
@@ -126,7 +136,7 @@ def _make_blank(store: EventStore, view: CaseView) -> LabelMap:
         if labels is not None:
             return LabelMap(labels.grid, Box.empty(), np.zeros((0, 0, 0), np.uint8))
     raise FormatError(
-        "expected a mask of any reader, which tells the grid of the empty one that was accepted, "
+        "expected a mask of any reader, which tells the grid of an empty one, "
         "got none: write an empty mask of this case by hand"
     )
 

@@ -27,7 +27,10 @@ _ROW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswers:
-    """The answers of one reading, or those that were accepted with a case (`who` is ACCEPTED)."""
+    """The answers of one reading, or those that were accepted with a case (`is_accepted`).
+
+    `who` is the reader, or ACCEPTED; `by` is the reader or who decided.
+    """
 
     case_id: str
     key: str
@@ -40,6 +43,8 @@ class GivenAnswers:
     mask: str
     hash: str
     answers: Answers
+    by: str
+    is_accepted: bool = False
 
     @property
     def cells(self) -> tuple[Any, ...]:
@@ -57,12 +62,14 @@ def list_answers(state: ReviewState) -> Iterator[GivenAnswers]:
                 stands = one in view.readings and one.state is CaseState.READ
                 answers = parse_answers_text(one.answers)
                 who = (case_id, view.key, one.reader, one.round, one.occasion, one.at)
-                yield GivenAnswers(*who, stands, one.active_s, one.mask, one.hash, answers)
+                what = (stands, one.active_s, one.mask, one.hash, answers)
+                yield GivenAnswers(*who, *what, one.reader)
         if is_accepted(view) and view.decision is not None:
             last = view.decision
             answers = parse_answers_text(last.answers)
             who = (case_id, view.key, ACCEPTED, view.round, 0, last.at)
-            yield GivenAnswers(*who, True, 0, last.mask, last.hash, answers)
+            what = (True, 0, last.mask, last.hash, answers)
+            yield GivenAnswers(*who, *what, last.reader, is_accepted=True)
 
 
 def is_accepted(view: CaseView) -> bool:
@@ -163,7 +170,7 @@ def list_ratings(
     """
     rows = []
     for one in list_answers(state):
-        if one.who == ACCEPTED or one.occasion or not one.stands:
+        if one.is_accepted or one.occasion or not one.stands:
             continue
         for item in one.answers.items:
             if item.field == question and item.values:
@@ -204,8 +211,11 @@ def _require_ratings(
 def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
     """Write ``mrmc.csv``, and with truths of both kinds ``mrmc.imrmc`` and ``mrmc_ids.csv``.
 
-    The first is what R's MRMCaov and RJafroc read; the second the format of iMRMC (FDA), in which
+    The first is what R's MRMCaov reads; the second the format of iMRMC (FDA) and RJafroc, in which
     readers and cases are numbers that the third explains.
+
+    Source: DIDSR/iMRMC ad589e5, `InputFile.getExperimentSizeFromHeader`: its header is any text,
+    in which "N0:" and the like anywhere begin a number.
     """
     table = folder / "mrmc.csv"
     save_rows(
@@ -222,7 +232,7 @@ def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
     numbers = {case: number for number, case in enumerate(cases, start=1)}
     of_reader = {reader: number for number, reader in enumerate(readers, start=1)}
     lines = [
-        f"Review study {rows[0].treatment}",
+        f"Review study {' '.join(rows[0].treatment.replace(':', ' ').split())}",
         f"N0: {sum(truth == '0' for truth in truths.values())}",
         f"N1: {sum(truth == '1' for truth in truths.values())}",
         f"NR: {len(readers)}",

@@ -1,35 +1,45 @@
 """A study as other tools have theirs: MONAI Label's data store, a reader study of grand-challenge.
 
-Both are written after their published forms, from memory of them and without running those tools:
-`docs/methods/review.md` says field by field what stands there.
+Source: Project-MONAI/MONAILabel 058ddfc, `monailabel/datastore/local.py` (`LocalDatastoreModel`)
+and the keys of its Reviewer (`MONAILabelReviewerLib/DataStoreKeys.py`); comic/grand-challenge.org
+9957bfc, `reader_studies/serializers.py` and `Answer.validate` of `reader_studies/models.py`.
 """
 
+import html
+import math
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.answers import Answer
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.form import Field, FieldKind, Form
-from napari_mamamia.io.files.save import saving
+from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 from napari_mamamia.reviewing.fold import ReviewState
-from napari_mamamia.services.review.accepted import name_files
+from napari_mamamia.reviewing.views import CaseView
+from napari_mamamia.services.review.accepted import name_files, write_study_mask
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut
 from napari_mamamia.services.review.export.answer_tables import (
-    ACCEPTED,
+    GivenAnswers,
     list_answers,
     name_question,
 )
 
 _FINAL: Final = "final"
-"""MONAI Label's tag of a label that stands."""
-_ANSWER_TYPES: Final = {
-    FieldKind.SINGLE: "CHOI",
-    FieldKind.MULTIPLE: "MCHO",
-    FieldKind.NUMBER: "NUMB",
-    FieldKind.TEXT: "STXT",
-}
+"""MONAI Label's tag of a label that stands; `original` is its other own one."""
+_OWN_TAGS: Final = frozenset({_FINAL, "original"})
+_README: Final = """\
+Before MONAI Label opens this folder, put the image that each mask was drawn on beside
+datastore_v2.json, under the name that stands there: the key of the case and .nii.gz.
+MONAI Label removes every case whose image it does not find from datastore_v2.json, with its
+labels, as it starts (unless it is told read_only).
+"""
 
 
 def save_monai_label(
@@ -37,30 +47,35 @@ def save_monai_label(
 ) -> tuple[Path, ...]:
     """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``; TAG is final or a reader's id.
 
-    The images lie where the study says; they are not copied.
+    The images lie where the study says; they are not copied. A reading in which nothing was drawn
+    is an empty mask.
     """
     stems = name_files(state)
+    views = {view.key: view for view in state.cases}
     objects: dict[str, Any] = {
-        stems[case.key]: {"image": {"ext": MASK_SUFFIX, "info": {"id": case.case_id}}, "labels": {}}
+        stems[case.key]: {
+            "image": {
+                "ext": MASK_SUFFIX,
+                "info": {"name": f"{stems[case.key]}{MASK_SUFFIX}", "id": case.case_id},
+            },
+            "labels": {},
+        }
         for case in state.study.cases
     }
-    paths = []
+    paths = [folder / "README.txt", folder / "datastore_v2.json"]
     for one in list_answers(state):
         if one.occasion or not one.stands:
             continue
-        tag = _FINAL if one.who == ACCEPTED else one.who
-        info = {"ts": one.at, "client_id": one.who, "answers": _plain_answers(one.answers.items)}
-        status = "approved" if one.who == ACCEPTED else "submitted"
-        entry: dict[str, Any] = {"ext": MASK_SUFFIX, "info": {**info, "meta": {"status": status}}}
-        path = folder / "labels" / tag / f"{stems[one.key]}{MASK_SUFFIX}"
-        if one.mask:
-            try:
-                _copy_mask(store, one.mask, path)
-            except FormatError as error:
-                left_out.append(LeftOut(one.case_id, f"the label {tag}", str(error)))
-                continue
-            paths.append(path)
-            objects[stems[one.key]]["labels"][tag] = entry
+        tag, name = _name_tag(one), f"{stems[one.key]}{MASK_SUFFIX}"
+        path = folder / "labels" / tag / name
+        try:
+            write_study_mask(store, views[one.key], one.mask, path)
+        except FormatError as error:
+            left_out.append(LeftOut(one.case_id, f"the label {tag}", str(error)))
+            continue
+        paths.append(path)
+        info = _describe_label(one, views[one.key], name)
+        objects[stems[one.key]]["labels"][tag] = {"ext": MASK_SUFFIX, "info": info}
     content = {
         "name": state.study.plan.name,
         "description": f"review study {state.study.study_id}",
@@ -68,77 +83,245 @@ def save_monai_label(
         "labels_dir": "labels",
         "objects": objects,
     }
-    write_json(content, folder / "datastore_v2.json")
-    return (folder / "datastore_v2.json", *paths)
+    write_text_atomically(paths[0], _README)
+    write_json(content, paths[1])
+    return tuple(paths)
 
 
-def _copy_mask(store: EventStore, digest: str, path: Path) -> None:
-    content = store.get_mask(digest)
-    with saving(path) as temporary:
-        temporary.write_bytes(content)
+def _name_tag(one: GivenAnswers) -> str:
+    """Return the folder of a label: a reader may be called as MONAI Label's own tags are."""
+    if one.is_accepted:
+        return _FINAL
+    return f"reader {one.who}" if one.who.casefold() in _OWN_TAGS else one.who
 
 
-def _plain_answers(items: Any) -> dict[str, list[str]]:
-    return {name_question(one): list(one.values) for one in items}
+def _describe_label(one: GivenAnswers, view: CaseView, name: str) -> dict[str, Any]:
+    """Return what MONAI Label and its Reviewer read of a label, and the answers beside it."""
+    second = int(datetime.fromisoformat(one.at).timestamp())
+    decision = view.decision if one.is_accepted else None
+    review = {
+        "status": "segmented" if decision is None else "approved",
+        "approvedBy": "" if decision is None else decision.reader,
+        "level": "",
+        "comment": "" if decision is None else decision.reason,
+        "editTime": second,
+    }
+    return {
+        "ts": second,
+        "name": name,
+        "client_id": one.who if decision is None else decision.reader,
+        "label_info": [{"name": "tumour", "idx": 1}],
+        "segmentationMeta": review,
+        "answers": {name_question(item): list(item.values) for item in one.answers.items},
+    }
+
+
+# ---------------------------------------------------------------- grand-challenge
 
 
 def save_grand_challenge(state: ReviewState, form: Form | None, folder: Path) -> tuple[Path, ...]:
     """Write ``display_sets.json``, ``questions.json`` and ``answers.json``.
 
-    A display set is a case, in the study's order; accepted answers are `is_ground_truth`.
+    A display set is a case, in the study's order, and a hidden repeat a further one; a question
+    that is asked of a breast or lesion is one for each. Accepted answers are `is_ground_truth`.
     """
-    sets = [
-        {"pk": case.key, "order": number, "title": case.case_id}
-        for number, case in enumerate(state.study.cases, start=1)
-    ]
+    given = [one for one in list_answers(state) if one.stands]
+    names = _Names(state.study.study_id)
+    questions = _list_questions(given, form)
     answers = [
-        {
-            "pk": f"{one.hash[:16]}.{number}",
-            "display_set": one.key,
-            "question": item.field,
-            "place": item.place.name,
-            "answer": _answer_value(item.values, None if form is None else form.field(item.field)),
-            "creator": one.who,
-            "created": one.at,
-            "occasion": one.occasion,
-            "is_ground_truth": one.who == ACCEPTED,
-        }
-        for one in list_answers(state)
-        if one.stands
-        for number, item in enumerate(one.answers.items)
+        names.answer(one, item, questions[name_question(item)])
+        for one in given
+        for item in one.answers.items
     ]
-    asked = sorted({str(one["question"]) for one in answers})
-    questions = [
-        _describe_question(name, None if form is None else form.field(name))
-        for name in (asked if form is None else [field.id for field in form.fields])
+    repeats = {one.key for one in given if one.occasion}
+    titles = [(f"{case.key}/0", case.case_id) for case in state.study.cases]
+    titles += [
+        (f"{case.key}/1", f"{case.case_id} (repeat)")
+        for case in state.study.cases
+        if case.key in repeats
     ]
-    contents = (("display_sets", sets), ("questions", questions), ("answers", answers))
-    for name, content in contents:
-        write_json(content, folder / f"{name}.json")
-    return tuple(folder / f"{name}.json" for name, _ in contents)
-
-
-def _answer_value(values: tuple[str, ...], field: Field | None) -> Any:
-    """Return an answer as its type has it: a number, a list, or a text."""
-    if field is not None and field.kind is FieldKind.MULTIPLE:
-        return list(values)
-    if not values:
-        return None
-    if field is not None and field.kind is FieldKind.NUMBER:
-        return float(values[0])
-    return values[0] if len(values) == 1 else list(values)
-
-
-def _describe_question(name: str, field: Field | None) -> dict[str, Any]:
-    if field is None:
-        return {"pk": name, "question_text": name, "answer_type": "STXT", "options": []}
-    options = [{"pk": term.id, "title": term.text} for term in field.terms]
-    return {
-        "pk": name,
-        "question_text": field.text,
-        "answer_type": _ANSWER_TYPES[field.kind],
-        "required": field.required,
-        "scope": str(field.scope),
-        "unit": field.unit,
-        "options": options,
+    contents = {
+        "display_sets": [
+            names.display_set(place, title, number)
+            for number, (place, title) in enumerate(titles, start=1)
+        ],
+        "questions": [names.question(one) for one in questions.values()],
+        "answers": answers,
     }
+    for name, content in contents.items():
+        write_json(content, folder / f"{name}.json")
+    return tuple(folder / f"{name}.json" for name in contents)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question of one place, its type there, and the number of each of its options."""
+
+    name: str
+    text: str
+    kind: FieldKind
+    required: bool
+    options: Mapping[str, tuple[int, str]]
+
+    def value(self, values: tuple[str, ...]) -> Any:
+        """Return an answer as its type has it: numbers of options, a number, or a text."""
+        if self.kind is FieldKind.MULTIPLE:
+            return [self.options[one][0] for one in values]
+        if self.kind is FieldKind.TEXT:
+            return "; ".join(values)
+        if not values:
+            return None
+        is_number = self.kind is FieldKind.NUMBER
+        return float(values[0]) if is_number else self.options[values[0]][0]
+
+
+def _list_questions(given: Iterable[GivenAnswers], form: Form | None) -> dict[str, _Question]:
+    """Return the questions of the form in its order, then others, by their names in events."""
+    answered: dict[str, list[Answer]] = {}
+    for one in given:
+        for item in one.answers.items:
+            answered.setdefault(name_question(item), []).append(item)
+    fields = () if form is None else form.fields
+    asked = {items[0].field for items in answered.values()}
+    answered |= {field.id: [] for field in fields if field.id not in asked}
+    order = {field.id: number for number, field in enumerate(fields)}
+
+    def rank(name: str) -> tuple[int, str]:
+        return order.get(name.split("@")[0], len(order)), name
+
+    questions: dict[str, _Question] = {}
+    n_options = 0
+    for name in sorted(answered, key=rank):
+        items = answered[name]
+        field_id = items[0].field if items else name
+        field = None if form is None else form.field(field_id)
+        values = [item.values for item in items]
+        kind = _find_kind(field, values)
+        texts = {} if field is None else {term.id: term.text for term in field.terms}
+        if kind in (FieldKind.SINGLE, FieldKind.MULTIPLE):
+            texts |= {value: value for some in values for value in some if value not in texts}
+        options = {
+            value: (n_options + number, text)
+            for number, (value, text) in enumerate(texts.items(), start=1)
+        }
+        n_options += len(options)
+        place = items[0].place.name if items else ""
+        text = field_id if field is None else field.text
+        text = f"{text} ({place})" if place else text
+        required = field is not None and field.required
+        questions[name] = _Question(name, text, kind, required, options)
+    return questions
+
+
+def _find_kind(field: Field | None, values: list[tuple[str, ...]]) -> FieldKind:
+    """Return as what all answers to a question can stand."""
+    if any(len(some) > 1 for some in values):
+        return FieldKind.MULTIPLE
+    if field is None:
+        return FieldKind.TEXT
+    is_number = all(_is_number(one) for some in values for one in some)
+    return FieldKind.TEXT if field.kind is FieldKind.NUMBER and not is_number else field.kind
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+_API: Final = "/api/v1/reader-studies"
+_TYPES: Final = {
+    FieldKind.SINGLE: "Choice",
+    FieldKind.MULTIPLE: "Multiple choice",
+    FieldKind.NUMBER: "Number",
+    FieldKind.TEXT: "Text",
+}
+"""What its API calls the types CHOI, MCHO, NUMB and TEXT."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Records of one study as the API gives them, with every field that it has.
+
+    Their keys are UUIDs made of what they name, the same at every export.
+    """
+
+    study_id: str
+
+    def display_set(self, place: str, title: str, number: int) -> dict[str, Any]:
+        """Return a display set, for `place` such as ``c0001/0``."""
+        return {
+            "pk": self._key(place),
+            "title": title,
+            "title_safe": html.escape(title),
+            "reader_study": f"{_API}/{self._key('')}/",
+            "values": [],
+            "order": number,
+            "api_url": self._url("display-sets", place),
+            "hanging_protocol": None,
+            "optional_hanging_protocols": [],
+            "view_content": {},
+            "description": "",
+            "descriptions_map_safe": {},
+            "index": number - 1,
+        }
+
+    def question(self, one: _Question) -> dict[str, Any]:
+        """Return a question."""
+        options = [
+            {"id": number, "title": text, "default": False} for number, text in one.options.values()
+        ]
+        blank = dict.fromkeys(
+            (
+                *("default_annotation_color", "interface", "overlay_segments", "look_up_table"),
+                *("answer_min_value", "answer_max_value", "answer_step_size"),
+                *("answer_min_length", "answer_max_length"),
+            )
+        )
+        return {
+            "answer_type": _TYPES[one.kind],
+            "api_url": self._url("questions", one.name),
+            "form_direction": "Horizontal",
+            "help_text_safe": "",
+            "image_port": "",
+            "pk": self._key(f"question {one.name}"),
+            "question_text": one.text,
+            "question_text_safe": html.escape(one.text),
+            "reader_study": f"{_API}/{self._key('')}/",
+            "required": one.required,
+            "options": options,
+            "widget": "",
+            "answer_match_pattern": "",
+            "empty_answer_confirmation": False,
+            "empty_answer_confirmation_label_safe": "",
+            "interactive_algorithms": [],
+            "algorithms": [],
+            **blank,
+        }
+
+    def answer(self, one: GivenAnswers, item: Answer, question: _Question) -> dict[str, Any]:
+        """Return an answer; what was accepted is the ground truth."""
+        name = f"answer {one.hash} {one.is_accepted} {question.name}"
+        return {
+            "answer": question.value(item.values),
+            "api_url": self._url("answers", name),
+            "created": one.at,
+            "creator": one.by,
+            "display_set": self._url("display-sets", f"{one.key}/{one.occasion}"),
+            "pk": self._key(name),
+            "question": self._url("questions", question.name),
+            "modified": one.at,
+            "answer_image": None,
+            "last_edit_duration": None,
+            "total_edit_duration": None,
+            "is_ground_truth": one.is_accepted,
+            "score": None,
+        }
+
+    def _url(self, kind: str, name: str) -> str:
+        key = self._key(f"question {name}" if kind == "questions" else name)
+        return f"{_API}/{kind}/{key}/"
+
+    def _key(self, name: str) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_OID, f"napari-mamamia {self.study_id} {name}"))

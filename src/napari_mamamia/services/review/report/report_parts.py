@@ -214,7 +214,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
                 state.study.case(view.key).case_id,
                 labels.call(one.reader),
                 one.meaning.value,
-                _say_time(one.at),
+                say_time(one.at),
                 short_key(one.key),
                 "yes" if one.counts else f"no: {one.why_not}",
             ),
@@ -223,9 +223,8 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
         for view in state.cases
         for one in view.signatures
     ]
-    columns = tuple(
-        Column(name, False) for name in ("Case", "Signed by", "as", "at (UTC)", "Key", "Counts")
-    )
+    names = ("Case", "Signed by", "as", "at (UTC)", "Key", "Counts")
+    columns = tuple(Column(name, False, name in ("as", "at (UTC)", "Key")) for name in names)
     says = f"{len(rows)} signature(s)." if rows else "Nothing was signed."
     table = ReportTable("Signatures", columns, tuple(rows[:ROWS_SHOWN]))
     notes = [f"{len(rows) - ROWS_SHOWN} more are in the audit trail."] * (len(rows) > ROWS_SHOWN)
@@ -254,12 +253,12 @@ def make_chains(
         # The file's name holds the reader's id and the computer's name.
         called = f"file {at}, {label}" if labels.words else name
         rows.append(
-            Row((called, number(len(events), 0), _say_time(events[-1].at), _split(events[-1].hash)))
+            Row((called, number(len(events), 0), say_time(events[-1].at), _split(events[-1].hash)))
         )
     columns = (
         Column("File", False),
         Column("Events"),
-        Column("Last at (UTC)", False),
+        Column("Last at (UTC)", False, is_whole=True),
         Column("Hash of the last event (SHA-256)", False),
     )
     says = f"study.json SHA-256 {_split(origin)}"
@@ -267,7 +266,7 @@ def make_chains(
     return PageSection("Chains", (table,) if rows else (), says=(says,))
 
 
-def _say_time(at: str) -> str:
+def say_time(at: str) -> str:
     """Return a time of an event to the second, as it is read."""
     return at[:19].replace("T", " ")
 

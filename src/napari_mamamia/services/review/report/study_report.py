@@ -50,6 +50,7 @@ from napari_mamamia.services.review.report.report_parts import (
     make_flow,
     make_signatures,
     make_times,
+    say_time,
 )
 from napari_mamamia.services.review.report.study_pictures import MOST_PICTURES, make_gallery
 from napari_mamamia.services.review.study_form import load_study_form, load_study_queue
@@ -132,8 +133,9 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     check = verify_study(store)
     plan = store.study.plan
     facts = (
-        f"Study {store.study.study_id}, begun {store.study.created}, mode {plan.mode.value}, "
-        f"{len(store.study.cases)} cases, {len(store.study.readers)} people.",
+        f"Study {store.study.study_id}, begun {say_time(store.study.created)} UTC, "
+        f"mode {plan.mode.value}, {len(store.study.cases)} cases, "
+        f"{len(store.study.readers)} people.",
         plan.blinding.text or "Not blind.",
         "Readers are named." if choice.are_named else "Readers are called by codes.",
     )
