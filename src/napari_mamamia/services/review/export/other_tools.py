@@ -252,13 +252,13 @@ class _Names:
     def display_set(self, place: str, title: str, number: int) -> dict[str, Any]:
         """Return a display set, for `place` such as ``c0001/0``."""
         return {
-            "pk": self._key(place),
+            "pk": self._make_key(place),
             "title": title,
             "title_safe": html.escape(title),
-            "reader_study": f"{_API}/{self._key('')}/",
+            "reader_study": f"{_API}/{self._make_key('')}/",
             "values": [],
             "order": number,
-            "api_url": self._url("display-sets", place),
+            "api_url": self._make_url("display-sets", place),
             "hanging_protocol": None,
             "optional_hanging_protocols": [],
             "view_content": {},
@@ -281,14 +281,14 @@ class _Names:
         )
         return {
             "answer_type": _TYPES[one.kind],
-            "api_url": self._url("questions", one.name),
+            "api_url": self._make_url("questions", one.name),
             "form_direction": "Horizontal",
             "help_text_safe": "",
             "image_port": "",
-            "pk": self._key(f"question {one.name}"),
+            "pk": self._make_key(f"question {one.name}"),
             "question_text": one.text,
             "question_text_safe": html.escape(one.text),
-            "reader_study": f"{_API}/{self._key('')}/",
+            "reader_study": f"{_API}/{self._make_key('')}/",
             "required": one.required,
             "options": options,
             "widget": "",
@@ -305,12 +305,12 @@ class _Names:
         name = f"answer {one.hash} {one.is_accepted} {question.name}"
         return {
             "answer": question.value(item.values),
-            "api_url": self._url("answers", name),
+            "api_url": self._make_url("answers", name),
             "created": one.at,
             "creator": one.by,
-            "display_set": self._url("display-sets", f"{one.key}/{one.occasion}"),
-            "pk": self._key(name),
-            "question": self._url("questions", question.name),
+            "display_set": self._make_url("display-sets", f"{one.key}/{one.occasion}"),
+            "pk": self._make_key(name),
+            "question": self._make_url("questions", question.name),
             "modified": one.at,
             "answer_image": None,
             "last_edit_duration": None,
@@ -319,9 +319,9 @@ class _Names:
             "score": None,
         }
 
-    def _url(self, kind: str, name: str) -> str:
-        key = self._key(f"question {name}" if kind == "questions" else name)
+    def _make_url(self, kind: str, name: str) -> str:
+        key = self._make_key(f"question {name}" if kind == "questions" else name)
         return f"{_API}/{kind}/{key}/"
 
-    def _key(self, name: str) -> str:
+    def _make_key(self, name: str) -> str:
         return str(uuid.uuid5(uuid.NAMESPACE_OID, f"napari-mamamia {self.study_id} {name}"))
