@@ -153,6 +153,18 @@ def test_a_stroke_for_the_whole_lesion_that_the_image_contradicts_stays_in_its_w
     np.testing.assert_array_equal(labels[~near], before[~near])
 
 
+def test_a_stroke_for_the_whole_lesion_stays_near_where_lesion_and_surroundings_look_alike():
+    before = ball(MIDDLE, 15.0).astype(np.uint8)
+    labels, words = before.copy(), np.zeros(SHAPE, np.uint16)
+    place = (12.0, 24.0, 38.0)
+    given = {"action": Action.ERASE, "radius_mm": 3.0, "whole": True}
+    settled = stroke(images_of(ball(MIDDLE, 12.0), step=1.0), labels, words, (place,), **given)
+    near = ball(place, window_mm(Brush(radius_mm=3.0)))
+    assert labels[12, 24, 38] == 0
+    np.testing.assert_array_equal(labels[~near], before[~near])
+    assert any("near its circle" in note for note in settled.notes)
+
+
 def test_the_same_stroke_gives_the_same_bits():
     images = images_of(ball(MIDDLE, 9.0), step=3.0)
     settled = []

@@ -32,7 +32,7 @@ from napari_mamamia.smartpaint.evidence.settle import (
     settle_scene,
 )
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Counts up with each change that gives other bits; a journal says which one a stroke was made
 with."""
 
@@ -138,7 +138,7 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
         return SettledStroke(work.box, work.labels, work.words)
     scene = _make_scene(work)
     settled = settle_scene(scene)
-    if scene.whole_mm is not None and _goes_too_far(scene, settled):
+    if scene.whole_mm is not None and (settled.apart < _ALIKE or _goes_too_far(scene, settled)):
         scene = replace(scene, whole_mm=None)
         settled = settle_scene(scene)
     is_adding = work.brush.action is Action.ADD
@@ -146,7 +146,8 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
     changed = settled.mask != scene.mask
     labels[changed] = work.brush.label if is_adding else 0
     words = mark_stroke(scene, settled, work.words)
-    return SettledStroke(work.box, labels, words, settled.apart, _list_notes(settled))
+    notes = _list_notes(settled, is_near=work.brush.whole and scene.whole_mm is None)
+    return SettledStroke(work.box, labels, words, settled.apart, notes)
 
 
 def preview_stroke(work: StrokeWork) -> Preview:
@@ -213,12 +214,20 @@ def _find_closed(work: StrokeWork) -> NDArray[np.bool_]:
     return np.isin(work.labels, list(work.locked))
 
 
-def _list_notes(settled: Settled) -> tuple[str, ...]:
-    if settled.apart >= _ALIKE:
-        return ()
-    return (
-        "lesion and surroundings look much alike here: the stroke acted almost like a plain sphere",
-    )
+def _list_notes(settled: Settled, *, is_near: bool) -> tuple[str, ...]:
+    """Return what to tell of a stroke; `is_near`: it was for the whole lesion, and went back."""
+    notes = []
+    if is_near:
+        notes.append(
+            "for the whole lesion the image is no guide here: the stroke acted near its circle "
+            "alone"
+        )
+    if settled.apart < _ALIKE:
+        notes.append(
+            "lesion and surroundings look much alike here: the stroke acted almost like a plain "
+            "sphere"
+        )
+    return tuple(notes)
 
 
 def _box_of_path(
