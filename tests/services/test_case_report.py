@@ -169,6 +169,14 @@ def test_the_largest_slice_of_a_lesion_is_where_its_longest_diameter_lies(opened
     assert pictures == [("1. lesion 1", " slice 5 of 8"), ("2. lesion 2", " slice 7 of 8")]
 
 
+def test_a_drawing_tells_which_lesion_it_is_of_and_an_older_one_none(opened, tmp_path):
+    draw(opened, MeasureKind.RULER, [(3, 5, 5), (3, 5, 9)], lesion="1")
+    draw(opened, MeasureKind.RULER, [(3, 7, 5), (3, 7, 9)])
+    report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
+    rows = [row for row in rows_of(tmp_path / "out/measures.csv") if row["scope"] == "drawing"]
+    assert [row["place"] for row in rows] == ["ruler 1 of lesion 1", "ruler 2"]
+
+
 @pytest.mark.parametrize("at", ["page", "pdf"])
 def test_a_stop_leaves_whole_reports_alone_and_their_table(tmp_path, monkeypatch, at):
     opened = make_data_set(tmp_path / "data", ("A", "B", "C"))

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, QPointF, Qt
 from qtpy.QtGui import QWheelEvent
@@ -15,7 +16,10 @@ from napari_mamamia.core.form import FieldScope
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.segmentation.model.segmenter import Click
 from napari_mamamia.services.findings.case_findings import load_findings_form, open_findings
+from napari_mamamia.services.measure.shapes import Slice
+from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
+from napari_mamamia.widgets.measure.overlay import Grip
 
 LESION = Place(FieldScope.LESION, "1")
 
@@ -275,3 +279,83 @@ def test_a_term_of_a_later_lexicon_is_shown_as_it_stands(qtbot, form):
     form.set_answers({"finding@1": "halo"})
     box = form.findChild(QComboBox, "findings_answer_finding_1")
     assert (box.currentData(), box.currentText()) == ("halo", "halo (not in this edition)")
+
+
+# -------------------------------------------------------------------- on the image
+
+
+def mark_nipple(qtbot, dock, world, voxel=(0, 18, 0)):
+    click(dock, "findings_mark_nipple_left")
+    dock.tools.landmarks.given.emit(Click(voxel))
+    qtbot.waitUntil(lambda: bool(stored(world).landmarks.points))
+
+
+def test_marks_are_drawn_on_their_slice_and_fainter_on_near_ones(qtbot, findings, world):
+    mark_nipple(qtbot, findings, world, (1, 18, 0))
+    (view, *_) = findings.measuring.views
+    key = "mark NIPPLE LEFT"
+    # AXIAL has sagittal slices as its own: 24 columns of 1.5 mm; the mark is in column 0
+    strengths = {}
+    for column in (0, 2, 5, 9, 12):
+        findings.scene.view.go_to((1, 18, column), centre=False)
+        strengths[column] = view.marks.get(key, 0.0)
+    axis = findings.scene.view.upright_axis
+    assert axis is not None
+    step = findings.scene.grid.spacing_mm[axis]
+    place = {0: 1, 1: 18, 2: 0}[axis]
+    for column in strengths:
+        here = (1, 18, column)[axis]
+        away = abs(here - place) * step
+        expected = 1.0 if away == 0 else max(1 - away / 15, 0.25) if away <= 15 else 0.0
+        assert strengths[column] == pytest.approx(expected)
+
+
+def test_a_mark_is_moved_by_a_drag_and_taken_away_by_its_key(qtbot, findings, world):
+    mark_nipple(qtbot, findings, world)
+    measuring = findings.measuring
+    (mark,) = measuring.marks
+    assert mark.words == "Nipple left"
+    assert mark.point_mm == (0.0, 36.0, 0.0)
+    grip = Grip(mark.key, 0, Slice(findings.scene.grid, 0, 0))
+    measuring._choose(mark.key)
+    measuring._drag_point(grip, (-3.0, 34.0, 0.0))
+    measuring._drop_point()
+    moved = (-3.0, 34.0, 0.0)
+    qtbot.waitUntil(lambda: stored(world).landmarks.find(Landmark.NIPPLE, Side.LEFT) == moved)
+    assert measuring.marks[0].point_mm == moved
+    assert findings.measuring.record.items == ()
+    measuring.delete()
+    qtbot.waitUntil(lambda: not stored(world).landmarks.points)
+    assert measuring.marks == ()
+    assert findings.kinetics.findings._facts.lesions[0].clock == ""
+
+
+def test_another_case_shows_none_of_the_marks_of_the_one_before(qtbot, findings, world):
+    mark_nipple(qtbot, findings, world)
+    assert findings.measuring.marks
+    findings.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: findings.session.case_id == "A_2")
+    assert findings.measuring.marks == ()
+
+
+def test_escape_ends_the_waiting_also_on_a_labels_layer_and_gives_the_key_back(
+    qtbot, findings, viewer
+):
+    layer = findings.scene.layer(Role.REFERENCE)
+    other = viewer.add_labels(np.zeros((6, 20, 24), np.uint8))
+    for chosen in (layer, other):
+        viewer.layers.selection.active = chosen
+        before = dict(chosen.keymap)
+        click(findings, "findings_mark_nipple_right")
+        escape = next(call for key, call in chosen.keymap.items() if str(key) == "Escape")
+        escape(chosen)
+        assert findings.hand.tool is None
+        assert dict(chosen.keymap) == before
+    # a layer that is chosen while a click is waited for has the key too, the one before no more
+    viewer.layers.selection.active = other
+    click(findings, "findings_mark_nipple_right")
+    viewer.layers.selection.active = layer
+    assert [str(key) for key in other.keymap] == []
+    next(call for key, call in layer.keymap.items() if str(key) == "Escape")(layer)
+    assert findings.hand.tool is None
+    del qtbot

@@ -472,3 +472,30 @@ def test_the_tool_that_is_not_ours_keeps_its_presses(reading, mouse):
     mouse.press((2, 10, 9))
     assert not reading.tools.drawing._is_gripping
     mouse.release((2, 10, 9))
+
+
+# ------------------------------------------------------------------- of a lesion
+
+
+def test_a_drawing_is_of_the_lesion_that_is_asked_about_and_can_be_given_to_another(
+    qtbot, reading, mouse, world
+):
+    measuring, section = reading.measuring, reading.pages.measure
+    measuring.list_lesions = lambda: ("1", "2")
+    draw(reading, mouse, RULER, (2, 6, 8), (2, 6, 12))
+    measuring.find_lesion = lambda: "2"
+    draw(reading, mouse, RULER, (2, 9, 8), (2, 9, 12))
+    assert [one.lesion for one in items(reading)] == ["", "2"]
+    lines = [section._model.data(section._model.index(at)) for at in range(2)]
+    assert lines[1].startswith("Ruler lesion 2 · 6.0 mm")
+    assert "lesion" not in lines[0]
+    (view, *_) = measuring.views
+    assert [one.words for one in view._placed] == ["6.0 mm", "lesion 2 · 6.0 mm"]
+    measuring.record.choose(measuring.record.items[0].key)
+    assert [section.lesion.itemData(at) for at in range(3)] == ["", "1", "2"]
+    section.lesion.setCurrentIndex(1)
+    section.lesion.activated.emit(1)
+    assert [one.lesion for one in items(reading)] == ["1", "2"]
+    qtbot.waitUntil(lambda: [one.lesion for one in stored(world)] == ["2", "1"])
+    measuring.record.undo()
+    assert [one.lesion for one in items(reading)] == ["", "2"]

@@ -220,7 +220,8 @@ def list_measure_rows(reading: CaseReading) -> Iterator[MeasureRow]:
         for one in lesion.measures:
             yield _make_row(case_id, "lesion", lesion.facts.name, one, _COMPUTED)
     for number, drawn in enumerate(reading.drawn, start=1):
-        place = f"{drawn.item.kind} {number}"
+        of = f" of lesion {drawn.item.lesion}" if drawn.item.lesion else ""
+        place = f"{drawn.item.kind} {number}{of}"
         for one in drawn.measures:
             who = (drawn.item.reader, drawn.item.created)
             yield _make_row(case_id, "drawing", place, one, _DRAWN, *who)

@@ -196,7 +196,8 @@ def _list_groups(reading: CaseReading) -> Iterator[CodedGroup]:
             )
     for count, drawn in enumerate(reading.drawn, start=1):
         if drawn.measures:
-            name = f"{drawn.item.kind} {count} of {drawn.item.reader}"[:64]
+            of = f", lesion {drawn.item.lesion}" if drawn.item.lesion else ""
+            name = f"{drawn.item.kind} {count} of {drawn.item.reader}"[: 64 - len(of)] + of
             yield CodedGroup(name, _code_measures(drawn.measures))
     rest = [row for row in described.rows if row.scope != FieldScope.LESION]
     for scope, place in dict.fromkeys((row.scope, row.place) for row in rest):

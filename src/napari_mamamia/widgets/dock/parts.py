@@ -62,6 +62,7 @@ from napari_mamamia.widgets.score.tagging import Tagging
 from napari_mamamia.widgets.viewer.canvas import CanvasText, WheelTurns
 from napari_mamamia.widgets.viewer.context import WindowContext
 from napari_mamamia.widgets.viewer.contrasting import Contrasting, WindowLevelDrag
+from napari_mamamia.widgets.viewer.hand import EscapeKey
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.planes import Planes
@@ -214,6 +215,13 @@ class DockParts(QWidget):
         self.hanging = Hanging(context, *parts, *views, *shown)
         drawn_with = (self.pages.measure, self.tools.drawing, self.planes)
         self.measuring = MeasureFlow(context, *drawn_with, self.readers.with_reader)
+        findings = self.kinetics.findings
+        findings.marks_changed.connect(self.measuring.show_marks)
+        self.measuring.mark_moved.connect(findings.move_mark)
+        self.measuring.mark_removed.connect(lambda key: findings.move_mark(key, None))
+        self.measuring.find_lesion = findings.find_lesion
+        self.measuring.list_lesions = findings.list_lesions
+        self.escape = EscapeKey(self.scene.viewer, self.hand)
 
     def _make_jumps(self) -> None:
         context, doubt = self.context, self.predict_page.doubt

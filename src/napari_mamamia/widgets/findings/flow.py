@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
 
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import QTimer, Signal
 
 from napari_mamamia.core.answers import (
     NOTHING_KNOWN,
@@ -21,13 +21,19 @@ from napari_mamamia.core.answers import (
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.form import FieldScope
+from napari_mamamia.core.measurement import PointMm
 from napari_mamamia.core.texts import tr
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.segmentation.model.segmenter import Click
 from napari_mamamia.services.findings.case_findings import CaseFindings
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.session import SessionMask
-from napari_mamamia.widgets.findings.page import FindingsPage, say_missing
+from napari_mamamia.widgets.findings.page import (
+    MARK_KEYS,
+    FindingsPage,
+    list_marks,
+    say_missing,
+)
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
@@ -50,7 +56,10 @@ class FindingsFlow(WindowPart):
     """Joins the page, the record beside the masks, the mask on screen and the clicks.
 
     `with_reader` is asked to call back once a reader is known: an answer has somebody who gave it.
+    `marks_changed` carries the marks as they are shown on the image.
     """
+
+    marks_changed = Signal(object)
 
     def __init__(
         self,
@@ -239,6 +248,7 @@ class FindingsFlow(WindowPart):
         }
         page.show_lesions(self._facts, sorted(lesions, key=lambda name: (len(name), name)))
         page.show_marks(self._findings.landmarks, self._armed)
+        self.marks_changed.emit(list_marks(self._findings.landmarks))
         self._show_texts()
 
     def _show_texts(self) -> None:
@@ -342,6 +352,20 @@ class FindingsFlow(WindowPart):
             return
         point_mm = self._services.findings.find_point_mm(case.grid, click.voxel)
         self._with_reader(lambda: self._keep_mark(MarkedPoint(*armed, point_mm)))
+
+    def move_mark(self, key: str, point_mm: PointMm | None) -> None:
+        """Put a mark elsewhere, as a drag on the image asks; None takes it away."""
+        for landmark, side in (names for names, own in MARK_KEYS.items() if own == key):
+            self._keep_mark(MarkedPoint(landmark, side, point_mm))
+
+    def find_lesion(self) -> str:
+        """Return the number of the lesion that is asked about, "" where none is."""
+        place = self._page.place
+        return place.name if place.scope is FieldScope.LESION else ""
+
+    def list_lesions(self) -> tuple[str, ...]:
+        """Return the numbers of the lesions of the mask and of those without one."""
+        return self._page.lesions
 
     def _forget_marks(self) -> None:
         for one in self._findings.landmarks.points:

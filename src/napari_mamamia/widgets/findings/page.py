@@ -31,6 +31,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.findings.form_view import FormView
+from napari_mamamia.widgets.measure.overlay import ShownMark
 
 _MOST_MISSING: Final = 4
 _TARGET: Final = 24
@@ -38,6 +39,11 @@ _TARGET: Final = 24
 _NO_LESION: Final = tr("no lesion")
 _LANDMARKS: Final = {Landmark.NIPPLE: tr("Nipple"), Landmark.CHEST_WALL: tr("Chest wall")}
 _SIDES: Final = (Side.RIGHT, Side.LEFT)
+MARK_KEYS: Final = {
+    (landmark, side): f"mark {landmark.name} {side.name}"
+    for landmark in Landmark
+    for side in _SIDES
+}
 _TIPS: Final = {
     Landmark.NIPPLE: tr("Waits for a click on the {} nipple: clock, quadrant and distance follow"),
     Landmark.CHEST_WALL: tr(
@@ -119,6 +125,12 @@ class FindingsPage(Page):
             control.setEnabled(not is_none)
         if self.place.scope is FieldScope.LESION and at < 0:
             self.choose(WHOLE_CASE)
+
+    @property
+    def lesions(self) -> tuple[str, ...]:
+        """The numbers of the lesions that are listed."""
+        names = (str(self._lesions.itemData(at) or "") for at in range(self._lesions.count()))
+        return tuple(filter(None, names))
 
     def choose(self, place: Place) -> None:
         """Ask about a place."""
@@ -253,6 +265,19 @@ class FindingsPage(Page):
 
     def _ask_mark(self, landmark: Landmark, side: Side) -> None:
         self.mark_wanted.emit(landmark, side, self.marks[landmark, side].isChecked())
+
+
+def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
+    """Return what is marked as it is shown on the image; `MARK_KEYS` names each."""
+    return tuple(
+        ShownMark(
+            MARK_KEYS[one.landmark, one.side],
+            one.point_mm,
+            f"{_LANDMARKS[one.landmark]} {tr(one.side.value)}",
+        )
+        for one in landmarks.points
+        if one.point_mm is not None
+    )
 
 
 def say_missing(missing: Sequence[str]) -> str:

@@ -1,12 +1,12 @@
 """Measuring at work: tools and keys, what is drawn in every view, the list, moving and deleting."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from numpy.typing import NDArray
-from qtpy.QtCore import QPoint, Qt
+from qtpy.QtCore import QPoint, Qt, Signal
 from qtpy.QtGui import QKeyEvent
 from qtpy.QtWidgets import QLineEdit, QWidget
 
@@ -19,7 +19,7 @@ from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import Role, array_of
 from napari_mamamia.widgets.controls.controls import discard, named
 from napari_mamamia.widgets.measure.mouse import NAMES, DrawTool
-from napari_mamamia.widgets.measure.overlay import Grip, ShownDrawing, ViewDrawings
+from napari_mamamia.widgets.measure.overlay import Grip, ShownDrawing, ShownMark, ViewDrawings
 from napari_mamamia.widgets.measure.record import Drawn, DrawnRecord
 from napari_mamamia.widgets.measure.section import ACTIONS, MeasureSection
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -51,7 +51,16 @@ class MeasureFlow(WindowPart):
     ----------
     record
         What is drawn on the open case.
+    marks
+        Places that somebody else of the window marks on it; `mark_moved` carries the key of one and
+        where it is now, RAS mm, `mark_removed` the key of one that is taken away.
+    find_lesion, list_lesions
+        The number of the lesion that is asked about, which a new drawing is of ("" for none), and
+        all numbers that there are.
     """
+
+    mark_moved = Signal(str, object)
+    mark_removed = Signal(str)
 
     def __init__(
         self,
@@ -67,6 +76,11 @@ class MeasureFlow(WindowPart):
         self._planes = planes
         self._words: _WordsField | None = None
         self.record = DrawnRecord(context, with_reader)
+        self.find_lesion: Callable[[], str] = lambda: ""
+        self.list_lesions: Callable[[], Sequence[str]] = tuple
+        self.marks: tuple[ShownMark, ...] = ()
+        self._chosen_mark = ""
+        self._moving_mark: ShownMark | None = None
         self._moving: tuple[str, Measurement] | None = None
         self._slices: dict[tuple[str, int], Slice] = {}
         self._said: dict[tuple[str, int], str] = {}
@@ -75,7 +89,7 @@ class MeasureFlow(WindowPart):
         tool.changed.connect(self._show_views)
         tool.armed.connect(self._follow_hand)
         tool.drawn.connect(self._take_drawn)
-        tool.chosen.connect(self.record.choose)
+        tool.chosen.connect(self._choose)
         tool.dragged.connect(self._drag_point)
         tool.dropped.connect(self._drop_point)
         tool.refused.connect(self._notifier.hint)
@@ -89,6 +103,7 @@ class MeasureFlow(WindowPart):
         section.line_chosen.connect(self.go_to)
         section.words_wanted.connect(self._ask_words)
         section.delete_wanted.connect(self.delete)
+        section.lesion_wanted.connect(self._give_to_lesion)
         section.undo_wanted.connect(self.record.undo)
         layers = self._scene.viewer.layers.events
         layers.inserted.connect(self._follow_layers)
@@ -135,9 +150,16 @@ class MeasureFlow(WindowPart):
         self._keep_item(self._make_item(kind, (place[1],), place[0]))
 
     def delete(self) -> None:
-        """Take the chosen drawing away."""
-        if self.record.chosen:
+        """Take the chosen drawing, or the chosen mark, away."""
+        if self._chosen_mark:
+            self.mark_removed.emit(self._chosen_mark)
+        elif self.record.chosen:
             self.record.remove(self.record.chosen)
+
+    def _give_to_lesion(self, name: str) -> None:
+        one = self.record.find(self.record.chosen)
+        if one is not None:
+            self.record.change(one.key, replace(one.item, lesion=name))
 
     def go_to(self, key: str) -> None:
         """Show the slice of a drawing, and choose it."""
@@ -177,13 +199,33 @@ class MeasureFlow(WindowPart):
         """Return a measurement of the open case; None, and why, where its places are none."""
         is_phase = self._find_difference() is None and self._session.registered is None
         phase = self._scene.phase if is_phase else None
+        lesion = self.find_lesion()
         try:
-            return Measurement(self._session.case_id, kind, points, on.plane, phase)
+            return Measurement(self._session.case_id, kind, points, on.plane, phase, lesion)
         except ArgumentError as error:
             self._notifier.hint(str(error))
             return None
 
+    def show_marks(self, marks: tuple[ShownMark, ...]) -> None:
+        """Show these marks in every view."""
+        self.marks = marks
+        if self._find_mark(self._chosen_mark) is None:
+            self._chosen_mark = ""
+        self._show_views()
+
+    def _find_mark(self, key: str) -> ShownMark | None:
+        return next((one for one in self.marks if one.key == key), None)
+
+    def _choose(self, key: str) -> None:
+        self._chosen_mark = "" if self._find_mark(key) is None else key
+        self.record.choose(key)
+
     def _drag_point(self, grip: Grip, place: PointMm) -> None:
+        mark = self._find_mark(grip.key)
+        if mark is not None:
+            self._moving_mark = replace(mark, point_mm=place)
+            self._show_views()
+            return
         one = self.record.find(grip.key)
         if one is None or grip.at is None:
             return
@@ -193,6 +235,9 @@ class MeasureFlow(WindowPart):
         self._show_views()
 
     def _drop_point(self) -> None:
+        mark, self._moving_mark = self._moving_mark, None
+        if mark is not None:
+            self.mark_moved.emit(mark.key, mark.point_mm)
         moving, self._moving = self._moving, None
         if moving is None:
             return
@@ -297,14 +342,21 @@ class MeasureFlow(WindowPart):
         unsaved = tr("Not saved: {count}", count=n_unsaved) if n_unsaved else ""
         note = "\n".join(filter(None, (unsaved, record.problem)))
         self._section.show_drawn(
-            record.items, self._describe_line, record.chosen, can_undo=record.can_undo, note=note
+            record.items,
+            self._describe_line,
+            record.chosen,
+            can_undo=record.can_undo,
+            note=note,
+            lesions=self.list_lesions(),
         )
         self._show_views()
 
     def _show_views(self) -> None:
         every = self._list_shown() if self._tool.is_shown else []
+        moving = self._moving_mark
+        marks = [moving if moving and one.key == moving.key else one for one in self.marks]
         for view in self.views:
-            view.show(every)
+            view.show(every, marks if self._tool.is_shown else ())
 
     def _list_shown(self) -> list[ShownDrawing]:
         """Return all that is drawn, with what is in hand."""
@@ -368,7 +420,9 @@ class MeasureFlow(WindowPart):
     def _say_number(self, one: Drawn) -> str:
         key = (one.version, id(self._session.case))
         if key not in self._said:
-            self._said[key] = self._describe_item(one.item)
+            name = one.item.lesion
+            words = tr("lesion {name}", name=name) if name else ""
+            self._said[key] = " · ".join(filter(None, (words, self._describe_item(one.item))))
         return self._said[key]
 
     def _describe_line(self, one: Drawn) -> str:

@@ -31,6 +31,12 @@ _REACH: Final = 7.0
 """Pixels from a point or a line at which a press takes it."""
 _HEAD: Final = 11.0
 _BESIDE: Final = 10.0
+MARK_COLOUR: Final = "#FF8AD8"
+"""No mask, no map and no drawing has it; contrast to black 9:1."""
+_NEAR_MM: Final = 15.0
+"""So far from its slice a mark is still seen: a nipple is about 10 mm. Ours."""
+_FAINTEST: Final = 0.25
+_MARK: Final = 7.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,25 @@ class ShownDrawing:
     say: Callable[[], str]
     is_own: bool = True
     is_chosen: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMark:
+    """A place that a reader marked, such as a nipple; seen on near slices too, the fainter."""
+
+    key: str
+    point_mm: PointMm
+    words: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlacedMark:
+    """A mark in the plane of a view: mm (across, down), and how strongly it is drawn."""
+
+    mark: ShownMark
+    place: NDArray[np.float64]
+    strength: float
+    on: Slice | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +126,9 @@ class ViewDrawings:
         self._find_canvas = find_canvas
         self._sheet: _Sheet | None = None
         self._every: Sequence[ShownDrawing] = ()
+        self._marks: Sequence[ShownMark] = ()
         self._placed: list[_Placed] = []
+        self._placed_marks: list[_PlacedMark] = []
         self._events = [viewer.dims.events.current_step, viewer.dims.events.order]
         self._events += [viewer.dims.events.ndisplay]
         camera = viewer.scene.camera.events
@@ -118,6 +145,7 @@ class ViewDrawings:
         for emitter in self._moves:
             emitter.disconnect(self._move_sheet)
         self._every, self._placed, self._events, self._moves = (), [], [], []
+        self._marks, self._placed_marks = (), []
         if self._sheet is not None:
             discard(self._sheet)
             self._sheet = None
@@ -127,9 +155,14 @@ class ViewDrawings:
         """The keys of the drawings on the slice shown."""
         return [one.shown.key for one in self._placed]
 
-    def show(self, every: Sequence[ShownDrawing]) -> None:
-        """Show those of all drawings that lie in the slice."""
-        self._every = every
+    @property
+    def marks(self) -> dict[str, float]:
+        """How strongly each mark is drawn, 1 on its own slice, by its key."""
+        return {one.mark.key: one.strength for one in self._placed_marks}
+
+    def show(self, every: Sequence[ShownDrawing], marks: Sequence[ShownMark] = ()) -> None:
+        """Show those of all drawings that lie in the slice, and marks near it."""
+        self._every, self._marks = every, marks
         self._choose_slice()
 
     def find(self, pixel: Any) -> Grip | None:
@@ -143,7 +176,19 @@ class ViewDrawings:
                 rank = away - (0 if not may_move else 1000) - (1 if one.shown.is_chosen else 0)
                 if one.shown.key and away <= _REACH and (best is None or rank < best[0]):
                     best = rank, Grip(one.shown.key, at if may_move else None, one.shown.on)
-        return None if best is None else best[1]
+        return self._find_mark(pixel) if best is None else best[1]
+
+    def _find_mark(self, pixel: Any) -> Grip | None:
+        """Return the mark at a pixel, on its own slice alone."""
+        lead = self._find_transform()
+        if lead is None:
+            return None
+        for one in self._placed_marks:
+            place = lead.map(QPointF(*one.place))
+            away = np.hypot(place.x() - float(pixel[0]), place.y() - float(pixel[1]))
+            if one.on is not None and away <= _REACH:
+                return Grip(one.mark.key, 0, one.on)
+        return None
 
     def find_pixel(self, key: str) -> tuple[float, float] | None:
         """Return where on the canvas the last point of a drawing is; None where it is not shown."""
@@ -158,7 +203,7 @@ class ViewDrawings:
 
     def _choose_slice(self, _event: object = None) -> None:
         """Take what lies in the slice that is shown now."""
-        if not self._every and not self._placed:
+        if not self._every and not self._placed and not self._marks and not self._placed_marks:
             return
         here = self._view.slice_shown_in(self.viewer)
         dims = self.viewer.dims
@@ -172,10 +217,29 @@ class ViewDrawings:
                 )
                 points = find_display_mm(one.on.grid, one.points_mm)[:, [across, down]]
                 self._placed.append(_Placed(one, lines, points, one.say()))
+        self._place_marks(here, down, across)
         self._show_sheet()
 
+    def _place_marks(self, here: tuple[int, int] | None, down: int, across: int) -> None:
+        """Take the marks on this slice and near it."""
+        self._placed_marks = []
+        grid = self._view.grid
+        if here is None or grid is None:
+            return
+        step_mm = grid.spacing_mm[here[0]]
+        for mark in self._marks:
+            voxel = grid.to_voxel(mark.point_mm)
+            away_mm = abs(float(voxel[here[0]]) - here[1]) * step_mm
+            is_here = away_mm <= step_mm / 2 + 1e-6
+            if not is_here and away_mm > _NEAR_MM:
+                continue
+            strength = 1.0 if is_here else max(1 - away_mm / _NEAR_MM, _FAINTEST)
+            place = find_display_mm(grid, [mark.point_mm])[0]
+            on = Slice(grid, *here) if is_here else None
+            self._placed_marks.append(_PlacedMark(mark, place[[across, down]], strength, on))
+
     def _show_sheet(self) -> None:
-        if not self._placed:
+        if not self._placed and not self._placed_marks:
             if self._sheet is not None:
                 self._sheet.hide()
             return
@@ -222,6 +286,8 @@ class ViewDrawings:
         font.setBold(True)
         font.setStyleHint(QFont.StyleHint.SansSerif)
         painter.setFont(font)
+        for mark in self._placed_marks:
+            _paint_mark(painter, mark, lead)
         for one in sorted(self._placed, key=lambda one: one.shown.is_chosen):
             _paint_one(painter, one, lead)
 
@@ -248,6 +314,32 @@ def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.flo
     scale = np.array([lead.m11(), lead.m22()])
     mapped: NDArray[np.float64] = places * scale + np.array([lead.dx(), lead.dy()])
     return mapped
+
+
+def _paint_mark(painter: QPainter, one: _PlacedMark, lead: QTransform) -> None:
+    """Paint a cross in a circle with its name, fainter on a slice beside its own."""
+    place = lead.map(QPointF(*one.place))
+    x, y = place.x(), place.y()
+    path = QPainterPath()
+    path.addEllipse(place, _MARK, _MARK)
+    for dx, dy in ((_MARK, 0.0), (0.0, _MARK)):
+        path.moveTo(x - dx, y - dy)
+        path.lineTo(x + dx, y + dy)
+    painter.setOpacity(one.strength)
+    painter.strokePath(path, QPen(_EDGE, _EDGE_WIDTH))
+    painter.strokePath(path, QPen(QColor(MARK_COLOUR), _WIDTH))
+    metrics = painter.fontMetrics()
+    wide, high = metrics.horizontalAdvance(one.mark.words) + 8, metrics.height() + 2
+    room = painter.viewport()
+    left = min(max(x + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
+    ground = QRectF(left, y - high - 2, wide, high)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(0, 0, 0, 200))
+    painter.drawRoundedRect(ground, 3, 3)
+    painter.setPen(QColor(MARK_COLOUR))
+    painter.drawText(ground, Qt.AlignmentFlag.AlignCenter, one.mark.words)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setOpacity(1.0)
 
 
 def _paint_one(painter: QPainter, one: _Placed, lead: QTransform) -> None:

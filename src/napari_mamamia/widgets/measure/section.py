@@ -8,6 +8,7 @@ from typing import Any, Final
 from qtpy.QtCore import QAbstractListModel, QModelIndex, Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
+    QComboBox,
     QGridLayout,
     QListView,
     QToolButton,
@@ -88,12 +89,14 @@ class _DrawnModel(QAbstractListModel):
 class MeasureSection(QWidget):
     """`tool_wanted` carries a `MeasureKind`, `line_chosen` the key of a drawing.
 
-    `words_wanted` asks for its words, `delete_wanted` and `undo_wanted` for these.
+    `words_wanted` asks for its words, `delete_wanted` and `undo_wanted` for these; `lesion_wanted`
+    carries the number of the lesion that the chosen drawing is of, "" for none.
     """
 
     tool_wanted = Signal(object)
     line_chosen = Signal(str)
     words_wanted = Signal(str)
+    lesion_wanted = Signal(str)
     delete_wanted = Signal()
     undo_wanted = Signal()
 
@@ -132,10 +135,19 @@ class MeasureSection(QWidget):
             with_key(tr("Takes the chosen drawing away; the record keeps it"), "measure_delete"),
             self.delete_wanted.emit,
         )
+        self.lesion: QComboBox = named(
+            QComboBox(), "measure_lesion", tr("Which lesion the chosen drawing is of")
+        )
+        self.lesion.activated.connect(
+            lambda _at: self.lesion_wanted.emit(str(self.lesion.currentData()))
+        )
         self.note = label("measure_note", tip=tr("What of the drawings is not kept or not read"))
         set_level(self.note, "warning")
         self._content = column(
-            self._lay_out_tools(), self.list, row(self.undo, self.delete, 1), self.note
+            self._lay_out_tools(),
+            self.list,
+            row(self.undo, self.delete, self.lesion, 1),
+            self.note,
         )
         self._content.layout().setContentsMargins(8, 0, 0, 0)
         self._content.hide()
@@ -154,8 +166,12 @@ class MeasureSection(QWidget):
         *,
         can_undo: bool = False,
         note: str = "",
+        lesions: Sequence[str] = (),
     ) -> None:
-        """Show what is drawn, each in the words of `say`, and which of it is chosen."""
+        """Show what is drawn, each in the words of `say`, and which of it is chosen.
+
+        `lesions` are the numbers that it can be given to.
+        """
         self._model.show_items(items, say)
         at = next((at for at, one in enumerate(items) if one.key == chosen), -1)
         if at >= 0:
@@ -164,12 +180,24 @@ class MeasureSection(QWidget):
             self.list.clearSelection()
         self.list.setFixedHeight(self._find_height())
         self.list.setVisible(bool(items))
-        self.delete.setEnabled(at >= 0 and items[at].is_own)
+        own = items[at] if at >= 0 and items[at].is_own else None
+        self.delete.setEnabled(own is not None)
+        self._show_lesions(lesions, own)
         self.undo.setEnabled(can_undo)
         self.note.setText(note)
         self.note.setVisible(bool(note))
         count = f" ({len(items)})" if items else ""
         self.fold.setText(f"{tr('Measure')}{count}")
+
+    def _show_lesions(self, lesions: Sequence[str], own: Drawn | None) -> None:
+        """Offer the lesions while a drawing that may be changed is chosen."""
+        of = "" if own is None else own.item.lesion
+        self.lesion.clear()
+        for name in dict.fromkeys(("", *lesions, of)):
+            words = tr("lesion {name}", name=name) if name else tr("of no lesion")
+            self.lesion.addItem(words, name)
+        self.lesion.setCurrentIndex(self.lesion.findData(of))
+        self.lesion.setVisible(own is not None and self.lesion.count() > 1)
 
     def show_tool(self, kind: MeasureKind | None) -> None:
         """Show which tool is in hand."""

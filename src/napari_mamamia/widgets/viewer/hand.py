@@ -1,8 +1,11 @@
 """What the mouse holds on the image: nothing, or one tool. Cursor, keys and texts follow it."""
 
 from dataclasses import dataclass
+from typing import Any, Final
 
 from qtpy.QtCore import QObject, Signal
+
+_ESCAPE: Final = "Escape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +73,31 @@ class Hand(QObject):
         if tool != self.tool:
             self.tool = tool
             self.changed.emit()
+
+
+class EscapeKey:
+    """Lets Esc put down a tool that waits, whichever layer is chosen.
+
+    A layer's own keys come before the viewer's, and napari gives Esc to labels and shapes.
+    """
+
+    def __init__(self, viewer: Any, hand: Hand) -> None:
+        self._viewer = viewer
+        self._hand = hand
+        self._layer: Any = None
+        hand.changed.connect(self._follow)
+        viewer.layers.selection.events.active.connect(self._follow)
+
+    def _follow(self, _event: object = None) -> None:
+        tool, layer = self._hand.tool, self._viewer.layers.selection.active
+        wanted = layer if tool is not None and tool.waits else None
+        if self._layer is not None and self._layer is not wanted:
+            self._layer.bind_key(_ESCAPE, None, overwrite=True)
+            self._layer = None
+        # The reader's own mask has the key already, bound with the others of its brush.
+        if wanted is not None and not any(str(key) == _ESCAPE for key in wanted.keymap):
+            wanted.bind_key(_ESCAPE, self._stop, overwrite=True)
+            self._layer = wanted
+
+    def _stop(self, _layer: Any) -> None:
+        self._hand.stop_waiting()

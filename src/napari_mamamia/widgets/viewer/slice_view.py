@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import fit_half
 
@@ -39,6 +40,11 @@ class SliceView:
         self.half = ""
         self.breast: Box | None = None
         self.moved: list[Callable[[Voxel, bool], None]] = []
+
+    @property
+    def grid(self) -> Grid | None:
+        """The grid of the case shown, None where none is."""
+        return self._stack.grid
 
     # ------------------------------------------------------------------ going
 
