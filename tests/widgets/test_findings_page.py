@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, QPointF, Qt
-from qtpy.QtGui import QWheelEvent
-from qtpy.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton
+from qtpy.QtGui import QColor, QWheelEvent
+from qtpy.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
 
 from napari_mamamia.core.answers import CaseFacts, Landmark, LesionFacts, Place, Side
 from napari_mamamia.core.blinding import Blinding
@@ -19,7 +19,7 @@ from napari_mamamia.services.findings.case_findings import load_findings_form, o
 from napari_mamamia.services.measure.shapes import Slice
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
-from napari_mamamia.widgets.measure.overlay import Grip
+from napari_mamamia.widgets.measure.overlay import MARK_COLOUR, Grip, ViewDrawings
 
 LESION = Place(FieldScope.LESION, "1")
 
@@ -308,6 +308,29 @@ def test_marks_are_drawn_on_their_slice_and_fainter_on_near_ones(qtbot, findings
         away = abs(here - place) * step
         expected = 1.0 if away == 0 else max(1 - away / 15, 0.25) if away <= 15 else 0.0
         assert strengths[column] == pytest.approx(expected)
+
+
+def test_a_mark_is_painted_over_the_canvas_where_nothing_else_is_drawn(
+    qtbot, findings, world, viewer
+):
+    mark_nipple(qtbot, findings, world)
+    canvas = QWidget()
+    qtbot.addWidget(canvas)
+    canvas.resize(300, 200)
+    canvas.show()
+    findings.scene.view.go_to((0, 18, 0), centre=True)
+    viewer.scene.camera.zoom = 5.0
+    drawings = ViewDrawings(findings.scene.view, viewer, lambda: canvas)
+    drawings.show((), findings.measuring.marks)
+    sheet = canvas.findChild(QWidget, "measure_sheet")
+    assert sheet.size() == canvas.size()
+    image = sheet.grab().toImage()
+    colour = QColor(MARK_COLOUR)
+    places = [(x, y) for x in range(300) for y in range(200) if image.pixelColor(x, y) == colour]
+    assert len(places) > 10
+    x, y = np.mean([place for place in places if abs(place[0] - 150) < 8], axis=0)
+    assert (x, y) == pytest.approx((150, 100), abs=3)  # the middle of the picture
+    drawings.close()
 
 
 def test_a_mark_is_moved_by_a_drag_and_taken_away_by_its_key(qtbot, findings, world):

@@ -253,7 +253,7 @@ class ViewDrawings:
 
     def _move_sheet(self, _event: object = None) -> None:
         """Follow the camera and the size of the canvas."""
-        if self._sheet is not None and self._placed:
+        if self._sheet is not None and (self._placed or self._placed_marks):
             room = self._sheet.parentWidget().rect()
             if self._sheet.geometry() != room:
                 self._sheet.setGeometry(room)
