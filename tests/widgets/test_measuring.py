@@ -16,6 +16,7 @@ from napari_mamamia.io.workspace.measurements import append_measurement, read_me
 from napari_mamamia.metrics.shapes import angle_degrees, length_mm
 from napari_mamamia.services.measure.drawings import DrawingLog, begin_log
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.measure.overlay import ShownMark
 from napari_mamamia.widgets.refine.state import PaintTool
 from napari_mamamia.widgets.viewer.hand import HeldTool
 
@@ -499,3 +500,17 @@ def test_a_drawing_is_of_the_lesion_that_is_asked_about_and_can_be_given_to_anot
     qtbot.waitUntil(lambda: [one.lesion for one in stored(world)] == ["2", "1"])
     measuring.record.undo()
     assert [one.lesion for one in items(reading)] == ["", "2"]
+
+
+def test_delete_takes_the_ruler_that_was_drawn_last_and_not_a_mark_chosen_before(reading, mouse):
+    measuring = reading.measuring
+    measuring.show_marks((ShownMark("mark NIPPLE LEFT", (0.0, 36.0, 0.0), "Nipple left"),))
+    gone = []
+    measuring.mark_removed.connect(gone.append)
+    measuring._choose("mark NIPPLE LEFT")
+    draw(reading, mouse, RULER, (2, 6, 8), (2, 6, 12))
+    measuring.delete()
+    assert (items(reading), gone) == ([], [])
+    measuring._choose("mark NIPPLE LEFT")
+    measuring.delete()
+    assert gone == ["mark NIPPLE LEFT"]

@@ -335,6 +335,8 @@ class MeasureFlow(WindowPart):
     def _show_all(self) -> None:
         """Show the drawings and their list anew."""
         record = self.record
+        if record.chosen:
+            self._chosen_mark = ""  # one thing is chosen at a time: Del takes that one
         alive = {(one.version, id(self._scene.grid)) for one in record.items}
         self._slices = {key: on for key, on in self._slices.items() if key in alive}
         self._said = {}
