@@ -340,7 +340,7 @@ def test_a_mark_is_moved_by_a_drag_and_taken_away_by_its_key(qtbot, findings, wo
     assert mark.words == "Nipple left"
     assert mark.point_mm == (0.0, 36.0, 0.0)
     grip = Grip(mark.key, 0, Slice(findings.scene.grid, 0, 0))
-    measuring._choose(mark.key)
+    measuring._choose_drawing(mark.key)
     measuring._drag_point(grip, (-3.0, 34.0, 0.0))
     measuring._drop_point()
     moved = (-3.0, 34.0, 0.0)

@@ -507,10 +507,10 @@ def test_delete_takes_the_ruler_that_was_drawn_last_and_not_a_mark_chosen_before
     measuring.show_marks((ShownMark("mark NIPPLE LEFT", (0.0, 36.0, 0.0), "Nipple left"),))
     gone = []
     measuring.mark_removed.connect(gone.append)
-    measuring._choose("mark NIPPLE LEFT")
+    measuring._choose_drawing("mark NIPPLE LEFT")
     draw(reading, mouse, RULER, (2, 6, 8), (2, 6, 12))
     measuring.delete()
     assert (items(reading), gone) == ([], [])
-    measuring._choose("mark NIPPLE LEFT")
+    measuring._choose_drawing("mark NIPPLE LEFT")
     measuring.delete()
     assert gone == ["mark NIPPLE LEFT"]

@@ -89,7 +89,7 @@ class MeasureFlow(WindowPart):
         tool.changed.connect(self._show_views)
         tool.armed.connect(self._follow_hand)
         tool.drawn.connect(self._take_drawn)
-        tool.chosen.connect(self._choose)
+        tool.chosen.connect(self._choose_drawing)
         tool.dragged.connect(self._drag_point)
         tool.dropped.connect(self._drop_point)
         tool.refused.connect(self._notifier.hint)
@@ -216,7 +216,7 @@ class MeasureFlow(WindowPart):
     def _find_mark(self, key: str) -> ShownMark | None:
         return next((one for one in self.marks if one.key == key), None)
 
-    def _choose(self, key: str) -> None:
+    def _choose_drawing(self, key: str) -> None:
         self._chosen_mark = "" if self._find_mark(key) is None else key
         self.record.choose(key)
 

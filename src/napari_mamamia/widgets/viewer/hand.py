@@ -85,10 +85,10 @@ class EscapeKey:
         self._viewer = viewer
         self._hand = hand
         self._layer: Any = None
-        hand.changed.connect(self._follow)
-        viewer.layers.selection.events.active.connect(self._follow)
+        hand.changed.connect(self._follow_layer)
+        viewer.layers.selection.events.active.connect(self._follow_layer)
 
-    def _follow(self, _event: object = None) -> None:
+    def _follow_layer(self, _event: object = None) -> None:
         tool, layer = self._hand.tool, self._viewer.layers.selection.active
         wanted = layer if tool is not None and tool.waits else None
         if self._layer is not None and self._layer is not wanted:
@@ -96,8 +96,8 @@ class EscapeKey:
             self._layer = None
         # The reader's own mask has the key already, bound with the others of its brush.
         if wanted is not None and not any(str(key) == _ESCAPE for key in wanted.keymap):
-            wanted.bind_key(_ESCAPE, self._stop, overwrite=True)
+            wanted.bind_key(_ESCAPE, self._stop_waiting, overwrite=True)
             self._layer = wanted
 
-    def _stop(self, _layer: Any) -> None:
+    def _stop_waiting(self, _layer: Any) -> None:
         self._hand.stop_waiting()
