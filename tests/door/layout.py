@@ -102,6 +102,8 @@ def label_faults(label):
     text = label.text()
     if not text or not label.pixmap().isNull():
         return []
+    if label.property("elided") and text in label.toolTip():
+        return []  # shortened in its middle, and its tooltip has all
     room = label.contentsRect().size() - QSize(2 * label.margin(), 2 * label.margin())
     needed = needed_size(label, text, room.width())
     if needed.width() > room.width() + SLACK or needed.height() > room.height() + SLACK:

@@ -36,11 +36,11 @@ def test_the_image_has_most_of_a_small_screen_and_napari_is_a_click_away(start, 
     program.widget("cases_table")
     welcome = {"class": "QtWelcomeWidget"}  # napari's, out of sight in the mode and back after it
     wait_until(lambda: not program.widgets(**welcome), "the welcome gone")
-    assert program.canvas()[2] > 300
     program.click("header_napari")
     wait_until(lambda: program.widgets(**welcome), "the welcome back")
     program.click("header_napari")
     wait_until(lambda: not program.widgets(**welcome), "the welcome gone again")
+    wait_until(lambda: program.widget("cases_table")["rect"][2] > 1000, "the list's room")
     x, y, width, _ = program.widget("cases_table")["rect"]
     program.screen.click(x + width // 3, y + 34, times=2)
     ready(program)

@@ -49,7 +49,7 @@ def inside(program, code):
 
 
 def faults(program):
-    roots = ["mamamia_dock", "results_panel"]
+    roots = ["mamamia_dock", "results_panel", "case_line"]
     return program.ask("evaluate", code=f"{LAYOUT}\nresult = faults({json.dumps(roots)})")
 
 

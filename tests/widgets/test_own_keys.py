@@ -28,11 +28,11 @@ def bound(viewer):
 
 
 def test_a_click_and_a_key_give_an_action_another_key_at_once(dock, keys, viewer, world):
-    assert give(keys, "smartpaint", Qt.Key.Key_F9) == "F9"
-    assert "F9" in bound(viewer)
+    assert give(keys, "smartpaint", Qt.Key.Key_F7) == "F7"
+    assert "F7" in bound(viewer)
     assert "Q" not in bound(viewer)
-    assert world.preferences.keys == (("smartpaint", "F9"),)
-    assert "(key F9)" in dock.refine_page.tools.tools[PaintTool.SMARTPAINT].toolTip()
+    assert world.preferences.keys == (("smartpaint", "F7"),)
+    assert "(key F7)" in dock.refine_page.tools.tools[PaintTool.SMARTPAINT].toolTip()
 
 
 def test_with_modifiers_it_is_written_as_people_read_it(keys, viewer):
@@ -50,14 +50,14 @@ def test_a_key_that_is_taken_is_refused_with_the_reason(keys, viewer, world, key
     assert reason in keys.hint.text()
     assert bound(viewer) == before
     assert world.preferences.keys == ()
-    give(keys, "smartpaint", Qt.Key.Key_F9)
+    give(keys, "smartpaint", Qt.Key.Key_F7)
     assert reason not in keys.hint.text()
 
 
 def test_a_key_given_once_to_an_action_that_is_no_more_is_passed_over():
-    table, refused = remapped([("stricter", "Shift+A"), ("smartpaint", "F9")])
+    table, refused = remapped([("stricter", "Shift+A"), ("smartpaint", "F7")])
     assert refused == ()
-    assert next(key.shown for key in table if key.action == "smartpaint") == "F9"
+    assert next(key.shown for key in table if key.action == "smartpaint") == "F7"
 
 
 def test_escape_leaves_the_key_as_it_was(keys, world):
@@ -67,7 +67,7 @@ def test_escape_leaves_the_key_as_it_was(keys, world):
 
 def test_reset_gives_all_keys_back(dock, keys, viewer, world):
     before = bound(viewer)
-    give(keys, "smartpaint", Qt.Key.Key_F9)
+    give(keys, "smartpaint", Qt.Key.Key_F7)
     give(keys, "next_case", Qt.Key.Key_F8)
     dock.findChild(object, "keys_reset").click()
     assert bound(viewer) == before
@@ -81,9 +81,9 @@ def test_the_keys_of_the_mask_are_changed_while_a_tool_is_on(qtbot, opened):
     opened.refine_page.from_nothing.click()
     qtbot.waitUntil(lambda: opened.editing.live is not None)
     opened.painting.set_tool(PaintTool.SPHERE)
-    give(opened.keys_panel, "undo", Qt.Key.Key_F9)
+    give(opened.keys_panel, "undo", Qt.Key.Key_F7)
     names = {str(binding) for binding in opened.scene.layer(Role.REFINED).keymap}
-    assert "F9" in names
+    assert "F7" in names
     assert "Ctrl+Z" not in names
 
 
@@ -93,6 +93,6 @@ def test_keys_that_cannot_be_remembered_are_used_and_said(dock, keys, viewer, mo
 
     services = dock.keys._services
     monkeypatch.setattr(type(services), "save_preferences", property(lambda _: refuse))
-    give(keys, "smartpaint", Qt.Key.Key_F9)
-    assert "F9" in bound(viewer)
+    give(keys, "smartpaint", Qt.Key.Key_F7)
+    assert "F7" in bound(viewer)
     assert "not remembered" in dock.header.message.text()

@@ -23,6 +23,7 @@ from napari_mamamia.widgets.base.layers import MASK_ROLES, Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
+    NameLabel,
     button,
     chip_icon,
     column,
@@ -36,6 +37,7 @@ from napari_mamamia.widgets.controls.controls import (
 _LINE_HEIGHT = 24
 _PROGRESS_WIDTH = 60
 _MOST_READER_WIDTH = 130
+_CASE_TIP = tr("The case that is open")
 _SAVED_TIP = tr("Whether the edited mask is saved, and its strokes are kept")
 
 
@@ -70,13 +72,14 @@ class Header(QFrame):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 4)
         layout.setSpacing(4)
-        layout.addWidget(self._make_case_line())
+        self._case_line, self._mask_line = self._make_case_line(), self._make_mask_line()
+        layout.addWidget(self._case_line)
         layout.addWidget(self._make_blind_line())
-        layout.addWidget(self._make_mask_line())
+        layout.addWidget(self._mask_line)
         layout.addWidget(self._make_agreement())
-        state_line = row(self._make_state(), self.view, self.reader)
-        state_line.layout().setStretch(0, 1)
-        layout.addWidget(state_line)
+        self._state_line: QWidget = row(self._make_state(), self.view, self.reader)
+        self._state_line.layout().setStretch(0, 1)
+        layout.addWidget(self._state_line)
         self.refusal = label("header_refusal", tip=tr("Why the tool in hand does nothing here"))
         self.refusal.hide()
         layout.addWidget(self.refusal)
@@ -92,6 +95,7 @@ class Header(QFrame):
     def set_case(self, case_id: str, position: str) -> None:
         """Show which case is open and its place in the queue, such as "3 / 12"."""
         self.case.setText(case_id or tr("no case open"))
+        self.case.setToolTip(f"{_CASE_TIP}: {case_id}" if case_id else _CASE_TIP)
         self.position.setText(position)
         for control in (self.previous, self.next):
             control.setEnabled(bool(position))
@@ -186,13 +190,36 @@ class Header(QFrame):
         if self._level == Level.HINT:
             self.say(Level.HINT, "")
 
+    def lend(self) -> None:
+        """Be without what says where you are and who reads: a line over the picture takes it."""
+        self._put_controls(self._mask_line, self.lesion, self.view)
+        for line in (self._case_line, self._state_line):
+            line.hide()
+        self.saved.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+
+    def show_image_controls(self, shown: bool) -> None:
+        """Have what is about the image, or not while it is out of sight."""
+        self._mask_line.setVisible(shown)
+
+    def take_back(self) -> None:
+        """Show everything again."""
+        self._put_controls(self._case_line, self.case, self.position, self.lesion)
+        self._put_controls(self._case_line, self.previous, self.next, self.napari, self.keys)
+        self._put_controls(self._state_line, self.state, self.view, self.reader)
+        for line in (self._case_line, self._state_line):
+            line.show()
+        self.saved.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+
     # -------------------------------------------------------------------- inner
 
+    @staticmethod
+    def _put_controls(line: QWidget, *controls: QWidget) -> None:
+        for control in controls:
+            line.layout().addWidget(control)
+
     def _make_case_line(self) -> QWidget:
-        self.case: QLabel = named(QLabel(), "header_case", tr("The case that is open"))
+        self.case: NameLabel = named(NameLabel(), "header_case", _CASE_TIP)
         self.case.setProperty("heading", True)
-        self.case.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.case.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.position: QLabel = named(
             QLabel(),
             "header_position",
@@ -267,8 +294,7 @@ class Header(QFrame):
         return self.agreement
 
     def _make_state(self) -> QStackedWidget:
-        self.saved: QLabel = named(QLabel(), "header_saved", _SAVED_TIP)
-        self.saved.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.saved: NameLabel = named(NameLabel(), "header_saved", _SAVED_TIP)
         self.progress: QProgressBar = named(
             QProgressBar(), "header_progress", tr("How far the running work is")
         )

@@ -122,9 +122,12 @@ KEYS: Final = (
         )
         for category in range(7)
     ),
+    Key("work_list", "F1", "F1", tr("work list; again: back to the case"), by_qt=True),
     Key("read", "F2", "F2", tr("step Read"), by_qt=True),
     Key("mask", "F3", "F3", tr("step Mask"), by_qt=True),
     Key("check", "F4", "F4", tr("step Check & export"), by_qt=True),
+    Key("panel", "F9", "F9", tr("side panel: fold it to a strip, or show it"), by_qt=True),
+    Key("alone", "F11", "F11", tr("the picture and its line alone; F11 or Esc: back"), by_qt=True),
     Key("reading", "F10", "F10", tr("napari's menu and panels: hide or show"), by_qt=True),
     Key("keys", "?", "?", tr("show or hide this table"), by_qt=True),
 )
@@ -194,7 +197,9 @@ def bind_keys(
         if key.by_qt and window is None:
             continue
         if key.by_qt:
-            QShortcut(QKeySequence(key.binding), window).activated.connect(action)
+            shortcut = QShortcut(QKeySequence(key.binding), window)
+            shortcut.setObjectName("mamamia_key")
+            shortcut.activated.connect(action)
         elif not key.on_mask or key.everywhere:
             viewer.bind_key(key.binding, _bind_action(key, action), overwrite=True)
 

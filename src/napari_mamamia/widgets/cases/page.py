@@ -27,6 +27,7 @@ from napari_mamamia.widgets.cases.model import (
 )
 from napari_mamamia.widgets.controls.controls import (
     button,
+    column,
     label,
     named,
     row,
@@ -38,6 +39,8 @@ from napari_mamamia.widgets.controls.table_fit import TableFit
 _CASE_WIDTH = 60
 _MOST_CASE_WIDTH = 150
 _COLUMN_WIDTHS = (_CASE_WIDTH, 30, 32, 50, 52, 60)
+_LARGER, _WIDER = 1.2, 1.7
+"""Text and columns of the list where it has the window's width, by looking."""
 _IMPORT = tr("Import DICOM…")
 _NOTHING_OPEN = tr(
     "Open a data set: a folder in the MAMA-MIA or nnU-Net layout, a folder of "
@@ -81,7 +84,8 @@ class CasesPage(QWidget):
     """Folder, search, table.
 
     `folder_chosen` and `workspace_chosen` carry a path, `case_chosen` a case id; `queue_changed`
-    says that the order or choice of rows changed.
+    says that the order or choice of rows changed. `page_wanted` carries the page of something else
+    that is done with many cases, `predict_wanted` and `leaderboard_wanted` have none.
     """
 
     folder_chosen = Signal(object)
@@ -89,6 +93,9 @@ class CasesPage(QWidget):
     workspace_chosen = Signal(object)
     import_wanted = Signal()
     protocol_wanted = Signal()
+    predict_wanted = Signal()
+    leaderboard_wanted = Signal()
+    page_wanted = Signal(str)
     queue_changed = Signal()
 
     def __init__(self) -> None:
@@ -96,6 +103,7 @@ class CasesPage(QWidget):
         self.setObjectName("cases")
         self._rows: tuple[CaseRow, ...] = ()
         self._workspace: Path | None = None
+        self._is_wide = False
         self._added: dict[str, Column] = {}
         self._available: tuple[Column, ...] = ()
         self.model = CaseTableModel()
@@ -119,11 +127,7 @@ class CasesPage(QWidget):
         self._available = clinical_columns(rows)
         self._fill_column_menu()
         self._show_rows()
-        self.table.fit.set_widths(_COLUMN_WIDTHS)
-        longest = max((row.case_id for row in self._rows), key=len, default="")
-        # The case that is open is drawn in bold.
-        wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
-        self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), _MOST_CASE_WIDTH))
+        self._fit_columns()
         self._set_open(True)
         self.note.setText(summary)
 
@@ -168,6 +172,15 @@ class CasesPage(QWidget):
     def show_import_begun(self, is_begun: bool) -> None:
         """Say on the button whether an import was begun, to which it then leads back."""
         self.to_import.setText(tr("Back to the import…") if is_begun else _IMPORT)
+
+    def set_wide(self, is_wide: bool) -> None:
+        """Be larger while the whole window is the list's, to be read from further away."""
+        self._is_wide = is_wide
+        self.table.setStyleSheet("")
+        points = self.table.font().pointSizeF()
+        if is_wide and points > 0:
+            self.table.setStyleSheet(f"QTableView {{ font-size: {_LARGER * points:.1f}pt; }}")
+        self._fit_columns()
 
     def queue(self) -> list[str]:
         """Return the cases as listed, in order: what next and previous go through."""
@@ -232,7 +245,7 @@ class CasesPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(row(self.folder, self.recent))
-        layout.addWidget(row(self.browse, self.to_import, self.protocol))
+        layout.addWidget(row(self.browse, self.to_import, self.protocol, 1))
         layout.addWidget(self.note)
         self._finder = row(self.search, self.columns)
         self.workspace = label("cases_workspace", tip=tr("Where your masks are kept"))
@@ -246,10 +259,62 @@ class CasesPage(QWidget):
         self._work_line.layout().setStretch(0, 1)
         layout.addWidget(self._finder)
         layout.addWidget(self.table, stretch=1)
+        self._many = self._make_many()
+        layout.addWidget(self._many)
         layout.addWidget(self._work_line)
         layout.addStretch()
 
+    def _make_many(self) -> QWidget:
+        """Return what opens the chosen case, and what is done with all of them."""
+        self.open = button(
+            "cases_open",
+            tr("Open case"),
+            tr("Opens the chosen case (Enter, or a double-click)"),
+            self._open_chosen,
+            primary=True,
+        )
+        predict = button(
+            "cases_predict_all",
+            tr("Predict all"),
+            tr("Predicts every case that has no prediction yet, with the model of page Predict"),
+            self.predict_wanted.emit,
+        )
+        board = button(
+            "cases_leaderboard",
+            tr("Leaderboard"),
+            tr("Shows the leaderboard, or how a ranking is opened"),
+            self.leaderboard_wanted.emit,
+        )
+        review = button(
+            "cases_review",
+            tr("Review a study"),
+            tr("Goes to page Review: a study that several people read, and what waits in it"),
+            lambda: self.page_wanted.emit("Review"),
+        )
+        export = button(
+            "cases_export_all",
+            tr("Export all"),
+            tr("Goes to page Export: the masks of all cases, written and verified"),
+            lambda: self.page_wanted.emit("Export"),
+        )
+        return column(row(self.open, predict, 1), row(board, review, export, 1))
+
+    def _fit_columns(self) -> None:
+        share = _WIDER if self._is_wide else 1
+        self.table.fit.set_widths([round(share * width) for width in _COLUMN_WIDTHS])
+        longest = max((row.case_id for row in self._rows), key=len, default="")
+        # The case that is open is drawn in bold.
+        wide = QFontMetrics(bold_font(self.table.font())).horizontalAdvance(longest) + 14
+        most = round(share * _MOST_CASE_WIDTH)
+        self.table.setColumnWidth(0, min(max(wide, self.table.columnWidth(0)), most))
+
+    def _open_chosen(self) -> None:
+        index = self.table.currentIndex()
+        if index.isValid():
+            self.case_chosen.emit(self.model.case_id(index.row()))
+
     def _set_open(self, is_open: bool) -> None:
+        self._many.setVisible(is_open)
         self._finder.setVisible(is_open)
         self._work_line.setVisible(is_open)
         self.table.setVisible(is_open)
@@ -286,10 +351,10 @@ class CasesPage(QWidget):
         menu = self.columns.menu()
         menu.clear()
         self.columns.setEnabled(bool(self._available))
-        for column in self._available:
-            action = QAction(column.title, menu)
+        for one in self._available:
+            action = QAction(one.title, menu)
             action.setCheckable(True)
-            action.toggled.connect(lambda on, column=column: self._toggle_column(column, on))
+            action.toggled.connect(lambda on, one=one: self._toggle_column(one, on))
             menu.addAction(action)
 
     def _toggle_column(self, column: Column, on: bool) -> None:

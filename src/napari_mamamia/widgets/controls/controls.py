@@ -73,6 +73,41 @@ class FittedLabel(QLabel):
         return self.minimumSizeHint()
 
 
+class NameLabel(QLabel):
+    """A name that is shortened in its middle where it has no room; its tooltip has all of it.
+
+    Parameters
+    ----------
+    letters
+        Of how many average letters it keeps the room at least.
+    """
+
+    def __init__(self, letters: int = 6) -> None:
+        super().__init__()
+        self._letters = letters
+        self.setProperty("elided", True)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return room for the whole text, or for `letters` where that is less."""
+        hint = self.sizeHint()
+        least = self._letters * self.fontMetrics().averageCharWidth()
+        return QSize(min(hint.width(), least), hint.height())
+
+    def paintEvent(self, _event: Any) -> None:
+        """Draw what has room."""
+        painter = QPainter(self)
+        place = self.contentsRect()
+        text = self.fontMetrics().elidedText(
+            self.text(), Qt.TextElideMode.ElideMiddle, place.width()
+        )
+        ground = self.foregroundRole()
+        self.style().drawItemText(
+            painter, place, int(self.alignment()), self.palette(), True, text, ground
+        )
+        painter.end()
+
+
 def row_name(text: str, among: Iterable[str]) -> FittedLabel:
     """Return the name in front of a line, as wide as the widest `among` all names of its lines."""
     return FittedLabel(text, among)
@@ -191,6 +226,38 @@ def column(*widgets: QWidget | int) -> QWidget:
     return _make_box(QVBoxLayout(), widgets)
 
 
+class Fold(QWidget):
+    """What is needed seldom, behind a line that a click opens; closed at first.
+
+    Parameters
+    ----------
+    name, text, tip
+        Of the line: its objectName, what stands on it, its tooltip.
+    content
+        What it shows or hides.
+    """
+
+    def __init__(self, name: str, text: str, tip: str, content: QWidget) -> None:
+        super().__init__()
+        self._content = content
+        self.line = tool_button(name, text, tip, self.toggle)
+        self.line.setArrowType(Qt.ArrowType.RightArrow)
+        self.line.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addWidget(self.line)
+        layout.addWidget(content)
+        content.hide()
+
+    def toggle(self) -> None:
+        """Show the content, or hide it."""
+        is_shown = self._content.isHidden()
+        self._content.setVisible(is_shown)
+        arrow = Qt.ArrowType.DownArrow if is_shown else Qt.ArrowType.RightArrow
+        self.line.setArrowType(arrow)
+
+
 def discard(widget: QWidget) -> None:
     """Take a control away that may be in the middle of its own signal.
 
@@ -277,6 +344,11 @@ def style_sheet(theme: ThemeColours) -> str:
         QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
         QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
         QLabel[heading="true"] {{ font-weight: bold; }}
+        QToolBar {{ border: none; padding: 0px; spacing: 0px; }}
+        QToolButton[step="true"] {{ padding: 1px 5px; border-radius: 2px; }}
+        QToolButton[step="true"]:checked {{
+            background-color: {theme.accent}; color: {theme.on_accent};
+        }}
         QFrame[rule="true"] {{ background-color: {theme.line}; border: none; }}
         QLabel[level="warning"] {{ color: {WARNING_COLOURS[kind]}; }}
         QLabel[level="error"] {{ color: {ERROR_COLOURS[kind]}; }}

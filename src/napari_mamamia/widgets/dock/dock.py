@@ -1,6 +1,7 @@
 """The dock "MAMA-MIA": header and pages of one viewer. It alone holds the viewer."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,8 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.controls.controls import style_sheet
 from napari_mamamia.widgets.controls.focus_ring import FocusRing
-from napari_mamamia.widgets.dock.docking import Docking, ReadingMode
+from napari_mamamia.widgets.dock.docking import Docking
+from napari_mamamia.widgets.dock.frame import CaseLine, PanelFold, ReadingMode, WorkListRoom
 from napari_mamamia.widgets.dock.parts import DockParts
 from napari_mamamia.widgets.dock.steps import StepFlow
 from napari_mamamia.widgets.viewer.context import WindowContext
@@ -66,8 +68,8 @@ class MamamiaDock(DockParts):
         self._make_parts()
         self._lay_out()
         self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self)
-        self.focus_ring = FocusRing(self, self.results)
         self._connect_parts()
+        self.focus_ring = FocusRing(self, self.results, self.case_line)
         self._dress_panel()
         self.layer_watch.adopt_soon()
 
@@ -137,10 +139,19 @@ class MamamiaDock(DockParts):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Expanding)
 
     def _connect_window(self) -> None:
-        self.reading = ReadingMode(self.context)
-        self.docking = Docking(
-            self.context, self, lambda: self.pages.width + 2 * _MARGIN, self.close_down
-        )
+        self.case_line = CaseLine(self.header, self.hanging.bar)
+        self.reading = ReadingMode(self.context, self.case_line, self)
+        width = lambda: self.pages.width + 2 * _MARGIN  # noqa: E731
+        self.docking = Docking(self.context, self, width, self.header.case, self.close_down)
+        self.fold = PanelFold(self.context, self, self.docking, self.reading)
+        self.fold.follow_results(self.bottom)
+        self.keys.elsewhere.append(self.case_line)
+        self.room = WorkListRoom(self.context, self.docking, self.reading, self.pages)
+        self.room.taken.connect(lambda taken: self.header.show_image_controls(not taken))
+        self.room.taken.connect(self.cases_page.set_wide)
+        self.case_line.put_down_wanted.connect(self.hand.put_down)
+        self.case_line.own_view_wanted.connect(self.hanging.leave)
+        self.hand.changed.connect(lambda: self.case_line.show_armed(self.hand.tool))
         self.results.fold_wanted.connect(self.docking.give_room_back)
         self.docking.shown.connect(self.dropping.watch_view)
         self.docking.closed.connect(self.reading.leave)
@@ -162,6 +173,7 @@ class MamamiaDock(DockParts):
         self._connect_header()
         self._connect_review()
         self._connect_import()
+        self._connect_many()
         self.opening.case_shown.connect(self._focus_image)
         self.opening.case_shown.connect(lambda: fit_axis_labels(main_view(self.viewer)))
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
@@ -195,6 +207,13 @@ class MamamiaDock(DockParts):
         for show_study in (self.export_page.options.show_study, self.report_page.show_study):
             flow.imported.connect(show_study)
 
+    def _connect_many(self) -> None:
+        """Join what the work list does with all cases."""
+        page = self.cases_page
+        page.predict_wanted.connect(self.predict_flow.all.start)
+        page.leaderboard_wanted.connect(self.show_leaderboard)
+        page.page_wanted.connect(self.show_page)
+
     def _connect_review(self) -> None:
         self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
         self.batch_page.table_wanted.connect(self.results_flow.show_table)
@@ -224,8 +243,12 @@ class MamamiaDock(DockParts):
             "reading": self.reading.toggle,
         }
         flows = (self.step_flow, self.kinetics.findings, self.view_flow, self.hanging)
-        for part in (*flows, self.refine_flow, self.measuring):
+        for part in (*flows, self.refine_flow, self.measuring, self.fold):
             actions |= part.actions()
+        for step in ("work_list", "read", "mask", "check", "keys"):
+            actions[step] = partial(self._show_unfolded, actions[step])
+        drop = actions["drop_stroke"]
+        actions["drop_stroke"] = lambda: self._come_back() or drop()
         return actions
 
     # ----------------------------------------------------------------- actions
@@ -233,6 +256,17 @@ class MamamiaDock(DockParts):
     def _focus_image(self) -> None:
         if not self.results.leaderboard.has_keyboard():  # who goes by keys keeps it there
             focus_canvas(self.viewer)
+
+    def _show_unfolded(self, act: Callable[[], object]) -> None:
+        self.fold.unfold()
+        act()
+
+    def _come_back(self) -> bool:
+        """Show the panel again on Esc, where the picture was alone and nothing is in hand."""
+        is_due = self.fold.is_alone and self.hand.tool is None
+        if is_due:
+            self.fold.unfold()
+        return is_due
 
     def _put_aside(self) -> None:
         self.hand.put_down()
@@ -256,5 +290,6 @@ class MamamiaDock(DockParts):
         rules = style_sheet(theme)
         self.setStyleSheet(rules)
         self.results.setStyleSheet(rules)
+        self.case_line.setStyleSheet(rules)
         self.header.dress(theme.text)
         self.focus_ring.set_colour(theme.text)

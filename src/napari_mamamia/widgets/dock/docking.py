@@ -1,8 +1,4 @@
-"""The panel in the viewer's window: docked, moved by napari, put aside, within the screen.
-
-And reading mode: napari's panels, menu and status line take half of the width from the image, so
-they go out of sight, and all comes back as it was. Nothing of it reaches napari's own settings.
-"""
+"""The panel in the viewer's window: docked, moved by napari, put aside, within the screen."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,7 +7,7 @@ from qtpy.QtCore import QEvent, QObject, QRect, Qt, QTimer, Signal
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import has_own_window_size, main_view
+from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -20,6 +16,15 @@ _PUT_AWAY: Final = tr(
     "napari's {} have no room on this screen and are put away: menu Window brings them back"
 )
 _LENT: Final = tr("napari's {} are put away until the results are folded away")
+_LETTERS: Final = 46
+_MOST_SHARE: Final = 0.4
+"""The panel's width: so many average letters, and for these no more of the window than this
+share; a page that needs more gets it, up to a half."""
+_SMALLEST: Final = (1024, 600)
+_TOO_SMALL: Final = tr(
+    "This window needs a screen of {} x {} pixels, and this one has {} x {}: fold the panel away "
+    "with F9, or choose smaller text in napari's preferences."
+)
 _BARS: Final = 60
 """Pixels of the window's menu and status bar, by looking."""
 _NOT_SAVED: Final = tr(
@@ -39,6 +44,8 @@ class Docking(WindowPart):
     ----------
     width
         What the pages need, in pixels.
+    measured
+        A text of the panel: it has the font that the style rules give, which the panel has not.
     close_down
         Saves and stops all work before the window closes; False where something is not saved.
 
@@ -48,6 +55,8 @@ class Docking(WindowPart):
         The one dock that the panel lives in, None before it was docked.
     docks
         The docks it was put into since it was last at home; `place` empties this.
+    is_folding
+        While this is set the panel goes out of sight and its tool stays in hand.
     """
 
     shown = Signal()
@@ -61,15 +70,18 @@ class Docking(WindowPart):
         context: WindowContext,
         panel: QWidget,
         width: Callable[[], int],
+        measured: QWidget,
         close_down: Callable[[], bool],
     ) -> None:
         super().__init__(context)
         self._panel = panel
         self._width = width
+        self._measured = measured
         self._close_down = close_down
         self.home: QDockWidget | None = None
         self.docks: list[QDockWidget] = []
         self.was_warned = False
+        self.is_folding = False
         self._is_fitted = False
         self._made_room: list[QDockWidget] = []
         # Between two docks the panel has no parent for a moment: only a turn later is it told from
@@ -112,6 +124,19 @@ class Docking(WindowPart):
             return self._follow_window(event)
         return False
 
+    def take_width(self) -> None:
+        """Give the dock the width of its letters, or what its pages need, beside the picture."""
+        window = self._panel.window()
+        if self.home is None or not isinstance(window, QMainWindow):
+            return
+        letters = _LETTERS * self._measured.fontMetrics().averageCharWidth()
+        width = max(self._width(), min(letters, round(_MOST_SHARE * window.width())))
+        width = min(width, window.width() // 2)
+        layout = window.layout()
+        if layout is not None:
+            layout.activate()  # a picture that was just shown has no room yet to give or to take
+        window.resizeDocks([self.home], [width], Qt.Orientation.Horizontal)
+
     def _follow_panel(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.ParentChange:
             self._note_dock()
@@ -119,7 +144,7 @@ class Docking(WindowPart):
             self._main_window.installEventFilter(self)
             self.shown.emit()
             QTimer.singleShot(0, self._fit_into_screen)
-        elif event.type() == QEvent.Type.Hide and not event.spontaneous():
+        elif event.type() == QEvent.Type.Hide and not event.spontaneous() and not self.is_folding:
             self.hidden.emit()  # a minimised window keeps its tool in hand
 
     def _note_dock(self) -> None:
@@ -156,7 +181,12 @@ class Docking(WindowPart):
             return
         self._is_fitted = True
         self.fitting.emit()
-        away = fit_window(window, self.home, self._width())
+        away = fit_window(window, self._width())
+        self.take_width()
+        room, ratio = window.screen().availableGeometry(), window.devicePixelRatioF()
+        wide, high = round(ratio * room.width()), round(ratio * room.height())
+        if wide < _SMALLEST[0] or high < _SMALLEST[1]:
+            self._notifier.warn(_TOO_SMALL.format(*_SMALLEST, wide, high))
         if away:
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
@@ -179,119 +209,15 @@ class Docking(WindowPart):
         return True
 
 
-_NAPARIS: Final = ("layer list", "layer controls")
-"""Names of the docks that napari makes for itself; those of other plugins stay."""
-
-_SHARE: Final = (0.92, 0.90)
-_MOST: Final = (1600, 1000)
-"""A first window takes that much of the screen, and no more pixels: facts of this project."""
-
-
-class ReadingMode(WindowPart):
-    """Hides what belongs to napari while somebody reads; `is_on` says whether it does.
-
-    `entering` comes before anything is hidden.
-
-    Where the window was before it got its first size is kept, and it goes back there before napari
-    notes a size that no user chose.
-    """
-
-    entering = Signal()
-
-    def __init__(self, context: WindowContext) -> None:
-        super().__init__(context)
-        self.is_on = False
-        self._hidden: list[QWidget] = []
-        self._had_welcome = False
-        self._place: QRect | None = None
-        self._own_place: QRect | None = None
-
-    def toggle(self) -> None:
-        """Enter or leave."""
-        if self.is_on:
-            self.leave()
-        else:
-            self.enter()
-
-    def begin(self) -> None:
-        """Enter in a window that was just shown, and give it its size where nobody chose one."""
-        window = self._find_window()
-        self.enter()
-        if window is None or has_own_window_size() or window.isMaximized():
-            return
-        self._place, self._own_place = window.geometry(), _find_first_place(window)
-        window.setGeometry(self._own_place)
-
-    def enter(self) -> None:
-        """Hide what is seen of napari's own."""
-        window = self._find_window()
-        if window is None or self.is_on:
-            return
-        self.entering.emit()
-        docks = window.findChildren(QDockWidget)
-        parts = [dock for dock in docks if dock.objectName() in _NAPARIS and not dock.isFloating()]
-        bars = [window.menuBar(), window.statusBar()]
-        self._hidden = [part for part in (*parts, *bars) if not part.isHidden()]
-        for part in self._hidden:
-            part.hide()
-        view: Any = main_view(self._scene.viewer)
-        self._had_welcome = bool(getattr(view, "show_welcome_screen", False))
-        if self._had_welcome:
-            view.show_welcome_screen = False
-        self.is_on = True
-        window.installEventFilter(self)
-
-    def leave(self) -> None:
-        """Show again what was seen before."""
-        hidden, self._hidden = self._hidden, []
-        for part in hidden:
-            part.show()
-        view: Any = main_view(self._scene.viewer)
-        if self._had_welcome and view is not None:
-            view.show_welcome_screen = True
-        self._had_welcome, self.is_on = False, False
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Give all back before napari writes down how its window stands."""
-        if event.type() == QEvent.Type.Close and watched is self._find_window():
-            self.leave()
-            self._go_back()
-        return False
-
-    def _go_back(self) -> None:
-        window = self._find_window()
-        if window is not None and self._place is not None and window.geometry() == self._own_place:
-            window.setGeometry(self._place)
-
-    def _find_window(self) -> QMainWindow | None:
-        view = main_view(self._scene.viewer)
-        window: Any = None if view is None else view.window()
-        return window if isinstance(window, QMainWindow) else None
-
-
-def _find_first_place(window: QMainWindow) -> QRect:
-    """Return where a first window goes: most of its screen, in the middle."""
-    room = window.screen().availableGeometry()
-    frame, inside = window.frameGeometry(), window.geometry()
-    edges = (frame.width() - inside.width(), frame.height() - inside.height())
-    sizes = (room.width(), room.height())
-    width, height = (
-        min(most, round(share * size) - edge)
-        for most, share, size, edge in zip(_MOST, _SHARE, sizes, edges, strict=True)
-    )
-    left = room.left() + (room.width() - width) // 2
-    return QRect(left, room.top() + (room.height() - height) // 2, width, height)
-
-
 _LEAST_IMAGE: Final = 400
 """Width in pixels that the image keeps, by looking."""
 
 
-def fit_window(window: QMainWindow, own: QDockWidget, width: int) -> list[str]:
-    """Bring a window into its screen, and give our dock the width that its pages need.
+def fit_window(window: QMainWindow, width: int) -> list[str]:
+    """Bring a window into its screen.
 
-    Where our dock and napari's docks on the left leave the image no room, napari's are put away;
-    its menu Window brings them back.
+    Where our dock of a `width` and napari's docks on the left leave the image no room, napari's are
+    put away; its menu Window brings them back.
 
     Returns
     -------
@@ -308,7 +234,6 @@ def fit_window(window: QMainWindow, own: QDockWidget, width: int) -> list[str]:
         dock.hide()
     if not window.isMaximized() and not window.isFullScreen():
         _bring_into(window, room)
-    window.resizeDocks([own], [min(width, room.width() // 2)], Qt.Orientation.Horizontal)
     return [_title_of(dock) for dock in away]
 
 

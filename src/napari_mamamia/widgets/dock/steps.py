@@ -54,7 +54,7 @@ class Step:
 WORK_LIST: Final = Step(
     tr("Work list"),
     tr("Everything about many cases: open, import, score, leaderboard"),
-    "",
+    "work_list",
     ("Cases", "Batch scoring"),
 )
 _READ: Final = ("View", "Findings", "Kinetics", "Review")
@@ -322,7 +322,7 @@ class Steps(QObject):
 
     def _make_button(self, panel: StepPanel) -> QToolButton:
         step = panel.step
-        tip = with_key(step.tip, step.action) if step.action else step.tip
+        tip = with_key(step.tip, step.action)
         text = tr(step.name).replace("&", "&&")
         control = tool_button(f"step_{step.short}", text, tip, lambda: self._click_step(step))
         control.setCheckable(True)
@@ -395,9 +395,14 @@ class StepFlow(WindowPart):
 
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of the steps do, by the names of the table."""
-        return {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
+        actions: dict[str, Callable[..., object]] = {WORK_LIST.action: self._toggle_work_list}
+        return actions | {step.action: partial(self._pages.show_step, step.name) for step in STEPS}
 
     # -------------------------------------------------------------------- inner
+
+    def _toggle_work_list(self) -> None:
+        is_there = self._pages.step == WORK_LIST.name and self._session.case is not None
+        self._pages.show_step(self._last_step if is_there else WORK_LIST.name)
 
     def _begin_case(self) -> None:
         """Leave the work list for the step that the case before was in; an import has news."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QComboBox, QCompleter, QFrame, QMenu, QToolButton, QVBoxLayout
+from qtpy.QtWidgets import QComboBox, QCompleter, QFrame, QMenu, QToolButton, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep, PriorChoice
@@ -38,6 +38,8 @@ class HangingBar(QFrame):
     prior_wanted = Signal(str)
     others_wanted = Signal()
     link_wanted = Signal()
+    walked = Signal(object, object)
+    """The plan and the step on screen: another line may show them in place of this one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,11 +74,11 @@ class HangingBar(QFrame):
         lines = QVBoxLayout(self)
         lines.setContentsMargins(0, 0, 0, 0)
         lines.setSpacing(2)
-        line = row(self.back, self.text, self.next, self.choose)
-        line.layout().setStretch(1, 1)
+        self._step_line: QWidget = row(self.back, self.text, self.next, self.choose)
+        self._step_line.layout().setStretch(1, 1)
         self._prior_line = row(self.prior, self.link, self.note)
         self._prior_line.layout().setStretch(2, 1)
-        lines.addWidget(line)
+        lines.addWidget(self._step_line)
         lines.addWidget(self._prior_line)
         self._prior_line.hide()
         self.others = self._make_others()
@@ -92,6 +94,7 @@ class HangingBar(QFrame):
     ) -> None:
         """Show where the reader is; nothing while no case is open."""
         self._plan, self._unwanted = plan, unwanted
+        self.walked.emit(plan, step)
         self.others.hide()
         self.setVisible(plan is not None and self._is_wanted)
         if plan is None:
@@ -107,6 +110,15 @@ class HangingBar(QFrame):
         self.back.setEnabled(step is not None)
         self.next.setEnabled(bool(plan.steps) and (step is None or step is not plan.steps[-1]))
         self._prior_line.setVisible(step is HangingStep.PRIOR)
+
+    def lend(self) -> None:
+        """Be without the steps, which a line over the picture shows."""
+        self._step_line.hide()
+
+    def take_back(self) -> None:
+        """Show the steps again."""
+        self._step_line.layout().addWidget(self.choose)
+        self._step_line.show()
 
     def want(self, wanted: bool) -> None:
         """Stand there from now on while a case is open, or not: a small screen needs the line."""

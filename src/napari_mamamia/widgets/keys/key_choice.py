@@ -121,6 +121,8 @@ def retitled(tip: str, shown: Mapping[str, str]) -> str:
 class KeyChoice(WindowPart):
     """Holds the table of keys as it is now. `changed` carries it when a key was changed.
 
+    `elsewhere` are parts of the window beside the dock that name keys in their tooltips.
+
     `refused` carries a sentence, "" when a change was taken.
     """
 
@@ -131,6 +133,7 @@ class KeyChoice(WindowPart):
         super().__init__(context)
         self._viewer = self._scene.viewer
         self._dock = dock
+        self.elsewhere: list[QWidget] = []
         self._actions: Mapping[str, Callable[..., object]] = {}
         self._own = self._services.load_preferences().keys
         self.keys, self.refused_at_start = remapped(self._own)
@@ -194,7 +197,8 @@ class KeyChoice(WindowPart):
         shown = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}
         if not shown:
             return
-        for widget in self._dock.findChildren(QWidget):
-            tip = widget.toolTip()
-            if "(key " in tip:
-                widget.setToolTip(retitled(tip, shown))
+        for root in (self._dock, *self.elsewhere):
+            for widget in root.findChildren(QWidget):
+                tip = widget.toolTip()
+                if "(key " in tip:
+                    widget.setToolTip(retitled(tip, shown))

@@ -23,8 +23,10 @@ from napari_mamamia.services.kinetics.phase_text import phases_text
 from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
+    Fold,
     breakable,
     button,
+    column,
     heading,
     label,
     named,
@@ -230,10 +232,16 @@ class FtvControls(QWidget):
             tr("Sets UCSF's thresholds again"),
             self._reset_thresholds,
         )
-        layout.addWidget(row(heading(tr("Functional tumour volume")), 1, self.reset))
+        layout.addWidget(heading(tr("Functional tumour volume")))
         layout.addWidget(self.value)
         layout.addWidget(self.basis)
-        layout.addWidget(self._make_sliders())
+        self.thresholds = Fold(
+            "kinetics_ftv_more",
+            tr("Thresholds"),
+            tr("Shows or hides the thresholds of FTV; they begin with UCSF's"),
+            column(self._make_sliders(), row(1, self.reset)),
+        )
+        layout.addWidget(self.thresholds)
         layout.addWidget(self._make_boxes())
         self.seg = FtvSegControls()
         for part in (self.region, self.bins, self.remark, self.seg):

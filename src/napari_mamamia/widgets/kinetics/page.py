@@ -22,7 +22,9 @@ from napari_mamamia.services.kinetics.row import KineticRow
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.controls.controls import (
+    Fold,
     button,
+    column,
     heading,
     label,
     line,
@@ -279,8 +281,14 @@ class KineticsPage(Page):
         self._inner.addWidget(self.legend)
         self._inner.addWidget(self.map_text)
         self._inner.addWidget(self._range_line)
-        self._inner.addWidget(row(self.has_floor, self.floor, 1))
-        self._inner.addWidget(row(self.covers, 1))
+        self._inner.addWidget(
+            Fold(
+                "kinetics_map_more",
+                tr("Where the map is drawn"),
+                tr("Shows or hides from which enhancement on, and whether it covers the image"),
+                column(row(self.has_floor, self.floor, 1), row(self.covers, 1)),
+            )
+        )
 
     def _make_numbers(self) -> None:
         self.numbers_title = heading(tr("Shown mask"))

@@ -1,0 +1,450 @@
+"""The window while somebody reads: napari's parts away, a line over the picture, the panel folded.
+
+napari's panels, menu and status line take half of the width from the image, so they go out of
+sight, and all comes back as it was. Nothing of it reaches napari's own settings.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from qtpy.QtCore import QEvent, QObject, QRect, Qt, Signal
+from qtpy.QtGui import QShortcut
+from qtpy.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolBar, QToolButton, QWidget
+
+from napari_mamamia.core.texts import tr
+from napari_mamamia.services.case.hanging import HangingPlan, HangingStep
+from napari_mamamia.widgets.adapter.adapter import has_own_window_size, main_view
+from napari_mamamia.widgets.base.bottom import BottomDock
+from napari_mamamia.widgets.base.header import Header
+from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.notify import Level
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.controls.controls import named, tell_reader, tool_button
+from napari_mamamia.widgets.dock.docking import Docking
+from napari_mamamia.widgets.dock.steps import WORK_LIST, Steps
+from napari_mamamia.widgets.hanging.bar import HangingBar
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.hand import HeldTool
+
+_SHORT: Final = {
+    HangingStep.MIP: tr("MIP"),
+    HangingStep.BOTH: tr("Both"),
+    HangingStep.SIDES: tr("R | L"),
+    HangingStep.LATE: tr("Late"),
+    HangingStep.PRIOR: tr("Prior"),
+}
+_COLOURS: Final = {
+    "painting": MASK_COLOURS[Role.REFINED],
+    "napari": MASK_COLOURS[Role.REFINED],
+    "prompts": MASK_COLOURS[Role.PREDICTION],
+    "measure": "#FFD24D",
+}
+"""Of what each owner of a tool draws; others are grey."""
+_OTHER: Final = "#CCCCCC"
+_STRIP: Final = 24
+
+
+class CaseLine(QToolBar):
+    """Over the picture: case and place, steps of the hanging, what is in hand, saved, who reads.
+
+    It borrows most of its controls from the header and from the hanging's bar, so that nothing
+    stands in the window twice. `put_down_wanted` asks to hold nothing, `panel_wanted` for the
+    panel, in which a message stands.
+    """
+
+    put_down_wanted = Signal()
+    panel_wanted = Signal()
+    own_view_wanted = Signal()
+
+    def __init__(self, header: Header, bar: HangingBar) -> None:
+        super().__init__()
+        _fix_bar(self, "case_line")
+        self._header = header
+        self._bar = bar
+        self._plan: HangingPlan | None = None
+        self._step: HangingStep | None = None
+        self.chips = {step: self._make_chip(step) for step in HangingStep}
+        self.armed = tool_button("line_armed", "", "", self.put_down_wanted.emit)
+        self.armed.hide()
+        self.notice = tool_button("line_notice", "", "", self.panel_wanted.emit)
+        self.notice.hide()
+        holder = QWidget()
+        holder.setMinimumWidth(1)  # or the window could be no narrower than all that stands here
+        self._line = QHBoxLayout(holder)
+        self._line.setContentsMargins(8, 1, 8, 1)
+        self._line.setSpacing(5)
+        self.addWidget(holder)
+        bar.walked.connect(self._show_hanging)
+
+    def settle(self) -> None:
+        """Take the controls over, in the window."""
+        header, bar = self._header, self._bar
+        self._add_controls(header.previous, header.case, header.position, header.next)
+        self._line.addSpacing(10)
+        self._add_controls(*self.chips.values(), bar.choose)
+        self._line.addSpacing(10)
+        self._add_controls(self.armed, self.notice)
+        self._line.addWidget(header.state, stretch=1)
+        self._add_controls(header.reader, header.napari, header.keys)
+        bar.choose.setVisible(self._plan is not None)
+        header.lend()
+        bar.lend()
+        self._fit_chips()
+
+    def give_back(self) -> None:
+        """Give the controls back to where they were borrowed."""
+        self._header.take_back()
+        self._bar.take_back()
+        while self._line.count():
+            self._line.takeAt(0)
+
+    def show_armed(self, tool: HeldTool | None) -> None:
+        """Show what the mouse holds, in the colour of what it draws."""
+        self.armed.setVisible(tool is not None)
+        if tool is None:
+            return
+        colour = _COLOURS.get(tool.owner, _OTHER)
+        self.armed.setText(f"● {tr(tool.name)}")
+        self.armed.setStyleSheet(f"background-color: {colour}; color: black; padding: 1px 6px;")
+        self.armed.setToolTip(tr("In hand: {name}; a click puts it down", name=tr(tool.name)))
+        tell_reader(self.armed)
+        self._fit_chips()
+
+    def show_notice(self, level: Level, text: str) -> None:
+        """Say that the panel, which is out of sight, has a message; "" for none."""
+        self.notice.setVisible(bool(text))
+        sign = tr("Note") if level is Level.HINT else tr("Warning")
+        self.notice.setText(f"▸ {sign}")
+        self.notice.setToolTip("\n".join((text, tr("A click shows the panel"))))
+        tell_reader(self.notice)
+
+    def resizeEvent(self, event: Any) -> None:
+        """Shorten the steps to their numbers where their words have no room."""
+        super().resizeEvent(event)
+        self._fit_chips()
+
+    def _add_controls(self, *controls: QWidget) -> None:
+        for control in controls:
+            self._line.addWidget(control)
+
+    def _make_chip(self, step: HangingStep) -> QToolButton:
+        chip = tool_button(f"line_{step}", "", step.words, lambda: self._click_step(step))
+        chip.setCheckable(True)
+        chip.setProperty("step", True)
+        chip.hide()
+        return chip
+
+    def _click_step(self, step: HangingStep) -> None:
+        self.chips[step].setChecked(step is self._step)  # until it is on screen
+        if step is self._step:
+            self.own_view_wanted.emit()
+        else:
+            self._bar.shown_wanted.emit(step)
+
+    def _show_hanging(self, plan: HangingPlan | None, step: HangingStep | None) -> None:
+        self._plan, self._step = plan, step
+        for one, chip in self.chips.items():
+            is_there = plan is not None and one in plan.steps
+            chip.setVisible(is_there)
+            chip.setChecked(is_there and one is step)
+            more = tr("a click again gives your own view back") if one is step else ""
+            chip.setToolTip("; ".join(part for part in (one.words, more) if part))
+        self._bar.choose.setVisible(plan is not None)
+        self._fit_chips()
+
+    def _fit_chips(self) -> None:
+        """Write the steps with their words, or their numbers alone where these have no room."""
+        if self._plan is None:
+            return
+        for is_short in (False, True):
+            for at, step in enumerate(self._plan.steps, 1):
+                self.chips[step].setText(f"{at}" if is_short else f"{at} {_SHORT[step]}")
+            if self._line.sizeHint().width() <= self.width():
+                return
+
+
+def _fix_bar(bar: QToolBar, name: str) -> None:
+    """Let a tool bar stay where it is and out of napari's menus; Qt's own button gets a name."""
+    named(bar, name, "")
+    bar.setMovable(False)
+    bar.toggleViewAction().setVisible(False)
+    bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+    for more in bar.findChildren(QToolButton):
+        named(more, f"{name}_more", tr("Shows what has no room here"))
+
+
+_NAPARIS: Final = ("layer list", "layer controls")
+"""Names of the docks that napari makes for itself; those of other plugins stay."""
+
+_SHARE: Final = (0.92, 0.90)
+_MOST: Final = (1600, 1000)
+"""A first window takes that much of the screen, and no more pixels: facts of this project."""
+
+
+class ReadingMode(WindowPart):
+    """Hides what belongs to napari while somebody reads; `is_on` says whether it does.
+
+    `entering` comes before anything is hidden, `leaving` before it comes back, and when the window
+    closes.
+
+    Where the window was before it got its first size is kept, and it goes back there before napari
+    notes a size that no user chose.
+    """
+
+    entering = Signal()
+    entered = Signal()
+    leaving = Signal()
+
+    def __init__(self, context: WindowContext, line: CaseLine, panel: QWidget) -> None:
+        super().__init__(context)
+        self.is_on = False
+        self.line = line
+        self._panel = panel
+        line.setParent(panel)
+        line.hide()
+        self._hidden: list[QWidget] = []
+        self._had_welcome = False
+        self._place: QRect | None = None
+        self._own_place: QRect | None = None
+
+    def toggle(self) -> None:
+        """Enter or leave."""
+        if self.is_on:
+            self.leave()
+        else:
+            self.enter()
+
+    def begin(self) -> None:
+        """Enter in a window that was just shown, and give it its size where nobody chose one."""
+        window = self._find_window()
+        self.enter()
+        if window is None or has_own_window_size() or window.isMaximized():
+            return
+        self._place, self._own_place = window.geometry(), _find_first_place(window)
+        window.setGeometry(self._own_place)
+
+    def enter(self) -> None:
+        """Hide what is seen of napari's own, and show the line over the picture."""
+        window = self._find_window()
+        if window is None or self.is_on:
+            return
+        self.entering.emit()
+        docks = window.findChildren(QDockWidget)
+        parts = [dock for dock in docks if dock.objectName() in _NAPARIS and not dock.isFloating()]
+        bars = [window.menuBar(), window.statusBar()]
+        self._hidden = [part for part in (*parts, *bars) if not part.isHidden()]
+        for part in self._hidden:
+            part.hide()
+        view: Any = main_view(self._scene.viewer)
+        self._had_welcome = bool(getattr(view, "show_welcome_screen", False))
+        if self._had_welcome:
+            view.show_welcome_screen = False
+        window.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.line)
+        self.line.settle()
+        self.line.show()
+        self.is_on = True
+        window.installEventFilter(self)
+        self.entered.emit()
+
+    def leave(self) -> None:
+        """Show again what was seen before."""
+        if not self.is_on:
+            return
+        self.leaving.emit()
+        window = self._find_window()
+        self.line.give_back()
+        if window is not None:
+            window.removeToolBar(self.line)
+        self.line.setParent(self._panel)
+        self.line.hide()
+        hidden, self._hidden = self._hidden, []
+        for part in hidden:
+            part.show()
+        view: Any = main_view(self._scene.viewer)
+        if self._had_welcome and view is not None:
+            view.show_welcome_screen = True
+        self._had_welcome, self.is_on = False, False
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Give all back before napari writes down how its window stands."""
+        if event.type() == QEvent.Type.Close and watched is self._find_window():
+            self.leave()
+            self._go_back()
+        return False
+
+    def _go_back(self) -> None:
+        window = self._find_window()
+        if window is not None and self._place is not None and window.geometry() == self._own_place:
+            window.setGeometry(self._place)
+
+    def _find_window(self) -> QMainWindow | None:
+        view = main_view(self._scene.viewer)
+        window: Any = None if view is None else view.window()
+        return window if isinstance(window, QMainWindow) else None
+
+
+class PanelFold(WindowPart):
+    """Folds the panel to a strip at the window's edge, or leaves the picture and its line alone.
+
+    Nobody finds a shortcut of a widget that is out of sight, so that the panel's own go to the
+    strip or to the line with it.
+    """
+
+    def __init__(
+        self, context: WindowContext, panel: QWidget, docking: Docking, reading: ReadingMode
+    ) -> None:
+        super().__init__(context)
+        self._panel = panel
+        self._docking = docking
+        self._reading = reading
+        self._bottom: BottomDock | None = None
+        self.is_folded = False
+        self.is_alone = False
+        self._message = (Level.HINT, "")
+        self._strip = QToolBar(panel)
+        _fix_bar(self._strip, "panel_strip")
+        self._strip.setFixedWidth(_STRIP)
+        tip = with_key(tr("Shows the panel again"), "panel")
+        show = tool_button("panel_show", "◂", tip, self.unfold)
+        show.setFixedSize(_STRIP, 3 * _STRIP)
+        self._strip.addWidget(show)
+        self._strip.hide()
+        docking.shown.connect(self._follow_panel)
+        reading.leaving.connect(self.unfold)
+        reading.line.panel_wanted.connect(self.unfold)
+        self._notifier.said.connect(self._keep_message)
+
+    def follow_results(self, bottom: BottomDock) -> None:
+        """Put the results away too, while the picture is alone."""
+        self._bottom = bottom
+
+    def actions(self) -> dict[str, Callable[..., object]]:
+        """Return what the keys of the panel do, by the names of the table."""
+        return {"panel": self.toggle, "alone": self.toggle_alone}
+
+    def toggle(self) -> None:
+        """Fold the panel to its strip, or show it."""
+        if self.is_folded:
+            self.unfold()
+        else:
+            self.fold()
+
+    def toggle_alone(self) -> None:
+        """Leave the picture and its line alone, or show the panel."""
+        if self.is_alone:
+            self.unfold()
+            return
+        self._reading.enter()
+        self.is_alone = True
+        if self._bottom is not None:
+            self._bottom.fold()
+        self.fold()
+        self._strip.hide()
+
+    def fold(self) -> None:
+        """Put the panel out of sight; what the mouse holds stays where the line shows it."""
+        window: Any = self._panel.window()
+        home: Any = self._docking.home
+        is_there = home is not None and isinstance(window, QMainWindow)
+        if not is_there or home.isFloating() or window.centralWidget().isHidden():
+            self.is_alone = False
+            return
+        if not self.is_folded:
+            window.addToolBar(Qt.ToolBarArea.RightToolBarArea, self._strip)
+            self._move_shortcuts(self._panel, window)
+            self._docking.is_folding = self._reading.is_on
+            self.is_folded = True
+            home.hide()
+            self._docking.is_folding = False
+        self._strip.setVisible(not self.is_alone)
+        self._reading.line.show_notice(*self._message)
+
+    def unfold(self) -> None:
+        """Show the panel again."""
+        if self.is_folded and self._docking.home is not None:
+            self._docking.home.show()  # the rest follows, as after napari's menu Window
+
+    def _follow_panel(self) -> None:
+        if not self.is_folded:
+            return
+        self.is_folded = self.is_alone = False
+        window = self._panel.window()
+        self._move_shortcuts(window, self._panel)
+        if isinstance(window, QMainWindow):
+            window.removeToolBar(self._strip)
+        self._strip.setParent(self._panel)
+        self._strip.hide()
+        self._reading.line.show_notice(Level.HINT, "")
+
+    def _move_shortcuts(self, before: QWidget, after: QWidget) -> None:
+        direct = Qt.FindChildOption.FindDirectChildrenOnly
+        for shortcut in before.findChildren(QShortcut, "mamamia_key", direct):
+            shortcut.setParent(after)
+
+    def _keep_message(self, level: Level, text: str) -> None:
+        self._message = (level, text)
+        if self.is_folded:
+            self._reading.line.show_notice(level, text)
+
+
+class WorkListRoom(WindowPart):
+    """Gives the work list the picture's room while somebody reads and no case is looked at.
+
+    The picture comes back as soon as a case is being opened: its layers then find the canvas at its
+    size, and on screen. `taken` says whether the list has the room.
+    """
+
+    taken = Signal(bool)
+
+    def __init__(
+        self, context: WindowContext, docking: Docking, reading: ReadingMode, pages: Steps
+    ) -> None:
+        super().__init__(context)
+        self._docking = docking
+        self._reading = reading
+        self._pages = pages
+        self._picture: QWidget | None = None
+        for change in (pages.turned, reading.entered, docking.shown):
+            change.connect(self._follow_step)
+        for change in (self._jobs.started, self._jobs.ended):
+            change.connect(self._follow_step)
+        for change in (reading.leaving, docking.hidden):
+            change.connect(self._give_back)
+
+    def _follow_step(self, *_events: object) -> None:
+        home: Any = self._docking.home
+        # What an import says and the first case of it are looked at side by side.
+        is_news = self._pages.is_importing and self._session.case is not None
+        is_list = self._pages.step == WORK_LIST.name and not is_news
+        is_list = is_list and not self._jobs.is_running("open")
+        is_docked = home is not None and home.isVisible() and not home.isFloating()
+        if not (is_list and is_docked and self._reading.is_on):
+            self._give_back()
+            return
+        window = home.window()
+        if self._picture is None and isinstance(window, QMainWindow):
+            self._picture = window.centralWidget()
+            self._picture.hide()
+            self.taken.emit(True)
+
+    def _give_back(self) -> None:
+        picture, self._picture = self._picture, None
+        if picture is not None:
+            picture.show()
+            self.taken.emit(False)
+            self._docking.take_width()
+
+
+def _find_first_place(window: QMainWindow) -> QRect:
+    """Return where a first window goes: most of its screen, in the middle."""
+    room = window.screen().availableGeometry()
+    frame, inside = window.frameGeometry(), window.geometry()
+    edges = (frame.width() - inside.width(), frame.height() - inside.height())
+    sizes = (room.width(), room.height())
+    width, height = (
+        min(most, round(share * size) - edge)
+        for most, share, size, edge in zip(_MOST, _SHARE, sizes, edges, strict=True)
+    )
+    left = room.left() + (room.width() - width) // 2
+    return QRect(left, room.top() + (room.height() - height) // 2, width, height)

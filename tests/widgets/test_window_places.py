@@ -1,0 +1,71 @@
+"""Where the window goes on its screen: the second of two, a small one; names that have no room."""
+
+import pytest
+from qtpy.QtCore import QRect, Qt
+from qtpy.QtWidgets import QMainWindow, QWidget
+
+from napari_mamamia.widgets.controls.controls import NameLabel
+from napari_mamamia.widgets.dock.docking import fit_window
+from napari_mamamia.widgets.dock.frame import _find_first_place
+
+
+class _Screen:
+    def __init__(self, room):
+        self._room = room
+
+    def availableGeometry(self):
+        return self._room
+
+
+class _Window(QMainWindow):
+    """A window that says it is on a screen which this computer has not."""
+
+    def __init__(self, room):
+        super().__init__()
+        self._screen = _Screen(room)
+
+    def screen(self):
+        return self._screen
+
+
+@pytest.mark.parametrize("room", [QRect(1920, 120, 2560, 1400), QRect(-1280, 0, 1280, 700)])
+def test_a_first_window_is_in_the_middle_of_its_own_screen_and_within_it(qtbot, room):
+    window = _Window(room)
+    qtbot.addWidget(window)
+    place = _find_first_place(window)
+    assert room.contains(place)
+    assert abs(place.center().x() - room.center().x()) <= 1
+    assert place.width() == min(1600, round(0.92 * room.width()))
+
+
+@pytest.mark.parametrize("width", [1280, 1000])
+def test_a_window_comes_into_the_second_screen(qtbot, width):
+    room = QRect(1920, 0, width, 640)
+    window = _Window(room)
+    qtbot.addWidget(window)
+    window.setCentralWidget(QWidget())
+    window.setGeometry(100, 50, 1500, 900)
+    window.show()
+    fit_window(window, 700)
+    assert window.width() <= room.width()
+    assert window.height() <= room.height()
+    assert window.geometry().left() >= room.left()
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end(qtbot):
+    name = NameLabel()
+    qtbot.addWidget(name)
+    name.setText("A_very_long_name_of_a_case_that_ends_in_0042")
+    assert name.minimumSizeHint().width() < name.sizeHint().width() / 3
+    name.resize(name.sizeHint().width() // 2, name.sizeHint().height())
+    whole = NameLabel()
+    qtbot.addWidget(whole)
+    whole.resize(name.size())
+    whole.setText(
+        name.fontMetrics().elidedText(
+            name.text(), Qt.TextElideMode.ElideMiddle, name.contentsRect().width()
+        )
+    )
+    assert whole.text().startswith("A_v")
+    assert whole.text().endswith("42")
+    assert name.grab().toImage() == whole.grab().toImage()
