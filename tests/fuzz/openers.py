@@ -87,7 +87,7 @@ OWN = {
     "segmentation.nnunet.unpickle.main": "inside the closed room; its result is read with care",
     "segmentation.nnunet.openvino._translate_network": "a network that was just made",
     "segmentation.worker.worker._queue_requests": "the pipe of its own parent",
-    "segmentation.worker.process._pass_on": "the pipe of its own child",
+    "segmentation.worker.client._pass_on": "the pipe of its own child",
     "services.batch.child._queue_requests": "the pipe of its own parent",
     "services.batch.child._pass_on": "the pipe of its own child",
     "services.batch.child._answer_to": "the pipe of its own parent",
