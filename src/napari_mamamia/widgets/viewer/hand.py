@@ -90,14 +90,19 @@ class EscapeKey:
 
     def _follow_layer(self, _event: object = None) -> None:
         tool, layer = self._hand.tool, self._viewer.layers.selection.active
-        wanted = layer if tool is not None and tool.waits else None
-        if self._layer is not None and self._layer is not wanted:
+        waiting_layer = layer if tool is not None and tool.waits else None
+        if self._layer is not None and self._layer is not waiting_layer:
             self._layer.bind_key(_ESCAPE, None, overwrite=True)
             self._layer = None
         # The reader's own mask has the key already, bound with the others of its brush.
-        if wanted is not None and not any(str(key) == _ESCAPE for key in wanted.keymap):
-            wanted.bind_key(_ESCAPE, self._stop_waiting, overwrite=True)
-            self._layer = wanted
+        if waiting_layer is not None and not _has_escape(waiting_layer):
+            waiting_layer.bind_key(_ESCAPE, self._stop_waiting, overwrite=True)
+            self._layer = waiting_layer
 
     def _stop_waiting(self, _layer: Any) -> None:
         self._hand.stop_waiting()
+
+
+def _has_escape(layer: Any) -> bool:
+    """Whether a layer's own keys have Esc already."""
+    return any(str(key) == _ESCAPE for key in layer.keymap)
