@@ -355,8 +355,8 @@ class MeasureFlow(WindowPart):
 
     def _show_views(self) -> None:
         every = self._list_shown() if self._tool.is_shown else []
-        moving = self._moving_mark
-        marks = [moving if moving and one.key == moving.key else one for one in self.marks]
+        in_hand = self._moving_mark
+        marks = [in_hand if in_hand and one.key == in_hand.key else one for one in self.marks]
         for view in self.views:
             view.show(every, marks if self._tool.is_shown else ())
 
