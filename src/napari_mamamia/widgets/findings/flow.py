@@ -355,7 +355,7 @@ class FindingsFlow(WindowPart):
 
     def move_mark(self, key: str, point_mm: PointMm | None) -> None:
         """Put a mark elsewhere, as a drag on the image asks; None takes it away."""
-        for landmark, side in (names for names, own in MARK_KEYS.items() if own == key):
+        for landmark, side in (names for names, name in MARK_KEYS.items() if name == key):
             self._keep_mark(MarkedPoint(landmark, side, point_mm))
 
     def find_lesion(self) -> str:

@@ -180,24 +180,24 @@ class MeasureSection(QWidget):
             self.list.clearSelection()
         self.list.setFixedHeight(self._find_height())
         self.list.setVisible(bool(items))
-        own = items[at] if at >= 0 and items[at].is_own else None
-        self.delete.setEnabled(own is not None)
-        self._show_lesions(lesions, own)
+        drawn = items[at] if at >= 0 and items[at].is_own else None
+        self.delete.setEnabled(drawn is not None)
+        self._show_lesions(lesions, drawn)
         self.undo.setEnabled(can_undo)
         self.note.setText(note)
         self.note.setVisible(bool(note))
         count = f" ({len(items)})" if items else ""
         self.fold.setText(f"{tr('Measure')}{count}")
 
-    def _show_lesions(self, lesions: Sequence[str], own: Drawn | None) -> None:
+    def _show_lesions(self, lesions: Sequence[str], drawn: Drawn | None) -> None:
         """Offer the lesions while a drawing that may be changed is chosen."""
-        of = "" if own is None else own.item.lesion
+        of = "" if drawn is None else drawn.item.lesion
         self.lesion.clear()
         for name in dict.fromkeys(("", *lesions, of)):
             words = tr("lesion {name}", name=name) if name else tr("of no lesion")
             self.lesion.addItem(words, name)
         self.lesion.setCurrentIndex(self.lesion.findData(of))
-        self.lesion.setVisible(own is not None and self.lesion.count() > 1)
+        self.lesion.setVisible(drawn is not None and self.lesion.count() > 1)
 
     def show_tool(self, kind: MeasureKind | None) -> None:
         """Show which tool is in hand."""
