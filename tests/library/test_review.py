@@ -95,6 +95,7 @@ def test_a_model_is_scored_against_what_was_accepted_and_the_rest_is_named(studi
     for wrong in (words, both):
         assert run(app, wrong).exit_code == 2
     done = run(app, [*words, "--study", str(studied)])
+    assert "2 of them not signed: A_1, A_2" in done.output
     assert "not scored: B_1 has no accepted mask: it is second reading needed" in done.output
     assert done.exit_code == 3
     with (tmp_path / "out" / "case_scores.csv").open(newline="") as stream:

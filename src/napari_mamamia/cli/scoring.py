@@ -136,6 +136,10 @@ def _study_reference(study: Path) -> Iterator[Path]:
 
     with accepted_reference(FolderStore(study, review_folder())) as accepted:
         print(f"Reference: {accepted.n_cases} accepted mask(s) of {study}")
+        if accepted.unsigned:
+            ids = ", ".join(accepted.unsigned[:10])
+            more = ", ..." if len(accepted.unsigned) > 10 else ""
+            print(f"{len(accepted.unsigned)} of them not signed: {ids}{more}", file=sys.stderr)
         for line in accepted.lines:
             print(f"not scored: {line}", file=sys.stderr)
         yield accepted.folder

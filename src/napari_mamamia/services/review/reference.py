@@ -9,6 +9,7 @@ from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.accepted import list_accepted, write_accepted
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut
 from napari_mamamia.services.review.look import fold_reading, read_whole
@@ -19,10 +20,12 @@ class AcceptedReference:
     """A folder with ``ID.nii.gz`` of each accepted case, and why others have no mask there.
 
     `broken` are those of the others that are an error: conflicts, masks missing or changed.
+    `unsigned` are the ids of those whose mask is there, accepted, and not yet signed.
     """
 
     folder: Path
     n_cases: int
+    unsigned: tuple[str, ...]
     others: tuple[LeftOut, ...]
     broken: tuple[LeftOut, ...]
 
@@ -63,4 +66,10 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
                 f"expected a study with accepted cases, but {store.study.plan.name} has none that "
                 f"can be read of {len(state.cases)}: see `mamamia review status`"
             )
-        yield AcceptedReference(folder, n_cases, accepted.others, tuple(broken))
+        lost = {one.case_id for one in broken}
+        unsigned = tuple(
+            one.case_id
+            for one in accepted.cases
+            if one.view.state is not CaseState.SIGNED and one.case_id not in lost
+        )
+        yield AcceptedReference(folder, n_cases, unsigned, accepted.others, tuple(broken))
