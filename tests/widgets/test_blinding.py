@@ -48,7 +48,8 @@ IMAGES_AND_SETTINGS = {
     # A study decides what its desk shows, and tells the window what is hidden.
     *("review.is_study", "review.list_people", "review.open_desk", "review.open_dispute"),
     *("review.decide_dispute", "review.set_down", "review.leave_out", "review.measure_lesions"),
-    *("review.plan_study", "review.freeze_with_key", "review.load_first_look"),
+    *("review.plan_study", "review.list_case_ids", "review.freeze_wished"),
+    "review.load_first_look",
     # Which views a case has and other exams of the patient: images, opened by their own service.
     *("load_case", "plan_hanging", "find_priors", "refuse_prior"),
     # The reader's own answers and marks; what is measured is asked of `review.measure_lesions`.

@@ -2,23 +2,40 @@
 
 import hashlib
 import json
-from dataclasses import replace
+import re
+from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
-from qtpy.QtWidgets import QCheckBox, QComboBox, QLineEdit
+import typer
+from qtpy.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractSpinBox,
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QPushButton,
+    QWidget,
+)
 from tests.review_study import made
+from typer.testing import CliRunner
 
+from napari_mamamia.cli.app import app
 from napari_mamamia.core.answers import CaseFacts, LesionFacts
-from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND
+from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Hidden
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Term
-from napari_mamamia.core.review import ConsensusRule, Meaning, Task
+from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, Task, Triggers
 from napari_mamamia.io.review import keys
 from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.io.review.study_file import read_study
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
+from napari_mamamia.services.review import plan_study
 from napari_mamamia.services.review.desk import StudyDesk, open_desk
+from napari_mamamia.services.review.make_study import StudyPeople
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.signing import SigningLook, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
@@ -227,39 +244,70 @@ def test_closing_the_window_lets_go_of_the_case_and_keeps_the_answers(qtbot, at_
     assert again.draft.answers["lesion"] == "no"
 
 
+@pytest.fixture
+def plan(dock, small_data_set):
+    """The form of a new study as it opens, with a data set and people typed in."""
+    dock.review_page.new.click()
+    plan = dock.review_page.planning
+    plan.data_set.setText(str(small_data_set))
+    typed = {plan.name: "T", plan.leads: "Lea", plan.readers: "A, B"}
+    for line, text in typed.items():
+        line.setText(text)
+    return plan
+
+
+def deal(qtbot, plan):
+    plan.draft.click()
+    qtbot.waitUntil(lambda: not plan.shown.isHidden())
+    return plan.shown.result.text()
+
+
+def type_twice(bind, passphrase):
+    for field in (bind.new, bind.again):
+        field.setText(passphrase)
+
+
+def note_of(plan, field):
+    """What stands beside a field, "" where nothing does."""
+    note = plan._notes[field]
+    return "" if note.isHidden() else note.text()
+
+
 def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
-    qtbot, dock, world, small_data_set, tmp_path
+    qtbot, dock, plan, tmp_path
 ):
     page = dock.review_page
-    plan = page.planning
-    page.new.click()
-    plan.draft.click()
-    qtbot.waitUntil(lambda: "a data set and a title" in dock.header.message.text())
-    typed = {plan.data_set: small_data_set, plan.name: "T", plan.leads: "Lea", plan.readers: "A, B"}
-    for line, text in typed.items():
-        line.setText(str(text))
     plan.dice.setValue(0.5)
     plan.consensus.setCurrentIndex(plan.consensus.findData(ConsensusRule.UNION))
-    plan.draft.click()
-    qtbot.waitUntil(lambda: "A: 3 reading(s)" in plan.result.text())
-    assert "A and B share 3 case(s)" in plan.result.text()
-    plan.freeze.click()
-    assert "Choose a new folder" in dock.header.message.text()
-    assert not plan.freeze.isHidden()
+    text = deal(qtbot, plan)
+    assert "A (reader): 3 reading(s)" in text
+    assert "A and B share 3 case(s)" in text
+    assert "Dice below 0.5, volumes above 1.5 to 1, HD95 above 10 mm" in text
+    plan.shown.freeze.click()
+    assert "Choose a new folder" in note_of(plan, "folder")
     plan.seed.setValue(7)  # what was shown is out of date: it cannot be frozen
-    assert plan._freezing.isHidden()
-    plan.draft.click()
-    qtbot.waitUntil(lambda: not plan._freezing.isHidden())
-    qtbot.keyClicks(plan.folder, str(tmp_path / "NEW"))  # as it is typed: the deal stays
-    assert not plan._freezing.isHidden()
-    assert [plan.keys.lead.itemText(k) for k in range(plan.keys.lead.count())] == ["Lea"]
-    plan.keys.new.setText("three small words")
-    plan.freeze.click()
-    assert "not the same" in plan.warning.text()
-    assert plan.keys.new.text() == ""
-    for field in (plan.keys.new, plan.keys.again):
-        field.setText("three small words")
-    plan.freeze.click()
+    assert plan.shown.isHidden()
+    deal(qtbot, plan)
+    bind = plan.shown.keys
+    assert [bind.lead.itemText(k) for k in range(bind.lead.count())] == ["Lea"]
+    (tmp_path / "FULL").mkdir()
+    (tmp_path / "FULL" / "a").touch()
+    qtbot.keyClicks(plan.shown.folder, str(tmp_path / "FULL"))  # as it is typed: the deal stays
+    bind.new.setText("three small words")
+    plan.shown.freeze.click()
+    assert "not the same" in note_of(plan, "passphrase")
+    assert bind.new.text() == ""
+    type_twice(bind, "three small words")
+    plan.shown.freeze.click()
+    qtbot.waitUntil(lambda: "which holds something" in note_of(plan, "folder"))
+    plan.shown.folder.clear()
+    qtbot.keyClicks(plan.shown.folder, str(tmp_path / "NEW"))
+    assert not note_of(plan, "folder")
+    plan.shown.freeze.click()  # the passphrase is forgotten by now: no study without her key
+    assert "type it again" in note_of(plan, "passphrase")
+    assert not (tmp_path / "NEW").exists()
+    type_twice(bind, "three small words")
+    plan.shown.freeze.click()
     qtbot.waitUntil(lambda: page.who.count() == 3)
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
@@ -269,6 +317,203 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     frozen = study.plan
     assert (frozen.triggers.dice_below, frozen.consensus) == (0.5, ConsensusRule.UNION)
     assert frozen.blinding == ALL_HIDDEN
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("data_set", "expected a data set"),
+        ("name", "expected a title"),
+        ("leads", "got nobody"),
+        ("readers", "got nobody"),
+        ("adjudicators", "got 'Jo' twice"),
+        ("n_readers", "expected at least 3 readers"),
+        ("cases", "'DUKE_*', which none of its 3 is"),
+        ("protocol", "protocol"),
+        ("honeypots", "got 'X_9'"),
+        ("order", "queue"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_its_field_and_gone_with_the_next_letter(
+    qtbot, plan, tmp_path, field, text
+):
+    (tmp_path / "pots.txt").write_text("X_9")
+    (tmp_path / "none.json").write_text("[]")
+    edits = {
+        "data_set": (plan.data_set, ""),
+        "name": (plan.name, ""),
+        "leads": (plan.leads, ""),
+        "readers": (plan.readers, " , "),
+        "adjudicators": (plan.judges, "Jo, Jo"),
+        "n_readers": (plan.readers, "A, B"),
+        "cases": (plan.cases.line, "DUKE_*"),
+        "protocol": (plan.files["protocol"], str(tmp_path / "none.json")),
+        "honeypots": (plan.files["honeypots"], str(tmp_path / "pots.txt")),
+        "order": (plan.files["order"], str(tmp_path / "none.json")),
+    }
+    edit, typed = edits[field]
+    edit.setText(typed)
+    if field == "n_readers":
+        plan.readings.setValue(3)
+    plan.draft.click()
+    qtbot.waitUntil(lambda: text in note_of(plan, "readers" if field == "n_readers" else field))
+    assert sum(bool(note_of(plan, one)) for one in plan._notes) == 1
+    assert field not in plan._folds or plan._folds[field].is_open
+    edit.setText(f"{typed} ")
+    assert not any(note_of(plan, one) for one in plan._notes)
+
+
+def test_cases_are_chosen_by_pattern_or_in_a_list(qtbot, plan):
+    cases = plan.cases
+    plan.findChild(QPushButton, "review_plan_list_cases").click()
+    qtbot.waitUntil(lambda: cases.listed.count() == 3)
+    assert len(cases.listed.selectedItems()) == 0
+    qtbot.keyClicks(cases.line, "A_*")
+    assert [one.text() for one in cases.listed.selectedItems()] == ["A_1", "A_2"]
+    cases.listed.clearSelection()
+    assert cases.patterns == ()
+    cases.listed.item(2).setSelected(True)
+    assert cases.line.text() == "B_1"
+    assert "1 case(s)" in deal(qtbot, plan)
+    assert plan._cases.said.text() == "B_1"
+    qtbot.keyClicks(cases.line, "x")
+    assert "'B_1x', which none of its 3 is" in note_of(plan, "cases")
+
+
+@pytest.mark.parametrize("case_id", ['a, "b"', "ä/ö", "50 %*", "x" * 200])
+def test_an_id_of_any_letters_is_chosen_in_the_list_and_read_back(qtbot, plan, case_id):
+    plan.cases.show_ids((case_id, "other"))
+    plan.cases.listed.item(0).setSelected(True)
+    assert plan_study.choose_cases((case_id, "other"), plan.cases.patterns) == (case_id,)
+
+
+def test_broken_cases_and_a_missing_key_stop_it_until_that_is_meant(
+    qtbot, plan, small_data_set, tmp_path
+):
+    next((small_data_set / "images" / "A_1").glob("*0002*")).unlink()
+    plan.cases.line.setText("*")  # the broken one is asked for, too
+    assert "2 case(s)" in deal(qtbot, plan)
+    assert "1 case cannot be read" in plan.shown.warning.text()
+    assert not plan.shown.freeze.isEnabled()
+    plan.shown.without_broken.click()
+    assert plan.shown.freeze.isEnabled()
+    plan.shown.folder.setText(str(tmp_path / "NEW"))
+    plan.shown.keys.new.setText("typed once")
+    for text in ("not the same", "without a key"):
+        plan.shown.freeze.click()
+        assert text in note_of(plan, "passphrase")
+    plan.shown.freeze.click()
+    qtbot.waitUntil((tmp_path / "NEW" / "study.json").exists)
+    frozen = read_study(tmp_path / "NEW")[0]
+    assert (len(frozen.cases), frozen.lead_keys) == (2, ())
+
+
+ON_PAGE = {
+    "data_set": "review_plan_data",
+    "out": "review_plan_folder",
+    "lead": "review_plan_leads",
+    "reader": "review_plan_readers",
+    "adjudicator": "review_plan_judges",
+    "name": "review_plan_name",
+    "mode": "review_plan_mode",
+    "readings": "review_plan_readings",
+    "blind": "review_hide_reference review_hide_model review_hide_other_readers "
+    "review_hide_numbers review_hide_clinical",
+    "open_": "",  # no box of what is hidden is ticked
+    "consensus": "review_plan_consensus",
+    "dice_below": "review_plan_dice_on review_plan_dice",
+    "volume_ratio": "review_plan_ratio_on review_plan_ratio",
+    "hd95_above": "review_plan_hd95_on review_plan_hd95",
+    "lesion_count": "review_plan_lesions",
+    "category": "review_plan_category",
+    "repeats": "review_plan_repeats",
+    "honeypots": "review_plan_honeypots",
+    "protocol": "review_plan_protocol",
+    "order": "review_plan_order",
+    "seed": "review_plan_seed",
+    "case": "review_plan_cases review_plan_listed",
+    "own_key": "review_bind_lead",
+    "lead_key": "review_bind_others",
+    "passphrase_file": "review_bind_new review_bind_again",
+    "freeze": "review_plan_draft review_plan_freeze",
+    "without_broken": "review_plan_without_broken",
+}
+"""By option of `mamamia review init`: the page's controls that say the same."""
+ABOUT_THE_FORM = re.compile(r"review_plan_(fold_|back$|list_cases$|choice$|shown$)|_browse$|_text$")
+
+
+def test_the_page_sets_all_that_the_command_can_and_nothing_else(plan):
+    command = typer.main.get_command(app).commands["review"].commands["init"]
+    assert {one.name for one in command.params} - {"help"} == set(ON_PAGE)
+    kinds = QAbstractButton, QLineEdit, QComboBox, QAbstractSpinBox, QAbstractItemView
+    controls = {
+        one.objectName()
+        for one in plan.findChildren(QWidget)
+        if isinstance(one, kinds) and one.objectName().startswith("review_")
+    }
+    listed = {name for names in ON_PAGE.values() for name in names.split()}
+    assert {one for one in controls if not ABOUT_THE_FORM.search(one)} == listed
+
+
+def test_the_page_and_the_command_freeze_the_same_study(
+    qtbot, dock, plan, small_data_set, tmp_path
+):
+    """Every field of a wish away from where it begins; a new field of it fails here."""
+    pots, protocol = tmp_path / "pots.txt", tmp_path / "protocol.json"
+    pots.write_text("A_1")
+    protocol.write_text(json.dumps({"name": "P", "form": "breast-mri-2013"}))
+    said = (
+        f"--out {tmp_path / 'BY_COMMAND'} --lead Lea --lead Jo --reader A "
+        "--reader B --reader C --adjudicator Jo --name Other --mode panel --readings 3 "
+        "--hide numbers --hide model --consensus majority-foreground --dice-below 0.6 "
+        "--volume-ratio 2 --hd95-above 12.5 --no-lesion-count --no-category --repeats 0.5 "
+        f"--honeypots {pots} --protocol {protocol} --seed 7 --case A_* --freeze"
+    )
+    result = CliRunner().invoke(app, ["review", "init", str(small_data_set), *said.split()])
+    assert result.exit_code == 0, result.output
+    lines = {plan.name: "Other", plan.leads: "Lea, Jo", plan.readers: "A, B, C", plan.judges: "Jo"}
+    files = {plan.files["honeypots"]: str(pots), plan.files["protocol"]: str(protocol)}
+    for line, text in {**lines, **files, plan.cases.line: "A_*"}.items():
+        line.setText(text)
+    plan.mode.setCurrentIndex(plan.mode.findData(ReadingMode.PANEL))
+    plan.consensus.setCurrentIndex(plan.consensus.findData(ConsensusRule.MAJORITY_FOREGROUND))
+    numbers = {plan.readings: 3, plan.dice: 0.6, plan.ratio: 2, plan.distance: 12.5}
+    for spin, value in {**numbers, plan.repeats: 50, plan.seed: 7}.items():
+        spin.setValue(value)
+    for box in (plan.lesions, plan.category):
+        box.click()
+    for part in (Hidden.REFERENCE, Hidden.OTHER_READERS, Hidden.CLINICAL):
+        plan.hidden[part].click()
+    usual = plan_study.StudyWish(Path(), "", StudyPeople((), ()))
+    same = [
+        one.name
+        for one in fields(usual)
+        if getattr(usual, one.name) == getattr(plan.wish, one.name)
+    ]
+    assert same == ["order"]  # a queue of quality control needs scores: see test_quality_queue
+    deal(qtbot, plan)
+    plan.shown.folder.setText(str(tmp_path / "BY_PAGE"))
+    bind = plan.shown.keys
+    bind.others.setText("Lea")
+    plan.shown.freeze.click()
+    qtbot.waitUntil(lambda: "64 digits of a key" in note_of(plan, "lead_keys"))
+    bind.others.setText(f"Lea = {'0a' * 32}")
+    bind.lead.setCurrentText("Jo")
+    type_twice(bind, "x")
+    plan.shown.freeze.click()
+    qtbot.waitUntil(lambda: note_of(plan, "passphrase") != "")
+    assert not bind.new.text() + bind.again.text(), "a secret stands there no longer than it must"
+    type_twice(bind, "a long passphrase")
+    plan.shown.freeze.click()
+    qtbot.waitUntil((tmp_path / "BY_PAGE" / "study.json").exists)
+    bound = read_study(tmp_path / "BY_PAGE")[0].lead_keys
+    assert [(one.reader, len(one.key)) for one in bound] == [("lea", 64), ("jo", 64)]
+    studies = [
+        replace(read_study(tmp_path / name)[0], study_id="", created="", lead_keys=())
+        for name in ("BY_COMMAND", "BY_PAGE")
+    ]
+    assert studies[0] == studies[1]
+    assert studies[0].plan.triggers == Triggers(0.6, 2.0, 12.5, False, False)
 
 
 # ------------------------------------------------------------ judged, signed, overseen

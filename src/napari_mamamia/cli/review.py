@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.cli.opening import open_at
 from napari_mamamia.cli.options import (
     BootstrapOption,
-    CaseOption,
-    ColumnsOption,
     DataSetArgument,
     OverwriteOption,
     SeedOption,
@@ -33,14 +30,12 @@ from napari_mamamia.core.review import (
     ConsensusRule,
     ReadingMode,
     ReviewFormat,
-    StudyPlan,
     Triggers,
 )
 
 if TYPE_CHECKING:
     from napari_mamamia.io.review.store import FolderStore
     from napari_mamamia.services.review.check_study import Problem
-    from napari_mamamia.services.review.make_study import StudyDraft
 
 app = Program(
     help="A study that several people read on one shared folder, without a server.",
@@ -51,7 +46,8 @@ _READINGS: Final = Quantity("a number of readings", 1, 100, "", "give 2", is_who
 _SHARE: Final = Quantity("a share of hidden repeats", 0, 0.5, "", "give 0.05 for 1 in 20")
 _DICE: Final = Quantity("a Dice", 0, 1, "", "give a number such as 0.7; 0 for none")
 _PICTURES: Final = Quantity("a number of pictures", 0, 100, "", "give 12", is_whole=True)
-_MOST_PAIRS: Final = 30
+_RATIO: Final = Quantity("a ratio of volumes", 0, 1000, "", "give 1.5; 0 for none")
+_MM: Final = Quantity("a distance", 0, 1000, "mm", "give 10; 0 for none")
 
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="DIR", help="Folder for what is found, as files.")
@@ -90,6 +86,20 @@ def init(
     dice_below: Annotated[
         float, typer.Option("--dice-below", parser=_DICE, help="Readings below it disagree.")
     ] = 0.7,
+    volume_ratio: Annotated[
+        float,
+        typer.Option("--volume-ratio", parser=_RATIO, help="Larger over smaller above it, too."),
+    ] = 1.5,
+    hd95_above: Annotated[
+        float, typer.Option("--hd95-above", parser=_MM, help="HD95 in mm above it, too.")
+    ] = 10.0,
+    lesion_count: Annotated[
+        bool,
+        typer.Option("--lesion-count/--no-lesion-count", help="Other lesions disagree, or not."),
+    ] = True,
+    category: Annotated[
+        bool, typer.Option("--category/--no-category", help="Other answers disagree, or not.")
+    ] = True,
     repeats: Annotated[
         float, typer.Option("--repeats", parser=_SHARE, help="Share of hidden repeats.")
     ] = 0.0,
@@ -106,8 +116,10 @@ def init(
         typer.Option("--order", metavar="QUEUE", help="Read by `mamamia review queue`'s JSON."),
     ] = None,
     seed: SeedOption = 42,
-    case: CaseOption = None,
-    columns: ColumnsOption = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option("--case", metavar="ID", help="This case, or those like DUKE_*; repeatable."),
+    ] = None,
     freeze: Annotated[
         bool, typer.Option("--freeze", help="Write the study; without it, it is only shown.")
     ] = False,
@@ -129,63 +141,49 @@ def init(
     """Plan a study: who reads what is shown; with --freeze STUDY/study.json is written."""
     from napari_mamamia.io.files.user_folders import review_folder
     from napari_mamamia.io.review.keys import make_lead_key
-    from napari_mamamia.io.review.study_file import read_case_list
-    from napari_mamamia.services.review import make_study
+    from napari_mamamia.services.review.make_study import (
+        StudyPeople,
+        describe_bound,
+        freeze_study,
+        read_lead_keys,
+    )
+    from napari_mamamia.services.review.plan_study import StudyWish, describe_draft, plan_study
 
     if open_ and blind:
         raise typer.BadParameter("expected one of --hide and --not-blind, got both: leave one out")
-    blinding = NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else ALL_HIDDEN
-    plan = StudyPlan(
+    if 0 < volume_ratio < 1:
+        raise typer.BadParameter(
+            f"expected a ratio of 1 or more, or 0 for none, got {volume_ratio:g}: give 1.5"
+        )
+    wish = StudyWish(
+        data_set,
         name or out.name,
+        StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ())),
+        tuple(case or ()),
         mode,
         readings,
-        blinding,
+        NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else ALL_HIDDEN,
         consensus,
-        Triggers(dice_below=dice_below or None),
+        Triggers(
+            dice_below or None, volume_ratio or None, hd95_above or None, lesion_count, category
+        ),
         repeats,
         seed,
+        honeypots,
+        protocol,
+        order,
     )
-    people = make_study.StudyPeople(tuple(lead), tuple(reader), tuple(adjudicator or ()))
-    pots = () if honeypots is None else read_case_list(honeypots)
-    opened = open_at(data_set, columns)
-    beside = {"protocol": protocol, "order": order}
-    draft = run(partial(make_study.draft_study, opened, plan, people, case or (), pots, **beside))
-    _print_draft(draft)
+    draft = run(partial(plan_study, wish))
+    print("\n".join((f"{wish.name}: mode {wish.mode}", *describe_draft(draft))))
     if not freeze:
         print("Nothing was written: add --freeze to begin with this.")
         return
-    bound = [*make_study.read_lead_keys("\n".join(lead_key or ()))]
+    bound = [*read_lead_keys("\n".join(lead_key or ()))]
     if own_key:
         bound.append((own_key, make_lead_key(review_folder(), read_passphrase(passphrase_file))))
-    whole = not without_broken
-    origin = make_study.freeze_study(draft, out, is_complete=whole, lead_keys=bound)
+    origin = freeze_study(draft, out, is_complete=not without_broken, lead_keys=bound)
     print(f"Study: {out}\nstudy.json SHA-256 {origin}: from now on it never changes.")
-    print(make_study.describe_bound(bound))
-
-
-def _print_draft(draft: "StudyDraft") -> None:
-    study, deal = draft.study, draft.deal
-    repeats = dict(deal.n_repeats)
-    names = {one.reader_id: one.name for one in study.readers}
-    cells = [
-        (one.reader_id, one.name, ", ".join(one.roles), str(load), str(repeats[one.reader_id]))
-        for one in study.readers
-        for load in [dict(deal.loads).get(one.reader_id, 0)]
-        if one.reader_id in repeats
-    ]
-    cells += [
-        (one.reader_id, one.name, ", ".join(one.roles), "–", "–")
-        for one in study.readers
-        if one.reader_id not in repeats
-    ]
-    title = f"{study.plan.name}: {len(study.cases)} case(s), mode {study.plan.mode}"
-    print_table(title, ("id", "name", "roles", "readings", "of them repeats"), cells)
-    if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
-        for a, b, count in deal.pairs:
-            print(f"{names[a]} and {names[b]} share {count} case(s)")
-    print(study.plan.blinding.text or "Not blind")
-    for note in (*draft.left_out, *draft.notes):
-        print(f"note: {note}")
+    print(describe_bound(bound))
 
 
 @app.command("status")

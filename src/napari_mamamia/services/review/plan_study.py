@@ -1,110 +1,280 @@
-"""A study as a form plans it: drafted from what was typed, and told in lines."""
+"""A study as somebody wishes it, in a window or a terminal: drafted, and told in lines."""
 
-from dataclasses import dataclass
-from html import escape
+import csv
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
-from napari_mamamia.core.blinding import Blinding
-from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.blinding import ALL_HIDDEN, Blinding
+from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, StudyPlan, Triggers
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.io.review.keys import make_lead_key
 from napari_mamamia.io.review.study_file import read_case_list
-from napari_mamamia.services.case.data_set import open_data_set
+from napari_mamamia.services.case.data_set import OpenDataSet, open_data_set
 from napari_mamamia.services.review.make_study import (
     StudyDraft,
     StudyPeople,
     draft_study,
     freeze_study,
+    name_people,
     read_lead_keys,
 )
+from napari_mamamia.services.review.study_form import list_texts
 
-_MOST_PAIRS = 10
+_MOST_PAIRS: Final = 30
+_USUAL: Final = Triggers()
+
+
+class WishError(CaseError):
+    """What was wished for cannot be; `field` is the field of `StudyWish` that has to be mended."""
+
+    def __init__(self, text: str, field: str) -> None:
+        super().__init__(text)
+        self.field = field
+
+    # Pickle calls an error's class with its text alone; this one takes two.
+    def __reduce__(self) -> tuple[type["WishError"], tuple[str, str]]:
+        return type(self), (str(self), self.field)
 
 
 @dataclass(frozen=True, slots=True)
 class StudyWish:
-    """What a lead typed; `repeat_share` is 0 to 0.5, files are None where none was named.
+    """All that a lead may wish of a study: what `mamamia review init` takes and page Review asks.
 
-    Readings disagree below a Dice of `dice_below`, None for whatever it is; `order` is a queue of
-    quality control that everybody reads by.
+    Parameters
+    ----------
+    cases
+        Ids, or patterns with ``*`` and ``?``; none for every case of the data set.
+    n_readers
+        Readings of a case.
+    repeat_share
+        0 to 0.5.
+    honeypots, protocol, order
+        Files; None where none was named. The order is a queue of quality control that everybody
+        reads by.
     """
 
     data_set: Path
     name: str
-    mode: ReadingMode
-    n_readers: int
-    blinding: Blinding
     people: StudyPeople
+    cases: tuple[str, ...] = ()
+    mode: ReadingMode = ReadingMode.INDEPENDENT
+    n_readers: int = 2
+    blinding: Blinding = ALL_HIDDEN
+    consensus: ConsensusRule = ConsensusRule.MAJORITY_BACKGROUND
+    triggers: Triggers = _USUAL
     repeat_share: float = 0.0
     seed: int = 42
     honeypots: Path | None = None
     protocol: Path | None = None
-    consensus: ConsensusRule = ConsensusRule.MAJORITY_BACKGROUND
-    dice_below: float | None = 0.7
     order: Path | None = None
 
 
 def plan_study(wish: StudyWish) -> StudyDraft:
-    """Return the study as it would be; nothing is written. Errors as `draft_study`.
+    """Return the study as it would be; nothing is written.
+
+    Raises
+    ------
+    WishError
+        If something is missing, unknown, there twice or cannot be read: it names the field.
+    """
+    with _name_field("data_set"):
+        if wish.data_set == Path():
+            raise CaseError("expected a data set, got an empty line: name its folder")
+        opened = open_data_set(wish.data_set)
+    with _name_field("name"):
+        if not wish.name.strip():
+            raise CaseError("expected a title, got an empty line: type one")
+    _check_people(wish)
+    with _name_field("n_readers"):
+        plan = StudyPlan(
+            wish.name,
+            wish.mode,
+            wish.n_readers,
+            wish.blinding,
+            wish.consensus,
+            wish.triggers,
+            repeat_share=wish.repeat_share,
+            seed=wish.seed,
+        )
+    with _name_field("cases"):
+        case_ids = choose_cases([one.case_id for one in opened.data_set.cases], wish.cases)
+    with _name_field("honeypots"):
+        pots = () if wish.honeypots is None else read_case_list(wish.honeypots)
+        _require_pots(opened, case_ids, pots)
+    for field, files in (("protocol", (wish.protocol, None)), ("order", (None, wish.order))):
+        with _name_field(field):
+            list_texts(*files)
+    with _name_field("cases"):
+        return draft_study(opened, plan, wish.people, case_ids, pots, wish.protocol, wish.order)
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeWish:
+    """Where a study is begun, and whose keys its file binds.
+
+    `key_of` names the lead whose key is made on this computer with `passphrase`; without a
+    passphrase none is. `lead_keys` are those of other leads, see `read_lead_keys`.
+    """
+
+    folder: Path
+    without_broken: bool = False
+    key_of: str = ""
+    passphrase: str = field(default="", repr=False)
+    lead_keys: str = ""
+
+
+def freeze_wished(draft: StudyDraft, wish: FreezeWish) -> str:
+    """Freeze a study with the keys of leads; return the SHA-256 of its file.
+
+    Raises
+    ------
+    WishError
+        As `freeze_study`, of the field `folder`; of `lead_keys` or `passphrase` what is wrong with
+        a key.
+    """
+    with _name_field("lead_keys"):
+        keys = list(read_lead_keys(wish.lead_keys))
+    with _name_field("passphrase"):
+        if wish.passphrase:
+            keys.append((wish.key_of, make_lead_key(review_folder(), wish.passphrase)))
+    with _name_field("folder"):
+        return freeze_study(draft, wish.folder, is_complete=not wish.without_broken, lead_keys=keys)
+
+
+def list_case_ids(data_set: Path) -> tuple[str, ...]:
+    """Return the ids of a data set's cases, those that cannot be read too. Errors as above."""
+    with _name_field("data_set"):
+        return tuple(one.case_id for one in open_data_set(data_set).data_set.cases)
+
+
+def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the ids that are named or fit a pattern, in the order of the data set.
+
+    An id that is there as it stands is that case, whatever signs it holds; letter case counts.
+    None of either is no choice: `()`, which stands for all.
 
     Raises
     ------
     CaseError
-        If no data set or title was typed.
+        If nothing fits one of them.
+
+    Examples
+    --------
+    >>> choose_cases(("DUKE_1", "DUKE_2", "ISPY_1"), ("DUKE_*", "ISPY_1"))
+    ('DUKE_1', 'DUKE_2', 'ISPY_1')
     """
-    if wish.data_set == Path() or not wish.name:
-        raise CaseError("expected a data set and a title, got an empty line: type both")
-    plan = StudyPlan(
-        wish.name,
-        wish.mode,
-        wish.n_readers,
-        wish.blinding,
-        wish.consensus,
-        Triggers(dice_below=wish.dice_below),
-        repeat_share=wish.repeat_share,
-        seed=wish.seed,
-    )
-    pots = () if wish.honeypots is None else read_case_list(wish.honeypots)
-    opened = open_data_set(wish.data_set)
-    return draft_study(
-        opened, plan, wish.people, honeypots=pots, protocol=wish.protocol, order=wish.order
-    )
+    there = set(case_ids)
+    chosen: set[str] = set()
+    for pattern in patterns:
+        fits = {pattern} & there or {one for one in case_ids if fnmatchcase(one, pattern)}
+        if not fits:
+            raise CaseError(
+                f"expected cases of the data set, got {pattern!r}, which none of its "
+                f"{len(case_ids)} is: check the spelling; * stands for any letters"
+            )
+        chosen |= fits
+    return tuple(one for one in case_ids if one in chosen)
 
 
-def freeze_with_key(
-    draft: StudyDraft, folder: Path, lead: str, passphrase: str, others: str = ""
-) -> str:
-    """Freeze a study that binds the key of a lead, made here now, and those of others.
+def split_cases(text: str) -> tuple[str, ...]:
+    """Return ids and patterns that were typed in one line, with commas between.
 
-    Parameters
-    ----------
-    lead, passphrase
-        Whose key is made on this computer; without a passphrase none is.
-    others
-        Of the other leads, see `read_lead_keys`.
+    An id that holds a comma stands in quotation marks, as in a table (.csv).
 
-    Raises
-    ------
-    CaseError
-        As `freeze_study`, or if the passphrase is too short.
+    Examples
+    --------
+    >>> split_cases('DUKE_*, "one, two"')
+    ('DUKE_*', 'one, two')
     """
-    keys = list(read_lead_keys(others))
-    if passphrase:
-        keys.append((lead, make_lead_key(review_folder(), passphrase)))
-    return freeze_study(draft, folder, lead_keys=keys)
+    cells = next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])
+    return tuple(cell.strip() for cell in cells if cell.strip())
+
+
+def join_cases(case_ids: Sequence[str]) -> str:
+    """Return ids as one line that `split_cases` reads."""
+    marked = (f'"{one.replace(chr(34), chr(34) * 2)}"' for one in case_ids)
+    pairs = zip(case_ids, marked, strict=True)
+    return ", ".join(one if split_cases(one) == (one,) else mark for one, mark in pairs)
+
+
+@contextmanager
+def _name_field(field: str) -> Iterator[None]:
+    """Let what goes wrong name the field in which it is mended."""
+    try:
+        yield
+    except WishError:
+        raise
+    except MamamiaError as error:
+        raise WishError(str(error), field) from error
+
+
+def _check_people(wish: StudyWish) -> None:
+    """Raise `WishError` of the line of names that has to be mended."""
+    people = wish.people
+    for field, names, word in (
+        ("leads", people.leads, "who leads the study and answers for it"),
+        ("readers", people.readers, "who reads the cases"),
+        ("adjudicators", people.adjudicators, ""),
+    ):
+        with _name_field(field):
+            if word and not names:
+                raise CaseError(f"expected {word}, got nobody: type a name")
+            name_people(StudyPeople(**{"leads": (), "readers": (), field: names}))
+    with _name_field("readers"):
+        if len(people.readers) < wish.n_readers:
+            raise CaseError(
+                f"expected at least {wish.n_readers} readers, who each read a case, got "
+                f"{len(people.readers)}: name more, or ask for fewer readings of a case"
+            )
+
+
+def _require_pots(opened: OpenDataSet, case_ids: Sequence[str], pots: Sequence[str]) -> None:
+    usable = {one.case_id for one in opened.data_set.cases if not one.problems}
+    for one in pots:
+        if one not in usable or (case_ids and one not in case_ids):
+            raise CaseError(
+                f"expected honeypots among the cases of the study, got {one!r}: check the list"
+            )
 
 
 def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
-    """Return who would read what and what to know, as lines whose names are safe in HTML."""
+    """Return who would read what, when readings disagree, and what to know, in lines."""
     study, deal = draft.study, draft.deal
-    names = {one.reader_id: escape(one.name) for one in study.readers}
-    repeats = dict(deal.n_repeats)
+    names = {one.reader_id: one.name for one in study.readers}
+    loads, repeats = dict(deal.loads), dict(deal.n_repeats)
     lines = [f"{len(study.cases)} case(s)"]
-    for reader, load in deal.loads:
-        again = f", {repeats[reader]} of them hidden repeats" if repeats.get(reader) else ""
-        lines.append(f"{names[reader]}: {load} reading(s){again}")
-    if len(deal.pairs) <= _MOST_PAIRS:
+    for one in study.readers:
+        load, again = loads.get(one.reader_id), repeats.get(one.reader_id)
+        has_repeats = f", {again} of them hidden repeats" if again else ""
+        reads = "" if load is None else f": {load} reading(s){has_repeats}"
+        lines.append(f"{one.name} ({', '.join(one.roles)}){reads}")
+    if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
         lines += [f"{names[a]} and {names[b]} share {count} case(s)" for a, b, count in deal.pairs]
-    lines.append(study.plan.blinding.text or "Not blind")
-    return (*lines, *(f"Note: {escape(note)}" for note in draft.notes))
+    if study.honeypots.count:
+        lines.append(f"{study.honeypots.count} honeypot(s) among them")
+    lines += [study.plan.blinding.text or "Not blind", describe_triggers(study.plan.triggers)]
+    return (*lines, *(f"Note: {note}" for note in (*draft.left_out, *draft.notes)))
+
+
+def describe_triggers(triggers: Triggers) -> str:
+    """Return in words when two readings disagree.
+
+    Examples
+    --------
+    >>> describe_triggers(Triggers(0.6, None, 12.5, False, True))
+    'Readings disagree: Dice below 0.6, HD95 above 12.5 mm, another answer'
+    """
+    parts = [
+        f"Dice below {triggers.dice_below:g}" if triggers.dice_below is not None else "",
+        f"volumes above {triggers.volume_ratio:g} to 1" if triggers.volume_ratio else "",
+        f"HD95 above {triggers.hd95_mm:g} mm" if triggers.hd95_mm is not None else "",
+        "other lesions" if triggers.lesion_count else "",
+        "another answer" if triggers.category else "",
+    ]
+    words = ", ".join(part for part in parts if part)
+    return f"Readings disagree: {words}" if words else "Readings are never said to disagree"

@@ -133,7 +133,7 @@ from napari_mamamia.services.review.judging import (
     set_down,
 )
 from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
-from napari_mamamia.services.review.plan_study import freeze_with_key, plan_study
+from napari_mamamia.services.review.plan_study import freeze_wished, list_case_ids, plan_study
 from napari_mamamia.services.review.signing import (
     countersign_key,
     end_key,
@@ -257,7 +257,8 @@ class ReviewServices(ServiceSet):
     open_desk = staticmethod(open_desk)
     measure_lesions = staticmethod(measure_lesions)
     plan_study = staticmethod(plan_study)
-    freeze_with_key = staticmethod(freeze_with_key)
+    list_case_ids = staticmethod(list_case_ids)
+    freeze_wished = staticmethod(freeze_wished)
     load_first_look = staticmethod(load_first_look)
     open_dispute = staticmethod(open_dispute)
     list_differences = staticmethod(list_differences)

@@ -113,6 +113,33 @@ def row_name(text: str, among: Iterable[str]) -> FittedLabel:
     return FittedLabel(text, among)
 
 
+class FormFold(QWidget):
+    """A part of a form behind its title; while it is folded a line says what it holds."""
+
+    def __init__(self, name: str, text: str, tip: str, *parts: QWidget) -> None:
+        super().__init__()
+        self._text = text
+        self.head: QPushButton = button(name, text, tip, lambda: self.unfold(not self.is_open))
+        self.head.setProperty("section", True)
+        self.said = label(f"{name}_said", tip=tip)
+        set_level(self.said, "hint")
+        self._body = column(*parts)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        for part in (self.head, self.said, self._body):
+            layout.addWidget(part)
+        self.is_open = True
+        self.unfold(False)
+
+    def unfold(self, is_open: bool) -> None:
+        """Show what is in it, or its line alone."""
+        self.is_open = is_open
+        self.head.setText(f"{'▾' if is_open else '▸'}  {self._text}")
+        self._body.setVisible(is_open)
+        self.said.setVisible(not is_open)
+
+
 def named(widget: Any, name: str, tip: str) -> Any:
     """Give a widget its name and tooltip, and return it.
 

@@ -15,15 +15,16 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.services.review.desk import DeskOpened, StudyDesk
 from napari_mamamia.services.review.desk_records import StudyLook
 from napari_mamamia.services.review.make_study import StudyDraft
-from napari_mamamia.services.review.plan_study import StudyWish
+from napari_mamamia.services.review.plan_study import FreezeWish, StudyWish, WishError
 from napari_mamamia.services.review.signing import EndableKey, Signable
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.refine.protocols import Protocols
 from napari_mamamia.widgets.refine.readers import Readers
 from napari_mamamia.widgets.review.judging import Judging
-from napari_mamamia.widgets.review.leading_view import PlanningView
+from napari_mamamia.widgets.review.leading_view import ProgressView
 from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
+from napari_mamamia.widgets.review.planning_view import PlanningView
 from napari_mamamia.widgets.review.reading import Reading
 from napari_mamamia.widgets.review.signing_view import SigningView
 from napari_mamamia.widgets.review.study_case import StudyCase
@@ -58,7 +59,20 @@ class Planning(WindowPart):
         self._view = view
         self._draft: tuple[StudyWish, StudyDraft] | None = None
         view.draft_wanted.connect(self.draft)
+        view.cases_wanted.connect(self.list_cases)
         view.freezing_wanted.connect(self.freeze)
+
+    def list_cases(self, data_set: Path) -> None:
+        """List the cases of the data set, to choose from."""
+        list_case_ids = self._services.review.list_case_ids
+        self._jobs.start(
+            _PLAN,
+            tr("Listing the cases"),
+            lambda: list_case_ids(data_set),
+            self._view.cases.show_ids,
+            still=lambda: self._view.wish.data_set == data_set,
+            failed=self._show_problem,
+        )
 
     def draft(self, wish: StudyWish) -> None:
         """Deal the cases out and show it."""
@@ -67,7 +81,7 @@ class Planning(WindowPart):
 
         def show(draft: StudyDraft) -> None:
             self._draft = (wish, draft)
-            self._view.show_draft(draft, draft.left_out)
+            self._view.show_draft(draft)
 
         self._jobs.start(
             _PLAN,
@@ -75,23 +89,51 @@ class Planning(WindowPart):
             lambda: plan_study(wish),
             show,
             still=lambda: self._view.wish == wish,
+            failed=self._show_problem,
         )
 
-    def freeze(self, folder: Path, lead: str, passphrase: str, others: str) -> None:
-        """Write what was shown, with the keys of leads that were typed."""
-        if folder == Path():
-            self._notifier.hint(_NO_FOLDER)
+    def _show_problem(self, error: Exception) -> None:
+        """Say what is wrong beside the field in which it is mended."""
+        field = error.field if isinstance(error, WishError) else "data_set"
+        self._view.show_problem(field, plain_text(error))
+
+    def freeze(self, wish: FreezeWish) -> None:
+        """Write what was shown."""
+        if wish.folder == Path():
+            self._view.show_problem("folder", _NO_FOLDER)
             return
         if self._draft is None or self._draft[0] != self._view.wish:
             self._view.show_draft(None)
             return
-        draft, freeze_with_key = self._draft[1], self._services.review.freeze_with_key
+        draft, freeze_wished = self._draft[1], self._services.review.freeze_wished
         self._jobs.start(
             _PLAN,
             tr("Freezing the study"),
-            lambda: freeze_with_key(draft, folder, lead, passphrase, others),
-            lambda _origin: self.frozen.emit(folder),
+            lambda: freeze_wished(draft, wish),
+            lambda _origin: self.frozen.emit(wish.folder),
+            failed=self._show_problem,
         )
+
+
+class Leading(WindowPart):
+    """Joins what a lead sees of a study and the services."""
+
+    def __init__(self, context: WindowContext, view: ProgressView) -> None:
+        super().__init__(context)
+        self._view = view
+        self.desk: StudyDesk | None = None
+        view.agreement_wanted.connect(self.measure_agreement)
+
+    def measure_agreement(self) -> None:
+        """Say how far the readers agree so far."""
+        desk, tell_agreement = self.desk, self._services.review.tell_agreement
+        if desk is not None:
+            self._jobs.start(
+                "review agreement",
+                tr("Comparing all readings"),
+                lambda: tell_agreement(desk),
+                self._view.show_agreement,
+            )
 
 
 class Signing(WindowPart):
@@ -185,7 +227,7 @@ class ReviewFlow(WindowPart):
         self.judging.stepped.connect(self.look)
         self.signing = Signing(context, page.signing)
         self.signing.stepped.connect(self.look)
-        page.progress.agreement_wanted.connect(self.measure_agreement)
+        self.leading = Leading(context, page.progress)
         self.planning = Planning(context, page.planning)
         self.planning.frozen.connect(self._follow_frozen)
         self._timer = QTimer(self)
@@ -265,7 +307,7 @@ class ReviewFlow(WindowPart):
             self._protocols.use(opened.protocol)
         self.reading.begin(desk)
         self.judging.begin(desk)
-        self.signing.desk = desk
+        self.signing.desk = self.leading.desk = desk
         self._page.show_look(opened.look)
         self._timer.start()
         self.look()
@@ -309,17 +351,6 @@ class ReviewFlow(WindowPart):
                     "hand in there and here would both be kept, and shown as a conflict",
                     case_id=case_id,
                 )
-            )
-
-    def measure_agreement(self) -> None:
-        """Say how far the readers agree so far."""
-        desk, tell_agreement = self.desk, self._services.review.tell_agreement
-        if desk is not None:
-            self._jobs.start(
-                "review agreement",
-                tr("Comparing all readings"),
-                lambda: tell_agreement(desk),
-                self._page.progress.show_agreement,
             )
 
     # -------------------------------------------------------------------- keys, end

@@ -1,55 +1,55 @@
-"""What a lead sees: a new study planned, shown and frozen; how far everybody is."""
+"""What a lead sees: a study as it was dealt, how far everybody is, quality control's queue."""
 
 from collections.abc import Sequence
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from qtpy.QtCore import QPointF, QTimer, Signal
+from qtpy.QtCore import QPointF, Signal
 from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import (
+    QAbstractItemView,
     QCheckBox,
-    QComboBox,
-    QDoubleSpinBox,
-    QFileDialog,
     QLabel,
     QLineEdit,
-    QSpinBox,
+    QListWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from napari_mamamia.core.blinding import Blinding, Hidden
-from napari_mamamia.core.review import ConsensusRule, ReadingMode, Role
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.errors import CaseError
+from napari_mamamia.core.review import Role
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.review.desk_records import ReaderRow, StudyLook
-from napari_mamamia.services.review.make_study import StudyDraft, StudyPeople
+from napari_mamamia.services.review.make_study import StudyDraft
 from napari_mamamia.services.review.overseeing import QualityLook, QualityRow
-from napari_mamamia.services.review.plan_study import StudyWish, describe_draft
+from napari_mamamia.services.review.plan_study import (
+    FreezeWish,
+    choose_cases,
+    describe_draft,
+    join_cases,
+    split_cases,
+)
 from napari_mamamia.widgets.controls.controls import (
     button,
     column,
     heading,
     label,
-    line,
     named,
     row,
     set_level,
     set_primary,
 )
 from napari_mamamia.widgets.review.reading_view import make_case_list
-from napari_mamamia.widgets.review.signing_view import NOT_THE_SAME, LeadKeyForm, show_in_scroll
+from napari_mamamia.widgets.review.signing_view import NOT_THE_SAME, LeadKeyForm
 
-_MODE_TEXTS: Final = {
-    ReadingMode.INDEPENDENT: tr("independent: each for himself, a judge accepts"),
-    ReadingMode.SECOND_LOOK: tr("second look: the second sees the first"),
-    ReadingMode.ARBITRATION: tr("arbitration: two, a judge where they disagree"),
-    ReadingMode.PANEL: tr("panel: each for himself, all are judged"),
-}
 _CURVE_HEIGHT: Final = 90
 _CURVE_COLOUR: Final = "#E69F00"
-_MOST_SEED: Final = 2_000_000_000
+_LIST_HEIGHT: Final = 120
+_NO_KEY: Final = tr(
+    "The passphrase is asked for with each try: type it again, or freeze once more to begin "
+    "without a key."
+)
 
 
 class ProgressView(QWidget):
@@ -184,265 +184,182 @@ class CaptureCurve(QWidget):
         painter.drawPolyline(QPolygonF(places))
 
 
-class PlanningView(QWidget):
-    """`draft_wanted` carries a `StudyWish`, `freezing_wanted` folder, lead, passphrase, others."""
+class CaseChoice(QWidget):
+    """Cases of a data set, typed as ids and patterns or chosen in a list; nothing is all of them.
 
-    draft_wanted = Signal(object)
-    freezing_wanted = Signal(object, str, str, str)
-    left = Signal()
+    `changed` says that another choice stands there, `list_wanted` that the list is asked for.
+    """
+
+    changed = Signal()
+    list_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
-        self.setObjectName("review_planning")
-        self.data_set = self._make_line(
-            tr("review_plan_data"), tr("The data set whose cases are read")
+        self.setObjectName("review_plan_choice")
+        tip = tr("Ids with commas between; * stands for any letters, as in DUKE_*; empty for all")
+        self.line: QLineEdit = named(QLineEdit(), "review_plan_cases", tip)
+        self.line.setPlaceholderText(tr("all"))
+        self.line.textChanged.connect(lambda _text: self.changed.emit())
+        self.line.textChanged.connect(lambda _text: self._mark_cases())
+        list_button = button(
+            "review_plan_list_cases",
+            tr("List"),
+            tr("Lists the cases of the data set, to choose from with the mouse"),
+            self.list_wanted.emit,
         )
-        self.name = self._make_line(tr("review_plan_name"), tr("The study's title"))
-        people = tr("Names of {}, with commas between; one person may have several roles")
-        self.leads = self._make_line(
-            tr("review_plan_leads"), people.format(tr("those who lead it"))
-        )
-        self.readers = self._make_line(
-            tr("review_plan_readers"), people.format(tr("those who read"))
-        )
-        self.judges = self._make_line(
-            tr("review_plan_judges"), people.format(tr("those who adjudicate"))
-        )
-        self.protocol = self._make_line(
-            tr("review_plan_protocol"), tr("Protocol (JSON) with the form")
-        )
-        self.pots = self._make_line(
-            tr("review_plan_pots"), tr("Honeypots: case ids of known truth")
-        )
-        self.order = self._make_line(
-            tr("review_plan_order"),
-            tr("Quality control's queue (JSON): everybody reads in its order"),
-        )
-        # Typed once the deal is shown, which it is no part of: it must not take that back.
-        self.folder: QLineEdit = named(
-            QLineEdit(), "review_plan_folder", tr("New folder of the study, on the share")
-        )
+        self.note = make_note("cases")
+        tip = tr("Cases of the data set: a click takes one, Ctrl and Shift take more; none is all")
+        self.listed: QListWidget = named(QListWidget(), "review_plan_listed", tip)
+        self.listed.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.listed.setFixedHeight(_LIST_HEIGHT)
+        self.listed.itemSelectionChanged.connect(self._take_cases)
+        self.listed.hide()
+        self._ids: tuple[str, ...] = ()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        for part in self._list_parts():
+        for part in (row(QLabel(tr("Cases")), self.line, list_button), self.note, self.listed):
             layout.addWidget(part)
-        layout.addStretch(1)
-        self.show_draft(None)
 
-    def _make_line(self, name: str, tip: str) -> QLineEdit:
-        edit: QLineEdit = named(QLineEdit(), name, tip)
-        edit.textEdited.connect(lambda _text: self._forget_draft())
-        return edit
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What was typed or chosen; nothing for all cases."""
+        return split_cases(self.line.text())
 
-    def _list_parts(self) -> tuple[QWidget, ...]:
-        return (
-            heading(tr("New study")),
-            self._make_titled(
-                tr("Data set"), self.data_set, self._make_browse(self.data_set, tr("a data set"))
-            ),
-            self._make_titled(tr("Title"), self.name),
-            self._make_titled(tr("Leads"), self.leads),
-            self._make_titled(tr("Readers"), self.readers),
-            self._make_titled(tr("Judges"), self.judges),
-            self._make_mode(),
-            self._make_rules(),
-            self._make_hidden(),
-            self._make_extras(),
-            self._make_titled(
-                tr("Protocol"), self.protocol, self._make_browse(self.protocol, "*.json")
-            ),
-            self._make_titled(tr("Honeypots"), self.pots, self._make_browse(self.pots, "*.txt")),
-            self._make_titled(tr("Order"), self.order, self._make_browse(self.order, "*.json")),
-            line(),
-            self._make_decision(),
-        )
+    def show_ids(self, case_ids: Sequence[str]) -> None:
+        """List the cases of the data set; none takes the list away."""
+        self._ids = tuple(case_ids)
+        self.listed.blockSignals(True)
+        self.listed.clear()
+        self.listed.addItems(self._ids)
+        self.listed.blockSignals(False)
+        self.listed.setVisible(bool(self._ids))
+        self._mark_cases()
 
-    def _make_titled(self, text: str, *controls: QWidget) -> QWidget:
-        titled = row(QLabel(text), *controls)
-        titled.layout().setStretch(1, 1)
-        return titled
+    def _mark_cases(self) -> None:
+        """Show in the list which cases the line names."""
+        if not self._ids:
+            return
+        try:
+            chosen = set(choose_cases(self._ids, self.patterns))
+        except CaseError as error:
+            self.note.setText(str(error))
+            self.note.show()
+            chosen = set()
+        self.listed.blockSignals(True)
+        for at, case_id in enumerate(self._ids):
+            self.listed.item(at).setSelected(case_id in chosen)
+        self.listed.blockSignals(False)
 
-    def _make_browse(self, target: QLineEdit, what: str) -> QWidget:
-        def browse() -> None:
-            if what.startswith("*"):
-                kinds = tr("Files ({what})", what=what)
-                chosen, _ = QFileDialog.getOpenFileName(self, tr("Choose a file"), "", kinds)
-            else:
-                chosen = QFileDialog.getExistingDirectory(self, tr("Choose {what}", what=what))
-            if chosen:
-                target.setText(chosen)
-                self._forget_draft()
+    def _take_cases(self) -> None:
+        """Write what was chosen in the list into the line."""
+        chosen = [one for at, one in enumerate(self._ids) if self.listed.item(at).isSelected()]
+        self.line.setText("" if len(chosen) == len(self._ids) else join_cases(chosen))
 
-        return button(f"{target.objectName()}_browse", "…", tr("Chooses {what}", what=what), browse)
 
-    def _make_mode(self) -> QWidget:
-        self.mode: QComboBox = named(
-            QComboBox(), "review_plan_mode", tr("How often a case is read, and by whom")
-        )
-        self.mode.setMinimumContentsLength(12)
-        self.mode.setSizeAdjustPolicy(
-            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        for mode, text in _MODE_TEXTS.items():
-            self.mode.addItem(text, mode)
-        self.mode.activated.connect(lambda _at: self._follow_mode())
-        self.readings: QSpinBox = named(
-            QSpinBox(),
-            "review_plan_readings",
-            tr("Readings of a case, where the mode leaves it open"),
-        )
-        self.readings.setRange(1, 100)
-        self.readings.setValue(2)
-        self.readings.valueChanged.connect(lambda _n: self._forget_draft())
-        both = self._make_titled(tr("Mode"), self.mode)
-        return column(both, row(QLabel(tr("Readings of a case")), self.readings, 1))
+class DraftView(QWidget):
+    """Who would read what, and what freezes it.
 
-    def _make_rules(self) -> QWidget:
-        self.dice: QDoubleSpinBox = named(
-            QDoubleSpinBox(),
-            "review_plan_dice",
-            tr("Readings of a lower Dice disagree; 0 for none"),
-        )
-        self.dice.setRange(0.0, 1.0)
-        self.dice.setSingleStep(0.05)
-        self.dice.setValue(0.7)
-        self.dice.valueChanged.connect(lambda _dice: self._forget_draft())
-        self.consensus: QComboBox = named(
-            QComboBox(), "review_plan_consensus", tr("How readings become one mask")
-        )
-        self.consensus.setMinimumContentsLength(8)
-        for rule in ConsensusRule:
-            self.consensus.addItem(tr(rule.value), rule)
-        self.consensus.activated.connect(lambda _at: self._forget_draft())
-        return column(
-            row(QLabel(tr("Disagree below a Dice of")), self.dice, 1),
-            self._make_titled(tr("Consensus"), self.consensus),
-        )
+    `freezing_wanted` carries a `FreezeWish`, `can_freeze` whether freezing is the next step.
+    """
 
-    def _make_hidden(self) -> QWidget:
-        self.hidden: dict[Hidden, QCheckBox] = {}
-        for part in Hidden:
-            name = f"review_hide_{part.name.lower()}"
-            box: QCheckBox = named(
-                QCheckBox(tr(part.value)),
-                name,
-                tr("Hide from readers: {what}", what=tr(part.value)),
-            )
-            box.setChecked(True)
-            box.clicked.connect(lambda _on: self._forget_draft())
-            self.hidden[part] = box
-        one, two, three, four, five = self.hidden.values()
-        return column(
-            QLabel(tr("Hidden from readers")), row(one, two, 1), row(three, four, 1), five
-        )
+    freezing_wanted = Signal(object)
+    can_freeze = Signal(bool)
 
-    def _make_extras(self) -> QWidget:
-        self.repeats: QSpinBox = named(
-            QSpinBox(),
-            "review_plan_repeats",
-            tr("Share of a reader's cases that comes a second time"),
-        )
-        self.repeats.setRange(0, 50)
-        self.repeats.setSuffix(" %")
-        self.seed: QSpinBox = named(
-            QSpinBox(), "review_plan_seed", tr("The same seed deals the cases the same")
-        )
-        self.seed.setRange(0, _MOST_SEED)
-        self.seed.setValue(42)
-        for control in (self.repeats, self.seed):
-            control.valueChanged.connect(lambda _n: self._forget_draft())
-        return row(QLabel(tr("Hidden repeats")), self.repeats, QLabel(tr("Seed")), self.seed, 1)
-
-    def _make_decision(self) -> QWidget:
-        self.draft = button(
-            "review_plan_draft",
-            tr("Show who reads what"),
-            tr("Deals the cases out and shows it; nothing is written"),
-            lambda: self.draft_wanted.emit(self.wish),
-            primary=True,
-        )
-        self.back = button(
-            "review_plan_back",
-            tr("Back"),
-            tr("Leaves this form; nothing is written"),
-            self.left.emit,
-        )
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("review_plan_shown")
         self.result = label(
             "review_plan_result", tip=tr("Who would read how much, and what to know")
         )
-        self.warning = label("review_plan_warning", tip=tr("Why the study cannot be frozen so"))
+        self.warning = label("review_plan_warning", tip=tr("What cannot be read, and why"))
         set_level(self.warning, "warning")
+        tip = tr("Freezes without the cases that cannot be read: they are out for ever")
+        self.without_broken: QCheckBox = named(
+            QCheckBox(tr("Begin without them")), "review_plan_without_broken", tip
+        )
+        self.without_broken.toggled.connect(lambda _on: self._follow_broken())
+        tip = tr("New folder of the study, on the share")
+        self.folder: QLineEdit = named(QLineEdit(), "review_plan_folder", tip)
+        self.notes = {field: make_note(field) for field in ("folder", "passphrase", "lead_keys")}
+        self.keys = LeadKeyForm(self.notes["passphrase"], self.notes["lead_keys"])
+        for edit in (self.folder, self.keys.new, self.keys.again, self.keys.others):
+            edit.textEdited.connect(lambda _text: self.hide_notes())
         self.freeze = button(
             "review_plan_freeze",
             tr("Freeze and begin"),
             tr("Writes study.json into the new folder: from then on it never changes"),
             self._want_freezing,
         )
-        self.keys = LeadKeyForm()
-        folder = self._make_titled(tr("Folder"), self.folder)
-        self._freezing = column(folder, self.keys, row(self.freeze, 1))
-        return column(row(self.draft, self.back, 1), self.result, self.warning, self._freezing)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        folder = row(QLabel(tr("Folder")), self.folder)
+        folder.layout().setStretch(1, 1)
+        parts = (self.result, self.warning, self.without_broken, folder, self.notes["folder"])
+        for part in (*parts, self.keys, row(self.freeze, 1)):
+            layout.addWidget(part)
+        self._draft: StudyDraft | None = None
+        self._is_key_meant = False
 
-    # ------------------------------------------------------------- for the flow
+    def hide_notes(self) -> None:
+        """Take back what was wrong: somebody is mending it."""
+        for note in self.notes.values():
+            note.hide()
 
-    @property
-    def wish(self) -> StudyWish:
-        """What the form says."""
-        typed = (one.text().strip() for one in (self.protocol, self.pots, self.order))
-        protocol, pots, order = (Path(one) if one else None for one in typed)
-        return StudyWish(
-            Path(self.data_set.text().strip()),
-            self.name.text().strip(),
-            self.mode.currentData(),
-            self.readings.value(),
-            Blinding(frozenset(part for part, box in self.hidden.items() if box.isChecked())),
-            StudyPeople(*map(_split_names, (self.leads, self.readers, self.judges))),
-            self.repeats.value() / 100,
-            self.seed.value(),
-            pots,
-            protocol,
-            self.consensus.currentData(),
-            self.dice.value() or None,
-            order,
-        )
-
-    def show_draft(self, draft: StudyDraft | None, problems: Sequence[str] = ()) -> None:
-        """Show who would read what; None where nothing was dealt yet."""
-        self.result.setText("" if draft is None else "<br>".join(describe_draft(draft)))
-        self.result.setVisible(draft is not None)
-        self.warning.setText("\n".join(problems))
-        self.warning.setVisible(bool(problems))
-        self._freezing.setVisible(draft is not None and not problems)
-        set_primary(self.draft, primary=draft is None or bool(problems))
-        set_primary(self.freeze, primary=draft is not None and not problems)
-        if draft is not None:
-            leads = [one.name for one in draft.study.readers if Role.LEAD in one.roles]
-            self.keys.show_leads(leads)
-            # The form is longer than a small screen; once it is laid out, what comes next is seen.
-            QTimer.singleShot(0, partial(show_in_scroll, self.freeze))
-
-    # -------------------------------------------------------------------- inner
+    def _say_passphrase(self, text: str) -> None:
+        self.notes["passphrase"].setText(text)
+        self.notes["passphrase"].show()
 
     def _want_freezing(self) -> None:
         folder = Path(self.folder.text().strip())
-        key = ("", "", "") if folder == Path() else self.keys.read()
-        self.warning.setText("" if key else NOT_THE_SAME)
-        self.warning.setVisible(key is None)
-        if key is not None:
-            self.freezing_wanted.emit(folder, *key)
+        self.hide_notes()
+        if folder == Path():
+            # Nothing is begun: what was typed as a secret stays for the next click.
+            self.freezing_wanted.emit(FreezeWish(folder))
+            return
+        typed, was_meant = self.keys.read(), self._is_key_meant
+        self._is_key_meant = typed is None or bool(typed[1])
+        if typed is None:
+            self._say_passphrase(NOT_THE_SAME)
+        elif was_meant and not typed[1]:
+            # A try that failed forgets the passphrase, and study.json never changes again.
+            self._say_passphrase(_NO_KEY)
+        else:
+            self.freezing_wanted.emit(FreezeWish(folder, self.without_broken.isChecked(), *typed))
 
-    def _forget_draft(self) -> None:
-        """Take back what was shown, which is out of date."""
-        self.show_draft(None)
+    def show_draft(self, draft: StudyDraft | None) -> None:
+        """Show who would read what; None where nothing was dealt yet."""
+        self._draft = draft
+        self.setVisible(draft is not None)
+        self.hide_notes()
+        if draft is not None:
+            leads = [one.name for one in draft.study.readers if Role.LEAD in one.roles]
+            self.keys.show_leads(leads)
+            self.result.setText("<br>".join(map(escape, describe_draft(draft))))
+            n_left_out = len(draft.left_out)
+            self.warning.setText(
+                tr_n(
+                    "{n} case cannot be read: mend its files, or begin without it.",
+                    "{n} cases cannot be read: mend their files, or begin without them.",
+                    n_left_out,
+                )
+            )
+            self.warning.setVisible(n_left_out > 0)
+            self.without_broken.setChecked(False)
+            self.without_broken.setVisible(n_left_out > 0)
+        self._follow_broken()
 
-    def _follow_mode(self) -> None:
-        fixed = self.mode.currentData().n_fixed
-        self.readings.setEnabled(fixed is None)
-        if fixed is not None:
-            self.readings.setValue(fixed)
-        self._forget_draft()
+    def _follow_broken(self) -> None:
+        draft = self._draft
+        is_whole = draft is not None and not draft.left_out
+        is_next = is_whole or (draft is not None and self.without_broken.isChecked())
+        self.freeze.setEnabled(is_next)
+        set_primary(self.freeze, primary=is_next)
+        self.can_freeze.emit(is_next)
 
 
-def _split_names(edit: QLineEdit) -> tuple[str, ...]:
-    parts = edit.text().replace(";", ",").split(",")
-    return tuple(part.strip() for part in parts if part.strip())
+def make_note(field: str) -> QLabel:
+    """Return room for what is wrong in a field, which is nothing yet."""
+    note = label(f"review_plan_note_{field}", tip=tr("What has to be mended in this field"))
+    set_level(note, "error")
+    note.hide()
+    return note

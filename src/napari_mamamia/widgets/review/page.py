@@ -26,7 +26,8 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review.judging_view import JudgingView
-from napari_mamamia.widgets.review.leading_view import PlanningView, ProgressView
+from napari_mamamia.widgets.review.leading_view import ProgressView
+from napari_mamamia.widgets.review.planning_view import PlanningView
 from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.signing_view import SigningView
 

@@ -66,9 +66,12 @@ _BINDS: Final = tr(
 
 
 class LeadKeyForm(QWidget):
-    """Whose keys a new study binds; `read` gives (lead, passphrase, other leads' keys)."""
+    """Whose keys a new study binds; `read` gives (lead, passphrase, other leads' keys).
 
-    def __init__(self) -> None:
+    Notes stand below the passphrase and below the other keys.
+    """
+
+    def __init__(self, passphrase_note: QWidget, others_note: QWidget) -> None:
         super().__init__()
         self.lead: QComboBox = named(
             QComboBox(), "review_bind_lead", tr("The lead at this computer, whose key is made now")
@@ -89,7 +92,9 @@ class LeadKeyForm(QWidget):
             label("review_bind_about", _BINDS, tr("What binding the keys of leads is for")),
             self.lead,
             row(self.new, self.again),
+            passphrase_note,
             self.others,
+            others_note,
         ):
             layout.addWidget(part)
 
