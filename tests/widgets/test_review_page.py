@@ -423,9 +423,9 @@ ON_PAGE = {
     "consensus": "review_plan_consensus",
     "dice_below": "review_plan_dice_on review_plan_dice",
     "volume_ratio": "review_plan_ratio_on review_plan_ratio",
-    "hd95_above": "review_plan_hd95_on review_plan_hd95",
-    "lesion_count": "review_plan_lesions",
-    "category": "review_plan_category",
+    "hausdorff_above": "review_plan_hd95_on review_plan_hd95",
+    "any_lesions": "review_plan_lesions",
+    "any_answers": "review_plan_category",
     "repeats": "review_plan_repeats",
     "honeypots": "review_plan_honeypots",
     "protocol": "review_plan_protocol",
@@ -466,7 +466,7 @@ def test_the_page_and_the_command_freeze_the_same_study(
         f"--out {tmp_path / 'BY_COMMAND'} --lead Lea --lead Jo --reader A "
         "--reader B --reader C --adjudicator Jo --name Other --mode panel --readings 3 "
         "--hide numbers --hide model --consensus majority-foreground --dice-below 0.6 "
-        "--volume-ratio 2 --hd95-above 12.5 --no-lesion-count --no-category --repeats 0.5 "
+        "--volume-ratio 2 --hausdorff-above 12.5 --any-lesions --any-answers --repeats 0.5 "
         f"--honeypots {pots} --protocol {protocol} --seed 7 --case A_* --freeze"
     )
     result = CliRunner().invoke(app, ["review", "init", str(small_data_set), *said.split()])

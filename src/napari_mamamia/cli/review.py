@@ -90,16 +90,15 @@ def init(
         float,
         typer.Option("--volume-ratio", parser=_RATIO, help="Larger over smaller above it, too."),
     ] = 1.5,
-    hd95_above: Annotated[
-        float, typer.Option("--hd95-above", parser=_MM, help="HD95 in mm above it, too.")
+    hausdorff_above: Annotated[
+        float, typer.Option("--hausdorff-above", parser=_MM, help="HD95 in mm above it, too.")
     ] = 10.0,
-    lesion_count: Annotated[
-        bool,
-        typer.Option("--lesion-count/--no-lesion-count", help="Other lesions disagree, or not."),
-    ] = True,
-    category: Annotated[
-        bool, typer.Option("--category/--no-category", help="Other answers disagree, or not.")
-    ] = True,
+    any_lesions: Annotated[
+        bool, typer.Option("--any-lesions", help="Other lesions do not disagree.")
+    ] = False,
+    any_answers: Annotated[
+        bool, typer.Option("--any-answers", help="Other answers do not disagree.")
+    ] = False,
     repeats: Annotated[
         float, typer.Option("--repeats", parser=_SHARE, help="Share of hidden repeats.")
     ] = 0.0,
@@ -165,7 +164,11 @@ def init(
         NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else ALL_HIDDEN,
         consensus,
         Triggers(
-            dice_below or None, volume_ratio or None, hd95_above or None, lesion_count, category
+            dice_below or None,
+            volume_ratio or None,
+            hausdorff_above or None,
+            not any_lesions,
+            not any_answers,
         ),
         repeats,
         seed,
