@@ -106,8 +106,8 @@ def plan_study(wish: StudyWish) -> StudyDraft:
     with _name_field("honeypots"):
         pots = () if wish.honeypots is None else read_case_list(wish.honeypots)
         _require_pots(opened, case_ids, pots)
-    for field, files in (("protocol", (wish.protocol, None)), ("order", (None, wish.order))):
-        with _name_field(field):
+    for part, files in (("protocol", (wish.protocol, None)), ("order", (None, wish.order))):
+        with _name_field(part):
             list_texts(*files)
     with _name_field("cases"):
         return draft_study(opened, plan, wish.people, case_ids, pots, wish.protocol, wish.order)
@@ -216,15 +216,15 @@ def _name_field(field: str) -> Iterator[None]:
 def _check_people(wish: StudyWish) -> None:
     """Raise `WishError` of the line of names that has to be mended."""
     people = wish.people
-    for field, names, word in (
+    for role, names, word in (
         ("leads", people.leads, "who leads the study and answers for it"),
         ("readers", people.readers, "who reads the cases"),
         ("adjudicators", people.adjudicators, ""),
     ):
-        with _name_field(field):
+        with _name_field(role):
             if word and not names:
                 raise CaseError(f"expected {word}, got nobody: type a name")
-            name_people(StudyPeople(**{"leads": (), "readers": (), field: names}))
+            name_people(StudyPeople(**{"leads": (), "readers": (), role: names}))
     with _name_field("readers"):
         if len(people.readers) < wish.n_readers:
             raise CaseError(

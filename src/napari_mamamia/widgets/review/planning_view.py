@@ -27,12 +27,10 @@ from napari_mamamia.widgets.controls.controls import (
     button,
     column,
     heading,
-    label,
     line,
     named,
     row,
     row_name,
-    set_level,
     set_primary,
 )
 from napari_mamamia.widgets.review.leading_view import CaseChoice, DraftView, make_note
