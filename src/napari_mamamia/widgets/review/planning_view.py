@@ -53,7 +53,8 @@ _RULE_TEXTS: Final = {
 _TITLES: Final = tuple(tr(one) for one in ("Data set", "Title", "Leads", "Readers", "Judges"))
 _FILES: Final = tuple(tr(one) for one in ("Protocol", "Honeypots", "Order", "Consensus"))
 _MOST_SEED: Final = 2_000_000_000
-_LAID_OUT_MS: Final = 50
+# Lines of text are laid out in several turns, between which the window may paint.
+_LAID_OUT_MS: Final = (50, 200, 500)
 _USUAL: Final = Triggers()
 
 
@@ -375,7 +376,8 @@ class PlanningView(QWidget):
     def _show_soon(self, sought: QWidget) -> None:
         """Bring a control into sight once it is laid out: the form is longer than many screens."""
         self._sought = sought
-        QTimer.singleShot(_LAID_OUT_MS, self._show_sought)
+        for ms in _LAID_OUT_MS:
+            QTimer.singleShot(ms, self._show_sought)
 
     def _show_sought(self) -> None:
         if self._sought is not None:
