@@ -316,15 +316,15 @@ class DraftView(QWidget):
             # Nothing is begun: what was typed as a secret stays for the next click.
             self.freezing_wanted.emit(FreezeWish(folder))
             return
-        typed, was_meant = self.keys.read(), self._is_key_meant
-        self._is_key_meant = typed is None or bool(typed[1])
-        if typed is None:
+        key, was_meant = self.keys.read(), self._is_key_meant
+        self._is_key_meant = key is None or bool(key[1])
+        if key is None:
             self._say_passphrase(NOT_THE_SAME)
-        elif was_meant and not typed[1]:
+        elif was_meant and not key[1]:
             # A try that failed forgets the passphrase, and study.json never changes again.
             self._say_passphrase(_NO_KEY)
         else:
-            self.freezing_wanted.emit(FreezeWish(folder, self.without_broken.isChecked(), *typed))
+            self.freezing_wanted.emit(FreezeWish(folder, self.without_broken.isChecked(), *key))
 
     def show_draft(self, draft: StudyDraft | None) -> None:
         """Show who would read what; None where nothing was dealt yet."""
