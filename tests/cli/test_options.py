@@ -7,11 +7,11 @@ import typer
 from typer.testing import CliRunner
 
 from napari_mamamia.cli import (
-    converting,
     detection,
     exporting,
     importing,
     kinetics,
+    models,
     perfusion,
     ranking,
 )
@@ -119,7 +119,7 @@ def test_an_empty_argument_is_no_folder(words):
         (("perfusion",), perfusion),
         (("export",), exporting),
         (("import",), importing),
-        (("models", "convert"), converting),
+        (("models", "convert"), models),
         (("rank",), ranking),
         (("score-detection",), detection),
     ],
