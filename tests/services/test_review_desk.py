@@ -464,11 +464,17 @@ def test_a_share_that_takes_nothing_at_the_start_is_read_and_work_is_kept(
     def refuse(*_given, **_more):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
+    write = store.write_mask_once
+
+    def refuse_in_share(path, content):
+        return refuse() if folder in path.parents else write(path, content)
+
     with monkeypatch.context() as there:
         for name in ("take_claim", "renew_claim"):
             there.setattr(store, name, refuse)
         there.setattr(FolderStore, "_send_file", refuse)
-        there.setattr(FolderStore, "_place_mask", refuse)
+        there.setattr(store, "write_mask_once", refuse_in_share)
+        there.setattr(store, "send_masks", refuse)
         desk = open_at(folder, home)
         desk.hand_in(desk.take_next(), saved(tmp_path, B), Draft())
         look = desk.look()

@@ -484,7 +484,7 @@ def test_the_page_and_the_command_freeze_the_same_study(
         box.click()
     for part in (Hidden.REFERENCE, Hidden.OTHER_READERS, Hidden.CLINICAL):
         plan.hidden[part].click()
-    usual = plan_study.StudyWish(Path(), "", StudyPeople((), ()))
+    usual = plan_study.StudyWish(None, "", StudyPeople((), ()))
     same = [
         one.name
         for one in fields(usual)

@@ -58,7 +58,7 @@ class StudyWish:
         reads by.
     """
 
-    data_set: Path
+    data_set: Path | None
     name: str
     people: StudyPeople
     cases: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def plan_study(wish: StudyWish) -> StudyDraft:
         If something is missing, unknown, there twice or cannot be read: it names the field.
     """
     with _name_field("data_set"):
-        if wish.data_set == Path():
+        if wish.data_set is None:  # not Path(): that is the current folder, too
             raise CaseError("expected a data set, got an empty line: name its folder")
         opened = open_data_set(wish.data_set)
     with _name_field("name"):

@@ -338,7 +338,7 @@ class PlanningView(QWidget):
         paths = {field: Path(text) if text else None for field, text in files.items()}
         dice, ratio, distance = (s.value() if b.isChecked() else None for b, s in self._limits)
         return StudyWish(
-            Path(self.data_set.text().strip()),
+            Path(folder) if (folder := self.data_set.text().strip()) else None,
             self.name.text().strip(),
             StudyPeople(*map(_split_names, (self.leads, self.readers, self.judges))),
             self.cases.patterns,
