@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
 import typer
