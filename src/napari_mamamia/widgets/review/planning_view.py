@@ -50,8 +50,8 @@ _RULE_TEXTS: Final = {
     ConsensusRule.INTERSECTION: tr("intersection: what all have"),
     ConsensusRule.STAPLE: tr("STAPLE, of three readings or more"),
 }
-_TITLES: Final = tuple(tr(one) for one in ("Data set", "Title", "Leads", "Readers", "Judges"))
-_FILES: Final = tuple(tr(one) for one in ("Protocol", "Honeypots", "Order", "Consensus"))
+_TITLES: Final = (tr("Data set"), tr("Title"), tr("Leads"), tr("Readers"), tr("Judges"))
+_FILES: Final = (tr("Protocol"), tr("Honeypots"), tr("Order"), tr("Consensus"))
 _MOST_SEED: Final = 2_000_000_000
 # Lines of text are laid out in several turns, between which the window may paint.
 _LAID_OUT_MS: Final = (50, 200, 500)
