@@ -17,8 +17,8 @@ def walk(widget, path):
     rows = [path]
     for child in widget.children():
         if isinstance(child, QWidget) and child is not panel.docking.home:
-            # The status line says where the pointer is, while there is something to say; scroll bars
-            # come and go with what a list holds.
+            # The status line says where the pointer is, while there is something to say; scroll
+            # bars come and go with what a list holds.
             is_other = child.isWindow() or type(child).__name__ == "QElidingLabel"
             is_other |= child.objectName().startswith("qt_scrollarea_")
             rows += [] if is_other else walk(child, path)
