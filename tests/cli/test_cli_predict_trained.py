@@ -128,11 +128,10 @@ def test_the_mask_of_a_real_model_is_that_of_nnunets_own_predictor(corner, tmp_p
 def logits_and_labels(model, images, **settings):
     """Return a run's outputs on the model's grid, and its labels, in this process."""
     from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
-    from napari_mamamia.segmentation.nnunet import load as nnunet_load
 
     case = load_case(open_data_set(images).data_set.case("PH_901"))
     chosen = EngineSettings(step=1.0, mirroring=False, threads=1, **settings)
-    engine = nnunet_load.load_nnunet(recognise_model(model), chosen)
+    engine = nnunet_engine.load_nnunet(recognise_model(model), chosen)
     kept = []
     export = nnunet_engine.export_labels
 

@@ -98,6 +98,7 @@ def low_contrasts(program):
         found[f"square of a {shown} mask"] = (mark, MARK_CONTRAST)
         press(program, chip)
         wait_until(lambda s=shown: (pixels(program, REFERENCE) == 0) == (s == "shown"), "the chip")
+    program.turn_to("Cases")
     field = contrast(picture_of(program, "cases_search", lambda width: slice(4, width - 4)))
     found["what the search field asks for"] = (field, TEXT_CONTRAST)
     return {what: value for what, (value, least) in found.items() if value < least}
@@ -171,7 +172,6 @@ def test_masks_are_seen_nothing_is_cut_and_every_control_can_be_clicked(
     program = start("mamamia", "view", small_data_set, "--case", "A_1", size=size, **more)
     program.wait_for_text("A_1")
     see(program, REFERENCE, "the reference")
-    program.turn_to("Cases")
     assert low_contrasts(program) == {}
     assert ring_contrast(program) >= MARK_CONTRAST
     assert walk(program) == []

@@ -65,7 +65,6 @@ def test_in_the_window_a_moved_workspace_is_shown_and_only_its_own_one_is_writte
     assert "Nothing was run yet" in said
     assert contents(moved / "masks" / "predictions") == before
     wait_until(lambda: program.widgets(name="predict_offer_1")[0]["visible_rect"], "the question")
-    program.screen.picture("/tmp/ctx_ask.png")
     program.click("predict_offer_1")
     new = moved / "masks" / "predictions" / "kinetic 2" / "A_2.json"
     wait_until(new.exists, "the second prediction")
@@ -79,7 +78,7 @@ def close_and_reopen_the_dock(program):
     """See that it comes back with the case, the list and its filter."""
     program.ask("evaluate", code=FIND_DOCK + "dock.cases_page.search.setText('A_')")
     crosses = program.widgets(name="QTitleBarCloseButton")
-    cross = next(row for row in crosses if row["centre"][1] < 60 and row["centre"][0] > 900)
+    cross = next(row for row in crosses if row["centre"][1] < 100 and row["centre"][0] > 900)
     program.screen.click(*cross["centre"])
     wait_until(lambda: not program.widgets(name="mamamia_dock"), "the dock to close")
     program.ask("evaluate", code=OPEN_CASES)

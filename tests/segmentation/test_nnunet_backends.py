@@ -29,9 +29,8 @@ def arrays():
 def outputs_of(card, **settings):
     """Return a run's outputs on the model's grid, and the result."""
     from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
-    from napari_mamamia.segmentation.nnunet import load as nnunet_load
 
-    engine = nnunet_load.load_nnunet(card, EngineSettings(threads=1, **settings))
+    engine = nnunet_engine.load_nnunet(card, EngineSettings(threads=1, **settings))
     kept = []
     export = nnunet_engine.export_labels
 

@@ -101,15 +101,15 @@ def test_an_engine_that_errs_is_found_out(monkeypatch, what):
 
     monkeypatch.setattr(NnUNetEngine, "predict", wrong)
     if what == "weights":
-        from napari_mamamia.segmentation.nnunet import load as nnunet_load
+        from napari_mamamia.segmentation.nnunet import engine as nnunet_engine
 
-        put = nnunet_load.put_weights
+        put = nnunet_engine.put_weights
 
         def doubled(network, checkpoint):
             put(network, checkpoint)
             network.encoder.stages[0][0].convs[0].conv.weight.mul_(-1)
 
-        monkeypatch.setattr(nnunet_load, "put_weights", doubled)
+        monkeypatch.setattr(nnunet_engine, "put_weights", doubled)
     assert not self_test.run_test_block(small_case()).passed
 
 

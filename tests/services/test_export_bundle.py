@@ -547,7 +547,7 @@ def test_dicom_seg_of_a_nifti_case_is_refused_with_the_way_out(opened, expert, t
     pytest.importorskip("highdicom")
     formats = (ExportFormat.DICOM_SEG,)
     summary = export(opened, tmp_path / "out", expert, formats=formats, case_ids=("A_1",))
-    assert "name the study with --study" in summary.failures[0].reason
+    assert "name the folder of its study (--study DICOM_FOLDER)" in summary.failures[0].reason
     with pytest.raises(CaseError, match=r"no-study.*check the path"):
         export(opened, tmp_path / "o", expert, formats=formats, study=tmp_path / "no-study")
 

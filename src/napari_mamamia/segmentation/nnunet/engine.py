@@ -99,7 +99,7 @@ _PREDICTED: Final = 960
 
 @dataclass(slots=True, eq=False)
 class NnUNetEngine:
-    """A loaded model. Make it with `nnunet_load.load_nnunet`; let go of it with `close`."""
+    """A loaded model. Make it with `load_nnunet`; let go of it with `close`."""
 
     card: ModelCard
     plans: Plans
