@@ -55,7 +55,7 @@ def faults(program):
 
 def press(program, name):
     """Click a control in the program's own thread: where it is, `faults` has looked at."""
-    inside(program, f"panel.findChild(QAbstractButton, {name!r}).click()")
+    inside(program, f"panel.window().findChild(QAbstractButton, {name!r}).click()")
 
 
 def pixels(program, colour):
