@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from napari_mamamia.core.answers import Side
+from napari_mamamia.core.answers import LesionAnchors, Side
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.services.review.case_facts import measure_case
+from napari_mamamia.services.review.case_facts import measure_case, measure_lesions
 
 # LAS: the array's x runs to the patient's left, 50 voxels of 6 mm; the middle is between voxels 24
 # and 25, low x is the patient's right
@@ -92,3 +92,90 @@ def test_a_mask_of_noise_is_measured_in_its_largest_parts():
     facts = measure_case(case(), array)
     assert len(facts.lesions) == 100
     assert facts.lesions[0].volume_mm3 == pytest.approx(3 * 96)
+
+
+# ------------------------------------------------- the same lesions in a mask that was changed
+
+
+def measured(array, before=()):
+    return measure_lesions(case(), array.astype(np.uint8), with_numbers=False, before=before)
+
+
+def anchors_of(facts):
+    return tuple(LesionAnchors(one.name, one.anchors) for one in facts.lesions)
+
+
+def names_at(facts, **places):
+    """The number of the lesion at each of some voxels."""
+    labels = {one.name: {tuple(at) for at in one.anchors} for one in facts.lesions}
+    return {
+        key: next((name for name, voxels in labels.items() if voxel in voxels), "")
+        for key, voxel in places.items()
+    }
+
+
+def test_a_lesion_keeps_its_number_where_it_becomes_the_largest():
+    facts = measured(mask(*BOXES[:2]))
+    assert names_at(facts, low=(1, 4, 5), high=(1, 4, 40)) == {"low": "1", "high": "2"}
+    array = mask(BOXES[0], np.s_[0:4, 0:15, 38:48])
+    again = measured(array, anchors_of(facts))
+    assert again.lesions[1].name == "2"
+    assert again.lesions[1].anchors[0] == (0, 0, 38)
+    # written anew, as after a reopening, it would have been the first
+    assert measured(array).lesions[0].anchors[0] == (0, 0, 38)
+
+
+def test_a_lesion_that_loses_its_middle_is_the_same():
+    array = mask(np.s_[0:4, 2:12, 5:15])
+    facts = measured(array)
+    array[:, 4:10, 7:13] = False
+    array[1:2, 4:19, 30:45] = True  # and a larger one is drawn beside it
+    again = measured(array, anchors_of(facts))
+    assert names_at(again, ring=(0, 2, 5), larger=(1, 4, 30)) == {"ring": "1", "larger": "2"}
+
+
+def test_what_was_joined_has_its_numbers_back_once_it_is_drawn_apart():
+    apart = mask(*BOXES[:2])
+    facts = measured(apart)
+    joined = apart.copy()
+    joined[1, 5, 5:42] = True
+    both = measured(joined, anchors_of(facts))
+    assert [one.name for one in both.lesions] == ["1"]
+    assert both.joined == (("2", "1"),)
+    # the second was described: its anchors are kept, and the first's too while both are one
+    kept = (*anchors_of(both), anchors_of(facts)[1])
+    once_more = measured(joined, kept)
+    assert once_more.joined == (("2", "1"),)
+    again = measured(apart, (*anchors_of(once_more), kept[-1]))
+    assert anchors_of(again) == anchors_of(facts)
+    assert again.joined == again.parted == ()
+
+
+def test_a_lesion_that_was_cut_gives_the_smaller_part_a_new_number():
+    whole = mask(np.s_[1:2, 4:6, 2:22])
+    facts = measured(whole)
+    cut = whole.copy()
+    cut[:, :, 8] = False
+    again = measured(cut, anchors_of(facts))
+    assert names_at(again, short=(1, 4, 2), long=(1, 4, 9)) == {"short": "2", "long": "1"}
+    assert again.parted == (("2", "1"),)
+
+
+def test_an_erased_lesion_leaves_its_number_to_nobody():
+    facts = measured(mask(*BOXES[:2]))
+    again = measured(mask(BOXES[1], BOXES[2]), anchors_of(facts))
+    assert names_at(again, old=(1, 4, 40), new=(3, 0, 24)) == {"old": "2", "new": "3"}
+
+
+def test_a_described_speck_among_200_parts_keeps_its_number():
+    array = np.zeros(GRID.shape, np.bool_)
+    array[::2, ::2, ::2] = True
+    speck = LesionAnchors("1", ((2, 18, 48),))  # the last in array order
+    facts = measured(array, (speck,))
+    assert len(facts.lesions) == 100
+    assert facts.lesions[0].anchors == speck.voxels
+
+
+def test_anchors_outside_the_mask_belong_to_nobody():
+    facts = measured(mask(BOXES[0]), (LesionAnchors("4", ((900, 900, 900), (0, 0, 0))),))
+    assert [one.name for one in facts.lesions] == ["1"]

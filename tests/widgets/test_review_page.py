@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 import typer
 from qtpy.QtWidgets import (
@@ -13,6 +14,7 @@ from qtpy.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
     QComboBox,
+    QLabel,
     QLineEdit,
     QPushButton,
     QWidget,
@@ -21,8 +23,9 @@ from tests.review_study import made
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.core.answers import CaseFacts, LesionFacts
+from napari_mamamia.core.answers import Answer, CaseFacts, LesionFacts, Place
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Hidden
+from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, Task, Triggers
 from napari_mamamia.io.review import keys
@@ -227,6 +230,60 @@ def test_what_another_computer_of_the_reader_holds_is_told(qtbot, at_work, folde
     view.next.click()
     qtbot.waitUntil(lambda: "is held by you, on another computer" in view.advice.text())
     assert dock.session.case is None
+
+
+def draw(qtbot, dock, *boxes):
+    """Lay boxes over the mask, as one step."""
+    case = dock.session.case
+    array = np.zeros(case.grid.shape, np.uint8)
+    for box in boxes:
+        array[box] = 1
+    dock.editing.start_with(LabelMap.of(array, case.grid), "boxes")
+    qtbot.waitUntil(
+        lambda: (
+            dock.editing.live is not None and np.array_equal(dock.editing.live.labels > 0, array)
+        )
+    )
+
+
+def test_an_answer_goes_with_its_lesion_into_the_event_whatever_is_drawn_after_it(
+    qtbot, at_work, folder
+):
+    """The share is away meanwhile, and nothing is waited for between the last stroke and accept."""
+    dock = at_work()
+    taken = take(qtbot, dock)
+    form = dock.review_page.form
+    form.set_form(FORM)
+    choose(form, "review_answer_lesion", 2)
+    one, other = np.s_[1:3, 2:6, 2:6], np.s_[1:2, 9:11, 9:11]
+    draw(qtbot, dock, one, other)
+    qtbot.waitUntil(lambda: form.findChild(QLineEdit, "review_answer_note_2") is not None)
+    form.give(Answer("note", ("the small one",), Place(FieldScope.LESION, "2")))
+    desk = dock.review_flow.desk
+
+    def kept():
+        return desk.files.read_draft(taken.task, taken.round).answers
+
+    # What a killed window leaves: which voxels are lesion 2, on this computer.
+    qtbot.waitUntil(lambda: "note@2" in kept())
+    assert kept()["@lesions"]["2"] == [[1, 9, 9], [1, 9, 10], [1, 10, 9], [1, 10, 10]]
+    dock.scene.view.go_to((0, 0, 0))
+    form.findChild(QPushButton, "review_lesion_show_2").click()
+    assert dock.viewer.dims.current_step[-3] == 1
+    away = folder.with_name("away")
+    folder.rename(away)
+    draw(qtbot, dock, np.s_[1:2, 2:3, 2:3], np.s_[1:3, 8:14, 8:14])
+    dock.review_flow.accept()
+    qtbot.waitUntil(lambda: dock.session.case_id not in ("", taken.case_id))
+    away.rename(folder)
+    dock.review_flow.look()
+    qtbot.waitUntil(lambda: not dock.review_page.waiting.text())
+    state = desk.session.refresh()
+    reading = next(one for one in state.case(taken.task.case).readings if one.reader == "ana")
+    record = json.loads(reading.answers)
+    assert record["note@2"] == {"text": "the small one"}
+    assert record["@lesions"]["1"] == [[1, 2, 2]]
+    assert all(8 <= place < 14 for _, *rest in record["@lesions"]["2"] for place in rest)
 
 
 def test_closing_the_window_lets_go_of_the_case_and_keeps_the_answers(qtbot, at_work, folder):
@@ -691,6 +748,44 @@ def test_a_number_that_is_none_or_out_of_its_limits_is_said_and_not_kept(qtbot, 
 def test_each_lesion_of_the_mask_is_asked_about(qtbot, form):
     form.set_facts(CaseFacts((LesionFacts("1"), LesionFacts("2"))))
     assert form.findChild(QLineEdit, "review_answer_note_2") is not None
+
+
+def lesions(*names, **more):
+    """Facts of lesions, each with one voxel."""
+    facts = (LesionFacts(name, anchors=((int(name), 0, 0),)) for name in names)
+    return CaseFacts(tuple(facts), **more)
+
+
+def test_a_described_lesion_that_is_gone_is_told_and_not_handed_in(qtbot, form):
+    choose(form, "review_answer_lesion", 2)
+    form.set_facts(lesions("1", "2"))
+    form.give(Answer("note", ("small",), Place(FieldScope.LESION, "2")))
+    form.set_facts(lesions("1"))
+    assert "not in your mask any more" in form.findChild(QLabel, "review_lesion_note_2").text()
+    assert form.list_missing() == ("lesion 2, which is described, in your mask",)
+    assert form.answers["@lesions"]["2"] == [[2, 0, 0]]
+    form.set_facts(lesions("1", joined=(("2", "1"),)))
+    assert "one with lesion 1" in form.findChild(QLabel, "review_lesion_note_2").text()
+    form.set_facts(lesions("1", "2"))  # undone
+    assert form.list_missing() == ()
+    assert form.findChild(QPushButton, "review_lesion_show_2") is not None
+    form.set_facts(lesions("1"))
+    with qtbot.waitSignal(form.answered):
+        form.findChild(QPushButton, "review_lesion_drop_2").click()
+    assert form.list_missing() == ()
+    assert "note@2" not in form.answers
+    assert "2" not in form.answers["@lesions"]
+
+
+def test_a_lesion_that_came_off_a_described_one_says_so_until_it_is_described(qtbot, form):
+    form.set_facts(lesions("1"))
+    form.give(Answer("note", ("large",), Place(FieldScope.LESION, "1")))
+    form.set_facts(lesions("1", "2", parted=(("2", "1"),)))
+    form.set_facts(lesions("1", "2"))  # a stroke later
+    assert "came off lesion 1" in form.findChild(QLabel, "review_lesion_note_2").text()
+    assert form.findChild(QLabel, "review_lesion_note_1") is None
+    form.give(Answer("note", ("a new one",), Place(FieldScope.LESION, "2")))
+    assert form.findChild(QLabel, "review_lesion_note_2") is None
 
 
 def test_answers_are_shown_again_as_they_were_given(qtbot, form):

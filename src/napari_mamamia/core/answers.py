@@ -40,6 +40,8 @@ WHOLE_CASE: Final = Place()
 PointMm: TypeAlias = tuple[float, float, float]
 """A place in the patient, RAS mm (x to the right, y to the front, z to the head)."""
 _FARTHEST_MM: Final = 10_000.0
+Voxel: TypeAlias = tuple[int, int, int]
+"""A voxel's place in its volume, (z, y, x)."""
 
 
 class Landmark(StrEnum):
@@ -108,16 +110,26 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class LesionAnchors:
+    """Some voxels of a lesion, by which it is known again: its number, and where they are."""
+
+    name: str
+    voxels: tuple[Voxel, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """Answers on one form, each question of each place at most once.
 
     `form`, `edition` and `sha256` name the form that they were given on; "" for a new one.
+    `anchors` say which lesion of the mask has which number; without them the largest is "1".
     """
 
     items: tuple[Answer, ...] = ()
     form: str = ""
     edition: str = ""
     sha256: str = ""
+    anchors: tuple[LesionAnchors, ...] = ()
 
     def find(self, field_id: str, place: Place = WHOLE_CASE) -> Answer | None:
         """Return the answer to a question of a place, also one that was taken away."""
@@ -133,16 +145,25 @@ class Answers:
 
     def leave_out(self, place: Place) -> "Answers":
         """Return these without all that was said of a place: a lesion that is none."""
-        return replace(self, items=tuple(one for one in self.items if one.place != place))
+        items = tuple(one for one in self.items if one.place != place)
+        anchors = tuple(one for one in self.anchors if one.name != place.name)
+        return replace(self, items=items, anchors=anchors)
+
+    @property
+    def described(self) -> frozenset[str]:
+        """The numbers of the lesions of which somebody said something, or took it away."""
+        lesions = (one for one in self.items if one.place.scope is FieldScope.LESION)
+        return frozenset(one.place.name for one in lesions if not one.is_computed)
 
 
 @dataclass(frozen=True, slots=True)
 class LesionFacts:
-    """What was measured of one lesion of the mask; `name` is its number, "1" the largest.
+    """What was measured of one lesion of the mask; `name` is its number, "1" the largest at first.
 
     `rise` and `course` are words of the curve's classes, "" where undefined; `voxel` (z, y, x) is
     one of its voxels, None for none. `quadrant`, `clock` and `depth` are ids of the lexicon, ""
-    where not known: they and `to_nipple_mm` come with the landmarks, by `place_lesions`.
+    where not known: they and `to_nipple_mm` come with the landmarks, by `place_lesions`. By
+    `anchors` it is known again in a mask that was changed, see `reviewing.lesion_numbers`.
     """
 
     name: str
@@ -151,12 +172,13 @@ class LesionFacts:
     longest_in_plane_mm: float | None = None
     rise: str = ""
     course: str = ""
-    voxel: tuple[int, int, int] | None = None
+    voxel: Voxel | None = None
     centre_mm: PointMm | None = None
     quadrant: str = ""
     clock: str = ""
     depth: str = ""
     to_nipple_mm: float | None = None
+    anchors: tuple[Voxel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +197,10 @@ class CaseFacts:
         The patient's midline as x in RAS mm; None where it is not known.
     remarks
         Why a place in the breast is not known, in words.
+    joined
+        Numbers of lesions that grew into one with another, with the number of that one.
+    parted
+        Numbers of lesions that came off another, with the number of that one.
     """
 
     lesions: tuple[LesionFacts, ...] | None = None
@@ -182,13 +208,18 @@ class CaseFacts:
     is_one_breast: bool = False
     midline_x_mm: float | None = None
     remarks: tuple[str, ...] = ()
+    joined: tuple[tuple[str, str], ...] = ()
+    parted: tuple[tuple[str, str], ...] = ()
 
     @property
     def without_numbers(self) -> "CaseFacts":
         """What a blind reading that hides numbers may be shown: where lesions lie, nothing more."""
         lesions = self.lesions
         if lesions is not None:
-            lesions = tuple(LesionFacts(one.name, one.side, voxel=one.voxel) for one in lesions)
+            lesions = tuple(
+                LesionFacts(one.name, one.side, voxel=one.voxel, anchors=one.anchors)
+                for one in lesions
+            )
         return replace(self, lesions=lesions)
 
     def lesion(self, name: str) -> LesionFacts | None:

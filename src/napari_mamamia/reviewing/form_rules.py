@@ -5,7 +5,7 @@ and an answer to a question that is not asked decides nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -102,7 +102,7 @@ def fill_computed(form: Form, answers: Answers, facts: CaseFacts) -> Answers:
     asked = list_questions(form, answers, facts)
     computed = [one.answer for one in asked if one.answer is not None and one.answer.is_computed]
     typed = [one for one in answers.items if not one.is_computed]
-    return Answers((*typed, *computed), answers.form, answers.edition, answers.sha256)
+    return replace(answers, items=(*typed, *computed))
 
 
 def list_missing(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from napari_mamamia.core.answers import WHOLE_CASE, Answer, Answers, Place
+from napari_mamamia.core.answers import WHOLE_CASE, Answer, Answers, LesionAnchors, Place, Voxel
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.form import (
     LONGEST_TEXT,
@@ -21,10 +21,14 @@ from napari_mamamia.io.files.json_text import parsed_json
 
 _FORM: Final = "@form"
 _COMPUTED: Final = "@computed"
+_LESIONS: Final = "@lesions"
 _NUMBER: Final = "number"
 _TEXT: Final = "text"
 _MOST_DIGITS: Final = 20
 _SIGNIFICANT: Final = 6
+_MOST_ANCHORS: Final = 64
+"""Of one lesion; those beyond are not read: our limit of what a foreign event may ask for."""
+_MOST_PLACES: Final = 1 << 20
 _SIDES: Final = ("right", "left")
 
 
@@ -108,7 +112,7 @@ def normalise_answers(form: Form, answers: Answers) -> Answers:
         if values or is_taken_away:
             items.append(Answer(one.field, values, one.place, one.is_computed))
     items.sort(key=lambda one: (order.get(one.field, len(order)), one.field, _rank_place(one)))
-    return Answers(tuple(items), form.name, form.edition, form.sha256)
+    return Answers(tuple(items), form.name, form.edition, form.sha256, answers.anchors)
 
 
 def _normalise_one(field: Field, one: Answer) -> tuple[str, ...]:
@@ -128,7 +132,8 @@ def record_answers(form: Form, answers: Answers) -> dict[str, Any]:
 
     Keys are a question's id, ``ID@right`` of a breast, ``ID@1`` of a lesion. One chosen term is a
     text, several are a list, a number is ``{"number": "12.5", "unit": "mm"}``, a text ``{"text":
-    ...}``; ``@form`` names the form and ``@computed`` lists what nobody touched.
+    ...}``; ``@form`` names the form, ``@computed`` lists what nobody touched, and ``@lesions`` has
+    some voxels (z, y, x) of each lesion by its number.
 
     Raises
     ------
@@ -142,6 +147,8 @@ def record_answers(form: Form, answers: Answers) -> dict[str, Any]:
     computed = sorted(_name_key(one) for one in answers.items if one.is_computed)
     if computed:
         record[_COMPUTED] = computed
+    if answers.anchors:
+        record[_LESIONS] = {one.name: list(map(list, one.voxels)) for one in answers.anchors}
     for one in answers.items:
         record[_name_key(one)] = _record_values(form.field(one.field), one.values)
     return record
@@ -172,8 +179,30 @@ def parse_answers(record: Mapping[str, Any]) -> Answers:
         if values is not None:
             field, place = _parse_key(key)
             items.append(Answer(field, values, place, key in computed))
-    names = [str(named.get(one, "")) for one in ("name", "edition", "sha256")]
-    return Answers(tuple(items), *names)
+    name, edition, digits = (str(named.get(one, "")) for one in ("name", "edition", "sha256"))
+    return Answers(tuple(items), name, edition, digits, parse_anchors(record))
+
+
+def parse_anchors(record: Mapping[str, Any]) -> tuple[LesionAnchors, ...]:
+    """Return some voxels of each lesion that a record has a number for; what is none is left out.
+
+    Of an older version no record has any: there the largest lesion of the mask is "1".
+    """
+    lesions = record.get(_LESIONS)
+    anchors = []
+    for name, places in lesions.items() if isinstance(lesions, dict) else ():
+        voxels = [_parse_voxel(one) for one in places] if isinstance(places, list) else []
+        whole = tuple(one for one in voxels[:_MOST_ANCHORS] if one is not None)
+        anchors.append(LesionAnchors(name, whole))
+    return tuple(anchors)
+
+
+def _parse_voxel(value: Any) -> Voxel | None:
+    is_voxel = isinstance(value, list) and len(value) == 3
+    if not is_voxel or not all(type(one) is int and 0 <= one < _MOST_PLACES for one in value):
+        return None
+    z, y, x = value
+    return z, y, x
 
 
 def _list_computed(record: Mapping[str, Any]) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """What a form is filled in from and held against: the mask's lesions, measured one by one."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -8,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from napari_mamamia.core.answers import CaseFacts, LesionFacts, PointMm, Side
+from napari_mamamia.core.answers import (
+    CaseFacts,
+    LesionAnchors,
+    LesionFacts,
+    PointMm,
+    Side,
+    Voxel,
+)
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, GridMismatchError
@@ -16,6 +24,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.kinetics.contrast_curve import region_contrast_curve
 from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.reviewing.lesion_numbers import follow_numbers, pick_anchors, rank_name
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
 from napari_mamamia.scoring.case.failures import midline_x_mm
 from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
@@ -26,9 +35,12 @@ _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
 def measure_case(
-    case: Case, mask: NDArray[np.bool_] | None, rule: TimingRule | None = None
+    case: Case,
+    mask: NDArray[np.bool_] | None,
+    rule: TimingRule | None = None,
+    before: Sequence[LesionAnchors] = (),
 ) -> CaseFacts:
-    """Return the lesions of a mask, the largest first, with side, sizes and classes of the curve.
+    """Return the lesions of a mask by number, with side, sizes and classes of the curve.
 
     A lesion is a 26-connected part. Its side is that of its centre from the middle of the volume,
     None where the volume may hold one breast alone or the centre is within 10 mm of the middle.
@@ -41,6 +53,8 @@ def measure_case(
         bool ``(z, y, x)`` on the case's grid; None where nothing was drawn.
     rule
         Which clock the phases are chosen by; None for the case's own.
+    before
+        Where the lesions were that have a number; without any the largest is "1".
 
     Raises
     ------
@@ -61,32 +75,55 @@ def measure_case(
     box = Box.around(mask)
     parts, n = ndimage.label(mask[box.slices], _TOUCHING)
     n_voxels = np.bincount(parts.ravel(), minlength=n + 1)[1:]
-    largest = np.argsort(-n_voxels, kind="stable")[:MOST_LESIONS]
+    largest = np.argsort(-n_voxels, kind="stable").tolist()
+    held = {one.name: _find_parts(parts, box, one.voxels) for one in before}
+    numbers = follow_numbers(held, largest, MOST_LESIONS)
+    crowded = {name for _, name in numbers.joined}
+    anchors = {one.name: one.voxels for one in before if one.name in crowded}
     lesions = []
-    for number, part in enumerate(largest, start=1):
+    for part, name in sorted(numbers.names.items(), key=lambda pair: rank_name(pair[1])):
         lesion = np.zeros(mask.shape, dtype=np.bool_)
         lesion[box.slices] = parts == part + 1
-        lesions.append(_measure_lesion(case, lesion, str(number), rule))
-    return replace(blank, lesions=tuple(lesions))
+        facts = _measure_lesion(case, lesion, name, rule)
+        # While it is one with another its anchors stay where they were: they part the two again.
+        lesions.append(replace(facts, anchors=anchors.get(name, facts.anchors)))
+    return replace(blank, lesions=tuple(lesions), joined=numbers.joined, parted=numbers.parted)
 
 
-def measure_lesions(case: Case, labels: NDArray[np.uint8], *, with_numbers: bool) -> CaseFacts:
-    """Return the lesions of a mask ``(z, y, x)`` for a form; their names alone without numbers.
+def _find_parts(parts: NDArray[np.int32], box: Box, voxels: Sequence[Voxel]) -> list[int]:
+    """Return the part that each voxel lies in, -1 for none."""
+    places = [np.subtract(voxel, box.start) for voxel in voxels]
+    are_inside = [bool(np.all((at >= 0) & (at < parts.shape))) for at in places]
+    pairs = zip(places, are_inside, strict=True)
+    return [int(parts[tuple(at)]) - 1 if is_inside else -1 for at, is_inside in pairs]
+
+
+def measure_lesions(
+    case: Case,
+    labels: NDArray[np.uint8],
+    *,
+    with_numbers: bool,
+    before: Sequence[LesionAnchors] = (),
+) -> CaseFacts:
+    """Return the lesions of a mask ``(z, y, x)`` for a form; where they lie alone without numbers.
 
     Numbers of one's own mask are hidden in many blind readings; how many lesions it has is not.
+    `before` as in `measure_case`.
     """
-    facts = measure_case(case, labels > 0)
+    facts = measure_case(case, labels > 0, before=before)
     if with_numbers:
         return facts
-    return replace(facts, lesions=tuple(LesionFacts(one.name) for one in facts.lesions or ()))
+    lesions = tuple(
+        LesionFacts(one.name, voxel=one.voxel, anchors=one.anchors) for one in facts.lesions or ()
+    )
+    return replace(facts, lesions=lesions)
 
 
 def _measure_lesion(
     case: Case, lesion: NDArray[np.bool_], name: str, rule: TimingRule | None
 ) -> LesionFacts:
     rise, course = _classify_curve(case, lesion, rule)
-    first = np.unravel_index(int(np.argmax(lesion)), lesion.shape)
-    z, y, x = (int(place) for place in first)
+    anchors = pick_anchors(np.argwhere(lesion))
     return LesionFacts(
         name,
         find_side(case.grid, lesion),
@@ -94,8 +131,9 @@ def _measure_lesion(
         diameters_mm(lesion, case.grid)[1],
         rise,
         course,
-        (z, y, x),
+        anchors[0],
         find_centre_mm(case.grid, lesion),
+        anchors=anchors,
     )
 
 

@@ -1,6 +1,7 @@
 """The questions of a form, drawn as they come: plain controls, one a line, the rest in a fold."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from qtpy.QtCore import Signal
@@ -32,7 +33,8 @@ from napari_mamamia.reviewing.form_rules import (
     list_missing,
     list_questions,
 )
-from napari_mamamia.reviewing.form_values import normalise_values, parse_answers, record_answers
+from napari_mamamia.reviewing.form_values import parse_answers, record_answers
+from napari_mamamia.reviewing.lesion_numbers import keep_anchors
 from napari_mamamia.widgets.controls.controls import (
     button,
     call_by,
@@ -43,6 +45,14 @@ from napari_mamamia.widgets.controls.controls import (
     named,
     row,
     set_level,
+)
+from napari_mamamia.widgets.findings.form_texts import (
+    describe_question,
+    list_lost_texts,
+    name_place,
+    say_answer,
+    say_parted,
+    why_wrong,
 )
 
 _NONE = "–"
@@ -62,6 +72,8 @@ class _AnswerBox(QComboBox):
 class FormView(QWidget):
     """Asks what a `Form` asks. `answered` says that an answer was given or taken away.
 
+    `voxel_wanted` carries a voxel (z, y, x) of a lesion that somebody wants to see.
+
     Which questions are asked is decided by `reviewing.form_rules` after every answer.
 
     Parameters
@@ -74,6 +86,7 @@ class FormView(QWidget):
     """
 
     answered = Signal()
+    voxel_wanted = Signal(object)
 
     def __init__(self, prefix: str = "review", place: Place | None = None) -> None:
         super().__init__()
@@ -88,6 +101,8 @@ class FormView(QWidget):
         self._wrong: dict[tuple[str, Place], str] = {}
         self._drawn: list[tuple[str, Place]] = []
         self._measured: list[tuple[str, ...]] = []
+        self._notes: dict[str, str] = {}
+        self._parted: dict[str, str] = {}
         self._content = QWidget()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
@@ -112,7 +127,7 @@ class FormView(QWidget):
 
     def show_answers(self, answers: Answers, facts: CaseFacts) -> None:
         """Show answers, and what they are held against."""
-        self._answers, self._facts, self._wrong = answers, facts, {}
+        self._answers, self._facts, self._wrong, self._parted = answers, facts, {}, {}
         self._draw_anew()
 
     def show_findings(self, answers: Answers, facts: CaseFacts) -> None:
@@ -136,7 +151,9 @@ class FormView(QWidget):
         """Take what was measured of the mask: its lesions are asked about and filled in."""
         if self._form is not None and facts != self._facts:
             self._facts = facts
-            self._answers = fill_computed(self._form, self._answers, facts)
+            self._parted |= dict(facts.parted)
+            answers = fill_computed(self._form, self._answers, facts)
+            self._answers = replace(answers, anchors=keep_anchors(answers, facts))
             self._draw_if_new(self._list_measured())
 
     @property
@@ -161,7 +178,12 @@ class FormView(QWidget):
         if self._form is None:
             return ()
         missing = list_missing(self._form, self._answers, self._facts)
-        return (*(_describe_question(one.field, one.place) for one in missing), *self._list_wrong())
+        lost = (
+            tr("lesion {name}, which is described, in your mask", name=name)
+            for name, _ in list_lost_texts(self._answers, self._facts)
+        )
+        questions = (describe_question(one.field, one.place) for one in missing)
+        return (*questions, *self._list_wrong(), *lost)
 
     def list_contradictions(self) -> tuple[str, ...]:
         """Return in words what does not go together among the answers, and with the mask."""
@@ -169,7 +191,7 @@ class FormView(QWidget):
             return ()
         problems = find_contradictions(self._form, self._answers, self._facts)
         return tuple(
-            f"{name}: {one.text}" if (name := _name_place(one.place)) else one.text
+            f"{name}: {one.text}" if (name := name_place(one.place)) else one.text
             for one in problems
         )
 
@@ -186,13 +208,24 @@ class FormView(QWidget):
         answers = (one.answer for one in self._list_asked())
         return [one.values if one is not None and one.is_computed else () for one in answers]
 
+    def _list_notes(self) -> dict[str, str]:
+        """Return what there is to say of each lesion, by its number; "" of one that is there."""
+        notes = {one.name: "" for one in self._facts.lesions or () if one.anchors}
+        described = self._answers.described
+        for name, whole in self._parted.items():
+            # Until somebody says something of it: then it is known which is which.
+            if name in notes and name not in described and whole in described:
+                notes[name] = say_parted(whole)
+        return notes | dict(list_lost_texts(self._answers, self._facts))
+
     def _draw_if_new(self, measured: list[tuple[str, ...]] | None = None) -> None:
         """Draw anew where other questions are asked now, or something else is filled in.
 
         An answer alone changes no control: who types goes on typing.
         """
         asked = [(one.field.id, one.place) for one in self._list_asked()]
-        if asked != self._drawn or measured not in (None, self._measured):
+        is_same = asked == self._drawn and self._list_notes() == self._notes
+        if not is_same or measured not in (None, self._measured):
             self._draw_anew()
         else:
             self._say_wrong()
@@ -203,14 +236,19 @@ class FormView(QWidget):
         asked = self._list_asked()
         folded = [one for one in asked if self._is_folded(one)]
         self._autos = {}
+        self._notes = self._list_notes()
         parts: list[QWidget | int] = []
         place = WHOLE_CASE if self._place is None else self._place
         for one in asked:
             if one.place != place:
                 place = one.place
-                parts.append(heading(_name_place(place)))
+                parts.append(self._make_head(place))
             if one not in folded:
                 parts.append(self._make_question(one))
+        if self._place is None:
+            places = {one.place for one in asked}
+            lost = [Place(FieldScope.LESION, name) for name, text in self._notes.items() if text]
+            parts += [self._make_head(one) for one in lost if one not in places]
         if folded:
             parts.append(self._make_fold(folded))
         fresh = column(*parts)
@@ -225,6 +263,39 @@ class FormView(QWidget):
         if control is not None:
             control.setFocus()
 
+    def _make_head(self, place: Place) -> QWidget:
+        """Return the title of a place; of a lesion with the way to it, or what became of it."""
+        title, name = heading(name_place(place)), place.name
+        if place.scope is not FieldScope.LESION or name not in self._notes:
+            return title
+        text = self._notes[name]
+        note = label(f"{self._prefix}_lesion_note_{name}", text, tr("What became of this lesion"))
+        set_level(note, "warning")
+        lesion = self._facts.lesion(name)
+        if lesion is not None:
+            act = button(
+                f"{self._prefix}_lesion_show_{name}",
+                tr("Show"),
+                tr("Goes to lesion {name} in the picture", name=name),
+                lambda: self.voxel_wanted.emit(lesion.anchors[len(lesion.anchors) // 2]),
+            )
+        else:
+            act = button(
+                f"{self._prefix}_lesion_drop_{name}",
+                tr("Take away"),
+                tr("Takes away all that was said of lesion {name}", name=name),
+                lambda: self._drop_lesion(place),
+            )
+        both = column(row(title, 1, act), *([note] if text else []))
+        both.layout().setSpacing(2)
+        return both
+
+    def _drop_lesion(self, place: Place) -> None:
+        self._answers = self._answers.leave_out(place)
+        self._wrong = {where: text for where, text in self._wrong.items() if where[1] != place}
+        self._draw_anew()
+        self.answered.emit()
+
     def _is_folded(self, one: AskedQuestion) -> bool:
         """Whether a question is one that the reader need not answer: of one place alone."""
         is_readers = one.field.measure is None and (one.is_required or bool(one.field.asked_if))
@@ -233,7 +304,7 @@ class FormView(QWidget):
     def _make_fold(self, folded: list[AskedQuestion]) -> QWidget:
         """Return the questions behind a fold, below it what is filled in."""
         texts = [
-            _say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
+            say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
         ]
         name = f"{self._prefix}_form_auto"
         summary = label(
@@ -274,7 +345,7 @@ class FormView(QWidget):
         set_level(auto, "hint")
         is_computed = one.answer is not None and one.answer.is_computed
         needed = tr(" (needed)") if one.is_required else ""
-        tip = f"{_describe_question(field, one.place)}{needed}"
+        tip = f"{describe_question(field, one.place)}{needed}"
         tip = f"{tip}: {_COMPUTED}" if is_computed else tip
         control = _MAKERS[field.kind](self, one, name, tip)
         if not is_computed:
@@ -338,9 +409,9 @@ class FormView(QWidget):
 
     def _take_answer(self, one: AskedQuestion, *values: str) -> None:
         where = (one.field.id, one.place)
-        why = _why_wrong(one.field, values)
+        why = why_wrong(one.field, values)
         if why:
-            self._wrong[where] = f"{_describe_question(one.field, one.place)}: {why}"
+            self._wrong[where] = f"{describe_question(one.field, one.place)}: {why}"
             values = ()
         else:
             self._wrong.pop(where, None)
@@ -365,54 +436,3 @@ _MAKERS: Mapping[FieldKind, Callable[[FormView, AskedQuestion, str, str], QWidge
     FieldKind.NUMBER: FormView._make_text,
     FieldKind.TEXT: FormView._make_text,
 }
-
-
-def _why_wrong(field: Field, values: tuple[str, ...]) -> str:
-    """Return why values are no answer, "" where they are one."""
-    try:
-        numbers = normalise_values(field, values)
-    except ValueError as error:
-        return str(error)
-    if field.kind is not FieldKind.NUMBER or not numbers:
-        return ""
-    number = float(numbers[0])
-    low = field.low is not None and number < field.low
-    high = field.high is not None and number > field.high
-    limits = tr(
-        "{limit} to {limit_2} {unit}",
-        limit=_write_limit(field.low),
-        limit_2=_write_limit(field.high),
-        unit=field.unit,
-    ).strip()
-    return (
-        tr("{limits} is asked for, got {numbers}", limits=limits, numbers=numbers[0])
-        if low or high
-        else ""
-    )
-
-
-def _say_answer(one: AskedQuestion) -> str:
-    """Return an answer in a few words."""
-    terms = [term.text for value in one.values if (term := one.field.term(value)) is not None]
-    if terms:
-        return ", ".join(terms)
-    return f"{one.field.text.lower()} {', '.join(one.values)} {one.field.unit}".strip()
-
-
-def _write_limit(limit: float | None) -> str:
-    return "any" if limit is None else f"{limit:g}"
-
-
-def _describe_question(field: Field, place: Place) -> str:
-    where = _name_place(place)
-    return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
-
-
-def _name_place(place: Place) -> str:
-    if place.scope is FieldScope.CASE:
-        return ""
-    return (
-        tr("Lesion {name}", name=place.name)
-        if place.scope is FieldScope.LESION
-        else tr("{title} breast", title=place.name.title())
-    )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QTimer, Signal
 from qtpy.QtWidgets import QFileDialog
 
+from napari_mamamia.core.answers import CaseFacts, Voxel
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.review import Task
 from napari_mamamia.core.texts import tr
@@ -84,8 +85,9 @@ class Reading(WindowPart):
         self._measure.setSingleShot(True)
         self._measure.setInterval(_MEASURE_AFTER_MS)
         self._measure.timeout.connect(self._measure_lesions)
-        editing.opened.connect(self._measure.start)
-        editing.stepped.connect(self._measure.start)
+        self._n_steps, self._n_measured = 0, -1
+        editing.opened.connect(self._follow_mask)
+        editing.stepped.connect(self._follow_mask)
         self._first: ShownReading | None = None
         opening.case_shown.connect(self._look_for_first)
         view.first_wanted.connect(self.begin_from_first)
@@ -97,6 +99,7 @@ class Reading(WindowPart):
         view.reopen_wanted.connect(self.reopen)
         view.images_wanted.connect(self.choose_images)
         form.answered.connect(self._follow_answers)
+        form.voxel_wanted.connect(self._show_voxel)
 
     def begin(self, desk: StudyDesk | None) -> None:
         """Read at this desk from now on; None ends it."""
@@ -149,7 +152,7 @@ class Reading(WindowPart):
             self._case.leave()
             self._note = _ALL_DONE if taken is None else _HELD.format(taken.case_id, taken.held)
             return
-        self.taken, self._kept = taken, taken.draft
+        self.taken, self._kept, self._n_measured = taken, taken.draft, -1
         self._form.set_answers(taken.draft.answers)
         self.clock.begin(taken.draft.active_s)
         self._keep.start()
@@ -232,6 +235,10 @@ class Reading(WindowPart):
 
     def _hand_in_whole(self, taken: StudyTask, *, with_mask: bool) -> None:
         is_drawn = self._session.mask(Role.REFINED) is not None
+        if is_drawn and self._n_measured != self._n_steps and self._form.asks_lesions:
+            # What was said goes with the lesions of the mask that is handed in.
+            self._measure_lesions(lambda: self._accept_case(with_mask=with_mask))
+            return
         missing = self._form.list_missing()
         if with_mask and not is_drawn:
             missing = (*missing, _A_MASK)
@@ -338,21 +345,41 @@ class Reading(WindowPart):
 
         return leave
 
-    def _measure_lesions(self) -> None:
+    def _follow_mask(self) -> None:
+        self._n_steps += 1
+        self._measure.start()
+
+    def _measure_lesions(self, then: Callable[[], None] | None = None) -> None:
         """Ask of each lesion of the mask, with what was measured where numbers are not hidden."""
         case, mask, taken = self._session.case, self._session.mask(Role.REFINED), self.taken
         if case is None or mask is None or taken is None or not self._form.asks_lesions:
             return
+        if not self._case.is_at(taken.case_id, _place_of(taken)):
+            return  # the mask is of the case before
+        self._measure.stop()
+        at = self._n_steps
         with_numbers = not taken.blinding.hides(Hidden.NUMBERS)
         measure_lesions = self._services.review.measure_lesions
+        before = self._form.current.anchors
+
+        def take(facts: CaseFacts) -> None:
+            self._n_measured = at
+            self._form.set_facts(facts)
+            self.keep_draft()  # which lesion is which, beside the mask that is kept anyway
+            if then is not None:
+                then()
+
         self._jobs.start(
             "review lesions",
             tr("Measuring the lesions"),
-            lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers),
-            self._form.set_facts,
+            lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers, before=before),
+            take,
             still=lambda: self._session.shows(case) and self.taken is taken,
             shown=False,
         )
+
+    def _show_voxel(self, voxel: Voxel) -> None:
+        self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
 
     def _follow_answers(self) -> None:
         if self._view.missing.text():

@@ -1,0 +1,85 @@
+"""What a form says in words: its places, what is missing, lesions that are none any more."""
+
+from collections.abc import Iterator
+
+from napari_mamamia.core.answers import Answers, CaseFacts, Place
+from napari_mamamia.core.form import Field, FieldKind, FieldScope
+from napari_mamamia.core.texts import tr
+from napari_mamamia.reviewing.form_rules import AskedQuestion
+from napari_mamamia.reviewing.form_values import normalise_values
+from napari_mamamia.reviewing.lesion_numbers import list_lost
+
+
+def why_wrong(field: Field, values: tuple[str, ...]) -> str:
+    """Return why values are no answer, "" where they are one."""
+    try:
+        numbers = normalise_values(field, values)
+    except ValueError as error:
+        return str(error)
+    if field.kind is not FieldKind.NUMBER or not numbers:
+        return ""
+    number = float(numbers[0])
+    low = field.low is not None and number < field.low
+    high = field.high is not None and number > field.high
+    limits = tr(
+        "{limit} to {limit_2} {unit}",
+        limit=_write_limit(field.low),
+        limit_2=_write_limit(field.high),
+        unit=field.unit,
+    ).strip()
+    return (
+        tr("{limits} is asked for, got {numbers}", limits=limits, numbers=numbers[0])
+        if low or high
+        else ""
+    )
+
+
+def say_answer(one: AskedQuestion) -> str:
+    """Return an answer in a few words."""
+    terms = [term.text for value in one.values if (term := one.field.term(value)) is not None]
+    if terms:
+        return ", ".join(terms)
+    return f"{one.field.text.lower()} {', '.join(one.values)} {one.field.unit}".strip()
+
+
+def _write_limit(limit: float | None) -> str:
+    return "any" if limit is None else f"{limit:g}"
+
+
+def describe_question(field: Field, place: Place) -> str:
+    """Return a question with the place that it is asked of."""
+    where = name_place(place)
+    return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
+
+
+def name_place(place: Place) -> str:
+    """Return what a place is called; "" for the case."""
+    if place.scope is FieldScope.CASE:
+        return ""
+    return (
+        tr("Lesion {name}", name=place.name)
+        if place.scope is FieldScope.LESION
+        else tr("{title} breast", title=place.name.title())
+    )
+
+
+def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, str]]:
+    """Yield each lesion that is described and is none of the mask's: its number, what to do."""
+    joined = dict(facts.joined)
+    for name in list_lost(answers, facts):
+        if name in joined:
+            text = tr(
+                "It is one with lesion {other} in your mask now. Draw them apart, or take away "
+                "what was said of it.",
+                other=joined[name],
+            )
+        else:
+            text = tr(
+                "It is not in your mask any more. Draw it again, or take away what was said of it."
+            )
+        yield name, text
+
+
+def say_parted(whole: str) -> str:
+    """Return in words that a lesion came off another, whose answers stay where they were."""
+    return tr("It came off lesion {whole}, which keeps what was said of it.", whole=whole)
