@@ -2,11 +2,13 @@
 
 `faults(roots)` walks the visible widgets below some objectNames. A text that is wider or higher
 than its place is cut; a control that cannot be scrolled to, or whose middle is another widget's,
-cannot be reached.
+cannot be reached; one with a side under 24 pixels is hard to hit (WCAG 2.2, 2.5.8).
+
+`tab_stops(root)` presses Tab until the keyboard leaves a root.
 """
 
-from qtpy.QtCore import QPoint, QRect, QSize, Qt
-from qtpy.QtGui import QTextDocument, QTextLayout
+from qtpy.QtCore import QEvent, QPoint, QRect, QSize, Qt
+from qtpy.QtGui import QKeyEvent, QTextDocument, QTextLayout
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -33,6 +35,7 @@ from qtpy.QtWidgets import (
 )
 
 SLACK = 1
+LEAST_TARGET = 24
 CONTROLS = (
     QAbstractButton,
     QAbstractSlider,
@@ -244,7 +247,10 @@ def reach_faults(widget):
         return [f"seen {size(seen.size())} of {size(widget.size())}"]
     if isinstance(widget, QTabBar):
         return tab_faults(widget)
-    return hit_faults(widget, seen.center()) if isinstance(widget, CONTROLS) else []
+    if not isinstance(widget, CONTROLS):
+        return []
+    small = min(widget.width(), widget.height()) < LEAST_TARGET
+    return [f"only {size(widget.size())}"] * small + hit_faults(widget, seen.center())
 
 
 def scroll_to(widget):
@@ -280,3 +286,62 @@ def tab_faults(tabs):
         if tabs.fontMetrics().horizontalAdvance(tabs.tabText(at)) > tabs.tabRect(at).width():
             found.append(f"tab {tabs.tabText(at)!r} is cut")
     return found
+
+
+# ------------------------------------------------------------------------ keyboard
+
+
+def tab_stops(root_name):
+    """Return name, place and area of what Tab stops at in a root, from its first stop to its last.
+
+    Shift+Tab finds the first one. Raises `AssertionError` where Tab leaves a control out or goes
+    round for ever.
+    """
+    root = next(
+        w for w in QApplication.allWidgets() if w.objectName() == root_name and w.isVisible()
+    )
+    inside = [w for w in root.findChildren(QWidget) if is_stop(w)]
+    first = min(inside, key=lambda w: (place_in(root, w)[1] // LEAST_TARGET, place_in(root, w)[0]))
+    first.setFocus(Qt.FocusReason.TabFocusReason)
+    while press_tab(Qt.Key.Key_Backtab) and root.isAncestorOf(QApplication.focusWidget()):
+        first = QApplication.focusWidget()
+    first.setFocus(Qt.FocusReason.TabFocusReason)
+    stops = []
+    while root.isAncestorOf(QApplication.focusWidget()):
+        now = QApplication.focusWidget()
+        stops.append(now)
+        assert len(stops) <= len(inside), f"Tab goes round: {[owner(w) for w in stops]}"
+        press_tab(Qt.Key.Key_Tab)
+        if QApplication.focusWidget() is now:
+            break
+    missing = [owner(w) for w in inside if w not in stops and is_stop(w)]
+    assert not missing, f"Tab leaves out {missing}"
+    scroll_back(root)  # pages scroll on the way
+    return [[owner(stop), place_in(root, stop), place_of_area(root, stop)] for stop in stops]
+
+
+def is_stop(widget):
+    policy = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+    tabbed = policy == Qt.FocusPolicy.TabFocus and widget.focusProxy() is None
+    return tabbed and widget.isVisible() and widget.isEnabled()
+
+
+def place_in(root, widget):
+    corner = widget.mapTo(root, QPoint(0, 0))
+    return [corner.x(), corner.y(), widget.width(), widget.height()]
+
+
+def place_of_area(root, widget):
+    """Return where the area stands that a widget is scrolled in, or its own place without one."""
+    parent = widget.parentWidget()
+    while parent is not root and not isinstance(parent, QScrollArea):
+        parent = parent.parentWidget()
+    return place_in(root, widget if parent is root else parent)
+
+
+def press_tab(key):
+    before = QApplication.focusWidget()
+    for kind in (QEvent.Type.KeyPress, QEvent.Type.KeyRelease):
+        event = QKeyEvent(kind, key, Qt.KeyboardModifier.NoModifier)
+        QApplication.sendEvent(before, event)
+    return QApplication.focusWidget() is not before

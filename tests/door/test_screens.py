@@ -6,7 +6,7 @@ In each state the mask is seen, no text is cut and every control can be clicked.
 
 import json
 from contextlib import suppress
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -127,12 +127,30 @@ def look(program, where, found):
     found.update({f"{where}: {fault}": None for fault in faults(program)})
 
 
+def jumps(program, root):
+    """Return where Tab goes back up the page: to what lies above, or before it in its line."""
+    stops = program.ask("evaluate", code=f"{LAYOUT}\nresult = tab_stops({root!r})")
+    assert len(stops) > 5, stops
+    found = []
+    for (name, place, area), (after, place2, area2) in pairwise(stops):
+        # what stands in one area is compared by itself, else the areas are
+        x, y, width, height = place if area == area2 else area
+        x2, y2, _, height2 = place2 if area == area2 else area2
+        above = y2 + height2 <= y and x2 < x + width
+        before = x2 < x and min(y + height, y2 + height2) - max(y, y2) > min(height, height2) / 2
+        if above or before:
+            found.append(f"Tab goes from {name} back to {after}")
+    return found
+
+
 def walk(program):
     """Go through all pages as a reader does; return what is cut or out of reach on the way."""
     found = {}
     for page in PAGES:
         program.turn_to(page)
         look(program, page, found)
+        found.update(dict.fromkeys(f"{page}: {one}" for one in jumps(program, "mamamia_dock")))
+    found.update(dict.fromkeys(jumps(program, "case_line")))
     program.turn_to("Predict")
     press(program, "predict_start")
     see(program, PREDICTION, "the prediction")

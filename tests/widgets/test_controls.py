@@ -1,18 +1,27 @@
+import re
+from pathlib import Path
+
 import pytest
+from qtpy.QtCore import Qt
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
+    QApplication,
     QComboBox,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QProgressBar,
     QPushButton,
     QTabBar,
+    QTableWidget,
     QWidget,
 )
 
+import napari_mamamia.widgets
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.controls import MOST_LETTERS, discard, named, tell_reader
+from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.dock.steps import PAGES
 
 pytestmark = pytest.mark.usefixtures("dressed")
@@ -184,3 +193,67 @@ def test_what_a_screen_reader_says_follows_the_text_and_the_tooltip(qtbot, opene
     assert (control.accessibleName(), control.accessibleDescription()) == (
         "Stop", "Stops the phases",
     )  # fmt: skip
+
+
+def test_no_control_that_can_be_too_small_is_made_elsewhere():
+    rooms = Path(napari_mamamia.widgets.__file__).parent
+    made = re.compile(r"\b(QCheckBox|QSlider|QToolButton|QRadioButton)\(")
+    texts = {path: path.read_text("utf-8") for path in rooms.rglob("*.py")}
+    assert [path.name for path, text in texts.items() if made.search(text)] == []
+
+
+class Holder(ReadingOrder, QWidget):
+    """A widget whose controls were made in another order than they stand in."""
+
+
+def test_tab_goes_line_by_line_and_leaves_out_what_is_hidden_off_or_in_no_line(qtbot):
+    window = QWidget()
+    root, after = Holder(window), QPushButton(window)
+    root.setGeometry(0, 0, 400, 300)
+    places = {
+        "third": (10, 100, 60, 120),
+        "fourth": (200, 160, 60, 30),
+        "first": (10, 10, 60, 30),
+        "off": (80, 10, 60, 30),
+        "hidden": (150, 10, 60, 30),
+        "second": (300, 14, 60, 22),
+    }
+    controls = {}
+    for name, place in places.items():
+        controls[name] = QPushButton(root)
+        controls[name].setGeometry(*place)
+    controls["off"].setEnabled(False)
+    after.setGeometry(0, 310, 60, 30)
+    qtbot.addWidget(window)
+    window.show()
+    controls["hidden"].hide()
+    window.activateWindow()
+    controls["first"].setFocus()
+    qtbot.waitUntil(controls["first"].hasFocus)
+    for name in ("second", "third", "fourth"):
+        qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        assert controls[name].hasFocus(), name
+    qtbot.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+    assert after.hasFocus(), "Tab leaves"
+    controls["second"].setFocus()
+    qtbot.keyClick(controls["second"], Qt.Key.Key_Backtab)
+    assert controls["first"].hasFocus()
+
+
+def test_tab_is_caught_by_no_table_and_no_text(qtbot):
+    window = Holder()
+    table = named(QTableWidget(3, 3, window), "table", "A table")
+    text = named(QPlainTextEdit(window), "text", "A text")
+    last = QPushButton(window)
+    for at, widget in enumerate((table, text, last)):
+        widget.setGeometry(0, 110 * at, 200, 100)
+    qtbot.addWidget(window)
+    window.show()
+    window.activateWindow()
+    table.setFocus()
+    qtbot.waitUntil(table.hasFocus)
+    qtbot.keyClick(table, Qt.Key.Key_Tab)
+    assert text.hasFocus()
+    qtbot.keyClick(text, Qt.Key.Key_Tab)
+    assert last.hasFocus()
+    assert text.toPlainText() == ""

@@ -9,6 +9,7 @@ from qtpy.QtCore import QSize, Qt
 from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
 from qtpy.QtWidgets import (
     QAbstractButton,
+    QAbstractItemView,
     QAbstractSpinBox,
     QComboBox,
     QDoubleSpinBox,
@@ -16,6 +17,7 @@ from qtpy.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QPushButton,
     QSizePolicy,
     QSpinBox,
@@ -31,6 +33,7 @@ from napari_mamamia.widgets.controls.colours import (
     QUIET_TEXT_COLOURS,
     WARNING_COLOURS,
 )
+from napari_mamamia.widgets.controls.targets import SignButton
 
 _SPACE = 6
 _CALLED = "called"
@@ -154,6 +157,10 @@ def named(widget: Any, name: str, tip: str) -> Any:
     elif not isinstance(widget, QLabel):
         widget.setAccessibleName(_speak_name(name))
     tell_reader(widget)
+    if isinstance(widget, QAbstractItemView):
+        widget.setTabKeyNavigation(False)  # Tab would go round in its cells for ever
+    elif isinstance(widget, QPlainTextEdit):
+        widget.setTabChangesFocus(True)
     if isinstance(widget, QSpinBox | QDoubleSpinBox):
         named(widget.lineEdit(), f"{name}_text", tip)
         call_by(widget, _speak_name(name))
@@ -176,7 +183,7 @@ def button(
 
 def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) -> QToolButton:
     """Return a small button of one sign."""
-    bare_button = QToolButton()
+    bare_button = SignButton()
     bare_button.setText(text)
     sign_button: QToolButton = named(bare_button, name, tip)
     sign_button.setFocusPolicy(Qt.FocusPolicy.TabFocus)

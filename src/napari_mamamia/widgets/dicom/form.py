@@ -5,7 +5,6 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QFileDialog,
     QLineEdit,
@@ -17,6 +16,7 @@ from napari_mamamia.core.choices import Dates
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.dicom.check import IdState
 from napari_mamamia.widgets.controls.controls import button, label, named, row, row_name, set_level
+from napari_mamamia.widgets.controls.targets import CheckBox
 
 _NAMES: Final = (tr("Case id"), tr("Into"), tr("Dates"))
 _DATES: Final = (
@@ -49,8 +49,8 @@ class ImportForm(QWidget):
         self.case_id.setPlaceholderText(tr("id of the case"))
         self.case_id.textEdited.connect(lambda text: self.id_edited.emit(text.strip()))
         self.id_state = label("import_id_state", tip=tr("What speaks against this id"))
-        self.replace: QCheckBox = named(
-            QCheckBox(tr("replace the case that is there")),
+        self.replace: CheckBox = named(
+            CheckBox(tr("replace the case that is there")),
             "import_replace",
             tr("Its images, times and patient file are written anew; masks in your workspace stay"),
         )

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QComboBox, QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.texts import tr
@@ -23,6 +23,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.grey_pixmap import slice_pixmap
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.dicom.choice import StudyChoice
 from napari_mamamia.widgets.dicom.series import SeriesModel, SeriesTable
 from napari_mamamia.widgets.dicom.text import clock_text, phase_text, without_options
@@ -41,7 +42,7 @@ class PhaseStrip(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("import_phases")
-        self.boxes: list[QCheckBox] = []
+        self.boxes: list[CheckBox] = []
         self._pictures: list[QLabel] = []
         self._cells: list[QWidget] = []
         self._columns = 0
@@ -69,8 +70,8 @@ class PhaseStrip(QWidget):
         )
         picture.setFixedSize(_SIDE, _SIDE)
         picture.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        box: QCheckBox = named(
-            QCheckBox(text),
+        box: CheckBox = named(
+            CheckBox(text),
             f"import_phase_{index}",
             tr("Phase {index} becomes part of the case", index=index),
         )
@@ -140,8 +141,8 @@ class StudyView(QWidget):
         set_level(self.place, "hint")
         self.problem = label("import_problem", tip=tr("Why this study cannot be imported"))
         set_level(self.problem, "error")
-        self.join: QCheckBox = named(
-            QCheckBox(tr("join the two breasts into one case")),
+        self.join: CheckBox = named(
+            CheckBox(tr("join the two breasts into one case")),
             "import_join",
             tr("Both lie on one grid, with zeros between them; or make two cases of them"),
         )

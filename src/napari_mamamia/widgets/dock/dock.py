@@ -25,6 +25,7 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.controls.controls import style_sheet
 from napari_mamamia.widgets.controls.focus_ring import FocusRing
+from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.dock.docking import Docking
 from napari_mamamia.widgets.dock.frame import CaseLine, PanelFold, ReadingMode, WorkListRoom
 from napari_mamamia.widgets.dock.parts import DockParts
@@ -38,7 +39,7 @@ _LEADERBOARD_SHARE: Final = 0.45
 """Of the window's height: by looking, seven teams are seen at 720 pixels."""
 
 
-class MamamiaDock(DockParts):
+class MamamiaDock(ReadingOrder, DockParts):
     """One for each viewer.
 
     Parameters

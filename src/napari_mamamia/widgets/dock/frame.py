@@ -21,6 +21,7 @@ from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import named, tell_reader, tool_button
+from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.dock.docking import Docking
 from napari_mamamia.widgets.dock.steps import WORK_LIST, Steps
 from napari_mamamia.widgets.hanging.bar import HangingBar
@@ -45,7 +46,7 @@ _OTHER: Final = "#CCCCCC"
 _STRIP: Final = 24
 
 
-class CaseLine(QToolBar):
+class CaseLine(ReadingOrder, QToolBar):
     """Over the picture: case and place, steps of the hanging, what is in hand, saved, who reads.
 
     It borrows most of its controls from the header and from the hanging's bar, so that nothing

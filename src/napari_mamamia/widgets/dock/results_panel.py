@@ -12,6 +12,7 @@ from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.results_cohort import CohortTab
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
+from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
 from napari_mamamia.widgets.leaderboard.view import LeaderboardTab
 
@@ -72,7 +73,7 @@ _TIPS = (
 )
 
 
-class ResultsPanel(QWidget):
+class ResultsPanel(ReadingOrder, QWidget):
     """`fold_wanted` asks to fold the panel away; the tabs have signals of their own."""
 
     fold_wanted = Signal()

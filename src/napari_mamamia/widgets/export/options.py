@@ -6,7 +6,6 @@ from typing import Any, Final
 from qtpy.QtCore import QModelIndex, Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QCheckBox,
     QComboBox,
     QFileDialog,
     QGridLayout,
@@ -35,6 +34,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.table_fit import TableFit
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.controls.titled_rows import TitledRows
 
 # The choice of a label map on the page Export, with what becomes of each value.
@@ -245,7 +245,7 @@ class ExportOptions(QWidget):
         self.profile = self._make_choice(
             "export_profile", tr("Orientation of the masks"), _PROFILES
         )
-        self.with_images: QCheckBox = self._make_check_box(
+        self.with_images: CheckBox = self._make_check_box(
             "export_images", tr("images too"), tr("Writes the phases beside the masks")
         )
         self.fuse = self._make_choice(
@@ -271,7 +271,7 @@ class ExportOptions(QWidget):
         self._fuse_row = _named_row(tr("Several"), self.fuse)
         self._channels_row = _named_row(tr("Phases"), self.channels, _make_stretch())
         self._study_row = _named_row(tr("Study"), self.study, browse)
-        self.identified: QCheckBox = self._make_check_box(
+        self.identified: CheckBox = self._make_check_box(
             "export_identified_seg",
             tr("with the patient's name"),
             tr(
@@ -362,7 +362,7 @@ class ExportOptions(QWidget):
         self._fuse_row.setVisible(self._n_sets > 1)
         self.changed.emit()
 
-    def _make_formats(self) -> dict[ExportFormat, QCheckBox]:
+    def _make_formats(self) -> dict[ExportFormat, CheckBox]:
         boxes = {}
         for name, spec in EXPORT_FORMATS.items():
             box = self._make_check_box(
@@ -381,8 +381,8 @@ class ExportOptions(QWidget):
             grid.addWidget(box, k // 3, k % 3)
         return holder
 
-    def _make_check_box(self, name: str, text: str, tip: str) -> QCheckBox:
-        check_box: QCheckBox = named(QCheckBox(text), name, tip)
+    def _make_check_box(self, name: str, text: str, tip: str) -> CheckBox:
+        check_box: CheckBox = named(CheckBox(text), name, tip)
         return check_box
 
     def _make_choice(

@@ -6,7 +6,6 @@ from pathlib import Path
 from qtpy.QtCore import QSize, Qt, QUrl, Signal
 from qtpy.QtGui import QDesktopServices
 from qtpy.QtWidgets import (
-    QCheckBox,
     QFileDialog,
     QLabel,
     QLineEdit,
@@ -16,8 +15,16 @@ from qtpy.QtWidgets import (
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.export.target import ExportTarget, TargetState
-from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    label,
+    named,
+    row,
+    set_level,
+    tool_button,
+)
 from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.export.options import ExportOptions
 from napari_mamamia.widgets.export.text import what_is_written
 from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
@@ -51,10 +58,11 @@ class ExportPage(Page):
         self.out: QLineEdit = named(QLineEdit(), "export_out", tr("Folder to write to"))
         self.out.textEdited.connect(self._take_own_out)
         self.out.textChanged.connect(self._ask_target)
-        browse = button("export_browse", "…", tr("Choose another folder"), self._browse_folder)
+        browse = tool_button("export_browse", "…", tr("Choose another folder"), self._browse_folder)
+        browse.setProperty("framed", True)
         self.target = label("export_target", tip=tr("What lies in that folder now"))
-        self.replace: QCheckBox = named(
-            QCheckBox(tr("replace files of an earlier export")),
+        self.replace: CheckBox = named(
+            CheckBox(tr("replace files of an earlier export")),
             "export_replace",
             tr("Files of the same names in that folder are replaced; others stay"),
         )

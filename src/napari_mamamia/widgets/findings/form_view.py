@@ -7,7 +7,6 @@ from typing import Any
 from qtpy.QtCore import Signal
 from qtpy.QtGui import QWheelEvent
 from qtpy.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QLabel,
     QLineEdit,
@@ -46,6 +45,7 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.findings.form_texts import (
     describe_question,
     list_lost_texts,
@@ -376,10 +376,10 @@ class FormView(QWidget):
         return box
 
     def _make_multiple(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
-        boxes: list[QCheckBox] = []
+        boxes: list[CheckBox] = []
         for term in one.field.terms:
-            box: QCheckBox = named(
-                QCheckBox(tr(term.text)), f"{name}_{term.id}", f"{tip}: {tr(term.text)}"
+            box: CheckBox = named(
+                CheckBox(tr(term.text)), f"{name}_{term.id}", f"{tip}: {tr(term.text)}"
             )
             box.setChecked(term.id in one.values)
             boxes.append(box)

@@ -7,7 +7,6 @@ from typing import Final
 from qtpy.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPalette, QPen, QPixmap, QPolygonF
 from qtpy.QtWidgets import (
-    QCheckBox,
     QGridLayout,
     QHBoxLayout,
     QLabel,
@@ -29,6 +28,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.targets import CheckBox
 
 # A plot of contrast curves drawn by Qt itself, quick enough to follow the cursor.
 
@@ -246,8 +246,8 @@ class CurvesTab(QWidget):
             tr("Keeps the curve last under the pointer"),
             lambda: self.pin_wanted.emit("cursor"),
         )
-        self.patch: QCheckBox = named(
-            QCheckBox("3 × 3"),
+        self.patch: CheckBox = named(
+            CheckBox("3 × 3"),
             "curves_patch",
             tr("Mean of 3 x 3 voxels under the pointer, not of one"),
         )

@@ -11,7 +11,6 @@ from qtpy.QtWidgets import (
     QGridLayout,
     QLabel,
     QScrollArea,
-    QSlider,
     QVBoxLayout,
     QWidget,
 )
@@ -34,6 +33,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.drops import dropped_paths
+from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS
 
 # Section of the page Kinetics: FTV under a DICOM SEG of UCSF, ours and theirs side by side.
@@ -221,7 +221,7 @@ class FtvControls(QWidget):
         self.region = label("kinetics_ftv_region", "", tr("Where FTV is counted"))
         self.remark = label("kinetics_ftv_remark", "", tr("What is unusual about this FTV"))
         set_level(self.remark, "warning")
-        self._sliders: dict[str, QSlider] = {}
+        self._sliders: dict[str, Slider] = {}
         self._shown: dict[str, QLabel] = {}
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -336,8 +336,8 @@ class FtvControls(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setVerticalSpacing(2)
         for place, one in enumerate(_THRESHOLDS):
-            slider: QSlider = named(
-                QSlider(Qt.Orientation.Horizontal), f"kinetics_ftv_{one.field}", one.tip
+            slider: Slider = named(
+                Slider(Qt.Orientation.Horizontal), f"kinetics_ftv_{one.field}", one.tip
             )
             slider.setRange(one.least, one.most)
             slider.setValue(one.start)

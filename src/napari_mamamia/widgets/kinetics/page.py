@@ -6,7 +6,6 @@ from typing import Final
 from qtpy.QtCore import QRectF, QSize, Qt, Signal
 from qtpy.QtGui import QColor, QLinearGradient, QPainter, QPaintEvent, QPalette
 from qtpy.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QGridLayout,
     QLabel,
@@ -33,6 +32,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS, TYPE_COLOURS, ramp_of
 from napari_mamamia.widgets.kinetics.ftv_controls import FtvControls
 from napari_mamamia.widgets.kinetics.motion import MotionControls
@@ -239,14 +239,14 @@ class KineticsPage(Page):
         self.maps.currentIndexChanged.connect(
             lambda at: self.map_wanted.emit(self.maps.itemData(at))
         )
-        self.covers: QCheckBox = named(
-            QCheckBox(tr("in place of the image")),
+        self.covers: CheckBox = named(
+            CheckBox(tr("in place of the image")),
             "kinetics_covers",
             tr("The map covers the image; off: the image shines through"),
         )
         self.covers.toggled.connect(self.cover_changed)
-        self.has_floor: QCheckBox = named(
-            QCheckBox(tr("only where PE ≥")),
+        self.has_floor: CheckBox = named(
+            CheckBox(tr("only where PE ≥")),
             "kinetics_has_floor",
             tr("Leaves the map out where the initial phase enhances less"),
         )

@@ -7,7 +7,6 @@ from typing import Any, Final
 from qtpy.QtCore import Qt, QTimer, Signal
 from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QFrame,
     QLabel,
@@ -38,6 +37,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.predict.card import ModelCard, ModelPanel
 from napari_mamamia.widgets.predict.doubt_list import DoubtList
 from napari_mamamia.widgets.predict.help import PredictHelp
@@ -174,8 +174,8 @@ class RunOptions(QWidget):
         combo.currentIndexChanged.connect(lambda _index: self.changed.emit())
         return combo
 
-    def _make_check_box(self, name: str, text: str, tip: str, *, on: bool = False) -> QCheckBox:
-        check_box: QCheckBox = named(QCheckBox(text), f"predict_{name}", tip)
+    def _make_check_box(self, name: str, text: str, tip: str, *, on: bool = False) -> CheckBox:
+        check_box: CheckBox = named(CheckBox(text), f"predict_{name}", tip)
         check_box.setChecked(on)
         check_box.toggled.connect(lambda _on: self.changed.emit())
         return check_box

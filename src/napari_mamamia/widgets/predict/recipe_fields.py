@@ -5,7 +5,6 @@ from typing import Final
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QDoubleSpinBox,
     QGridLayout,
@@ -18,6 +17,7 @@ from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.model.recipe import Normalise, Recipe, Scope
 from napari_mamamia.widgets.controls.controls import label, named, row, set_level
+from napari_mamamia.widgets.controls.targets import CheckBox
 
 _EXPRESSIONS: Final = (
     ("p0", tr("before contrast")),
@@ -152,15 +152,15 @@ class NormaliseField(_Field):
         self.scope.addItem(tr("nothing"), None)
         for scope in Scope:
             self.scope.addItem(tr("z-score of {value}", value=scope.value), scope)
-        self.clipped: QCheckBox = named(
-            QCheckBox(tr("clip at")),
+        self.clipped: CheckBox = named(
+            CheckBox(tr("clip at")),
             "recipe_clip",
             tr("Cuts each channel at two percentiles first"),
         )
         self.low = number_field("recipe_clip_low", tr("Lower percentile, 0 to 100"), 0, 100, "%")
         self.high = number_field("recipe_clip_high", tr("Upper percentile, 0 to 100"), 0, 100, "%")
-        self.nonzero: QCheckBox = named(
-            QCheckBox(tr("of voxels that are not 0")),
+        self.nonzero: CheckBox = named(
+            CheckBox(tr("of voxels that are not 0")),
             "recipe_nonzero",
             tr("Takes the percentiles over voxels that are not zero"),
         )
@@ -211,8 +211,8 @@ class SpacingField(_Field):
 
     def __init__(self) -> None:
         super().__init__("recipe_spacing")
-        self.on: QCheckBox = named(
-            QCheckBox(tr("resample to")),
+        self.on: CheckBox = named(
+            CheckBox(tr("resample to")),
             "recipe_spacing_on",
             tr("Resamples the volume before the network, and the mask back to the nearest voxel"),
         )

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QFormLayout,
     QLineEdit,
@@ -29,6 +28,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.predict.recipe_fields import (
     ChannelLines,
     NormaliseField,
@@ -424,8 +424,8 @@ class RecipeForm(QWidget):
         self.changed.emit()
 
 
-def _make_check_box(name: str, text: str, tip: str) -> QCheckBox:
-    check_box: QCheckBox = named(QCheckBox(text), f"recipe_{name}", tip)
+def _make_check_box(name: str, text: str, tip: str) -> CheckBox:
+    check_box: CheckBox = named(CheckBox(text), f"recipe_{name}", tip)
     return check_box
 
 

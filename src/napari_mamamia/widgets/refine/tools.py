@@ -13,7 +13,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QLabel,
-    QSlider,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -33,6 +32,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
     tool_button,
 )
+from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.refine.state import (
     RADII_MM,
     RADIUS_STEP_MM,
@@ -254,8 +254,8 @@ class RefineTools(QWidget):
         return holder
 
     def _make_radius(self) -> QWidget:
-        self.radius: QSlider = named(
-            QSlider(Qt.Orientation.Horizontal),
+        self.radius: Slider = named(
+            Slider(Qt.Orientation.Horizontal),
             "refine_radius",
             with_key(tr("Radius of the circle in mm (also Alt and wheel)"), "larger"),
         )
@@ -334,7 +334,7 @@ class RefineTools(QWidget):
             self._change_brush(radius_mm=self._suggested)
 
 
-def _set_quietly(slider: QSlider, value: int) -> None:
+def _set_quietly(slider: Slider, value: int) -> None:
     """Show a value without saying that the user chose it."""
     slider.blockSignals(True)
     slider.setValue(value)

@@ -6,14 +6,22 @@ from typing import Final
 
 from qtpy.QtCore import QUrl, Signal
 from qtpy.QtGui import QDesktopServices
-from qtpy.QtWidgets import QCheckBox, QComboBox, QFileDialog, QLabel, QLineEdit
+from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QLineEdit
 
 from napari_mamamia.core.choices import SegmentMaker
 from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.services.report.report import ReportWish
 from napari_mamamia.services.report.structured import DicomChoice
-from napari_mamamia.widgets.controls.controls import button, label, named, row, set_level
+from napari_mamamia.widgets.controls.controls import (
+    button,
+    label,
+    named,
+    row,
+    set_level,
+    tool_button,
+)
 from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.controls.targets import CheckBox
 
 _MAKERS: Final = {
     SegmentMaker.FROM_PROVENANCE: tr("as their records say"),
@@ -52,11 +60,11 @@ class ReportPage(Page):
         )
         self.cases.addItem(tr("The open case"))
         self.cases.currentIndexChanged.connect(lambda _at: self._follow_choice())
-        self.pdf: QCheckBox = named(
-            QCheckBox(tr("PDF, A4")), "report_pdf", tr("Each page as PDF too, to print or to send")
+        self.pdf: CheckBox = named(
+            CheckBox(tr("PDF, A4")), "report_pdf", tr("Each page as PDF too, to print or to send")
         )
-        self.dicom: QCheckBox = named(
-            QCheckBox(tr("DICOM SR, SEG and key images")),
+        self.dicom: CheckBox = named(
+            CheckBox(tr("DICOM SR, SEG and key images")),
             "report_dicom",
             tr("Structured report (TID 1500), segmentation and key images, for cases from DICOM"),
         )
@@ -78,8 +86,8 @@ class ReportPage(Page):
         for maker, words in _MAKERS.items():
             self.maker.addItem(words, maker)
         self._maker_row = row(QLabel(tr("Masks were made")), self.maker, 1)
-        self.identified: QCheckBox = named(
-            QCheckBox(tr("with the patient's name, for your PACS")),
+        self.identified: CheckBox = named(
+            CheckBox(tr("with the patient's name, for your PACS")),
             "report_identified",
             tr("Keeps name and UIDs of the study; without it the case id stands for the patient"),
         )
@@ -90,7 +98,8 @@ class ReportPage(Page):
         )
         self.parent_folder.textEdited.connect(self._take_own_parent)
         self.parent_folder.textChanged.connect(lambda _text: self._follow_choice())
-        browse = button("report_browse", "…", tr("Choose another folder"), self._browse_parent)
+        browse = tool_button("report_browse", "…", tr("Choose another folder"), self._browse_parent)
+        browse.setProperty("framed", True)
         self.problem = label("report_problem", tip=tr("Why nothing can be written yet"))
         set_level(self.problem, "warning")
         self.start = button(

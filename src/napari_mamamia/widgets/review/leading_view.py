@@ -9,7 +9,6 @@ from qtpy.QtCore import QPointF, Signal
 from qtpy.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from qtpy.QtWidgets import (
     QAbstractItemView,
-    QCheckBox,
     QLabel,
     QLineEdit,
     QListWidget,
@@ -40,6 +39,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.review.reading_view import make_case_list
 from napari_mamamia.widgets.review.signing_view import NOT_THE_SAME, LeadKeyForm
 
@@ -274,8 +274,8 @@ class DraftView(QWidget):
         self.warning = label("review_plan_warning", tip=tr("What cannot be read, and why"))
         set_level(self.warning, "warning")
         tip = tr("Freezes without the cases that cannot be read: they are out for ever")
-        self.without_broken: QCheckBox = named(
-            QCheckBox(tr("Begin without them")), "review_plan_without_broken", tip
+        self.without_broken: CheckBox = named(
+            CheckBox(tr("Begin without them")), "review_plan_without_broken", tip
         )
         self.without_broken.toggled.connect(lambda _on: self._follow_broken())
         tip = tr("New folder of the study, on the share")

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from qtpy.QtCore import QTimer, Signal
 from qtpy.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QDoubleSpinBox,
     QFileDialog,
@@ -33,6 +32,7 @@ from napari_mamamia.widgets.controls.controls import (
     row_name,
     set_primary,
 )
+from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.review.leading_view import CaseChoice, DraftView, make_note
 from napari_mamamia.widgets.review.signing_view import show_in_scroll
 
@@ -187,8 +187,8 @@ class PlanningView(QWidget):
         self._cases = self._add_fold("fold_cases", tr("Cases"), tip, ("cases",), self.cases)
         return self._cases
 
-    def _make_box(self, name: str, text: str, tip: str, *, is_on: bool = True) -> QCheckBox:
-        box: QCheckBox = named(QCheckBox(text), name, tip)
+    def _make_box(self, name: str, text: str, tip: str, *, is_on: bool = True) -> CheckBox:
+        box: CheckBox = named(CheckBox(text), name, tip)
         box.setChecked(is_on)
         box.toggled.connect(self._forget_draft)
         return box
@@ -240,7 +240,7 @@ class PlanningView(QWidget):
         self.ratio.setMinimum(1.0)
         usual = (_USUAL.dice_below, _USUAL.volume_ratio, _USUAL.hd95_mm)
         texts = (tr("Dice below"), tr("volumes above"), tr("HD95 above"))
-        self._limits: list[tuple[QCheckBox, QDoubleSpinBox]] = []
+        self._limits: list[tuple[CheckBox, QDoubleSpinBox]] = []
         for spin, value, text in zip(
             (self.dice, self.ratio, self.distance), usual, texts, strict=True
         ):

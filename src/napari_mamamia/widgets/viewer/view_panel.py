@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QSlider, QVBoxLayout, QWidget
+from qtpy.QtWidgets import QButtonGroup, QComboBox, QFrame, QLabel, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
@@ -16,6 +16,7 @@ from napari_mamamia.widgets.controls.controls import (
     row_name,
     tool_button,
 )
+from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.viewer.cine import PACES
 from napari_mamamia.widgets.viewer.planes import Layout
 
@@ -158,8 +159,8 @@ class ViewPanel(QFrame):
         return row(_make_name(tr("Image")), *self.images.values(), 1, self.minus)
 
     def _make_slab(self) -> QWidget:
-        self.slab: QSlider = named(
-            QSlider(Qt.Orientation.Horizontal),
+        self.slab: Slider = named(
+            Slider(Qt.Orientation.Horizontal),
             "view_slab",
             tr("How thick the MIP is, in mm; at the left end it is the whole volume"),
         )

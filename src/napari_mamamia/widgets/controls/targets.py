@@ -1,0 +1,37 @@
+"""Controls that are large enough to hit: no side under 24 pixels (WCAG 2.2, 2.5.8)."""
+
+from typing import Final
+
+from qtpy.QtCore import QSize
+from qtpy.QtWidgets import QCheckBox, QSlider, QToolButton
+
+_LEAST: Final = QSize(24, 24)
+
+
+class _Target:
+    """Mixed into a control: layouts give it room enough, as its text and font want or more.
+
+    A minimum set from outside would do the opposite with large text: it overrules the hint.
+    """
+
+    def sizeHint(self) -> QSize:
+        """Return the usual size, or 24 pixels where a side is shorter."""
+        hint: QSize = super().sizeHint()  # type: ignore[misc]
+        return hint.expandedTo(_LEAST)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the usual least size, or 24 pixels where a side is shorter."""
+        hint: QSize = super().minimumSizeHint()  # type: ignore[misc]
+        return hint.expandedTo(_LEAST)
+
+
+class SignButton(_Target, QToolButton):
+    """A tool button."""
+
+
+class CheckBox(_Target, QCheckBox):
+    """A tick box; its text is part of the target."""
+
+
+class Slider(_Target, QSlider):
+    """A slider; its whole height can be pressed."""
