@@ -40,15 +40,15 @@ def order_controls(root: QWidget) -> list[QWidget]:
     Of one holder's children those that share a line are read from left to right, lines from the
     top; what a child holds is read before its next neighbour.
     """
-    found = [root] if _is_stop(root) else []
+    stops = [root] if _is_stop(root) else []
     children = [
         child
         for child in root.children()
         if isinstance(child, QWidget) and child.isVisible() and not child.isWindow()
     ]
     for child in sorted(children, key=cmp_to_key(_compare_places)):
-        found += order_controls(child)
-    return found
+        stops += order_controls(child)
+    return stops
 
 
 def _compare_places(one: QWidget, other: QWidget) -> int:
