@@ -1,6 +1,7 @@
 """The started window on the usual screens, in both themes, with usual and large text.
 
-Large text is napari's own setting (14 points for 9) and a desktop's scale of 150 % (`QT_FONT_DPI`).
+Large text is napari's own setting (14 points for 9) and a desktop's scale of 150 %, on the
+largest screen of 200 % (`QT_FONT_DPI`; on the others less than 1024 x 600 would be left).
 In each state the mask is seen, no text is cut and every control can be clicked.
 """
 
@@ -27,7 +28,10 @@ SIZES = ((1280, 720), (1400, 900), (1920, 1080))
 THEMES = ("dark", "light")
 FONTS = ("usual", "setting", "scale")
 SOME = (((1280, 720), "light", "scale"), ((1400, 900), "dark", "setting"))
-ALL = tuple(state for state in product(SIZES, THEMES, FONTS) if state not in SOME)
+DOUBLE = tuple(product(SIZES[2:], THEMES, ("double",)))
+ALL = (*(state for state in product(SIZES, THEMES, FONTS) if state not in SOME), *DOUBLE)
+SCALES = {"scale": "144", "double": "192"}
+"""Of text, in dots per inch: 150 % and 200 % of the usual 96."""
 PAGES = (
     "Cases",
     "Predict",
@@ -185,8 +189,8 @@ def test_masks_are_seen_nothing_is_cut_and_every_control_can_be_clicked(
     more = {"NAPARI_APPEARANCE_THEME": theme}
     if font == "setting":
         more["NAPARI_APPEARANCE_FONT_SIZE"] = "14"
-    if font == "scale":
-        more["QT_FONT_DPI"] = "144"
+    if font in SCALES:
+        more["QT_FONT_DPI"] = SCALES[font]
     program = start("mamamia", "view", small_data_set, "--case", "A_1", size=size, **more)
     program.wait_for_text("A_1")
     see(program, REFERENCE, "the reference")

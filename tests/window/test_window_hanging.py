@@ -14,6 +14,7 @@ from napari_mamamia.services.case.hanging import HangingStep
 from napari_mamamia.widgets.base.layers import Role, find_layer
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.viewer.pane_sides import side_of
+from napari_mamamia.widgets.viewer.planes import Layout
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
@@ -140,8 +141,11 @@ def test_each_step_shows_the_mask_the_letters_and_the_breast(qtbot, hung, two_ex
     go(qtbot, hung, LATE)
     assert outline_pixels(hung, viewer) > 0
     picture(viewer, "33_hanging_late")
+    layouts = hung.view_panel.layouts
+    assert not any(button.isChecked() for button in layouts.values()), "a step is no layout"
     hung.hanging.leave()
     qtbot.waitUntil(lambda: not hung.planes.is_building and not hung.planes.panes)
+    assert [layout for layout, button in layouts.items() if button.isChecked()] == [Layout.ONE]
 
 
 def test_the_prior_stands_at_the_same_mm_with_its_mask(qtbot, hung, two_exams, picture):

@@ -194,7 +194,7 @@ class HangingBar(QFrame):
             action = self.menu.addAction(f"{step.words} ({why.split(':')[0]})")
             action.setToolTip(why)
             action.setEnabled(False)
-        self.menu.addSection("Wanted")
+        self.menu.addSection(tr("Wanted"))
         for step in HangingStep:
             action = self.menu.addAction(step.words)
             action.setCheckable(True)

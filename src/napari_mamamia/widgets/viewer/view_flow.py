@@ -123,9 +123,9 @@ class ViewFlow(WindowPart):
         self._remember_settings(sides="neurological" if neurological else "radiological")
 
     def _on_layout(self, layout: Layout) -> None:
+        self._panel.set_layout_shown(layout)
         if layout is Layout.HUNG:
             return
-        self._panel.set_layout_shown(layout)
         # A case that cannot be shown so falls back to one view, which is nobody's choice to
         # remember.
         if layout is self._planes.wanted:

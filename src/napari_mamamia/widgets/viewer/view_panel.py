@@ -57,8 +57,11 @@ class ViewPanel(QFrame):
     # ---------------------------------------------------------------- to show
 
     def set_layout_shown(self, layout: Layout) -> None:
-        """Show which layout is on screen."""
-        self.layouts[layout].setChecked(True)
+        """Show which layout is on screen: none of the buttons' while a step of the hanging is."""
+        self._layout_group.setExclusive(False)  # or the last one could not be let go
+        for one, chosen in self.layouts.items():
+            chosen.setChecked(one is layout)
+        self._layout_group.setExclusive(True)
         self._beside_line.setVisible(layout is Layout.PHASES)
 
     def set_image(self, image: str) -> None:
