@@ -112,13 +112,16 @@ class Trials:
         kind: str = "",
         at: int = 0,
         number: int = signal.SIGINT,
+        root: Path | None = None,
+        pipe: Path | None = None,
     ) -> dict:
         """Run a command in a forked child, and say how it ended."""
         order = {
             "argv": words,
             "cwd": str(world),
             "env": environment(world),
-            "root": str(world),
+            "root": str(root or world),
+            "pipe": str(pipe),
             "kind": kind,
             "at": at,
             "number": int(number),

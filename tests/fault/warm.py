@@ -85,8 +85,13 @@ def run_command(trial: dict) -> None:
 
     if trial["dots"]:
         draw_dots()
-    faults = Faults(trial["root"], trial["kind"], trial["at"], trial["number"])
-    install(faults)
+    if trial["kind"] == "silence":
+        from silence import silence
+
+        faults = silence(trial["root"], trial["at"], trial["pipe"])
+    else:
+        faults = Faults(trial["root"], trial["kind"], trial["at"], trial["number"])
+        install(faults)
     sys.argv = ["mamamia", *trial["argv"]]
     code = 0
     try:

@@ -123,7 +123,8 @@ def test_a_full_disk_of_one_s_own_notes_nothing_and_the_next_event_follows(tmp_p
     assert sorted(event[2] for event in bodies(store)) == [1, 3]
     assert store.read().problems == ()
     store.close()
-    assert sorted(event[2] for event in bodies(opened(store.folder, tmp_path / "b"))) == [1, 3]
+    folder = Path(store.share.place)
+    assert sorted(event[2] for event in bodies(opened(folder, tmp_path / "b"))) == [1, 3]
 
 
 def test_no_path_below_a_study_is_long_whatever_people_and_computers_are_called(tmp_path):

@@ -1,5 +1,7 @@
 """Consensus masks by hand: who votes, what a tie becomes, what STAPLE looks at, whose children."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.review_study import made, opened
@@ -159,7 +161,7 @@ def test_two_grids_and_a_changed_mask_are_refused_by_name(store, tmp_path):
     write_volume(np.ones(other.shape, np.uint8), other, far)
     with pytest.raises(GridMismatchError, match="the mask of r0"):
         make_consensus(store, readings(store, bar(tmp_path, 0, 5), far.read_bytes()), Rule.UNION)
-    path = store.folder / "masks" / f"{two[0].mask}.nii.gz"
+    path = Path(store.share.place) / "masks" / f"{two[0].mask}.nii.gz"
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(FormatError, match="the mask was changed"):
         make_consensus(store, two, Rule.UNION)

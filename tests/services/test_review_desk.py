@@ -22,8 +22,9 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import FilePrint, Meaning, ReadingMode, StudyCase
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review import store
-from napari_mamamia.io.review.desk_files import DeskFiles, Draft, ShareReach
+from napari_mamamia.io.review import errands, share, store
+from napari_mamamia.io.review.desk_files import DeskFiles, Draft
+from napari_mamamia.io.review.errands import stat_study
 from napari_mamamia.io.review.keys import WrongPassphraseError
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import write_study
@@ -274,7 +275,7 @@ def test_a_share_that_takes_nothing_is_no_loss(folder, home, tmp_path, monkeypat
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(store, "take_claim", refuse)
-    monkeypatch.setattr(desk.store, "_send_file", refuse)
+    monkeypatch.setattr(errands, "_send_lines", refuse)
     taken = desk.take_next()
     desk.hand_in(taken, saved(tmp_path), Draft())
     look = desk.look()
@@ -347,7 +348,7 @@ def test_a_share_that_comes_back_under_the_hands_is_read_anew(folder, home, tmp_
     away.rename(folder)
     look = desk.look()
     assert (look.n_read, look.n_unsent, look.trouble, look.problems) == (2, 0, "", ())
-    assert desk.store.frozen_folder == folder
+    assert desk.store.read_frozen(lambda place, _study: place) == folder
 
 
 def test_a_byte_that_was_changed_while_it_was_away_is_found_though_the_copy_had_it_right(
@@ -438,20 +439,24 @@ def test_a_share_that_hangs_counts_as_away_and_is_not_asked_twice(
     desk.close()
     ends, n_asked = threading.Event(), []
 
-    def hang(path):
-        n_asked.append(path)
+    def hang(place):
+        n_asked.append(place)
         ends.wait(30)
-        return path.stat()
+        return stat_study(place)
 
-    monkeypatch.setattr(store, "ShareReach", lambda path: ShareReach(path, wait_s=0.02, look=hang))
+    monkeypatch.setattr(store, "stat_study", hang)
+    monkeypatch.setattr(share, "ANSWER_S", 0.02)
     try:
         desk = open_at(folder, home)
-        assert "gives no answer" in desk.look().trouble
+        assert "the share does not answer" in desk.look().trouble
         desk.hand_in(desk.take_next(), saved(tmp_path), Draft())
         assert len(n_asked) == 1
     finally:
         ends.set()
-    desk.store._reach._thread.join()
+    monkeypatch.undo()
+    for one in threading.enumerate():
+        if one.name.startswith("share"):
+            one.join()
     assert desk.look().n_unsent == 0
     assert not verify_study(desk.store).problems
 
@@ -472,9 +477,9 @@ def test_a_share_that_takes_nothing_at_the_start_is_read_and_work_is_kept(
     with monkeypatch.context() as there:
         for name in ("take_claim", "renew_claim"):
             there.setattr(store, name, refuse)
-        there.setattr(FolderStore, "_send_file", refuse)
+        there.setattr(errands, "_send_lines", refuse)
         there.setattr(store, "write_mask_once", refuse_in_share)
-        there.setattr(store, "send_masks", refuse)
+        there.setattr(errands, "send_masks", refuse)
         desk = open_at(folder, home)
         desk.hand_in(desk.take_next(), saved(tmp_path, B), Draft())
         look = desk.look()

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import uuid
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,8 +141,8 @@ def test_nothing_is_overwritten_and_no_half_export_has_the_name(studied, tmp_pat
     with pytest.raises(SaveConflictError):
         export_study(store, tmp_path / "full", choice)
     with pytest.raises(SaveConflictError, match="outside the study"):
-        export_study(store, store.folder / "out", choice)
-    assert not (store.folder / "out").exists()
+        export_study(store, Path(store.share.place) / "out", choice)
+    assert not (Path(store.share.place) / "out").exists()
 
     synced = []
 

@@ -57,7 +57,9 @@ OutOption = Annotated[
 @app.command("init")
 def init(
     data_set: DataSetArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="STUDY", help="New folder of the study.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="STUDY", parser=Path, help="New folder of the study.")
+    ],
     lead: Annotated[
         list[str], typer.Option("--lead", metavar="NAME", help="Who leads it; repeatable.")
     ],
@@ -304,7 +306,7 @@ def agreement(
     pots = None
     if honeypots is not None and truth is not None:
         pots = agree.Truth(read_case_list(honeypots), truth)
-    orders = agree.list_orders(load_study_form(study, store.study), ordered or ())
+    orders = agree.list_orders(store.read_frozen(load_study_form), ordered or ())
     job = partial(agree.measure_agreement, store, pots, orders, bootstrap, seed)
     result = run(job)
     print("\n".join(agreement_lines(result)))

@@ -62,7 +62,10 @@ def score(
     study: Annotated[
         Path | None,
         typer.Option(
-            "--study", metavar="STUDY", help="Review study, whose accepted masks are the reference."
+            "--study",
+            metavar="STUDY",
+            parser=Path,
+            help="Review study, whose accepted masks are the reference.",
         ),
     ] = None,
     clinical: ClinicalOption = None,

@@ -101,7 +101,9 @@ def view(
     ] = None,
     study: Annotated[
         Path | None,
-        typer.Option("--study", metavar="STUDY", help="Review study to read in, by its folder."),
+        typer.Option(
+            "--study", metavar="STUDY", parser=Path, help="Review study to read in, by its folder."
+        ),
     ] = None,
     reader: Annotated[
         str | None, typer.Option("--reader", metavar="NAME", help="With --study: your name or id.")
@@ -160,7 +162,7 @@ def _name_study(study: Path, reader: str | None) -> dict[str, str]:
     from napari_mamamia.services.review.look import find_person, load_state
 
     store = FolderStore(study, review_folder())
-    asked = {"MAMAMIA_STUDY": str(study.resolve())}
+    asked = {"MAMAMIA_STUDY": str(study.absolute())}
     if reader is not None:
         asked["MAMAMIA_READER"] = find_person(load_state(store), reader).name
     return asked

@@ -40,7 +40,7 @@ class ReviewStudy:
     @property
     def folder(self) -> Path:
         """Where it lies."""
-        return self._store.folder
+        return Path(self._store.share.place)
 
     @property
     def status(self) -> StudyStatus:

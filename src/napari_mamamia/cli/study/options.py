@@ -8,7 +8,10 @@ import typer
 if TYPE_CHECKING:
     from napari_mamamia.io.review.store import FolderStore
 
-StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder of the study.")]
+# Not as a path, which typer would ask the system about: the share may not answer.
+StudyArgument = Annotated[
+    Path, typer.Argument(metavar="STUDY", parser=Path, help="Folder of the study.")
+]
 AskerOption = Annotated[
     str,
     typer.Option(

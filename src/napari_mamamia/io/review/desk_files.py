@@ -15,15 +15,14 @@ is there nothing is taken from the copy.
 
 import hashlib
 import json
-import os
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError, SaveError
+from napari_mamamia.core.progress import paced
 from napari_mamamia.core.review import Study, Task
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain
@@ -40,8 +39,6 @@ KNOWN: Final = "known.json"
 COPY: Final = "copy"
 _MOST_BYTES: Final = 4 << 20
 _IMAGES: Final = "images.json"
-_ANSWERS_S: Final = 10.0
-"""A share that gave no answer for so long counts as away: our choice."""
 JUDGE: Final = "judge"
 
 
@@ -121,55 +118,6 @@ class DeskFiles:
 # ---------------------------------------------------------- while a study is away
 
 
-class ShareReach:
-    """Whether a file of a share can be looked at; a share that hangs is asked by a thread.
-
-    Parameters
-    ----------
-    path
-        Of the file.
-    wait_s
-        Seconds without an answer after which it counts as away.
-    look
-        What asks the system, for tests.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        wait_s: float = _ANSWERS_S,
-        look: Callable[[Path], os.stat_result] = os.stat,
-    ) -> None:
-        self._path, self._wait_s, self._look = path, wait_s, look
-        self._thread: threading.Thread | None = None
-
-    def ask(self) -> os.stat_result:
-        """Return what the system says of the file.
-
-        Raises
-        ------
-        OSError
-            If it is not there, or there is no answer; while one is waited for, at once.
-        """
-        answers: list[os.stat_result | OSError] = []
-
-        def look() -> None:
-            try:
-                answers.append(self._look(self._path))
-            except OSError as error:
-                answers.append(error)
-
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=look, name="share", daemon=True)
-            self._thread.start()
-            self._thread.join(self._wait_s)
-        if not answers:
-            raise SaveError(f"{self._path.parent} gives no answer: it is taken for away")
-        if isinstance(answers[0], OSError):
-            raise answers[0]
-        return answers[0]
-
-
 def find_copy(folder: Path, home: Path) -> tuple[Study, str, Path] | None:
     """Return the newest copy of the study that lay in a folder, its hash and place; None for none.
 
@@ -195,7 +143,7 @@ def keep_copy(folder: Path, study: Study, place: Path) -> None:
     for name in (STUDY_NAME, *(one.name for one in study.files)):
         with suppress(OSError, MamamiaError):
             _copy_file(folder / file_name(name), place / COPY / file_name(name))
-    for path in (folder / EVENTS).rglob("*.jsonl"):
+    for path in paced((folder / EVENTS).rglob("*.jsonl"), "Copying the study"):
         copy = place / COPY / EVENTS / path.relative_to(folder / EVENTS)
         with suppress(OSError, MamamiaError):
             if not copy.exists() or copy.stat().st_size != path.stat().st_size:

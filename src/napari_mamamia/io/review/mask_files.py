@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError
+from napari_mamamia.core.progress import paced
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.save import saving
@@ -31,7 +32,7 @@ def send_masks(source: Path, target: Path) -> str:
         If the target refuses.
     """
     damage = ""
-    for path in sorted(source.glob(f"*{MASK_SUFFIX}")):
+    for path in paced(sorted(source.glob(f"*{MASK_SUFFIX}")), "Sending masks"):
         try:
             content = read_mask(path, path.name.removesuffix(MASK_SUFFIX))
         except FormatError as error:
@@ -46,7 +47,7 @@ def list_changed_masks(folder: Path) -> tuple[str, ...]:
     """Return the names of files in a folder whose bytes are not those of their name; reads all."""
     return tuple(
         path.name
-        for path in sorted(folder.glob("*"))
+        for path in paced(sorted(folder.glob("*")), "Reading the masks")
         if not path.name.startswith(".")
         and (not path.is_file() or sha256_of(path) != path.name.removesuffix(MASK_SUFFIX))
     )

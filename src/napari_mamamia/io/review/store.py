@@ -3,39 +3,48 @@
 The folder lies on a share, and the share goes away now and then. So an event is written on this
 computer first and sent at once or later: `FolderStore.unsent` counts what waits. What a program
 left unsent, killed or not, the next one on the computer sends.
+
+No path of the folder is opened here: all that happens there is an errand of `share`, so that a
+share that hangs is away like one that is gone.
 """
 
 import hashlib
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from napari_mamamia.core.errors import FormatError, SaveError
+from napari_mamamia.core.progress import listening
 from napari_mamamia.core.review import Study
 from napari_mamamia.io.files.append_file import AppendFile
-from napari_mamamia.io.files.foreign import open_plain
-from napari_mamamia.io.review.claims import (
-    CLAIMS,
-    Claim,
-    newest_claims,
-    renew_claim,
-    take_claim,
-)
+from napari_mamamia.io.review.claims import CLAIMS, Claim, newest_claims, renew_claim, take_claim
 from napari_mamamia.io.review.desk_files import (
     EVENTS,
-    ShareReach,
     find_copy,
     keep_copy,
     known_masks,
     list_missing,
     note_known,
 )
-from napari_mamamia.io.review.mask_files import read_mask, send_masks, write_mask_once
-from napari_mamamia.io.review.study_file import STUDY_NAME, hash_study, read_study
+from napari_mamamia.io.review.errands import (
+    MASKS,
+    find_mask,
+    list_masks_in,
+    list_masks_of_study,
+    read_study_events,
+    read_waiting,
+    require_same_study,
+    send_all,
+    stat_study,
+)
+from napari_mamamia.io.review.mask_files import write_mask_once
+from napari_mamamia.io.review.share import Share, SilentShareError
+from napari_mamamia.io.review.study_file import read_study
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.io.workspace.event_store import (
     EventLog,
@@ -45,7 +54,8 @@ from napari_mamamia.io.workspace.event_store import (
 )
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
 
-MASKS: Final = "masks"
+T = TypeVar("T")
+
 _WAITS: Final = "on this computer"
 _KNOWN_EVERY_S: Final = 60.0
 
@@ -127,8 +137,7 @@ class FolderStore:
     def __init__(
         self, folder: Path, home: Path, *, host: str | None = None, session: str | None = None
     ) -> None:
-        self.folder = folder
-        self._reach = ShareReach(folder / STUDY_NAME)
+        self.share = Share(folder)
         self.study, self.origin, self._copy = self._open_study(home)
         self._home = home / file_name(self.study.study_id, "a study's id")
         self._host, self._session = host, session
@@ -140,6 +149,7 @@ class FolderStore:
             self._log = read_events(self._copy / EVENTS, self.origin)
         self._noted_at = self._copied_at = -_KNOWN_EVERY_S
         self._same: tuple[int, int, int] | None = None
+        self._masks: frozenset[str] = frozenset()
         self.trouble = ""
 
     @property
@@ -147,10 +157,26 @@ class FolderStore:
         """Where on this computer lies what waits to be sent."""
         return self._home
 
-    @property
-    def frozen_folder(self) -> Path:
-        """Where the files lie that are frozen with the study: this computer's copy while away."""
-        return self._copy or self.folder
+    def read_frozen(self, read: Callable[[Path, Study], T]) -> T:
+        """Return what `read` finds in the files that are frozen with the study.
+
+        They are read in its folder, while that is away in this computer's copy. Raises as `visit`
+        and `read`.
+        """
+        if self._copy is not None:
+            return read(self._copy, self.study)
+        return self.visit(lambda folder: read(folder, self.study))
+
+    def visit(self, work: Callable[[Path], T]) -> T:
+        """Return what `work` finds in the study's folder; it must keep nothing but that.
+
+        Raises
+        ------
+        SilentShareError
+            If the share does not answer; `work` may come to its end later.
+        """
+        with listening(None):  # a step that is half done is not to be stopped
+            return self.share.run(work)
 
     def keep_copy(self, *, is_due: bool = False) -> None:
         """Copy what is new in the study to this computer, once a minute or when it `is_due`.
@@ -161,8 +187,7 @@ class FolderStore:
             is_early = time.monotonic() - self._copied_at < _KNOWN_EVERY_S
             with suppress(OSError):
                 if is_due or not is_early:
-                    self._require_same_study()
-                    keep_copy(self.folder, self.study, self._home)
+                    self._work_there(lambda folder: keep_copy(folder, self.study, self._home))
                     self._copied_at = time.monotonic()
 
     # ------------------------------------------------------------------ events
@@ -197,7 +222,8 @@ class FolderStore:
                 self._log = self._read_share()
             except (FormatError, OSError) as error:
                 away = self.trouble = str(error)
-            self._local = read_events(self._home / EVENTS, self.origin, self._local)
+            with listening(None):
+                self._local = read_events(self._home / EVENTS, self.origin, self._local)
             # What waits here is no other history of what is there.
             chains = {f"{_WAITS}/{name}": one for name, one in self._local.chains.items()}
             problems = self._log.problems
@@ -207,11 +233,11 @@ class FolderStore:
                 for one in file.problems
             )
             if self._copy is None:
-                missing = list_missing(self._home, self.folder, self.origin, self._log.chains)
+                missing = list_missing(self._home, self._place, self.origin, self._log.chains)
                 problems = (*problems, *missing)
             is_early = time.monotonic() - self._noted_at < _KNOWN_EVERY_S
             if not (away or is_early or self._copy):
-                about = (self.folder, self.origin, self.list_masks())
+                about = (self._place, self.origin, self.list_masks())
                 note_known(self._home, *about, self._log.chains)
                 self._noted_at = time.monotonic()
             return StoreReading({**self._log.chains, **chains}, problems, away)
@@ -224,30 +250,20 @@ class FolderStore:
         """
         with self._turn:
             self.trouble = ""
+            waiting = read_waiting(self._home / EVENTS)
+            send = partial(send_all, self._home, waiting, dict(self._sent))
             try:
-                self._require_same_study()
-                damage = send_masks(self._home / MASKS, self.folder / MASKS)
+                sent, self.trouble = self._work_there(send)
+                self._sent |= sent
             except OSError as error:
                 self.trouble = str(error)
-                return self.unsent
-            for path in sorted((self._home / EVENTS).rglob("*.jsonl")):
-                try:
-                    self._send_file(path)
-                except OSError as error:
-                    self.trouble = str(error)
-            self.trouble = self.trouble or damage
             return self.unsent
 
     @property
     def unsent(self) -> int:
         """How many events wait on this computer."""
-        waiting = 0
-        for path in (self._home / EVENTS).rglob("*.jsonl"):
-            name = path.relative_to(self._home / EVENTS).as_posix()
-            with suppress(OSError), path.open("rb") as stream:
-                stream.seek(self._sent.get(name, 0))
-                waiting += stream.read().count(b"\n")
-        return waiting
+        waiting = read_waiting(self._home / EVENTS)
+        return sum(whole.count(b"\n", self._sent.get(name, 0)) for name, whole in waiting.items())
 
     def close(self) -> None:
         """Send what can be sent, and let go of this computer's files; those sent are removed."""
@@ -285,31 +301,10 @@ class FolderStore:
             )
         return self._writers[reader]
 
-    def _send_file(self, path: Path) -> None:
-        """Bring the study's copy of one file of this computer up to it.
-
-        Raises
-        ------
-        OSError
-            If the share refuses, or its copy is not the beginning of ours: then it is left alone.
-        """
-        name = path.relative_to(self._home / EVENTS).as_posix()
-        whole = path.read_bytes()
-        whole = whole[: whole.rfind(b"\n") + 1]
-        if self._sent.get(name) == len(whole) and (self.folder / EVENTS / name).exists():
-            return
-        with AppendFile(self.folder / EVENTS / name, keep=True) as there:
-            with open_plain(there.path) as stream:
-                before = stream.read()
-            if not whole.startswith(before):
-                raise SaveError(
-                    f"expected {there.path} to be what this computer sent, but it goes on "
-                    "otherwise: somebody copied the study or changed the file; keep both"
-                )
-            if len(whole) > len(before):
-                there.append(whole[len(before) :])
-                there.sync(every_s=0.0)
-        self._sent[name] = len(whole)
+    @property
+    def _place(self) -> Path:
+        """The study's folder by its name, to be compared and told, never to be opened."""
+        return Path(self.share.place)
 
     def _require_share(self) -> None:
         """Raise OSError where the study's folder cannot be reached.
@@ -317,53 +312,59 @@ class FolderStore:
         A share that is away may leave an empty folder in its place, in which nothing may be made.
         """
         try:
-            self._reach.ask()
+            self.share.look(stat_study)
         except OSError as error:
             if self._copy is None:
                 raise
+            why = error.strerror or error
+            if isinstance(error, SilentShareError):
+                why = "the share does not answer"
             raise SaveError(
-                f"{self.folder} cannot be reached ({error.strerror or error}): this is the study "
+                f"{self.share.place} cannot be reached ({why}): this is the study "
                 "as this computer knew it; what you do is sent once the folder is there again"
             ) from error
 
-    def _require_same_study(self) -> None:
-        """Raise OSError where the folder cannot be reached, or holds another study than before."""
+    def _work_there(self, work: Callable[[Path], T]) -> T:
+        """Return what `work` returns in the folder, if that holds the study that was opened.
+
+        Raises
+        ------
+        OSError
+            If the folder cannot be reached, or holds another study than before.
+        """
         self._require_share()
-        status = (self.folder / STUDY_NAME).stat()
-        stamp = (status.st_size, status.st_mtime_ns, status.st_ino)
-        if stamp == self._same:
-            return
-        if hash_study(self.folder) != self.origin:
-            raise SaveError(
-                f"{self.folder / STUDY_NAME} is not the file that this program opened: nothing is "
-                "sent there; what you do is kept on this computer"
-            )
-        self._same = stamp
+        origin, before = self.origin, self._same
+
+        def do(folder: Path) -> tuple[tuple[int, int, int], T]:
+            return require_same_study(folder, origin, before), work(folder)
+
+        self._same, result = self.visit(do)
+        return result
 
     def _open_study(self, home: Path) -> tuple[Study, str, Path | None]:
         """Return the study, its hash, and where it was copied to if its folder is away."""
         try:
-            self._reach.ask()
+            self.share.look(stat_study)
+            return (*self.visit(read_study), None)
         except OSError as error:
-            copy = find_copy(self.folder, home)
+            copy = find_copy(self._place, home)
             if copy is not None:
                 return copy
-            if isinstance(error, SaveError):
-                raise FormatError(f"expected a review study, but {error}") from error
-        return (*read_study(self.folder), None)
+            if isinstance(error, SilentShareError):
+                raise
+        return (*self.visit(read_study), None)
 
     def _read_share(self) -> EventLog:
-        if hash_study(self.folder) == self.origin:
-            # Of a copy nothing is taken over: the study's own files are read whole.
-            before = self._log if self._copy is None else EventLog()
-            log = read_events(self.folder / EVENTS, self.origin, before)
+        # Of a copy nothing is taken over: the study's own files are read whole.
+        before = self._log if self._copy is None else EventLog()
+        origin = self.origin
+        is_same, log = self.visit(lambda folder: read_study_events(folder, origin, before))
+        if not is_same and self._copy is not None:
+            problems = dict.fromkeys((*log.problems[:1], *self._log.problems))
+            return replace(self._log, problems=tuple(problems))
+        if is_same:
             self._copy = None
-            return log
-        log = self._log
-        if self._copy is None:
-            log = read_events(self.folder / EVENTS, self.origin, self._log)
-        text = "it is not the file that this program opened: somebody changed it"
-        return replace(log, problems=(EventProblem(STUDY_NAME, text), *log.problems))
+        return log
 
     # ------------------------------------------------------------------- masks
 
@@ -375,14 +376,13 @@ class FolderStore:
         SaveError
             If neither takes it.
         """
-        name = hashlib.sha256(content).hexdigest()
+        name = f"{hashlib.sha256(content).hexdigest()}{MASK_SUFFIX}"
         try:
-            self._require_same_study()
-            write_mask_once(self.folder / MASKS / f"{name}{MASK_SUFFIX}", content)
+            self._work_there(lambda folder: write_mask_once(folder / MASKS / name, content))
         except OSError as error:
             self.trouble = str(error)
-            write_mask_once(self._home / MASKS / f"{name}{MASK_SUFFIX}", content)
-        return name
+            write_mask_once(self._home / MASKS / name, content)
+        return name.removesuffix(MASK_SUFFIX)
 
     def get_mask(self, sha256: str) -> bytes:
         """Return a mask's file as it was put.
@@ -390,28 +390,30 @@ class FolderStore:
         Raises
         ------
         FormatError
-            If it is missing, or its bytes were changed.
+            If it is missing, its bytes were changed, or the share does not answer.
         """
-        for folder in (self.folder / MASKS, self._home / MASKS):
-            path = folder / f"{file_name(sha256)}{MASK_SUFFIX}"
-            if path.exists():
-                return read_mask(path, sha256)
-        raise FormatError(
-            f"expected the mask {sha256[:12]} in {self.folder / MASKS}, but it is not there: it "
-            "may still be on the computer of its reader, or was removed"
-        )
+        name, why = f"{file_name(sha256)}{MASK_SUFFIX}", "it is not there"
+        try:
+            content = self.visit(lambda folder: find_mask(folder / MASKS / name, sha256))
+        except SilentShareError:
+            content, why = None, "the share does not answer"
+        content = content or find_mask(self._home / MASKS / name, sha256)
+        if content is None:
+            raise FormatError(
+                f"expected the mask {sha256[:12]} in {self._place / MASKS}, but {why}: it "
+                "may still be on the computer of its reader, or was removed"
+            )
+        return content
 
     def list_masks(self) -> frozenset[str]:
         """Return the SHA-256 of every mask that is there, going by the names.
 
-        Work that began while the share is away goes by those that this computer had read of.
+        While the share is away these are those that this computer had read of.
         """
         before: frozenset[str] = frozenset() if self._copy is None else known_masks(self._home)
-        return before.union(
-            path.name.removesuffix(MASK_SUFFIX)
-            for folder in (self.folder / MASKS, self._home / MASKS)
-            for path in folder.glob(f"*{MASK_SUFFIX}")
-        )
+        with suppress(OSError):
+            self._masks = self.visit(list_masks_of_study)
+        return before | self._masks | list_masks_in(self._home / MASKS)
 
     # ------------------------------------------------------------------ claims
 
@@ -423,8 +425,8 @@ class FolderStore:
         """
         asked = Claim(place, 1, *self.claim_holder(reader))
         try:
-            self._require_same_study()
-            return take_claim(self.folder / CLAIMS, asked, self.study.plan.lease_s)
+            lease_s = self.study.plan.lease_s
+            return self._work_there(lambda folder: take_claim(folder / CLAIMS, asked, lease_s))
         except (FormatError, OSError) as error:
             self.trouble = str(error)
         return asked
@@ -438,8 +440,7 @@ class FolderStore:
     def renew(self, claim: Claim) -> bool:
         """Say that one is still at it; False where somebody else has taken it meanwhile."""
         try:
-            self._require_same_study()
-            return renew_claim(self.folder / CLAIMS, claim)
+            return self._work_there(lambda folder: renew_claim(folder / CLAIMS, claim))
         except (FormatError, OSError) as error:
             self.trouble = str(error)
         return True
@@ -447,9 +448,9 @@ class FolderStore:
     def release(self, claim: Claim) -> None:
         """Let go of a claim; while the share is away it runs out by itself."""
         with suppress(FormatError, OSError):
-            self._require_same_study()
-            renew_claim(self.folder / CLAIMS, replace(claim, is_released=True))
+            free = replace(claim, is_released=True)
+            self._work_there(lambda folder: renew_claim(folder / CLAIMS, free))
 
     def list_claims(self) -> tuple[Claim, ...]:
         """Return the newest claim of each place, those that were let go of left out."""
-        return newest_claims(self.folder / CLAIMS)
+        return self.visit(lambda folder: newest_claims(folder / CLAIMS))

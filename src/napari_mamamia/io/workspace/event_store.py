@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from napari_mamamia.core.garbage import uncollected
+from napari_mamamia.core.progress import paced
 from napari_mamamia.io.files.chained_lines import (
     NO_ORIGIN,
     ChainedLine,
@@ -232,7 +233,7 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
     with uncollected():
         read = {
             name: _read_file(path, name, origin, before.get(name), bodies)
-            for name, path in files.items()
+            for name, path in paced(files.items(), "Reading the events", len(files))
         }
     gone = [
         EventProblem(name, "the file was there before and is gone")

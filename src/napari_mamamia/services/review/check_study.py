@@ -9,17 +9,19 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
-from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.core.review import Role
+from napari_mamamia.core.review import Role, Study
 from napari_mamamia.io.files.chained_lines import scan_chained_lines
-from napari_mamamia.io.files.checksums import sha256_of
+from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.review.desk_files import EVENTS
+from napari_mamamia.io.review.errands import MASKS
 from napari_mamamia.io.review.keys import require_whole_key
 from napari_mamamia.io.review.mask_files import list_changed_masks
-from napari_mamamia.io.review.store import MASKS, EventStore, FolderStore, StoreReading
+from napari_mamamia.io.review.share import Share
+from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.event_order import Event, list_past, merge_events
 from napari_mamamia.reviewing.fold import ReviewState
@@ -158,9 +160,10 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
     chains = {name: tuple(events) for name, events in reading.chains.items() if events}
     report_progress(1, 4, "Reading the masks")
     problems += _list_changed_masks(store)
-    problems += [Problem("file", *one) for one in list_changed_files(store.folder, store.study)]
+    changed = store.visit(lambda folder: list_changed_files(folder, store.study))
+    problems += [Problem("file", *one) for one in changed]
     problems += _list_misplaced(chains)
-    problems += _list_torn(store.folder / EVENTS)
+    problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
     problems += [Problem("waiting", _place_of(one.event), one.why) for one in state.waiting]
     problems += [Problem("refused", _place_of(one.event), one.why) for one in state.refused]
     problems += _list_conflicts(state)
@@ -171,7 +174,7 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
     problems += _list_key_files(store)
     report_progress(2, 4, "Reading the images")
     if images is not None:
-        problems += _check_images(store, images)
+        problems += Share(images).run(lambda place: list(_check_images(store.study, place)))
     report_progress(4, 4)
     signatures = [one for view in state.cases for one in view.signatures if one.counts]
     # The signing event itself is not among them: what stands beside the signature is not signed.
@@ -285,7 +288,7 @@ def _list_misplaced(chains: dict[str, tuple[Event, ...]]) -> Iterator[Problem]:
 
 def _list_torn(folder: Path) -> Iterator[Problem]:
     """Yield files whose last line has no end: one changed byte there would hide its event."""
-    for path in sorted(folder.rglob("*.jsonl")):
+    for path in paced(sorted(folder.rglob("*.jsonl")), "Reading the last lines"):
         last = next(iter(deque(scan_chained_lines(path), maxlen=1)), None)
         if last is not None and last.is_torn:
             text = (
@@ -336,8 +339,9 @@ def _list_lost(reading: StoreReading) -> Iterator[Problem]:
 
 def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
     text = "its bytes are not those that it was named after: it was changed"
-    for place, folder in ((MASKS, store.folder / MASKS), ("here", store.outbox / MASKS)):
-        for name in list_changed_masks(folder):
+    changed = store.visit(lambda folder: list_changed_masks(folder / MASKS))
+    for place, names in ((MASKS, changed), ("here", list_changed_masks(store.outbox / MASKS))):
+        for name in names:
             yield Problem("mask", f"{place}/{name}", text)
 
 
@@ -416,11 +420,11 @@ def _list_unused_masks(store: EventStore, events: tuple[Event, ...]) -> Iterator
         yield Problem("mask", "masks", text)
 
 
-def _check_images(store: EventStore, images: Path) -> Iterator[Problem]:
-    for case in store.study.cases:
+def _check_images(study: Study, images: Path) -> Iterator[Problem]:
+    for case in study.cases:
         for one in case.images:
             try:
-                is_same = sha256_of(images / one.name) == one.sha256
+                is_same = sha256_of_large(images / one.name) == one.sha256
             except MamamiaError as error:
                 yield Problem("image", case.case_id, str(error))
                 continue

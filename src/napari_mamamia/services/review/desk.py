@@ -24,6 +24,7 @@ from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.io.review.claims import Claim
 from napari_mamamia.io.review.desk_files import DeskFiles, Draft
 from napari_mamamia.io.review.mask_files import read_mask, write_mask_once
+from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import STUDY_NAME
 from napari_mamamia.io.workspace.protocol import Protocol
@@ -46,6 +47,7 @@ from napari_mamamia.services.review.study_form import load_study_form, load_stud
 
 _KEEP_EVERY_S: Final = 60.0
 """How often a claim is renewed while somebody is at work: each is a file written on the share."""
+_DROPPED_S: Final = 1.0
 JUDGES: Final = frozenset({Role.ADJUDICATOR, Role.LEAD})
 
 
@@ -431,9 +433,8 @@ def open_desk(folder: Path, who: str) -> DeskOpened:
     """Return somebody's desk; see `StudyDesk` and `load_study_form` for what can be wrong."""
     desk = StudyDesk(folder, who)
     try:
-        study = desk.store.study
-        frozen = desk.store.frozen_folder
-        form, protocol = load_study_form(frozen, study), load_study_protocol(frozen, study)
+        form = desk.store.read_frozen(load_study_form)
+        protocol = desk.store.read_frozen(load_study_protocol)
         return DeskOpened(desk, desk.look(), form, protocol)
     except BaseException:
         desk.close()
@@ -441,5 +442,11 @@ def open_desk(folder: Path, who: str) -> DeskOpened:
 
 
 def is_study(folder: Path) -> bool:
-    """Whether a folder holds a review study."""
-    return (folder / STUDY_NAME).is_file()
+    """Whether a folder holds a review study; asked while somebody waits, so it waits a second.
+
+    Raises
+    ------
+    SilentShareError
+        If there is no answer by then.
+    """
+    return Share(folder, answer_s=_DROPPED_S).look(lambda place: (place / STUDY_NAME).is_file())

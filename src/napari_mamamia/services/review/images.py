@@ -1,5 +1,6 @@
 """The images of a study's case: where they are on this computer, and that they are the same."""
 
+from functools import partial
 from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError, MamamiaError
@@ -7,6 +8,7 @@ from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.review import Study, StudyCase
 from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.review.desk_files import DeskFiles
+from napari_mamamia.io.review.share import Share
 
 
 def find_images(study: Study, files: DeskFiles) -> Path:
@@ -27,7 +29,16 @@ def require_images(case: StudyCase, data_set: Path, known: set[tuple[Path, int, 
     ------
     CaseError
         If a file is missing, or its bytes differ.
+    SilentShareError
+        If they lie on a share that does not answer.
     """
+    known |= Share(data_set).run(partial(_hold_images, case, frozenset(known)))
+
+
+def _hold_images(
+    case: StudyCase, known: frozenset[tuple[Path, int, int]], data_set: Path
+) -> set[tuple[Path, int, int]]:
+    stamps = set()
     for number, one in enumerate(case.images):
         report_progress(number, len(case.images), f"Checking the images of {case.case_id}")
         path = data_set / one.name
@@ -47,4 +58,5 @@ def require_images(case: StudyCase, data_set: Path, known: set[tuple[Path, int, 
                 f"{path} was changed since: nothing was opened; tell the lead, or say where the "
                 "right ones lie (Images… on page Review)"
             )
-        known.add(stamp)
+        stamps.add(stamp)
+    return stamps

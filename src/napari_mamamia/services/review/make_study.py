@@ -6,6 +6,7 @@ import secrets
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError, SaveConflictError
@@ -25,6 +26,7 @@ from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.files.sources import CaseFiles
+from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.io.workspace.workspace import file_name
 from napari_mamamia.reviewing.assignment import Deal, deal_cases
@@ -158,15 +160,19 @@ def freeze_study(
             f"expected to read every case before the study is frozen, but {len(draft.left_out)} "
             f"cannot be ({draft.left_out[0]}): mend the files, or freeze without them on purpose"
         )
+    ids = {case_key(one.name): one.reader_id for one in draft.study.readers}
+    bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
+    study = replace(draft.study, lead_keys=bound)
+    return Share(folder).run(partial(_write_frozen, draft.texts, study))
+
+
+def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) -> str:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
             f"expected a new or empty folder for the study, got {folder}, which holds something: "
             "name another folder"
         )
-    ids = {case_key(one.name): one.reader_id for one in draft.study.readers}
-    bound = tuple(LeadKey(ids.get(case_key(who.strip()), who), key) for who, key in lead_keys)
-    study = replace(draft.study, lead_keys=bound)
-    for name, text in draft.texts:
+    for name, text in texts:
         write_text_atomically(folder / name, text)
     return write_study(folder, study)
 

@@ -56,7 +56,7 @@ def look_at_quality(desk: StudyDesk) -> QualityLook | None:
     A queue's file that is missing or another one than when the study began is told in `says`.
     """
     try:
-        queue = load_study_queue(desk.store.frozen_folder, desk.store.study)
+        queue = desk.store.read_frozen(load_study_queue)
     except (FormatError, OSError) as error:
         return QualityLook((), (), (str(error),))
     if queue is None or why_blind(desk):
@@ -88,7 +88,7 @@ def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
     if why := why_blind(desk):
         return (why,)
     store = FolderStore(desk.folder, review_folder())
-    form = load_study_form(store.frozen_folder, store.study)
+    form = store.read_frozen(load_study_form)
     result = measure_agreement(store, None, list_orders(form, ()), _N_RESAMPLES)
     left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)
     return (*agreement_lines(result), *result.notes, *left_out)

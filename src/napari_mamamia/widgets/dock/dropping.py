@@ -10,9 +10,11 @@ from qtpy.QtCore import QEvent, QObject, Qt, Signal
 from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.core.errors import SaveError
 from napari_mamamia.io.files.sources import LayoutKind
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
+from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.dicom.flow import ImportFlow
@@ -61,7 +63,12 @@ class Dropping(WindowPart):
         if not paths:
             return False
         is_one = len(paths) == 1
-        if is_one and self._services.review.is_study(paths[0]):
+        try:
+            is_study = is_one and self._services.review.is_study(paths[0])
+        except SaveError as error:  # the share does not answer: it is asked for nothing else
+            self._notifier.warn(plain_text(error))
+            return True
+        if is_study:
             self._review.open_study(paths[0])
             return True
         if is_one and self._services.ranks.is_ranking(paths[0]):

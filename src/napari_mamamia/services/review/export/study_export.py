@@ -6,6 +6,7 @@ All of it is made in a folder of its own, read back, and gets its name when it i
 import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from napari_mamamia.core.errors import (
     SaveError,
 )
 from napari_mamamia.core.form import Form
-from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.review import FilePrint, ReviewFormat
 from napari_mamamia.io.files.checksums import sha256_of
@@ -110,9 +111,9 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
         If the system refuses, or a file does not read back as it was written.
     """
     _require_choice(choice)
-    _require_free(store.folder, folder)
+    _require_free(store, folder)
     state = fold_reading(store, read_whole(store))
-    form = load_study_form(store.folder, store.study)
+    form = store.read_frozen(load_study_form)
     accepted = list_accepted(state)
     left_out = list_waiting(state)
     with own_folder(folder.parent) as place:
@@ -123,7 +124,7 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
             run.write(one, place / one)
         _save_cases(state, accepted, left_out, place)
         report_progress(len(choice.formats), len(choice.formats), "Reading it back")
-        files = _check_files(place, store.folder)
+        files = _check_files(place)
         content = {
             "mamamia_review_export": SCHEMA,
             "study": store.study.plan.name,
@@ -161,8 +162,8 @@ def _require_choice(choice: ExportChoice) -> None:
         )
 
 
-def _require_free(study: Path, folder: Path) -> None:
-    if folder.resolve().is_relative_to(study.resolve()):
+def _require_free(store: FolderStore, folder: Path) -> None:
+    if store.visit(lambda study: folder.resolve().is_relative_to(study.resolve())):
         raise SaveConflictError(
             f"expected a folder outside the study, got {folder}: name another one"
         )
@@ -231,14 +232,18 @@ def _remove_half(folder: Path, stem: str) -> None:
 def _copy_events(store: FolderStore, folder: Path) -> None:
     """Copy the study's file, what is frozen with it and all events, byte for byte."""
     names = [STUDY_NAME, *(one.name for one in store.study.files)]
-    paths = [store.folder / name for name in names]
-    paths += sorted((store.folder / EVENTS).rglob("*.jsonl"))
-    for path in paths:
+    store.visit(partial(_copy_files, names, folder))
+    write_text_atomically(folder / ".gitattributes", _ATTRIBUTES)
+
+
+def _copy_files(names: Sequence[str], folder: Path, study: Path) -> None:
+    paths = [study / name for name in names]
+    paths += sorted((study / EVENTS).rglob("*.jsonl"))
+    for path in paced(paths, "Copying the events"):
         with open_plain(path) as stream:
             content = stream.read()
-        with saving(folder / path.relative_to(store.folder)) as temporary:
+        with saving(folder / path.relative_to(study)) as temporary:
             temporary.write_bytes(content)
-    write_text_atomically(folder / ".gitattributes", _ATTRIBUTES)
 
 
 def _save_cases(
@@ -262,7 +267,7 @@ def _save_cases(
     save_rows(head, rows, place / "cases.csv")
 
 
-def _check_files(place: Path, study: Path) -> tuple[FilePrint, ...]:
+def _check_files(place: Path) -> tuple[FilePrint, ...]:
     """Read back all that was written; return it with its SHA-256.
 
     Raises

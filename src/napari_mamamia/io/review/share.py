@@ -1,0 +1,137 @@
+"""The one door to a folder on a share: whoever asks gets an answer, whatever the share does.
+
+A network share that is gone does not refuse, it says nothing: each call to the system then waits in
+it for ever, and no time limit of ours reaches in. So every look into the folder is an errand, done
+by a thread that nobody has to wait for. One that gives no sign of life is given up; while it still
+hangs no other is sent after it, so that there is one such thread for a folder, and the program can
+end without it.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.progress import Cancelled, Progress, forward_progress, listening
+
+T = TypeVar("T")
+
+ANSWER_S: Final = 10.0
+"""A share that did not say for so long whether a file is there does not answer: our choice."""
+FILE_S: Final = 60.0
+"""The same for an errand, since its last sign of life; it gives one between two files."""
+_PACE_S: Final = 0.1
+
+
+class SilentShareError(SaveError):
+    """The share does not answer: what was asked of it is not known, or may come about later."""
+
+
+class Share:
+    """A folder that may lie on a share. Its path is handed to errands alone.
+
+    Parameters
+    ----------
+    folder
+        Looked at by nobody yet.
+    answer_s, file_s
+        Seconds without a sign after which a look and an errand are given up; None for the usual.
+    """
+
+    def __init__(
+        self, folder: Path, *, answer_s: float | None = None, file_s: float | None = None
+    ) -> None:
+        self._folder = folder
+        self.place = str(folder.absolute())
+        self._answer_s, self._file_s = answer_s, file_s
+
+    def look(self, work: Callable[[Path], T]) -> T:
+        """Return what a short look into the folder gives; see `run`."""
+        return self._send(work, ANSWER_S if self._answer_s is None else self._answer_s)
+
+    def run(self, work: Callable[[Path], T]) -> T:
+        """Return what `work` returns for the folder; what it raises is raised here.
+
+        It is done in a thread, so it keeps nothing for later but what it returns: after it was
+        given up it may still come to its end. What it reports is reported where it is waited for.
+
+        Raises
+        ------
+        SilentShareError
+            If there is no sign of life for too long, or an earlier errand still hangs: then at
+            once.
+        """
+        return self._send(work, FILE_S if self._file_s is None else self._file_s)
+
+    def _send(self, work: Callable[[Path], T], wait_s: float) -> T:
+        current = threading.current_thread()
+        if isinstance(current, _Errand) and current.place == self.place:
+            return work(self._folder)  # an errand within an errand
+        if any(one.is_given_up for one in _list_errands(self.place)):
+            raise self._describe_silence()
+        results: list[T] = []
+        errand = _Errand(self.place, lambda: results.append(work(self._folder)))
+        errand.start()
+        try:
+            is_done = errand.wait(wait_s)
+        finally:
+            errand.is_given_up = errand.is_alive()
+        if not is_done:
+            raise self._describe_silence()
+        if errand.error is not None:
+            raise errand.error
+        return results[0]
+
+    def _describe_silence(self) -> SilentShareError:
+        return SilentShareError(
+            f"expected {self.place} to be there or not, but the share does not answer: see that "
+            "the network and the share's server work, then try again"
+        )
+
+
+def _list_errands(place: str) -> "list[_Errand]":
+    """Return what is under way to a place, of whatever part of this program."""
+    return [one for one in threading.enumerate() if isinstance(one, _Errand) and one.place == place]
+
+
+class _Errand(threading.Thread):
+    """A thread that does one thing on a share; a daemon, which no program waits for at its end."""
+
+    def __init__(self, place: str, work: Callable[[], object]) -> None:
+        super().__init__(name=f"share {place}", daemon=True)
+        self.place, self._work = place, work
+        self.error: BaseException | None = None
+        self.is_given_up = False
+        self._heard: Progress | None = None
+        self._heard_at = time.monotonic()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Do it; what goes wrong is kept for who waits."""
+        try:
+            with listening(self._note):
+                self._work()
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            self.error = error
+        finally:
+            self._ended.set()
+
+    def wait(self, wait_s: float) -> bool:
+        """Wait for the end, and pass on what is reported; False after `wait_s` without a sign."""
+        told = None
+        while not self._ended.wait(min(_PACE_S, wait_s)):
+            heard, self._heard = self._heard, None
+            if heard is not None and heard != told:
+                forward_progress(heard)
+                told = heard
+            if time.monotonic() - self._heard_at > wait_s:
+                return self._ended.is_set()
+        self.join()
+        return True
+
+    def _note(self, progress: Progress) -> None:
+        if self.is_given_up:
+            raise Cancelled
+        self._heard, self._heard_at = progress, time.monotonic()
