@@ -7,6 +7,6 @@
     STUDY/masks/SHA256.nii.gz             written once
     STUDY/claims/CASE.ROUND.WHO.N         made by exclusive creation
 
-`share` is the one door to the folder, whose share may hang; `errands` is what is done there. `store`
-is the interface and its folder; `schema.sql` the same for PostgreSQL. No lock is relied on.
+`share` is the one door to the folder, whose share may hang; `errands` is what is done there.
+`store` is the interface and its folder; `schema.sql` the same for PostgreSQL. No lock is relied on.
 """
