@@ -61,16 +61,16 @@ def require_same_study(
 
 def read_waiting(folder: Path) -> dict[str, bytes]:
     """Return the whole lines of each file of events that waits on this computer, by its name."""
-    waiting = {}
+    lines = {}
     for path in sorted(folder.rglob("*.jsonl")):
         with suppress(FileNotFoundError):  # another window sent it and is done with it
             whole = path.read_bytes()
-            waiting[path.relative_to(folder).as_posix()] = whole[: whole.rfind(b"\n") + 1]
-    return waiting
+            lines[path.relative_to(folder).as_posix()] = whole[: whole.rfind(b"\n") + 1]
+    return lines
 
 
 def send_all(
-    home: Path, waiting: Mapping[str, bytes], sent: Mapping[str, int], folder: Path
+    home: Path, outbox: Mapping[str, bytes], sent: Mapping[str, int], folder: Path
 ) -> tuple[dict[str, int], str]:
     """Bring a study up to what waits on this computer, masks first.
 
@@ -81,8 +81,8 @@ def send_all(
     """
     trouble = send_masks(home / MASKS, folder / MASKS)
     lengths: dict[str, int] = {}
-    for name, whole in waiting.items():
-        report_progress(len(lengths), len(waiting), "Sending")
+    for name, whole in outbox.items():
+        report_progress(len(lengths), len(outbox), "Sending")
         try:
             is_known = sent.get(name) == len(whole) and (folder / EVENTS / name).exists()
             if not is_known:

@@ -49,7 +49,7 @@ class Share:
 
     def look(self, work: Callable[[Path], T]) -> T:
         """Return what a short look into the folder gives; see `run`."""
-        return self._send(work, ANSWER_S if self._answer_s is None else self._answer_s)
+        return self._send_errand(work, ANSWER_S if self._answer_s is None else self._answer_s)
 
     def run(self, work: Callable[[Path], T]) -> T:
         """Return what `work` returns for the folder; what it raises is raised here.
@@ -63,9 +63,9 @@ class Share:
             If there is no sign of life for too long, or an earlier errand still hangs: then at
             once.
         """
-        return self._send(work, FILE_S if self._file_s is None else self._file_s)
+        return self._send_errand(work, FILE_S if self._file_s is None else self._file_s)
 
-    def _send(self, work: Callable[[Path], T], wait_s: float) -> T:
+    def _send_errand(self, work: Callable[[Path], T], wait_s: float) -> T:
         current = threading.current_thread()
         if isinstance(current, _Errand) and current.place == self.place:
             return work(self._folder)  # an errand within an errand
@@ -104,14 +104,14 @@ class _Errand(threading.Thread):
         self.place, self._work = place, work
         self.error: BaseException | None = None
         self.is_given_up = False
-        self._heard: Progress | None = None
-        self._heard_at = time.monotonic()
+        self._progress: Progress | None = None
+        self._sign_at = time.monotonic()
         self._ended = threading.Event()
 
     def run(self) -> None:
         """Do it; what goes wrong is kept for who waits."""
         try:
-            with listening(self._note):
+            with listening(self._note_sign):
                 self._work()
         except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
             self.error = error
@@ -120,18 +120,18 @@ class _Errand(threading.Thread):
 
     def wait(self, wait_s: float) -> bool:
         """Wait for the end, and pass on what is reported; False after `wait_s` without a sign."""
-        told = None
+        last = None
         while not self._ended.wait(min(_PACE_S, wait_s)):
-            heard, self._heard = self._heard, None
-            if heard is not None and heard != told:
-                forward_progress(heard)
-                told = heard
-            if time.monotonic() - self._heard_at > wait_s:
+            progress, self._progress = self._progress, None
+            if progress is not None and progress != last:
+                forward_progress(progress)
+                last = progress
+            if time.monotonic() - self._sign_at > wait_s:
                 return self._ended.is_set()
         self.join()
         return True
 
-    def _note(self, progress: Progress) -> None:
+    def _note_sign(self, progress: Progress) -> None:
         if self.is_given_up:
             raise Cancelled
-        self._heard, self._heard_at = progress, time.monotonic()
+        self._progress, self._sign_at = progress, time.monotonic()

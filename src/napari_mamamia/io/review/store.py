@@ -233,11 +233,11 @@ class FolderStore:
                 for one in file.problems
             )
             if self._copy is None:
-                missing = list_missing(self._home, self._place, self.origin, self._log.chains)
+                missing = list_missing(self._home, self._folder_name, self.origin, self._log.chains)
                 problems = (*problems, *missing)
             is_early = time.monotonic() - self._noted_at < _KNOWN_EVERY_S
             if not (away or is_early or self._copy):
-                about = (self._place, self.origin, self.list_masks())
+                about = (self._folder_name, self.origin, self.list_masks())
                 note_known(self._home, *about, self._log.chains)
                 self._noted_at = time.monotonic()
             return StoreReading({**self._log.chains, **chains}, problems, away)
@@ -250,11 +250,11 @@ class FolderStore:
         """
         with self._turn:
             self.trouble = ""
-            waiting = read_waiting(self._home / EVENTS)
-            send = partial(send_all, self._home, waiting, dict(self._sent))
+            outbox = read_waiting(self._home / EVENTS)
+            send = partial(send_all, self._home, outbox, dict(self._sent))
             try:
-                sent, self.trouble = self._work_there(send)
-                self._sent |= sent
+                lengths, self.trouble = self._work_there(send)
+                self._sent |= lengths
             except OSError as error:
                 self.trouble = str(error)
             return self.unsent
@@ -262,8 +262,8 @@ class FolderStore:
     @property
     def unsent(self) -> int:
         """How many events wait on this computer."""
-        waiting = read_waiting(self._home / EVENTS)
-        return sum(whole.count(b"\n", self._sent.get(name, 0)) for name, whole in waiting.items())
+        outbox = read_waiting(self._home / EVENTS)
+        return sum(whole.count(b"\n", self._sent.get(name, 0)) for name, whole in outbox.items())
 
     def close(self) -> None:
         """Send what can be sent, and let go of this computer's files; those sent are removed."""
@@ -302,7 +302,7 @@ class FolderStore:
         return self._writers[reader]
 
     @property
-    def _place(self) -> Path:
+    def _folder_name(self) -> Path:
         """The study's folder by its name, to be compared and told, never to be opened."""
         return Path(self.share.place)
 
@@ -347,7 +347,7 @@ class FolderStore:
             self.share.look(stat_study)
             return (*self.visit(read_study), None)
         except OSError as error:
-            copy = find_copy(self._place, home)
+            copy = find_copy(self._folder_name, home)
             if copy is not None:
                 return copy
             if isinstance(error, SilentShareError):
@@ -400,7 +400,7 @@ class FolderStore:
         content = content or find_mask(self._home / MASKS / name, sha256)
         if content is None:
             raise FormatError(
-                f"expected the mask {sha256[:12]} in {self._place / MASKS}, but {why}: it "
+                f"expected the mask {sha256[:12]} in {self._folder_name / MASKS}, but {why}: it "
                 "may still be on the computer of its reader, or was removed"
             )
         return content

@@ -160,8 +160,8 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
     chains = {name: tuple(events) for name, events in reading.chains.items() if events}
     report_progress(1, 4, "Reading the masks")
     problems += _list_changed_masks(store)
-    changed = store.visit(lambda folder: list_changed_files(folder, store.study))
-    problems += [Problem("file", *one) for one in changed]
+    other_files = store.visit(lambda folder: list_changed_files(folder, store.study))
+    problems += [Problem("file", *one) for one in other_files]
     problems += _list_misplaced(chains)
     problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
     problems += [Problem("waiting", _place_of(one.event), one.why) for one in state.waiting]
@@ -339,8 +339,8 @@ def _list_lost(reading: StoreReading) -> Iterator[Problem]:
 
 def _list_changed_masks(store: FolderStore) -> Iterator[Problem]:
     text = "its bytes are not those that it was named after: it was changed"
-    changed = store.visit(lambda folder: list_changed_masks(folder / MASKS))
-    for place, names in ((MASKS, changed), ("here", list_changed_masks(store.outbox / MASKS))):
+    other_masks = store.visit(lambda folder: list_changed_masks(folder / MASKS))
+    for place, names in ((MASKS, other_masks), ("here", list_changed_masks(store.outbox / MASKS))):
         for name in names:
             yield Problem("mask", f"{place}/{name}", text)
 

@@ -32,7 +32,7 @@ def require_images(case: StudyCase, data_set: Path, known: set[tuple[Path, int, 
     SilentShareError
         If they lie on a share that does not answer.
     """
-    known |= Share(data_set).run(partial(_hold_images, case, frozenset(known)))
+    known.update(Share(data_set).run(partial(_hold_images, case, frozenset(known))))
 
 
 def _hold_images(
