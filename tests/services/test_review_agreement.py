@@ -15,11 +15,12 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.review import Honeypots, ReadingMode, Task
+from napari_mamamia.core.review import Honeypots, ReadingMode, Task, Triggers
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.forms.form_file import parse_form
 from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.reviewing.views import ReadingView
 from napari_mamamia.services.review.agreement import mask_pairs
 from napari_mamamia.services.review.agreement.agree import Truth, list_orders, measure_agreement
 from napari_mamamia.services.review.agreement.agreement_output import (
@@ -27,6 +28,7 @@ from napari_mamamia.services.review.agreement.agreement_output import (
     save_agreement,
 )
 from napari_mamamia.services.review.check_study import find_status, save_audit, verify_study
+from napari_mamamia.services.review.compare import compare_readings
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.unblinding import require_sight
@@ -189,7 +191,8 @@ def test_every_kind_of_answer_is_compared_or_named(masks):
     (size,) = found.numbers
     assert size.pairs[0].bland_altman.bias == pytest.approx(1.5)
     assert found.n_lesions_unmatched == 1
-    assert found.categories[3].pairs == ()
+    # of ben's lesion nobody else said anything: ana described two and drew none
+    assert [(one.n, one.n_alone) for one in found.categories[3].pairs] == [(0, 1)]
     assert "odd is not compared: it was answered in several ways (category, number)" in found.notes
     # a record that is no object, and broken ones, answer nothing
     for text in ("[]", "{", "[" * 5000):
@@ -407,3 +410,125 @@ def test_an_order_is_the_form_s_and_only_where_somebody_says_so():
             list_orders(form, [name])
     with pytest.raises(CaseError, match="got 'bpe'"):
         list_orders(None, ["bpe"])
+
+
+# ------------------------------------------------------------------------------- lesions
+
+
+@pytest.fixture(scope="module")
+def spots(tmp_path_factory):
+    """Files of masks of bars in rows 2 to 5 of slice 1: columns from, to (excluded)."""
+    folder = tmp_path_factory.mktemp("spots")
+    grid = Grid.of_spacing((3, 8, 60), (2.0, 1.0, 1.0))
+
+    def file_of(*columns):
+        array = np.zeros(grid.shape, np.uint8)
+        for start, stop in columns:
+            array[1, 2:6, start:stop] = 1
+        path = folder / f"{columns}.nii.gz"
+        write_volume(array, grid, path, overwrite=True)
+        return path
+
+    return file_of
+
+
+def read_lesions(spots, **bens):
+    """Two cases: ana and ben number two lesions otherwise, and ben has one that ana has not.
+
+    Of ana the largest is 1; ben drew the left one first, which is his smallest but one.
+    """
+    store = table_store(("ana", "ben"), 2)
+    read(store, "ana", 1, spots((2, 10), (20, 24)), {"shape@1": "oval", "shape@2": "round"})
+    of_ben = {"shape@1": "oval", "shape@2": "irregular", "shape@3": "round"}
+    places = {"1": [[1, 3, 4]], "2": [[1, 3, 25]], "3": [[1, 2, 50], [1, 5, 51]]}
+    masks = spots((2, 8), (20, 28), (50, 52))
+    read(store, "ben", 1, masks, of_ben | {"@lesions": places} | bens)
+    for reader in ("ana", "ben"):
+        read(store, reader, 2, spots((2, 10)), {"shape@1": "round"})
+    return store
+
+
+def test_answers_about_lesions_are_compared_lesion_by_lesion_and_lone_ones_are_counted(spots):
+    found = measure_agreement(read_lesions(spots))
+    (shape,) = found.categories
+    (pair,) = shape.pairs
+    # oval and oval, round and irregular, round and round; by number it would be oval and oval too,
+    # by size oval and irregular, round and oval
+    assert (pair.n, pair.same) == (3, pytest.approx(2 / 3))
+    # by chance (oval 1 x 1 + round 2 x 1) / 9: (2/3 - 1/3) / (1 - 1/3)
+    assert pair.kappa.value == pytest.approx(0.5)
+    # 6 values, oval 2, round 3, irregular 1: 1 - (2 / 6) / (1 - (2 + 6) / 30)
+    assert shape.alpha.value == pytest.approx(1 - (1 / 3) / (22 / 30))
+    assert (shape.n_rated, shape.n_alone, pair.n_alone) == (4, 1, 1)
+    assert found.n_lesions_unmatched == 0
+    (lesions,) = found.lesions
+    assert (lesions.n_both, lesions.n_first, lesions.n_second, lesions.n_parts) == (3, 0, 1, 0)
+    assert lesions.positive.value == pytest.approx(6 / 7)
+    # columns of 4 rows: 2 x 6 / 14, 2 x 4 / 12 and 1
+    assert lesions.dsc.value == pytest.approx((12 / 14 + 8 / 12 + 1) / 3)
+    text = "\n".join(agreement_lines(found))
+    assert "3 marked by both" in text
+    assert "1 by ben alone" in text
+    assert "1 lesion(s) of which one reader alone answered" in text
+
+
+@pytest.mark.parametrize("damaged", [7, {}, {"1": [[0, 0, 0]]}, {"1": "x", "2": [], "3": [None]}])
+def test_answers_of_lesions_that_nobody_can_tell_apart_are_counted_and_not_compared(spots, damaged):
+    found = measure_agreement(read_lesions(spots, **{"@lesions": damaged}))
+    (shape,) = found.categories
+    # ana's two of the first case have no partner; both answered in the second
+    assert (shape.pairs[0].n, shape.pairs[0].n_alone) == (1, 2)
+    assert found.n_lesions_unmatched == 1
+    assert found.lesions[0].n_both == 3  # the masks are the same
+
+
+def test_files_and_report_have_lesions_and_what_is_of_one_alone(spots, tmp_path):
+    found = measure_agreement(read_lesions(spots))
+    save_agreement(found, tmp_path)
+    content = json.loads((tmp_path / "agreement.json").read_text())
+    (lesions,) = content["lesions"]
+    assert (lesions["n_both"], lesions["n_first"], lesions["n_second"]) == (3, 0, 1)
+    assert lesions["positive"]["value"] == pytest.approx(6 / 7)
+    assert content["categories"][0]["n_alone"] == 1
+    assert "10 mm" in content["definitions"]["lesions"]
+    with (tmp_path / "agreement_readers.csv").open() as stream:
+        (row,) = csv.DictReader(stream)
+    assert (row["n_lesions_both"], row["n_lesions_second"]) == ("3", "1")
+    with (tmp_path / "agreement_questions.csv").open() as stream:
+        rows = [row for row in csv.DictReader(stream) if row["what"] == "alone"]
+    assert [(row["first"], row["value"]) for row in rows] == [("", "1"), ("ana", "1")]
+
+
+def test_hidden_repeats_are_compared_lesion_by_lesion(spots):
+    store = table_store(("ana", "ben"), 2, repeat_share=0.5)
+    store.study = replace(store.study, tasks=(*store.study.tasks, Task("ana", "c0001", 1)))
+    answers = {"shape@1": "oval", "shape@2": "round"}
+    read(store, "ana", 1, spots((2, 10), (20, 24)), answers)
+    # the second time the right one is larger, and is 1
+    turned = {"shape@1": "round", "shape@2": "round"}
+    read(store, "ana", 1, spots((2, 8), (20, 30)), turned, occasion=1)
+    (shape,) = measure_agreement(store).repeat_answers
+    assert (shape.pairs[0].n, shape.pairs[0].same) == (2, 0.5)
+
+
+def test_readings_disagree_by_their_lesions_and_by_what_was_said_of_the_same_one(spots):
+    store = table_store(("ana", "ben"), 1)
+    triggers = Triggers(dice_below=None, volume_ratio=None, hd95_mm=None)
+
+    def because(one, other, *answers):
+        texts = [canonical(body).decode() for body in answers or ({}, {})]
+        views = [
+            ReadingView(name, mask=store.put_mask(spots(*bars).read_bytes()), answers=text)
+            for name, bars, text in zip("ab", (one, other), texts, strict=True)
+        ]
+        return compare_readings(store, views, triggers).because
+
+    both = ((2, 10), (20, 24))
+    assert because(both, ((2, 10), (50, 54))) == (
+        "as many lesions, but 2 of them one reader alone has",
+    )
+    assert because(both, ((2, 10),)) == ("1 and 2 lesions",)
+    # the same two, the other way round in size: what was said of the left one is the same
+    turned = ((2, 6), (20, 28))
+    answers = ({"k@1": "a", "k@2": "b"}, {"k@2": "a", "k@1": "c"})
+    assert because(both, turned, *answers) == ("k@2 and @1: b and c",)

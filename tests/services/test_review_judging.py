@@ -1,6 +1,8 @@
 """A judge at a desk: who has a case, what two masks differ in, how a decision is called."""
 
 import hashlib
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ from tests.review_study import made
 
 from napari_mamamia.core.blinding import ALL_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.case import LabelMap, Mask
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, GridMismatchError
+from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import ConsensusRule
@@ -27,6 +30,7 @@ from napari_mamamia.services.review.judging import (
     open_dispute,
     set_down,
 )
+from napari_mamamia.services.review.lesion_rows import PairedAnswer, list_lesions
 
 GRID = Grid.of_spacing((3, 6, 20), (2.0, 1.0, 1.0))
 LEFT, RIGHT = (1, slice(1, 5), slice(2, 8)), (1, slice(1, 5), slice(6, 12))
@@ -106,8 +110,80 @@ def test_a_mask_against_none_differs_everywhere_and_equal_ones_nowhere():
     assert list_differences(shown("a"), shown("b")) == ()
 
 
+def described(name, places, answers):
+    one = shown(name, *places)
+    return replace(one, reading=one.reading._replace(answers=json.dumps(answers)))
+
+
+def test_lesions_of_two_readings_stand_side_by_side_with_what_was_said_of_them():
+    large, small = (1, slice(1, 5), slice(1, 7)), (1, slice(1, 3), slice(12, 14))
+    lone = (1, 5, 19)
+    first = described("a", (large, small), {"shape@1": "oval", "shape@2": "round", "x@3": "lost"})
+    second = described(
+        "b",
+        ((1, slice(1, 3), slice(1, 4)), (1, slice(1, 5), slice(11, 15)), lone),
+        {"shape@1": "round", "shape@2": "irregular", "note@1": {"text": "x"}},
+    )
+    form = Form(
+        "f",
+        fields=(
+            Field(
+                "shape",
+                "Shape",
+                FieldKind.SINGLE,
+                FieldScope.LESION,
+                terms=tuple(Term(one, one.upper()) for one in ("oval", "round", "irregular")),
+            ),
+        ),
+    )
+    table = list_lesions(first, second, form)
+    assert (table.n_both, table.n_first, table.n_second, table.n_parts) == (2, 0, 1, 0)
+    assert (table.lost_first, table.lost_second) == (("3",), ())
+    alone, one, two = table.rows
+    assert (alone.first, alone.second, alone.voxel) == ("", "3", (1, 5, 19))
+    # the second's largest, 16 voxels, lies over the first's small one, 4 voxels
+    assert [(row.first, row.second) for row in (one, two)] == [("1", "2"), ("2", "1")]
+    assert one.dsc == pytest.approx(2 * 6 / (24 + 6))
+    assert [row.answers for row in (one, two)] == [
+        (PairedAnswer("Shape", "OVAL", "IRREGULAR"),),
+        (PairedAnswer("Shape", "ROUND", "ROUND"),),
+    ]
+    assert [one.is_same for one in table.answers] == [False, True]
+
+
+def test_masks_of_two_grids_have_no_table():
+    other = LabelMap.of(np.ones((3, 6, 21), np.uint8), Grid.of_spacing((3, 6, 21), (2.0, 1.0, 1.0)))
+    with pytest.raises(GridMismatchError):
+        list_lesions(shown("a", LEFT), replace(shown("b"), labels=other))
+
+
+def test_answers_that_are_taken_over_stay_with_their_lesions_and_what_is_lost_is_told(tmp_path):
+    folder = made(tmp_path, cases=("A",))
+    large, small = (1, slice(1, 5), slice(1, 7)), (1, slice(1, 3), slice(12, 14))
+    answers = {"k@1": "a", "k@2": "b", "bpe": "mild"}
+    for who, places in (("Ana", (large, small)), ("Ben", (small,))):
+        reader = StudyDesk(folder, who, tmp_path / who)
+        mask = mask_file(tmp_path, *places, name=who)
+        reader.hand_in(reader.take_next(), mask, Draft(answers if who == "Ana" else {}))()
+        reader.close()
+    desk = StudyDesk(folder, "Jo Judge", tmp_path / "jo")
+    dispute = open_dispute(desk, "c0001")
+    ana = next(one for one in dispute.readings if one.name == "Ana")
+    # the large one is none, the small one is larger, and the largest by now
+    mask = mask_file(tmp_path, (1, slice(1, 5), slice(11, 17)), name="judge")
+    decided = decide_dispute(desk, dispute, mask, "because", ana)
+    assert (decided.choice, decided.lost) == ("edited", ("1",))
+    record = json.loads(desk.session.refresh().case("c0001").decision.answers)
+    ((name, ((z, y, x),)),) = record.pop("@lesions").items()
+    assert record == {"k@2": "b", "bpe": "mild"}
+    assert name == "2"
+    assert z == 1
+    assert y in range(1, 5)
+    assert x in range(11, 17)
+
+
 def decide(desk, dispute, saved, consensus=None, reason="because"):
-    return decide_dispute(desk, dispute, saved, reason, "{}", consensus)
+    return decide_dispute(desk, dispute, saved, reason, "{}", consensus).choice
 
 
 def test_a_reading_that_was_taken_as_it_is_keeps_its_file(desk, tmp_path):

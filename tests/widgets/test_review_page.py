@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import re
 from dataclasses import fields, replace
 
@@ -37,11 +38,13 @@ from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.review import plan_study
 from napari_mamamia.services.review.desk import StudyDesk, open_desk
+from napari_mamamia.services.review.lesion_rows import LesionRow, LesionTable, PairedAnswer
 from napari_mamamia.services.review.make_study import StudyPeople
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.signing import SigningLook, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
+from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.study_case import ActiveClock
 
 TERMS = (Term("yes", "yes"), Term("no", "no"))
@@ -703,6 +706,38 @@ def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, a
     assert "min a case" in progress.readers.text()
     progress.measure.click()
     qtbot.waitUntil(lambda: "neither drew anything" in progress.agreement.text())
+
+
+def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
+    view = JudgingView()
+    qtbot.addWidget(view)
+    for chooser in (view.first, view.second):
+        chooser.addItems(["Reader A", "Reader B"])
+    view.second.setCurrentIndex(1)
+    same, other = PairedAnswer("Margin", "smooth", "smooth"), PairedAnswer("Shape", "oval", "round")
+    rows = (
+        LesionRow("", "3", "", math.nan, 120.0, math.nan, (1, 2, 3)),
+        LesionRow("4", "", "1", 50.0, math.nan, math.nan, (4, 5, 6)),
+        LesionRow("2", "1", "", 900.0, 1000.0, 0.8, (7, 8, 9), (same, other)),
+    )
+    with qtbot.assertNotEmitted(view.lesion_wanted):
+        view.show_lesions(LesionTable(rows, 1, 0, 1, 1, lost_first=("5",)))
+    assert view.lesions_told.text() == (
+        "Lesions: 1 of both, 0 only Reader A, 1 only Reader B, 1 split or joined; of 2 answers "
+        "about those of both 1 are the same; Reader A describes lesion 5, which is not in that mask"
+    )
+    assert [view.lesions.item(k).text() for k in range(3)] == [
+        "only Reader B: 3 · 0.12 ml",
+        "Reader A: 4, a part of Reader B: 1 · 0.05 ml",
+        "Reader A: 2 = Reader B: 1 · Dice 0.80; Shape: oval / round; 1 answer the same",
+    ]
+    with qtbot.waitSignal(view.lesion_wanted) as wanted:
+        view.lesions.setCurrentRow(2)
+    assert wanted.args == [2]
+    view.show_lesions(LesionTable())
+    assert view.lesions_told.text() == "Neither reading has a lesion."
+    view.show_lesions(None)
+    assert view.lesions.isHidden()
 
 
 # ------------------------------------------------------------------------- the form

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -48,6 +49,13 @@ QUESTIONS = {
             "required": True,
         },
         {"id": "size", "text": "Largest diameter", "kind": "number", "unit": "mm", "low": 0},
+        {
+            "id": "shape",
+            "text": "Shape",
+            "kind": "single",
+            "scope": "lesion",
+            "terms": [{"id": "oval", "text": "oval"}, {"id": "irr", "text": "irregular"}],
+        },
     ],
 }
 
@@ -126,22 +134,28 @@ def test_a_reader_reads_a_case_blind_and_gets_the_next(
     assert reading.n_masks == 1
 
 
-def read_all(study, home, who, places):
-    """Read every case of a reader as a window would, each with a box as its mask."""
+def read_all(study, home, who, places, more=(), **answers):
+    """Read every case of a reader as a window would, each with a box as its mask.
+
+    A_2 has the boxes `more`, too, and these answers.
+    """
     desk = StudyDesk(study, who, home)
     while (taken := desk.take_next()) is not None:
         case = load_case(open_data_set(taken.data_set).data_set.case(taken.case_id))
         mask = np.zeros(case.grid.shape, bool)
-        mask[places[taken.case_id]] = True
+        for box in (places[taken.case_id], *(more if taken.case_id == "A_2" else ())):
+            mask[box] = True
+        said = {"lesion": "yes", **(answers if taken.case_id == "A_2" else {})}
         path = home / f"{taken.case_id}.nii.gz"
         write_mask(Mask(case.grid, mask, Provenance(taken.case_id, Maker.READER, who)), path)
         saved = (path, hashlib.sha256(path.read_bytes()).hexdigest())
-        desk.hand_in(taken, saved, Draft({"lesion": "yes"}, 60))()
+        desk.hand_in(taken, saved, Draft(said, 60))()
     desk.close()
 
 
 BLOB = (slice(3, 6), slice(14, 20), slice(20, 26))
 WIDE = (slice(2, 7), slice(12, 22), slice(18, 30))
+SPECK = (slice(5, 6), slice(30, 33), slice(40, 43))
 
 
 @pytest.mark.night
@@ -149,8 +163,10 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     qtbot, docked, study, control, picture, window, canvas, tmp_path
 ):
     same = dict.fromkeys(("A_1", "A_2", "B_1"), BLOB)
-    read_all(study, tmp_path / "ana", "Ana López", same)
-    read_all(study, tmp_path / "ben", "Ben Beck", same | {"A_2": WIDE})
+    anchors = {"1": [[5, 31, 41]], "2": [[3, 15, 21]]}
+    of_ana, of_ben = {"shape@1": "oval"}, {"shape@2": "irr", "@lesions": anchors}
+    read_all(study, tmp_path / "ana", "Ana López", same, **of_ana)
+    read_all(study, tmp_path / "ben", "Ben Beck", same | {"A_2": WIDE}, (SPECK,), **of_ben)
     panel, page = docked, docked.review_page
     panel.open_study(study, "Jo Judge")
     qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
@@ -162,6 +178,14 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     qtbot.waitUntil(lambda: panel.scene.layer(Role.READING_B) is not None)
     qtbot.waitUntil(lambda: "1 of" in view.difference.text())
     picture(window, "review-dispute")
+    assert "1 of both" in view.lesions_told.text()
+    lone, both = (view.lesions.item(k).text() for k in (0, 1))
+    assert re.fullmatch(r"only Reader [AB]: 1 · \d\.\d\d ml", lone)
+    assert re.search(r"Reader A: [12] = Reader B: [12] · Dice 0\.\d\d; Shape: ", both)
+    assert {*re.findall("oval|irregular", both)} == {"oval", "irregular"}
+    view.lesions.setCurrentRow(0)
+    assert panel.scene.viewer.dims.current_step[-3] == 5
+    picture(window, "review-lesion")
     names = (view.first.itemText(0), view.second.itemText(1))
     assert names == ("Reader A", "Reader B")
     text = " ".join(one.text() for one in panel.findChildren(QLabel))

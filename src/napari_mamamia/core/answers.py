@@ -150,6 +150,12 @@ class Answers:
         return replace(self, items=items, anchors=anchors)
 
     @property
+    def lesions(self) -> frozenset[str]:
+        """The numbers of the lesions that have an answer, also one that was filled in."""
+        places = (one.place for one in self.items)
+        return frozenset(one.name for one in places if one.scope is FieldScope.LESION)
+
+    @property
     def described(self) -> frozenset[str]:
         """The numbers of the lesions of which somebody said something, or took it away."""
         lesions = (one for one in self.items if one.place.scope is FieldScope.LESION)

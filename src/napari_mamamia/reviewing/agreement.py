@@ -73,8 +73,8 @@ def kappa_of_counts(counts: Floats, weighting: Weighting = Weighting.NONE) -> Fl
         distance **= 2
     total = counts.sum(axis=(-2, -1))
     by_chance = counts.sum(axis=-1)[..., :, None] * counts.sum(axis=-2)[..., None, :]
-    expected = _divide_all((distance * by_chance).sum(axis=(-2, -1)), total)
-    return np.asarray(1 - _divide_all((distance * counts).sum(axis=(-2, -1)), expected))
+    expected = divide_all((distance * by_chance).sum(axis=(-2, -1)), total)
+    return np.asarray(1 - divide_all((distance * counts).sum(axis=(-2, -1)), expected))
 
 
 def raw_agreement(first: Sequence[Rating], second: Sequence[Rating]) -> float:
@@ -114,9 +114,9 @@ def fleiss_of_counts(counts: Floats, squares: Floats, n_readers: int) -> Floats:
     squares of each case's counts. nan with one category alone, or no case.
     """
     total = counts.sum(axis=-1)
-    share = _divide_all(squares - total, total * (n_readers - 1))
-    by_chance = (_divide_all(counts, total[..., None]) ** 2).sum(axis=-1)
-    return _divide_all(share - by_chance, 1 - by_chance)
+    share = divide_all(squares - total, total * (n_readers - 1))
+    by_chance = (divide_all(counts, total[..., None]) ** 2).sum(axis=-1)
+    return divide_all(share - by_chance, 1 - by_chance)
 
 
 def krippendorff_alpha(
@@ -159,7 +159,7 @@ def alpha_of_pairs(pairs: Floats, scale: Scale = Scale.NOMINAL) -> Floats:
         distance = (middle[..., :, None] - middle[..., None, :]) ** 2
     expected = (distance * totals[..., :, None] * totals[..., None, :]).sum(axis=(-2, -1))
     told_apart = (distance * pairs).sum(axis=(-2, -1))
-    return np.asarray(1 - (totals.sum(axis=-1) - 1) * _divide_all(told_apart, expected))
+    return np.asarray(1 - (totals.sum(axis=-1) - 1) * divide_all(told_apart, expected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,7 @@ def absolute_of_sums(n: Floats, sums: Floats, products: Floats) -> Floats:
     of_readers = (sums**2).sum(axis=-1) / n - middle
     rest = np.trace(products, axis1=-2, axis2=-1) - middle - of_cases - of_readers
     rows, columns, error = of_cases / (n - 1), of_readers / (k - 1), rest / ((n - 1) * (k - 1))
-    return _divide_all(rows - error, rows + (k - 1) * error + k * (columns - error) / n)
+    return divide_all(rows - error, rows + (k - 1) * error + k * (columns - error) / n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +351,7 @@ def _require_known(ratings: Sequence[Rating], place: dict[Rating, int]) -> None:
         raise ValueError(f"expected the categories {names}, got {', '.join(unknown)} too")
 
 
-def _divide_all(parts: Floats, wholes: Floats) -> Floats:
+def divide_all(parts: Floats, wholes: Floats) -> Floats:
     """Return parts / wholes, nan where a whole is 0."""
     wholes = np.asarray(wholes, dtype=np.float64)
     return np.asarray(np.divide(parts, np.where(wholes == 0, nan, wholes)))

@@ -17,6 +17,7 @@ from napari_mamamia.core.form import (
     FieldScope,
     Form,
 )
+from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.files.json_text import parsed_json
 
 _FORM: Final = "@form"
@@ -186,11 +187,14 @@ def parse_answers(record: Mapping[str, Any]) -> Answers:
 def parse_anchors(record: Mapping[str, Any]) -> tuple[LesionAnchors, ...]:
     """Return some voxels of each lesion that a record has a number for; what is none is left out.
 
-    Of an older version no record has any: there the largest lesion of the mask is "1".
+    Of an older version no record has any: there the largest lesion of the mask is "1". In one that
+    has some every lesion that is described has anchors, be it none: nobody knows which it is then.
     """
-    lesions = record.get(_LESIONS)
+    if _LESIONS not in record:
+        return ()
+    listed = record[_LESIONS] if isinstance(record[_LESIONS], dict) else {}
     anchors = []
-    for name, places in lesions.items() if isinstance(lesions, dict) else ():
+    for name, places in {**dict.fromkeys(_list_lesions(record)), **listed}.items():
         voxels = [_parse_voxel(one) for one in places] if isinstance(places, list) else []
         whole = tuple(one for one in voxels[:_MOST_ANCHORS] if one is not None)
         anchors.append(LesionAnchors(name, whole))
@@ -224,27 +228,82 @@ def _parse_record(text: str) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def pair_categories(
-    one: str, other: str
-) -> tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]:
-    """Return what two readings of a case chose: (question, the one's terms, the other's).
+@dataclass(frozen=True, slots=True)
+class PairedTerms:
+    """What two readers chose of one question: `key` is the one's, `other_key` the other's.
 
-    Of questions of categories that both answered. What the program filled in for both is left out,
-    and so is what they said of lesions where either described more than one: the first of one need
-    not be the first of the other.
+    They differ where one lesion has two numbers.
+    """
+
+    key: str
+    other_key: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether they chose the same."""
+        return self.first == self.second
+
+    @property
+    def name(self) -> str:
+        """What was asked of what, with both numbers of a lesion where they differ."""
+        other = self.other_key.partition("@")[2]
+        return self.key if self.key == self.other_key else f"{self.key} and @{other}"
+
+
+def pair_categories(
+    one: str, other: str, lesions: Mapping[str, str] | None = None
+) -> tuple[PairedTerms, ...]:
+    """Return what two readings of a case chose, of questions of categories that both answered.
+
+    What the program filled in for both is left out.
+
+    Parameters
+    ----------
+    lesions
+        The other's number of each lesion that both marked, by the one's; of no other lesion is
+        compared what they said. None where no mask tells it: then what they said of lesions counts
+        where each described one.
     """
     records = [_parse_record(text) for text in (one, other)]
+    if lesions is None:
+        names = [_list_lesions(record) for record in records]
+        lesions = {names[0][0]: names[1][0]} if [*map(len, names)] == [1, 1] else {}
     computed = [_list_computed(record) for record in records]
-    are_matched = all(_count_lesions(record) <= 1 for record in records)
     pairs = []
-    for key in sorted(set(records[0]) & set(records[1])):
-        chosen = [_parse_terms(record[key]) for record in records]
-        is_measured = all(key in names for names in computed)
-        is_comparable = are_matched or _parse_key(key)[1].scope is not FieldScope.LESION
-        if key.startswith("@") or None in chosen or is_measured or not is_comparable:
+    for key in sorted(records[0]):
+        field, place = _parse_key(key)
+        match = lesions.get(place.name) if place.scope is FieldScope.LESION else place.name
+        same = key if match == place.name else f"{field}@{match}"
+        if key.startswith("@") or match is None or same not in records[1]:
             continue
-        pairs.append((key, chosen[0] or (), chosen[1] or ()))
+        first, second = _parse_terms(records[0][key]), _parse_terms(records[1][same])
+        is_measured = key in computed[0] and same in computed[1]
+        if first is not None and second is not None and not is_measured:
+            pairs.append(PairedTerms(key, same, first, second))
     return tuple(pairs)
+
+
+def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
+    """Return answers as canonical JSON for another mask, whose lesions have the same numbers.
+
+    `voxels` is a voxel of each of its lesions. What was said of any other lesion is left out: it
+    would be said of another one.
+    """
+    answers = parse_answers_text(text)
+    lost = {
+        _name_key(one)
+        for one in answers.items
+        if one.place.scope is FieldScope.LESION and one.place.name not in voxels
+    }
+    record = {key: value for key, value in _parse_record(text).items() if key not in lost}
+    computed = [one for one in _list_computed(record) if one not in lost]
+    if _COMPUTED in record:
+        record[_COMPUTED] = sorted(computed)
+    if any(one.place.scope is FieldScope.LESION for one in answers.items):
+        record[_LESIONS] = {name: [list(voxel)] for name, voxel in voxels.items()}
+    return canonical(record).decode()
 
 
 def _parse_terms(value: Any) -> tuple[str, ...] | None:
@@ -252,9 +311,9 @@ def _parse_terms(value: Any) -> tuple[str, ...] | None:
     return None if isinstance(value, dict) else _parse_values(value)
 
 
-def _count_lesions(record: Mapping[str, Any]) -> int:
+def _list_lesions(record: Mapping[str, Any]) -> list[str]:
     places = {_parse_key(key)[1] for key in record if not key.startswith("@")}
-    return sum(place.scope is FieldScope.LESION for place in places)
+    return sorted(place.name for place in places if place.scope is FieldScope.LESION)
 
 
 def _parse_values(value: Any) -> tuple[str, ...] | None:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 _BREASTS: Final = ("right", "left")
 _YES, _NO = "yes", "no"
+_LESION: Final = "lesion"
 Unit = tuple[int, str]
-"""What is rated: the place of a case in the study, and "" or a breast or "lesion"."""
+"""What is rated: the place of a case in the study, and "" or a breast or "lesion 1"."""
 
 
 class QuestionKind(StrEnum):
@@ -29,28 +30,51 @@ class QuestionKind(StrEnum):
 
 @dataclass(slots=True)
 class Question:
-    """A question and all its answers: `ratings` by what is rated, then by reader."""
+    """A question and all its answers: `ratings` by what is rated, then by reader.
+
+    `readers` are all who read a case, by its place.
+    """
 
     name: str
     kind: QuestionKind
     ratings: dict[Unit, dict[str, Any]] = field(default_factory=dict)
+    readers: Mapping[int, set[str]] = field(default_factory=dict)
+
+    def count_alone(self, *pair: str) -> int:
+        """Return of how many lesions one reader alone answered it, though others read the case.
+
+        Of a pair: one of the two, where both read the case. No other has marked that lesion, or
+        nobody else answered.
+        """
+        n_alone = 0
+        for (at, place), row in self.ratings.items():
+            readers = self.readers.get(at, set())
+            among = readers & set(pair) if pair else readers
+            is_read = len(among) > 1
+            n_alone += place.startswith(_LESION) and is_read and len(among & set(row)) == 1
+        return n_alone
 
 
 @dataclass(frozen=True, slots=True)
 class ReaderAnswers:
-    """The answers of one reading: canonical JSON, of the case at a place of the study."""
+    """The answers of one reading: canonical JSON, of the case at a place of the study.
+
+    `lesions` is the number over all readers of each lesion, by this reader's own; None where no
+    masks tell which is which.
+    """
 
     at: int
     reader: str
     answers: str
+    lesions: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionTable:
     """Questions in the order of their names; `notes` are what cannot be compared, and why.
 
-    `n_unmatched` readings describe several lesions: which is which nobody says, so that answers
-    about lesions are compared where a reading has one.
+    `n_unmatched` readings describe lesions that their mask has not, or several where no mask says
+    which is which: their answers about these are not compared.
     """
 
     questions: tuple[Question, ...]
@@ -63,8 +87,10 @@ def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
     kinds: dict[str, set[QuestionKind]] = {}
     given: dict[str, dict[Unit, dict[str, Any]]] = {}
     n_unmatched = 0
+    readers: dict[int, set[str]] = {}
     for reading in readings:
-        answers, is_unmatched = _parse_answers(reading.answers)
+        readers.setdefault(reading.at, set()).add(reading.reader)
+        answers, is_unmatched = _parse_answers(reading.answers, reading.lesions)
         n_unmatched += is_unmatched
         for name, place, kind, value in answers:
             kinds.setdefault(name, set())
@@ -78,20 +104,24 @@ def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
             text = f"it was answered in several ways ({', '.join(sorted(kinds[name]))})"
             notes.append((name, text))
         elif kinds[name] == {QuestionKind.SEVERAL}:
-            questions += _split_choices(name, given[name])
+            questions += _split_choices(name, given[name], readers)
         elif kinds[name]:
-            questions.append(Question(name, kinds[name].pop(), _drop_empty(given[name])))
+            kind = kinds[name].pop()
+            questions.append(Question(name, kind, _drop_empty(given[name]), readers))
     return QuestionTable(tuple(questions), tuple(notes), n_unmatched)
 
 
-def _parse_answers(text: str) -> tuple[list[tuple[str, str, QuestionKind, Any]], bool]:
-    """Return (question, place, kind, value), and whether lesions were left out as several."""
+def _parse_answers(
+    text: str, names: Mapping[str, str] | None
+) -> tuple[list[tuple[str, str, QuestionKind, Any]], bool]:
+    """Return (question, place, kind, value), and whether lesions were left out as unmatched."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
         record = {}
     answers = []
     lesions = set()
+    is_unmatched = False
     for key, value in record.items() if isinstance(record, dict) else ():
         name, _, place = key.partition("@")
         kind, plain = _read_value(value)
@@ -99,11 +129,15 @@ def _parse_answers(text: str) -> tuple[list[tuple[str, str, QuestionKind, Any]],
             continue
         if place and place not in _BREASTS:
             lesions.add(place)
-            place = "lesion"
+            number = "1" if names is None else names.get(place)
+            if number is None:
+                is_unmatched = True
+                continue
+            place = f"{_LESION} {number}"
         answers.append((name, place, kind, plain))
-    if len(lesions) > 1:
-        return [one for one in answers if one[1] != "lesion"], True
-    return answers, False
+    if names is None and len(lesions) > 1:
+        return [one for one in answers if not one[1].startswith(_LESION)], True
+    return answers, is_unmatched
 
 
 def _read_value(value: Any) -> tuple[QuestionKind | None, Any]:
@@ -126,7 +160,11 @@ def _read_value(value: Any) -> tuple[QuestionKind | None, Any]:
     return None, None
 
 
-def _split_choices(name: str, given: Mapping[Unit, Mapping[str, list[str]]]) -> list[Question]:
+def _split_choices(
+    name: str,
+    given: Mapping[Unit, Mapping[str, list[str]]],
+    readers: Mapping[int, set[str]],
+) -> list[Question]:
     """Return a question of yes and no for each term that anybody chose."""
     terms = sorted({term for row in given.values() for chosen in row.values() for term in chosen})
     return [
@@ -137,6 +175,7 @@ def _split_choices(name: str, given: Mapping[Unit, Mapping[str, list[str]]]) -> 
                 unit: {reader: _YES if term in chosen else _NO for reader, chosen in row.items()}
                 for unit, row in given.items()
             },
+            readers,
         )
         for term in terms
     ]

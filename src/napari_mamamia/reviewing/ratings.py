@@ -34,6 +34,8 @@ class PairedCategories:
     """Two readers' categories: the share that is the same, Cohen's kappa unweighted and weighted.
 
     Weights need an order: `linear` and `quadratic` are None where the categories have none.
+    `n_alone` lesions are not in it: one of the two alone answered about them, though both read the
+    case.
     """
 
     first: str
@@ -43,6 +45,7 @@ class PairedCategories:
     kappa: Estimate
     linear: Estimate | None
     quadratic: Estimate | None
+    n_alone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,9 @@ class CategoryAgreement:
         Over what has the usual number of answers (`n_readers`), and how much has not.
     alpha, alpha_ordinal
         Krippendorff's, nominal and ordinal; the latter None without an order.
+    n_alone
+        Lesions of which one reader alone answered, though others read the case: in no kappa or
+        alpha.
     """
 
     question: str
@@ -73,6 +79,7 @@ class CategoryAgreement:
     n_fleiss_left_out: int
     alpha: Estimate
     alpha_ordinal: Estimate | None
+    n_alone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +98,13 @@ class PairedValues:
 
 @dataclass(frozen=True, slots=True)
 class NumberAgreement:
-    """How far readers agree on a question that is answered by a number."""
+    """How far readers agree on a question that is answered by a number; `n_alone` as above."""
 
     question: str
     n_rated: int
     n_answers: int
     pairs: tuple[PairedValues, ...]
+    n_alone: int = 0
 
 
 def compare_categories(
@@ -146,7 +154,7 @@ def compare_categories(
         int(counts.sum()),
         tuple(zip(categories, map(float, shares), strict=True)),
         is_ordered,
-        tuple(one for one in pairs if one.n),
+        tuple(one for one in pairs if one.n or one.n_alone),
         estimate_sums(fleiss, sum_by_case(made_of, cases[is_usual]), n_resamples, seed)
         if usual >= 2
         else Estimate(nan, nan, nan, 0),
@@ -154,6 +162,7 @@ def compare_categories(
         int((~is_usual).sum()),
         alpha(Scale.NOMINAL),
         alpha(Scale.ORDINAL) if is_ordered else None,
+        question.count_alone(),
     )
 
 
@@ -195,7 +204,14 @@ def _compare_pair(
     linear = kappa(Weighting.LINEAR) if is_ordered else None
     quadratic = kappa(Weighting.QUADRATIC) if is_ordered else None
     return PairedCategories(
-        first, second, len(rows), same, kappa(Weighting.NONE), linear, quadratic
+        first,
+        second,
+        len(rows),
+        same,
+        kappa(Weighting.NONE),
+        linear,
+        quadratic,
+        question.count_alone(first, second),
     )
 
 
@@ -219,7 +235,10 @@ def compare_numbers(
         both = [(row[first], row[second]) for row in rows if first in row and second in row]
         if both:
             pairs.append(compare_values(first, second, both, n_resamples, seed))
-    return NumberAgreement(question.name, len(rows), sum(map(len, rows)), tuple(pairs))
+    n_answers = sum(map(len, rows))
+    return NumberAgreement(
+        question.name, len(rows), n_answers, tuple(pairs), question.count_alone()
+    )
 
 
 def compare_values(

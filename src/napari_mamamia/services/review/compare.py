@@ -16,10 +16,11 @@ from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
-from napari_mamamia.metrics.of_masks import dice, hausdorff95_mm, lesion_counts, volume_mm3
-from napari_mamamia.reviewing.form_values import pair_categories
+from napari_mamamia.metrics.of_masks import dice, hausdorff95_mm, volume_mm3
+from napari_mamamia.reviewing.form_values import pair_categories, parse_answers_text
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
+from napari_mamamia.services.review.lesion_match import LesionMatch, match_masks
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class ReadMask:
 
     array: NDArray[np.bool_]
     grid: Grid
+    labels: LabelMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def load_stored_mask(store: EventStore, sha256: str) -> ReadMask | None:
         return None
     array = np.zeros(labels.grid.shape, dtype=np.bool_)
     array[labels.box.slices] = labels.crop > 0
-    return ReadMask(array, labels.grid)
+    return ReadMask(array, labels.grid, labels)
 
 
 def compare_readings(
@@ -90,16 +92,22 @@ def compare_readings(
         If a mask cannot be read, or two lie on different grids.
     """
     masks = {one.mask: load_stored_mask(store, one.mask) for one in readings}
-    pairs = [
-        _compare_pair(masks[a.mask], masks[b.mask], triggers) for a, b in combinations(readings, 2)
-    ]
+    pairs: list[Difference] = []
+    answers: list[str] = []
+    for a, b in combinations(readings, 2):
+        one, other = masks[a.mask], masks[b.mask]
+        if one is not None and other is not None:
+            require_same_grid(one.grid, other.grid, "one reading", "the other")
+        match = match_masks(
+            None if one is None else one.labels,
+            None if other is None else other.labels,
+            (parse_answers_text(a.answers).anchors, parse_answers_text(b.answers).anchors),
+        )
+        pairs.append(_compare_pair(one, other, triggers, match))
+        has_lesions = bool(match.first or match.second)
+        answers += _compare_answers(a.answers, b.answers, match.names if has_lesions else None)
     because = [text for pair in pairs for text in pair.because]
-    if triggers.category:
-        because += [
-            text
-            for a, b in combinations(readings, 2)
-            for text in _compare_answers(a.answers, b.answers)
-        ]
+    because += answers if triggers.category else []
     return Difference(
         tuple(dict.fromkeys(because)),
         min(_list_defined(pair.dice for pair in pairs), default=math.nan),
@@ -125,11 +133,12 @@ def list_acceptable(view: CaseView, case_id: str) -> tuple[ReadingView, ...]:
     )
 
 
-def _compare_pair(a: ReadMask | None, b: ReadMask | None, triggers: Triggers) -> Difference:
+def _compare_pair(
+    a: ReadMask | None, b: ReadMask | None, triggers: Triggers, match: LesionMatch
+) -> Difference:
     if a is None or b is None:
         drawn = a if a is not None else b
         return _compare_emptiness(drawn is not None and bool(drawn.array.any()))
-    require_same_grid(a.grid, b.grid, "one reading", "the other")
     volumes = sorted(volume_mm3(one.array, one.grid) for one in (a, b))
     if volumes[0] == 0:
         return _compare_emptiness(volumes[1] > 0)
@@ -144,9 +153,7 @@ def _compare_pair(a: ReadMask | None, b: ReadMask | None, triggers: Triggers) ->
     if triggers.hd95_mm is not None and hd95_mm > triggers.hd95_mm:
         because.append(f"HD95 {hd95_mm:.1f} mm above {triggers.hd95_mm:g}")
     if triggers.lesion_count:
-        n_parts = [_count_parts(one.array) for one in (a, b)]
-        if n_parts[0] != n_parts[1]:
-            because.append(f"{min(n_parts)} and {max(n_parts)} lesions")
+        because += _compare_lesions(match)
     return Difference(tuple(because), overlap, hd95_mm, ratio)
 
 
@@ -154,17 +161,22 @@ def _compare_emptiness(is_one_drawn: bool) -> Difference:
     return Difference(("one mask is empty",), 0.0) if is_one_drawn else Difference()
 
 
-def _count_parts(mask: NDArray[np.bool_]) -> int:
-    counts = lesion_counts(mask, mask)
-    return int(counts.found + counts.missed)
+def _compare_lesions(match: LesionMatch) -> list[str]:
+    """Return how the lesions of two readings differ: in number, in place, or in their parts."""
+    n_lesions = sorted((len(match.first), len(match.second)))
+    if n_lesions[0] != n_lesions[1]:
+        return [f"{n_lesions[0]} and {n_lesions[1]} lesions"]
+    if match.n_alone:
+        return [f"as many lesions, but {match.n_alone} of them one reader alone has"]
+    return [f"as many lesions, but {match.n_parts} split or joined"] if match.n_parts else []
 
 
-def _compare_answers(one: str, other: str) -> list[str]:
+def _compare_answers(one: str, other: str, lesions: dict[str, str] | None) -> list[str]:
     """Return the questions of categories that both answered, and otherwise."""
     return [
-        f"{question}: {', '.join(a)} and {', '.join(b)}"
-        for question, a, b in pair_categories(one, other)
-        if a != b
+        f"{pair.name}: {', '.join(pair.first)} and {', '.join(pair.second)}"
+        for pair in pair_categories(one, other, lesions)
+        if not pair.is_same
     ]
 
 

@@ -19,6 +19,8 @@ from napari_mamamia.core.review import ConsensusRule, ReadingMode, Task
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.review.desk_files import JUDGE
 from napari_mamamia.io.review.mask_files import read_mask
+from napari_mamamia.reviewing.form_values import carry_lesions, parse_answers_text
+from napari_mamamia.reviewing.lesion_numbers import rank_name
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.review.compare import load_stored_labels
@@ -30,6 +32,7 @@ from napari_mamamia.services.review.consensus import (
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.desk_records import DisputeRow
 from napari_mamamia.services.review.images import find_images
+from napari_mamamia.services.review.lesion_match import match_masks
 from napari_mamamia.services.score.review import Agrees, compare_masks
 
 RULES: Final = (
@@ -94,6 +97,18 @@ class Difference:
     volume_mm3: float
     distance_mm: float
     voxel: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """How a decided mask came about: a reader's id, a rule, or "edited".
+
+    `lost` are lesions that the answers describe and this mask has not: what was said of them stays
+    in the reading alone.
+    """
+
+    choice: str
+    lost: tuple[str, ...] = ()
 
 
 def open_dispute(desk: StudyDesk, case: str) -> Dispute:
@@ -226,15 +241,18 @@ def decide_dispute(
     dispute: Dispute,
     saved: tuple[Path, str] | None,
     reason: str,
-    answers: str,
+    answers: ShownReading | str,
     consensus: ConsensusMask | None = None,
-) -> str:
-    """Decide a case; return how its mask came about: a reader's id, a rule, or "edited".
+) -> Decided:
+    """Decide a case.
 
     Parameters
     ----------
     saved
         The judge's mask as it was saved, with its SHA-256; None where there is no lesion.
+    answers
+        Of a reading, or as JSON. What a reading says of a lesion stays with that lesion, matched
+        to those of the mask that is decided (`lesion_match`); of one that this has not it goes.
     consensus
         What was laid over it last, if anything was.
 
@@ -252,9 +270,27 @@ def decide_dispute(
                 f"expected {dispute.case_id} in adjudication, but somebody decided it or set it "
                 "down meanwhile: look at it again"
             )
-        choice = _tell_choice(desk, dispute, saved, reason, answers, consensus)
+        text, lost = (answers, ()) if isinstance(answers, str) else _carry_answers(answers, saved)
+        choice = _tell_choice(desk, dispute, saved, reason, text, consensus)
         desk.session.let_go_of_case(dispute.case)
-    return choice
+    return Decided(choice, lost)
+
+
+def _carry_answers(
+    shown: ShownReading, saved: tuple[Path, str] | None
+) -> tuple[str, tuple[str, ...]]:
+    """Return a reading's answers for the mask that is decided, and the lesions that it has not."""
+    text = shown.reading.answers
+    answers = parse_answers_text(text)
+    if shown.labels is None or not answers.lesions:
+        return text, ()
+    decided = None if saved is None else read_labels(saved[0])
+    if decided is not None and _is_same_mask(shown.labels, decided):
+        return text, ()
+    match = match_masks(shown.labels, decided, (answers.anchors, ()))
+    places = {one.name: one.voxel for one in match.second}
+    voxels = {one.first: places[one.second] for one in match.both}
+    return carry_lesions(text, voxels), tuple(sorted(answers.lesions - set(voxels), key=rank_name))
 
 
 def _tell_choice(

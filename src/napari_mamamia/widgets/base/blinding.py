@@ -91,6 +91,7 @@ SERVICES: Final[Shown] = MappingProxyType(
         "kinetics.live_ftv": _NUMBERS,
         "kinetics.ftv_under_seg": _REFERENCE,
         "review.list_differences": frozenset({Hidden.OTHER_READERS}),
+        "review.list_lesions": frozenset({Hidden.OTHER_READERS}),
         "review.fuse_dispute": frozenset({Hidden.OTHER_READERS}),
         "ranks.open_board": _COMPARISON | _NUMBERS,
         "ranks.find_team_folder": _MODEL,

@@ -132,6 +132,7 @@ from napari_mamamia.services.review.judging import (
     reopen_case,
     set_down,
 )
+from napari_mamamia.services.review.lesion_rows import list_lesions
 from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
 from napari_mamamia.services.review.plan_study import freeze_wished, list_case_ids, plan_study
 from napari_mamamia.services.review.signing import (
@@ -262,6 +263,7 @@ class ReviewServices(ServiceSet):
     load_first_look = staticmethod(load_first_look)
     open_dispute = staticmethod(open_dispute)
     list_differences = staticmethod(list_differences)
+    list_lesions = staticmethod(list_lesions)
     fuse_dispute = staticmethod(fuse_dispute)
     decide_dispute = staticmethod(decide_dispute)
     set_down = staticmethod(set_down)

@@ -306,7 +306,7 @@ class ReviewFlow(WindowPart):
         if opened.protocol is not None:
             self._protocols.use(opened.protocol)
         self.reading.begin(desk)
-        self.judging.begin(desk)
+        self.judging.begin(desk, opened.form)
         self.signing.desk = self.leading.desk = desk
         self._page.show_look(opened.look)
         self._timer.start()

@@ -3,28 +3,29 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from qtpy.QtCore import Signal
 
+from napari_mamamia.core.form import Form
 from napari_mamamia.core.review import ConsensusRule
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.review.consensus import ConsensusMask
 from napari_mamamia.services.review.desk import StudyDesk
-from napari_mamamia.services.review.judging import Difference, Dispute, ShownReading
+from napari_mamamia.services.review.judging import Decided, Difference, Dispute, ShownReading
+from napari_mamamia.services.review.lesion_rows import LesionTable
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.review.judging_texts import NO_MASK, NO_REASON, OTHER_GRID
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.study_case import StudyCase, StudyPlace
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
 
+T = TypeVar("T")
 _LANE: Final = "review"
-_NO_MASK: Final = tr("Take a reading, a rule, or draw your own on page Refine first.")
-_NO_REASON: Final = tr("Say in a few words why.")
-_OTHER_GRID: Final = tr("The mask of {} lies on another grid than the images: it is not shown.")
 
 
 class Judging(WindowPart):
@@ -48,6 +49,8 @@ class Judging(WindowPart):
         self._late = Turns(self)
         self._shown: tuple[ShownReading, ...] = ()
         self._parts: tuple[Difference, ...] = ()
+        self._lesions = LesionTable()
+        self._form: Form | None = None
         self._at = -1
         self._by_distance = False
         self._consensus: ConsensusMask | None = None
@@ -58,6 +61,7 @@ class Judging(WindowPart):
         view.pair_wanted.connect(self.show_pair)
         view.order_wanted.connect(self.set_order)
         view.difference_wanted.connect(self.step_difference)
+        view.lesion_wanted.connect(self.show_lesion)
         view.reading_wanted.connect(self.take_reading)
         view.rule_wanted.connect(self.take_rule)
         view.decision_wanted.connect(self.decide)
@@ -66,9 +70,9 @@ class Judging(WindowPart):
         view.acceptance_wanted.connect(self.accept_unseen)
         view.reopening_wanted.connect(self.reopen)
 
-    def begin(self, desk: StudyDesk | None) -> None:
-        """Judge at this desk from now on; None ends it."""
-        self.desk = desk
+    def begin(self, desk: StudyDesk | None, form: Form | None = None) -> None:
+        """Judge at this desk from now on, what was answered on this form; None ends it."""
+        self.desk, self._form = desk, form
         self._let_go()
 
     def _let_go(self) -> None:
@@ -138,7 +142,7 @@ class Judging(WindowPart):
             self._scene.remove_mask(role)
             self._session.drop_mask(role)
         elif not one.labels.grid.is_same_place(case.grid):
-            self._notifier.warn(_OTHER_GRID.format(one.name))
+            self._notifier.warn(OTHER_GRID.format(one.name))
         else:
             buffer = self._services.uint8_mask(one.labels)
             self._scene.show_mask(tag_for(case, role), buffer)
@@ -152,23 +156,30 @@ class Judging(WindowPart):
         self._look_for_differences()
 
     def _look_for_differences(self) -> None:
-        self._parts, self._at = (), -1
+        self._parts, self._at, self._lesions = (), -1, LesionTable()
         if len(self._shown) < 2:
             self._view.show_difference(None, -1, 0)
+            self._view.show_lesions(None)
             return
         first, second = self._shown
-        by_distance = self._by_distance
+        by_distance, form = self._by_distance, self._form
         list_differences = self._services.review.list_differences
+        list_lesions = self._services.review.list_lesions
         self._jobs.start(
             "review differences",
             tr("Looking for differences"),
-            lambda: list_differences(first, second, by_distance=by_distance),
+            lambda: (
+                list_lesions(first, second, form),
+                list_differences(first, second, by_distance=by_distance),
+            ),
             self._show_differences,
             still=lambda: self._shown == (first, second),
             shown=False,
         )
 
-    def _show_differences(self, parts: tuple[Difference, ...]) -> None:
+    def _show_differences(self, look: tuple[LesionTable, tuple[Difference, ...]]) -> None:
+        self._lesions, parts = look
+        self._view.show_lesions(self._lesions)
         self._parts, self._at = parts, -1
         if parts:
             self.step_difference(1)
@@ -183,6 +194,12 @@ class Judging(WindowPart):
         part = self._parts[self._at]
         self._scene.view.go_to(part.voxel, centre=self._scene.view.is_zoomed_in)
         self._view.show_difference(part, self._at, len(self._parts))
+
+    def show_lesion(self, at: int) -> None:
+        """Go to a lesion of the list."""
+        if 0 <= at < len(self._lesions.rows):
+            voxel = self._lesions.rows[at].voxel
+            self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
 
     # ------------------------------------------------------------------- deciding
 
@@ -224,24 +241,38 @@ class Judging(WindowPart):
         if dispute is None or not self._is_on_screen():
             return
         if not reason.strip():
-            self._view.say(_NO_REASON)
+            self._view.say(NO_REASON)
         elif self._session.mask(Role.REFINED) is None:
-            self._view.say(_NO_MASK)
+            self._view.say(NO_MASK)
         else:
-            answers = dispute.readings[max(answers_of, 0)].reading.answers
+            answers = dispute.readings[max(answers_of, 0)]
             self._editing.saving.save_if_new(
                 lambda saved: self._decide_saved(dispute, reason, answers) if saved else None
             )
 
-    def _decide_saved(self, dispute: Dispute, reason: str, answers: str) -> None:
+    def _decide_saved(self, dispute: Dispute, reason: str, answers: ShownReading) -> None:
         desk, mask, consensus = self.desk, self._session.mask(Role.REFINED), self._consensus
         if desk is None or mask is None or mask.saved is None or dispute is not self.dispute:
             return
         saved: tuple[Path, str] = (mask.saved.path, mask.saved.sha256)
         decide = self._services.review.decide_dispute
+
+        def tell(decided: Decided) -> None:
+            if decided.lost:
+                self._notifier.hint(
+                    tr(
+                        "{case_id} is decided. What {name} said of lesion {lost} stays in that "
+                        "reading: the accepted mask has no such lesion.",
+                        case_id=dispute.case_id,
+                        name=answers.name,
+                        lost=", ".join(decided.lost),
+                    )
+                )
+
         self._finish_case(
             tr("Deciding {case_id}", case_id=dispute.case_id),
             lambda: decide(desk, dispute, saved, reason, answers, consensus),
+            tell,
         )
 
     def leave_out(self, reason: str) -> None:
@@ -250,7 +281,7 @@ class Judging(WindowPart):
         if desk is None or dispute is None:
             return
         if not reason.strip():
-            self._view.say(_NO_REASON)
+            self._view.say(NO_REASON)
             return
         leave_out = self._services.review.leave_out
         self._finish_case(
@@ -274,13 +305,19 @@ class Judging(WindowPart):
 
         self._editing.save_if_needed(go_on)
 
-    def _finish_case(self, doing: str, work: Callable[[], object]) -> None:
+    def _finish_case(
+        self,
+        doing: str,
+        work: Callable[[], T],
+        tell: Callable[[T], object] = lambda _outcome: None,
+    ) -> None:
         """Do the last step of a case; after it what waits is shown again."""
         self._view.show_dispute(self.dispute, is_busy=True)
 
-        def end(_done: object) -> None:
+        def end(outcome: T) -> None:
             self._let_go()
             self._case.leave()
+            tell(outcome)
 
         self._jobs.start(_LANE, doing, work, end, ended=self._show_again)
 
@@ -306,7 +343,7 @@ class Judging(WindowPart):
         if desk is None:
             return
         if not reason.strip():
-            self._notifier.hint(_NO_REASON)
+            self._notifier.hint(NO_REASON)
             return
         reopen_case = self._services.review.reopen_case
         self._view.why_again.clear()

@@ -1,6 +1,5 @@
 """What a judge sees: what waits, a case's readings in two colours, what they differ in."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from qtpy.QtCore import Qt, Signal
@@ -19,6 +18,7 @@ from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk_records import DisputeRow, StudyLook
 from napari_mamamia.services.review.judging import RULES, Difference, Dispute, ShownReading
+from napari_mamamia.services.review.lesion_rows import LesionTable
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
@@ -31,10 +31,16 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     set_level,
 )
+from napari_mamamia.widgets.review.judging_texts import (
+    ENDS,
+    MM3_PER_ML,
+    describe_lesion,
+    describe_lesions,
+    describe_queue,
+    describe_row,
+)
 from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_list
 
-ENDS = (CaseState.ACCEPTED, CaseState.SIGNED, CaseState.REJECTED)
-_MM3_PER_ML = 1000.0
 _RULE_TEXTS = {
     ConsensusRule.UNION: (tr("Union"), tr("What any reading has")),
     ConsensusRule.INTERSECTION: (tr("Intersection"), tr("What all readings have")),
@@ -49,15 +55,17 @@ _RULE_TEXTS = {
 class JudgingView(QWidget):
     """`case_wanted` carries the key of a case to take up, `pair_wanted` which two are shown.
 
-    `difference_wanted` is a step on, +1 or -1; `rule_wanted` and `reading_wanted` carry what is
-    laid over the judge's mask; `decision_wanted` (reason, whose answers), `leaving_out_wanted` a
-    reason; `acceptance_wanted` the key of a case that agrees, `reopening_wanted` (key, reason).
+    `difference_wanted` is a step on, +1 or -1, `lesion_wanted` a line of the lesions; `rule_wanted`
+    and `reading_wanted` carry what is laid over the judge's mask; `decision_wanted` (reason, whose
+    answers), `leaving_out_wanted` a reason; `acceptance_wanted` the key of a case that agrees,
+    `reopening_wanted` (key, reason).
     """
 
     case_wanted = Signal(str)
     pair_wanted = Signal(int, int)
     order_wanted = Signal(bool)
     difference_wanted = Signal(int)
+    lesion_wanted = Signal(int)
     reading_wanted = Signal(int)
     rule_wanted = Signal(object)
     decision_wanted = Signal(str, int)
@@ -125,6 +133,7 @@ class JudgingView(QWidget):
             self.legend,
             self._pair,
             line(),
+            self._make_lesions(),
             self._make_differences(),
             line(),
             heading(tr("Your mask")),
@@ -142,6 +151,18 @@ class JudgingView(QWidget):
             lambda _at: self.pair_wanted.emit(self.first.currentIndex(), self.second.currentIndex())
         )
         return chooser
+
+    def _make_lesions(self) -> QWidget:
+        """Return the lesions of both readings, side by side: a line goes to one."""
+        self.lesions_told = label(
+            "review_lesions_told", tip=tr("Which lesions both readings have, and which one alone")
+        )
+        self.lesions = make_case_list(
+            "review_lesions",
+            tr("The lesions of both readings, with the number of each; a line goes there"),
+        )
+        self.lesions.currentRowChanged.connect(self.lesion_wanted.emit)
+        return column(self.lesions_told, self.lesions)
 
     def _make_differences(self) -> QWidget:
         self.order: QComboBox = named(
@@ -325,6 +346,22 @@ class JudgingView(QWidget):
         self.take_first.setText(tr("Take {name}", name=first.name))
         self.take_second.setText(tr("Take {name}", name=second.name) if second else tr("Take B"))
 
+    def show_lesions(self, table: LesionTable | None) -> None:
+        """List the lesions of the two readings that are shown; None where there are not two."""
+        first, second = self.first.currentText(), self.second.currentText()
+        self.lesions.blockSignals(True)
+        self.lesions.clear()
+        for one in table.rows if table is not None else ():
+            item = QListWidgetItem(describe_lesion(one, first, second))
+            item.setToolTip(item.text())
+            self.lesions.addItem(item)
+        self.lesions.setCurrentRow(-1)
+        self.lesions.blockSignals(False)
+        fit_case_list(self.lesions)
+        self.lesions.setVisible(self.lesions.count() > 0)
+        self.lesions_told.setText("" if table is None else describe_lesions(table, first, second))
+        self.lesions_told.setVisible(table is not None)
+
     def show_difference(self, part: Difference | None, at: int, n_parts: int) -> None:
         """Describe the difference on screen; None where there is none."""
         for control in (self.next, self.previous):
@@ -348,7 +385,7 @@ class JudgingView(QWidget):
                     at=at + 1,
                     n_parts=n_parts,
                     whose=whose,
-                    volume=part.volume_mm3 / _MM3_PER_ML,
+                    volume=part.volume_mm3 / MM3_PER_ML,
                 )
                 + (
                     tr(
@@ -403,34 +440,3 @@ class JudgingView(QWidget):
                     row=describe_row(chosen),
                 )
             )
-
-
-def describe_queue(rows: Sequence[DisputeRow]) -> str:
-    """Return what waits for a judge and in what order, in words."""
-    counts = Counter(
-        "ended" if one.state in ENDS else "agree" if one.state is CaseState.READ else "disagree"
-        for one in rows
-    )
-    if not counts["disagree"] + counts["agree"]:
-        return tr("Nothing waits for a judge now.") + (" Decided:" if rows else "")
-    parts = [tr("{counts} disagree, the lowest Dice first", counts=counts["disagree"])]
-    parts += [tr("{counts} agree and wait to be accepted", counts=counts["agree"])] * bool(
-        counts["agree"]
-    )
-    parts += [tr("{counts} decided", counts=counts["ended"])] * bool(counts["ended"])
-    return "; ".join(parts)
-
-
-def describe_row(one: DisputeRow) -> str:
-    """Return a line of what waits for a judge."""
-    why = "; ".join(one.because)
-    if one.state is CaseState.READ:
-        why = why or tr("the readings agree")
-    elif one.state is CaseState.ACCEPTED:
-        why = tr("decided, not signed")
-    elif one.state in ENDS:
-        why = f"{tr('left out') if one.state is CaseState.REJECTED else one.state}: {why}".rstrip(
-            ": "
-        )
-    who = tr(" · {judge} is at it", judge=one.judge) if one.judge else ""
-    return f"{one.case_id} · {why}{who}"

@@ -4,10 +4,11 @@ Masks are read case by case and none is kept. What cannot be read or compared is
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import isnan, nan
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.form import Form
@@ -18,6 +19,7 @@ from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.agreement import N_RESAMPLES, estimate_mean
 from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_values import parse_answers_text
 from napari_mamamia.reviewing.questions import QuestionKind, ReaderAnswers, collect_questions
 from napari_mamamia.reviewing.ratings import (
     CategoryAgreement,
@@ -32,8 +34,10 @@ from napari_mamamia.services.batch.masked_inputs import masks_of_cases
 from napari_mamamia.services.review.agreement.mask_pairs import (
     CaseMasks,
     LeftOut,
+    LesionAgreement,
     MaskAgreement,
     MaskPair,
+    compare_lesions,
     compare_volumes,
     group_pairs,
     list_waiting,
@@ -41,8 +45,11 @@ from napari_mamamia.services.review.agreement.mask_pairs import (
     summarise_pairs,
     summarise_readers,
 )
+from napari_mamamia.services.review.lesion_match import group_lesions
 from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.make_study import hash_honeypots
+
+_TIMES: Final = ("first time", "repeat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +80,8 @@ class HoneypotCourse:
 class StudyAgreement:
     """How far the readers of a study agree; `questions` by name, `left_out` is what is missing.
 
-    `masks` is over cases of the mean over a case's pairs; `readers` and `volumes` pair by pair;
-    `repeats` each reader with the own hidden repeats.
+    `masks` is over cases of the mean over a case's pairs; `readers`, `volumes` and `lesions` pair
+    by pair; `repeats` each reader with the own hidden repeats.
     """
 
     study: str
@@ -88,6 +95,7 @@ class StudyAgreement:
     masks: MaskAgreement
     readers: tuple[MaskAgreement, ...]
     volumes: tuple[PairedValues, ...]
+    lesions: tuple[LesionAgreement, ...]
     categories: tuple[CategoryAgreement, ...]
     numbers: tuple[NumberAgreement, ...]
     n_lesions_unmatched: int
@@ -161,10 +169,13 @@ def measure_agreement(
         _require_list(study, truth)
     left_out = list_waiting(state)
     sizes = (n_resamples, seed)
-    pairs, repeat_pairs, honeypot_pairs = _compare_all(store, state, truth, left_out)
+    matched = LesionNames()
+    pairs, repeat_pairs, honeypot_pairs = _compare_all(store, state, truth, left_out, matched)
     report_progress(len(state.cases), len(state.cases), "Resampling the cases")
     order = [one.reader_id for one in study.readers]
-    categories, numbers, notes, n_unmatched = _compare_answers(state, order, orders or {}, sizes)
+    categories, numbers, notes, n_unmatched = _compare_answers(
+        state, matched, order, orders or {}, sizes
+    )
     return StudyAgreement(
         study.plan.name,
         study.study_id,
@@ -177,12 +188,13 @@ def measure_agreement(
         _summarise_cases(pairs, sizes),
         tuple(summarise_readers(pairs, order, sizes)),
         tuple(compare_volumes(pairs, order, sizes)),
+        tuple(compare_lesions(pairs, order, sizes)),
         categories,
         numbers,
         n_unmatched,
         tuple(summarise_readers(repeat_pairs, order, sizes)),
         tuple(compare_volumes(repeat_pairs, order, sizes)),
-        _compare_repeated_answers(state, orders or {}, sizes),
+        _compare_repeated_answers(state, matched, orders or {}, sizes),
         tuple(_follow_honeypots(honeypot_pairs, order, sizes)),
         (*notes, *_note_design(state, pairs, truth)),
         tuple(left_out),
@@ -196,8 +208,23 @@ def measure_agreement(
 # ------------------------------------------------------------------------ masks
 
 
+@dataclass(slots=True)
+class LesionNames:
+    """One number for each lesion over all readings of a case, by case, reading and own number.
+
+    Readings are readers, or of a hidden repeat (case, reader) its two times.
+    """
+
+    of_readers: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
+    of_repeats: dict[tuple[str, str], dict[str, dict[str, str]]] = field(default_factory=dict)
+
+
 def _compare_all(
-    store: EventStore, state: ReviewState, truth: Truth | None, left_out: list[LeftOut]
+    store: EventStore,
+    state: ReviewState,
+    truth: Truth | None,
+    left_out: list[LeftOut],
+    matched: LesionNames,
 ) -> tuple[list[MaskPair], list[MaskPair], list[MaskPair]]:
     """Return the pairs of readers, of repeats and with the truth, one case's masks at a time."""
     known_masks = {} if truth is None else masks_of_cases(truth.masks)
@@ -210,7 +237,11 @@ def _compare_all(
         report_progress(at, len(state.cases), f"Comparing the masks of {case_id}")
         look = CaseMasks(store, case_id, left_out)
         pairs += look.compare(combinations(_list_first(view, state.study), 2))
+        matched.of_readers[view.key] = group_lesions(look.matches)
+        look.matches.clear()
         repeats += look.compare(list_repeats(view))
+        for reader, _, match in look.matches:
+            matched.of_repeats[view.key, reader] = group_lesions([(*_TIMES, match)])
         if case_key(case_id) in of_truth:
             readings = [one for one in (*view.earlier, *view.readings) if one.hash]
             first = [one for one in readings if (one.round, one.occasion) == (1, 0)]
@@ -310,14 +341,17 @@ def _follow_honeypots(
 
 def _compare_answers(
     state: ReviewState,
+    matched: LesionNames,
     readers: Sequence[str],
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
 ) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...], list[str], int]:
     table = collect_questions(
-        ReaderAnswers(at, one.reader, one.answers)
+        ReaderAnswers(at, one.reader, one.answers, _name_lesions(one, one.reader, names, readings))
         for at, view in enumerate(state.cases)
-        for one in _list_first(view, state.study)
+        for names in [matched.of_readers.get(view.key, {})]
+        for readings in [_list_first(view, state.study)]
+        for one in readings
     )
     categories, numbers = [], []
     for at, question in enumerate(table.questions):
@@ -332,22 +366,36 @@ def _compare_answers(
 
 
 def _compare_repeated_answers(
-    state: ReviewState, orders: Mapping[str, Sequence[str]], sizes: tuple[int, int]
+    state: ReviewState,
+    matched: LesionNames,
+    orders: Mapping[str, Sequence[str]],
+    sizes: tuple[int, int],
 ) -> tuple[CategoryAgreement, ...]:
     """Return the answers of all readers to their own, first time against second."""
-    both = [pair for view in state.cases for pair in list_repeats(view)]
+    both = [(view.key, pair) for view in state.cases for pair in list_repeats(view)]
     table = collect_questions(
-        ReaderAnswers(at, name, one.answers)
-        for at, pair in enumerate(both)
-        for name, one in zip(("first time", "repeat"), pair, strict=True)
+        ReaderAnswers(at, time, one.answers, _name_lesions(one, time, names, pair))
+        for at, (key, pair) in enumerate(both)
+        for names in [matched.of_repeats.get((key, pair[0].reader), {})]
+        for time, one in zip(_TIMES, pair, strict=True)
     )
     return tuple(
-        compare_categories(
-            question, ("first time", "repeat"), orders.get(question.name, ()), *sizes
-        )
+        compare_categories(question, _TIMES, orders.get(question.name, ()), *sizes)
         for question in table.questions
         if question.kind in (QuestionKind.CATEGORY, QuestionKind.SEVERAL)
     )
+
+
+def _name_lesions(
+    one: ReadingView,
+    who: str,
+    names: Mapping[str, Mapping[str, str]],
+    readings: Sequence[ReadingView],
+) -> Mapping[str, str] | None:
+    """Return the number over all readings of each lesion; None where nobody drew anything."""
+    if len(readings) < 2:  # nobody to be compared with
+        return {name: name for name in parse_answers_text(one.answers).lesions}
+    return names.get(who, {}) if any(names.values()) or one.mask else None
 
 
 def _note_design(

@@ -13,6 +13,7 @@ from napari_mamamia.reviewing.ratings import CategoryAgreement, PairedValues
 from napari_mamamia.services.review.agreement.agree import CaseAgreement, StudyAgreement
 from napari_mamamia.services.review.agreement.mask_pairs import (
     NSD_TOLERANCE_MM,
+    LesionAgreement,
     MaskAgreement,
     MaskPair,
 )
@@ -28,6 +29,11 @@ _DEFINITIONS: Final = {
     "nsd": f"share of contour voxels within {NSD_TOLERANCE_MM:g} mm of the other contour",
     "volumes": "mm3; bias is first - second, ratio first / second; empty masks have no ratio",
     "icc": "ICC(A,1): two-way random, absolute agreement, one reader (McGraw and Wong 1996)",
+    "lesions": "26-connected parts, matched by overlap (IoU 0.1 or more), then a shared voxel, "
+    "then centres less than 10 mm apart; n_first and n_second are marked by one alone, n_parts are "
+    "split or joined; positive is 2 n_both / (2 n_both + n_first + n_second); dsc of n_both",
+    "n_alone": "lesions of which one reader alone answered, though others read the case: they are "
+    "in no kappa and no alpha",
     "kappa": "Cohen's, unweighted; linear and quadratic where the categories have an order",
     "fleiss": "over what has n_readers answers",
     "alpha": "Krippendorff's, nominal, readers may be missing; ordinal where there is an order",
@@ -111,6 +117,8 @@ def _table_readers(result: StudyAgreement) -> tuple[tuple[str, ...], list[tuple[
         *("bias_mm3", "sd_mm3", "limit_low_mm3", "limit_high_mm3"),
         *("ratio", "ratio_limit_low", "ratio_limit_high", "n_without_ratio"),
         *_spell_estimate("icc_a1"),
+        *("n_lesions_both", "n_lesions_first", "n_lesions_second", "n_lesion_parts"),
+        *(cell for name in ("lesion_agreement", "lesion_dsc") for cell in _spell_estimate(name)),
     )
     rows: list[tuple[Any, ...]] = []
     groups = (
@@ -121,7 +129,8 @@ def _table_readers(result: StudyAgreement) -> tuple[tuple[str, ...], list[tuple[
     for kind, masks, volumes in groups:
         by_names = {(one.first, one.second): one for one in volumes}
         for one in masks:
-            rows.append((kind, *_row_of_masks(one), *_row_of_volumes(by_names, one)))
+            lesions = _row_of_lesions(result.lesions if kind == "readers" else (), one)
+            rows.append((kind, *_row_of_masks(one), *_row_of_volumes(by_names, one), *lesions))
     return head, rows
 
 
@@ -144,6 +153,15 @@ def _row_of_volumes(
     )
 
 
+def _row_of_lesions(lesions: Sequence[LesionAgreement], masks: MaskAgreement) -> tuple[Any, ...]:
+    names = (masks.first, masks.second)
+    one = next((one for one in lesions if (one.first, one.second) == names), None)
+    if one is None:
+        return (None,) * 10
+    counts = (one.n_both, one.n_first, one.n_second, one.n_parts)
+    return (*counts, *_list_estimate(one.positive), *_list_estimate(one.dsc))
+
+
 _QUESTION_HEAD: Final = ("question", "of", "what", "first", "second", "value", "low", "high", "n")
 
 
@@ -163,6 +181,7 @@ def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
 def _rows_of_categories(one: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
     for category, share in one.prevalence:
         yield ("prevalence", category, None, share, None, None, one.n_answers)
+    yield ("alone", None, None, one.n_alone, None, None, one.n_rated)
     whole = (("fleiss", one.fleiss), ("alpha", one.alpha), ("alpha_ordinal", one.alpha_ordinal))
     for what, value in whole:
         if value is not None:
@@ -170,6 +189,7 @@ def _rows_of_categories(one: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
     for pair in one.pairs:
         names = (pair.first, pair.second)
         yield ("same", *names, pair.same, None, None, pair.n)
+        yield ("alone", *names, pair.n_alone, None, None, pair.n)
         weights = (("kappa", pair.kappa), ("linear", pair.linear), ("quadratic", pair.quadratic))
         for what, value in weights:
             if value is not None:
@@ -200,6 +220,7 @@ def agreement_lines(result: StudyAgreement) -> list[str]:
     if masks.n_one_empty:
         lines.append(f"In {masks.n_one_empty} pair(s) one alone drew anything: Dice 0.")
     lines += [_say_volumes(one) for one in result.volumes]
+    lines += [_say_lesions(one) for one in result.lesions]
     for question in result.categories:
         lines += _say_categories(question)
     for number in result.numbers:
@@ -221,8 +242,8 @@ def agreement_lines(result: StudyAgreement) -> list[str]:
     ]
     if result.n_lesions_unmatched:
         lines.append(
-            f"{result.n_lesions_unmatched} reading(s) describe several lesions: which is which "
-            "nobody says, so that their answers about lesions are not compared."
+            f"{result.n_lesions_unmatched} reading(s) describe lesions that their mask has not, or "
+            "several without a mask: their answers about these are not compared."
         )
     return lines
 
@@ -262,6 +283,17 @@ def _say_volumes(one: PairedValues) -> str:
     return f"{text}; ICC(A,1) {say_estimate(one.icc)}."
 
 
+def _say_lesions(one: LesionAgreement) -> str:
+    if not one.n_both + one.n_first + one.n_second + one.n_parts:
+        return f"Lesions of {one.first} and {one.second}: neither marked any."
+    split = f", {one.n_parts} split or joined" if one.n_parts else ""
+    return (
+        f"Lesions of {one.first} and {one.second}: {one.n_both} marked by both (Dice "
+        f"{say_estimate(one.dsc)}), {one.n_first} by {one.first} alone, {one.n_second} by "
+        f"{one.second} alone{split}; positive agreement {say_estimate(one.positive)}."
+    )
+
+
 def _say_categories(one: CategoryAgreement) -> list[str]:
     shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in one.prevalence if share)
     head = f"{one.question}: {one.n_answers} answers ({shares})"
@@ -275,4 +307,6 @@ def _say_categories(one: CategoryAgreement) -> list[str]:
         text += f"; Fleiss' kappa of {one.n_readers} {say_estimate(one.fleiss)}"
     if kappas:
         text += f"; Cohen's kappa of pairs {min(kappas):.3f} to {max(kappas):.3f}"
+    if one.n_alone:
+        text += f"; {one.n_alone} lesion(s) of which one reader alone answered are in neither"
     return [f"{text}."]

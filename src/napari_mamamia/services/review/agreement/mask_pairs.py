@@ -4,24 +4,33 @@ The masks of one case are held while it is looked at, each read once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from napari_mamamia.core.answers import LesionAnchors
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.grid import require_same_grid
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.metrics import overlap, surface
-from napari_mamamia.reviewing.agreement import Estimate, estimate_mean
+from napari_mamamia.reviewing.agreement import (
+    Estimate,
+    Floats,
+    divide_all,
+    estimate_mean,
+    estimate_sums,
+)
 from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_values import parse_answers_text
 from napari_mamamia.reviewing.ratings import PairedValues, compare_values
 from napari_mamamia.reviewing.views import ReadingView
 from napari_mamamia.services.review.compare import load_stored_labels
+from napari_mamamia.services.review.lesion_match import LesionMatch, match_masks
 
 NSD_TOLERANCE_MM: Final = 1.0
 TRUTH: Final = "truth"
@@ -32,7 +41,9 @@ TRUTH: Final = "truth"
 class MaskPair:
     """Two masks of a case, symmetric but for volumes; dsc, hd95_mm, nsd nan where undefined.
 
-    `empty` is "both", "one" or "": two empty masks agree, and are counted apart.
+    `empty` is "both", "one" or "": two empty masks agree, and are counted apart. Lesions are those
+    that both marked, one alone, and further parts of one that the other has as one;
+    `lesion_dsc` is the mean Dice of those that both marked.
     """
 
     case_id: str
@@ -45,6 +56,11 @@ class MaskPair:
     volume_second_mm3: float
     empty: str
     at: str = ""
+    n_lesions_both: int = 0
+    n_lesions_first: int = 0
+    n_lesions_second: int = 0
+    n_lesion_parts: int = 0
+    lesion_dsc: float = nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +102,37 @@ class MaskAgreement:
     nsd: Estimate
 
 
+@dataclass(frozen=True, slots=True)
+class LesionAgreement:
+    """How far two readers mark the same lesions, over all cases that both read.
+
+    Parameters
+    ----------
+    n_both, n_first, n_second, n_parts
+        Lesions that both marked, that one alone marked, and further parts of a lesion that the
+        other has as one: split, or joined.
+    positive
+        2 both / (2 both + alone), the share of what was marked that both marked. Source: Hripcsak
+        and Rothschild, J Am Med Inform Assoc 12 (2005) 296.
+    dsc
+        Mean Dice over the lesions that both marked.
+    """
+
+    first: str
+    second: str
+    n_both: int
+    n_first: int
+    n_second: int
+    n_parts: int
+    positive: Estimate
+    dsc: Estimate
+
+
 class CaseMasks:
     """The masks of one case while they are compared; each is read once.
 
-    What cannot be read or compared is added to `left_out`.
+    What cannot be read or compared is added to `left_out`; `matches` are the lesions of the pairs
+    that could be.
     """
 
     def __init__(self, store: EventStore, case_id: str, left_out: list[LeftOut]) -> None:
@@ -97,13 +140,14 @@ class CaseMasks:
         self._masks: dict[str, LabelMap | None] = {}
         self._bad: dict[str, str] = {}
         self._named: set[tuple[str, str]] = set()
+        self.matches: list[tuple[str, str, LesionMatch]] = []
 
     def compare(self, pairs: Iterable[tuple[ReadingView, ReadingView]]) -> Iterator[MaskPair]:
         """Yield the pairs that can be compared; those that cannot are named."""
         for a, b in pairs:
             masks = [self._load_mask(one) for one in (a, b)]
             bad = [one.reader for one in (a, b) if one.mask in self._bad]
-            pair = None if bad else self._measure((a.reader, b.reader), masks, b.at)
+            pair = None if bad else self._measure((a.reader, b.reader), masks, b.at, (a, b))
             if pair is not None:
                 yield pair
 
@@ -123,7 +167,7 @@ class CaseMasks:
             mask = self._load_mask(one)
             names = (one.reader, TRUTH)
             is_bad = one.mask in self._bad
-            pair = None if is_bad else self._measure(names, [mask, reference], one.at)
+            pair = None if is_bad else self._measure(names, [mask, reference], one.at, (one,))
             if pair is not None:
                 yield pair
 
@@ -140,22 +184,35 @@ class CaseMasks:
         return self._masks.get(digest)
 
     def _measure(
-        self, names: tuple[str, str], masks: Sequence[LabelMap | None], at: str
+        self,
+        names: tuple[str, str],
+        masks: Sequence[LabelMap | None],
+        at: str,
+        readings: Sequence[ReadingView],
     ) -> MaskPair | None:
+        anchors = [parse_answers_text(one.answers).anchors for one in readings]
         try:
-            return measure_pair(self._case_id, names, masks, at)
+            pair, match = measure_pair(self._case_id, names, masks, at, anchors)
         except MamamiaError as error:
             self._leave_out(" and ".join(names), str(error))
-        return None
+            return None
+        self.matches.append((*names, match))
+        return pair
 
     def _leave_out(self, what: str, why: str) -> None:
         self._left_out.append(LeftOut(self._case_id, what, why))
 
 
 def measure_pair(
-    case_id: str, names: tuple[str, str], masks: Sequence[LabelMap | None], at: str = ""
-) -> MaskPair:
-    """Return two masks compared; None is one in which nothing was drawn.
+    case_id: str,
+    names: tuple[str, str],
+    masks: Sequence[LabelMap | None],
+    at: str = "",
+    anchors: Sequence[Sequence[LesionAnchors]] = (),
+) -> tuple[MaskPair, LesionMatch]:
+    """Return two masks compared, and their lesions; None is one in which nothing was drawn.
+
+    `anchors` say which number a lesion has, of the first mask, or of both.
 
     Raises
     ------
@@ -167,7 +224,9 @@ def measure_pair(
         require_same_grid(first.grid, second.grid, f"the mask of {names[0]}", f"of {names[1]}")
     drawn = [one for one in masks if one is not None]
     if not drawn:
-        return MaskPair(case_id, *names, nan, nan, nan, 0.0, 0.0, "both", at)
+        return MaskPair(case_id, *names, nan, nan, nan, 0.0, 0.0, "both", at), LesionMatch()
+    one, other = (*anchors, (), ())[:2]
+    match = match_masks(first, second, (one, other))
     grid = drawn[0].grid
     box = drawn[0].box.union(drawn[-1].box)
     box = box if box.is_empty else box.grown((1, 1, 1), grid.shape)
@@ -176,11 +235,24 @@ def measure_pair(
     n_empty = sum(volume == 0 for volume in volumes)
     if n_empty:
         dsc, empty = (nan, "both") if n_empty == 2 else (0.0, "one")
-        return MaskPair(case_id, *names, dsc, nan, nan, volumes[0], volumes[1], empty, at)
+        pair = MaskPair(case_id, *names, dsc, nan, nan, volumes[0], volumes[1], empty, at)
+        return _count_lesions(pair, match), match
     between = surface.surface_distances(a, b, grid.matrix_mm)
     numbers = (overlap.dice(a, b), surface.hausdorff95(between))
     share = surface.nsd(between, NSD_TOLERANCE_MM)
-    return MaskPair(case_id, *names, *numbers, share, volumes[0], volumes[1], "", at)
+    pair = MaskPair(case_id, *names, *numbers, share, volumes[0], volumes[1], "", at)
+    return _count_lesions(pair, match), match
+
+
+def _count_lesions(pair: MaskPair, match: LesionMatch) -> MaskPair:
+    return replace(
+        pair,
+        n_lesions_both=len(match.both),
+        n_lesions_first=len(match.first_alone),
+        n_lesions_second=len(match.second_alone),
+        n_lesion_parts=match.n_parts,
+        lesion_dsc=mean_of(one.dsc for one in match.both),
+    )
 
 
 def summarise_pairs(
@@ -213,6 +285,42 @@ def compare_volumes(
     for names, own_pairs in group_pairs(pairs, order):
         volumes = [(one.volume_first_mm3, one.volume_second_mm3) for one in own_pairs]
         yield compare_values(*names, volumes, *sizes)
+
+
+def compare_lesions(
+    pairs: Iterable[MaskPair], order: Sequence[str], sizes: tuple[int, int]
+) -> Iterator[LesionAgreement]:
+    """Yield how far each pair of readers marks the same lesions; intervals are over cases."""
+    for names, own_pairs in group_pairs(pairs, order):
+        counts = np.array(
+            [
+                (one.n_lesions_both, one.n_lesions_first, one.n_lesions_second, one.n_lesion_parts)
+                for one in own_pairs
+            ],
+            dtype=np.float64,
+        )
+        alone = counts[:, 1] + counts[:, 2]
+        sums = [
+            one.lesion_dsc * one.n_lesions_both if one.n_lesions_both else 0.0 for one in own_pairs
+        ]
+        n_both, n_first, n_second, n_parts = map(int, counts.sum(axis=0))
+        yield LesionAgreement(
+            *names,
+            n_both,
+            n_first,
+            n_second,
+            n_parts,
+            estimate_sums(_share_both, np.stack([counts[:, 0], alone], axis=1), *sizes),
+            estimate_sums(_mean_dice, np.stack([counts[:, 0], np.array(sums)], axis=1), *sizes),
+        )
+
+
+def _share_both(sums: Floats) -> Floats:
+    return divide_all(2 * sums[..., 0], 2 * sums[..., 0] + sums[..., 1])
+
+
+def _mean_dice(sums: Floats) -> Floats:
+    return divide_all(sums[..., 1], sums[..., 0])
 
 
 def group_pairs(

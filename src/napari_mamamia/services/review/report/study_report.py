@@ -37,7 +37,10 @@ from napari_mamamia.services.review.agreement.agree import (
     StudyAgreement,
     measure_agreement,
 )
-from napari_mamamia.services.review.agreement.mask_pairs import MaskAgreement
+from napari_mamamia.services.review.agreement.mask_pairs import (
+    LesionAgreement,
+    MaskAgreement,
+)
 from napari_mamamia.services.review.check_study import verify_study
 from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.quality_queue import describe_capture
@@ -189,6 +192,8 @@ def _make_agreement(
     tables = [_tell_masks(result)]
     if len(result.readers) > 1 or result.volumes:
         tables.append(_tell_pairs(result, labels))
+    if any(one.n_both + one.n_first + one.n_second for one in result.lesions):
+        tables.append(_tell_lesions(result.lesions, labels))
     if result.categories:
         tables.append(_tell_questions(result.categories, form))
     if defined:
@@ -263,7 +268,9 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
     return ReportTable("Pair by pair", columns, rows, notes)
 
 
-def _rank_pair(one: MaskAgreement, labels: ReaderLabels) -> tuple[int, str, int, str]:
+def _rank_pair(
+    one: MaskAgreement | LesionAgreement, labels: ReaderLabels
+) -> tuple[int, str, int, str]:
     """Return what pairs are ordered by: what readers are called, R2 before R10."""
     first, second = labels.call(one.first), labels.call(one.second)
     return len(first), first, len(second), second
@@ -279,6 +286,40 @@ def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: Reader
     return Row((names, *cells, number(ratio.ratio, 2), limits, number(volume.icc.value)))
 
 
+def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> ReportTable:
+    ordered = sorted(lesions, key=lambda one: _rank_pair(one, labels))
+    rows = tuple(
+        Row(
+            (
+                f"{labels.call(one.first)} and {labels.call(one.second)}",
+                *(number(n, 0) for n in (one.n_both, one.n_first, one.n_second, one.n_parts)),
+                number(one.positive.value),
+                range_text(one.positive.low, one.positive.high),
+                number(one.dsc.value),
+            )
+        )
+        for one in ordered[:_PAIRS_SHOWN]
+    )
+    columns = (
+        Column("Readers", is_number=False),
+        Column("Both"),
+        Column("Only the first"),
+        Column("Only the second"),
+        Column("Split or joined"),
+        Column("Positive agreement"),
+        Column("95 % interval"),
+        Column("Dice of both"),
+    )
+    n_more = len(ordered) - _PAIRS_SHOWN
+    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    notes = (
+        *more,
+        "26-connected parts, matched by overlap (IoU 0.1 or more), then a shared voxel, then "
+        "centres less than 10 mm apart. Positive agreement: 2 both / (2 both + only).",
+    )
+    return ReportTable("Lesions, pair by pair", columns, rows, notes)
+
+
 def _tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
     rows = []
     for one in questions:
@@ -289,15 +330,19 @@ def _tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -
         cells = (number(one.n_rated, 0), number(alpha.value), range_text(alpha.low, alpha.high))
         field = None if form is None else form.field(one.question)
         text = one.question if field is None else field.text
-        rows.append(Row((text, *cells, shares)))
+        rows.append(Row((text, *cells, number(one.n_alone, 0), shares)))
     columns = (
         Column("Question", is_number=False),
         Column("Rated"),
         Column("Krippendorff's alpha"),
         Column("95 % interval"),
+        Column("Of one alone"),
         Column("Shares of the answers", is_number=False),
     )
-    notes = ("Ordinal where the categories have an order, else nominal.",)
+    notes = (
+        "Ordinal where the categories have an order, else nominal. Of one alone: lesions of which "
+        "one reader alone answered, though others read the case; they are in no alpha.",
+    )
     return ReportTable("Answers", columns, tuple(rows), notes)
 
 
