@@ -723,13 +723,13 @@ def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
     with qtbot.assertNotEmitted(view.lesion_wanted):
         view.show_lesions(LesionTable(rows, 1, 0, 1, 1, lost_first=("5",)))
     assert view.lesions_told.text() == (
-        "Lesions: 1 of both, 0 only Reader A, 1 only Reader B, 1 split or joined; of 2 answers "
-        "about those of both 1 are the same; Reader A describes lesion 5, which is not in that mask"
+        "Lesions: 1 of both, 0 only Reader A, 1 only Reader B, 1 split or joined; answers about "
+        "those of both: 1 of 2 the same; Reader A describes lesion 5, which is not in that mask"
     )
     assert [view.lesions.item(k).text() for k in range(3)] == [
-        "only Reader B: 3 · 0.12 ml",
-        "Reader A: 4, a part of Reader B: 1 · 0.05 ml",
-        "Reader A: 2 = Reader B: 1 · Dice 0.80; Shape: oval / round; 1 answer the same",
+        "only Reader B: lesion 3 · 0.12 ml",
+        "4 of Reader A, a part of 1 of Reader B · 0.05 ml",
+        "2 of Reader A = 1 of Reader B · Dice 0.80; Shape: oval / round; 1 answer the same",
     ]
     with qtbot.waitSignal(view.lesion_wanted) as wanted:
         view.lesions.setCurrentRow(2)

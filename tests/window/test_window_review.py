@@ -114,6 +114,7 @@ def test_a_reader_reads_a_case_blind_and_gets_the_next(
     control(panel, "refine_from_nothing")
     qtbot.waitUntil(lambda: panel.editing.live is not None)
     paint_blob(panel)
+    qtbot.waitUntil(lambda: panel.findChild(QWidget, "review_lesion_show_1") is not None)
     away = study.with_name("away")
     study.rename(away)
     picture(window, "review-painted")
@@ -180,8 +181,8 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     picture(window, "review-dispute")
     assert "1 of both" in view.lesions_told.text()
     lone, both = (view.lesions.item(k).text() for k in (0, 1))
-    assert re.fullmatch(r"only Reader [AB]: 1 · \d\.\d\d ml", lone)
-    assert re.search(r"Reader A: [12] = Reader B: [12] · Dice 0\.\d\d; Shape: ", both)
+    assert re.fullmatch(r"only Reader [AB]: lesion 1 · \d\.\d\d ml", lone)
+    assert re.search(r"[12] of Reader A = [12] of Reader B · Dice 0\.\d\d; Shape: ", both)
     assert {*re.findall("oval|irregular", both)} == {"oval", "irregular"}
     view.lesions.setCurrentRow(0)
     assert panel.scene.viewer.dims.current_step[-3] == 5

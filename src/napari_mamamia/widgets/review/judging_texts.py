@@ -66,7 +66,7 @@ def describe_lesions(table: LesionTable, first: str, second: str) -> str:
         n_same = sum(one.is_same for one in table.answers)
         parts.append(
             tr(
-                "of {n_answers} answers about those of both {n_same} are the same",
+                "answers about those of both: {n_same} of {n_answers} the same",
                 n_answers=len(table.answers),
                 n_same=n_same,
             )
@@ -91,7 +91,7 @@ def describe_lesion(one: LesionRow, first: str, second: str) -> str:
     """Return a line of the list of lesions: whose it is, and what both said of it."""
     if one.first and one.second:
         text = tr(
-            "{first}: {number} = {second}: {other} · Dice {dsc:.2f}",
+            "{number} of {first} = {other} of {second} · Dice {dsc:.2f}",
             first=first,
             number=one.first,
             second=second,
@@ -105,7 +105,7 @@ def describe_lesion(one: LesionRow, first: str, second: str) -> str:
     number = one.first or one.second
     if one.part_of:
         return tr(
-            "{name}: {number}, a part of {other}: {whole} · {volume:.2f} ml",
+            "{number} of {name}, a part of {whole} of {other} · {volume:.2f} ml",
             name=name,
             number=number,
             other=other,
@@ -113,7 +113,7 @@ def describe_lesion(one: LesionRow, first: str, second: str) -> str:
             volume=volume / MM3_PER_ML,
         )
     return tr(
-        "only {name}: {number} · {volume:.2f} ml",
+        "only {name}: lesion {number} · {volume:.2f} ml",
         name=name,
         number=number,
         volume=volume / MM3_PER_ML,

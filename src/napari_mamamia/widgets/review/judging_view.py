@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import Qt, QTimer, Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
@@ -162,6 +162,10 @@ class JudgingView(QWidget):
             tr("The lesions of both readings, with the number of each; a line goes there"),
         )
         self.lesions.currentRowChanged.connect(self.lesion_wanted.emit)
+        # Once it is laid out: how often a line is broken depends on its width.
+        self._fit = QTimer(self)
+        self._fit.setSingleShot(True)
+        self._fit.timeout.connect(lambda: fit_case_list(self.lesions))
         return column(self.lesions_told, self.lesions)
 
     def _make_differences(self) -> QWidget:
@@ -357,8 +361,8 @@ class JudgingView(QWidget):
             self.lesions.addItem(item)
         self.lesions.setCurrentRow(-1)
         self.lesions.blockSignals(False)
-        fit_case_list(self.lesions)
         self.lesions.setVisible(self.lesions.count() > 0)
+        self._fit.start()
         self.lesions_told.setText("" if table is None else describe_lesions(table, first, second))
         self.lesions_told.setVisible(table is not None)
 
