@@ -165,7 +165,7 @@ class JudgingView(QWidget):
         # Once it is laid out: how often a line is broken depends on its width.
         self._fit = QTimer(self)
         self._fit.setSingleShot(True)
-        self._fit.timeout.connect(lambda: fit_case_list(self.lesions))
+        self._fit.timeout.connect(lambda: fit_case_list(self.lesions, is_shown=True))
         return column(self.lesions_told, self.lesions)
 
     def _make_differences(self) -> QWidget:

@@ -40,10 +40,22 @@ def make_case_list(name: str, tip: str) -> QListWidget:
     return cases
 
 
-def fit_case_list(cases: QListWidget) -> None:
-    """Make a list as high as its first lines are."""
+def fit_case_list(cases: QListWidget, *, is_shown: bool = False) -> None:
+    """Make a list as high as its first lines are; broken ones as they stand if it `is_shown`."""
     n_rows = min(cases.count(), _MOST_ROWS)
-    height = sum(cases.sizeHintForRow(k) for k in range(n_rows))
+    if is_shown:
+        # A bar that comes and goes would break the lines elsewhere.
+        bar = Qt.ScrollBarPolicy
+        has_bar = cases.count() > _MOST_ROWS
+        cases.setVerticalScrollBarPolicy(
+            bar.ScrollBarAlwaysOn if has_bar else bar.ScrollBarAlwaysOff
+        )
+        cases.setHorizontalScrollBarPolicy(bar.ScrollBarAlwaysOff)
+        cases.doItemsLayout()
+    height = sum(
+        cases.visualItemRect(cases.item(k)).height() if is_shown else cases.sizeHintForRow(k)
+        for k in range(n_rows)
+    )
     cases.setFixedHeight(max(height, _ROW) + 6)
 
 
