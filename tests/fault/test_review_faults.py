@@ -1,0 +1,235 @@
+"""What can be wrong with a review study, through the real commands, each a process of its own.
+
+Beside it: two claims in one second, two writers without locks, a kill between mask and event
+(`tests/io/test_review_store.py`), a full disk and a damaged read under each command
+(`test_faults.py`), a share that takes nothing, is away or hangs (`test_silence.py`,
+`tests/services/test_review_desk.py`, `tests/window/test_window_review.py`).
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pydicom")
+sys.path.insert(0, str(Path(__file__).parent))
+from trials import Trials
+from worlds import AFFINE, Way, environment, ran, review_init, reviewed
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+LONG = "L" * 200
+IDS = ("a_1", "A_1", "Größe 1", "Gro\u0308ße 1", LONG)
+"""Letter case alone, an umlaut in both ways that Unicode has, 200 characters; a folder is an id."""
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory):
+    made = Trials(tmp_path_factory.mktemp("reviews"))
+    yield made
+    made.close()
+
+
+class Read:
+    """A study that two have read to the end, and the commands of somebody who leads it."""
+
+    def __init__(self, trials: Trials) -> None:
+        way = Way("review verify", lambda world: ["review", "verify", str(reviewed(world))])
+        self.trials, self.world = trials, trials.world(way)
+        self.study = self.world / "study"
+
+    def run(self, name, *words, study=None):
+        order = ["review", name, str(study or self.study), *words]
+        answer = self.trials.run(self.world, order)
+        assert "Traceback" not in self.trials.said, self.trials.said
+        return answer["code"], self.trials.said + self.trials.printed
+
+    def events(self, reader="ana"):
+        (path,) = (self.study / "events" / reader).glob("*.jsonl")
+        return path
+
+
+@pytest.fixture
+def read(trials):
+    return Read(trials)
+
+
+def test_a_study_without_fault_is_clean(read):
+    code, text = read.run("verify")
+    assert (code, "All is as it was written." in text) == (0, True), text
+
+
+def test_a_torn_last_line_is_told_by_verify_and_stops_nobody(read):
+    path = read.events()
+    path.write_bytes(path.read_bytes() + b'{"hash":"abc')
+    code, text = read.run("verify")
+    assert code == 3
+    assert "its last line has no end" in text
+    assert read.run("status")[0] == 0
+
+
+def test_a_copy_that_lacks_what_was_read_here_is_told(read):
+    assert read.run("verify")[0] == 0
+    copy = read.world / "copy"
+    shutil.copytree(read.study, copy)
+    path = copy / read.events().relative_to(read.study)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    code, text = read.run("verify", study=copy)
+    assert code == 3
+    assert "which this computer had read, is not there" in text
+
+
+def test_a_session_that_went_on_in_two_places_is_a_fork(read):
+    path = read.events()
+    lines = path.read_bytes().splitlines(keepends=True)
+    other = path.with_name("joined.jsonl")
+    # The same session, whose last event the other computer wrote with another note.
+    from napari_mamamia.io.files.chained_lines import canonical, parse_line
+
+    last = parse_line(lines[-1], 0, 0)
+    entry = json.loads(canonical(last.entry))
+    entry["body"]["active_s"] = 61
+    text = b'"prev":"%s","seq":%d,"entry":%s}' % (
+        last.prev.encode(), last.seq, canonical(entry),
+    )  # fmt: skip
+    import hashlib
+
+    digest = hashlib.sha256(text).hexdigest()
+    other.write_bytes(b"".join(lines[:-1]) + b'{"hash":"%s",%s\n' % (digest.encode(), text))
+    code, said = read.run("verify")
+    assert code == 3
+    assert "is there in two forms: both count" in said
+
+
+def test_a_study_file_that_was_changed_fits_no_event(read):
+    path = read.study / "study.json"
+    path.write_bytes(path.read_bytes().replace(b'"seed": 42', b'"seed": 43'))
+    code, text = read.run("verify")
+    assert code == 3
+    assert "failed: chain" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("verify", ()),
+        ("export", ("--out", "OUT", "--reader", "Lea")),
+        ("agreement", ("--out", "OUT", "--reader", "Lea", "--bootstrap", "0")),
+    ],
+)
+def test_a_mask_that_was_changed_is_named_and_exits_3(read, name, more):
+    for path in (read.study / "masks").glob("*.nii.gz"):
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    words = [str(read.world / "result") if one == "OUT" else one for one in more]
+    code, text = read.run(name, *words)
+    assert code == 3, text
+    assert "failed:" in text
+    assert "changed" in text
+
+
+def test_events_under_another_reader_s_name_are_told(read):
+    (read.study / "events" / "ana").rename(read.study / "events" / "eve")
+    code, text = read.run("verify")
+    assert code == 3
+    assert "its events are of 'ana': somebody moved or renamed it" in text
+
+
+def test_a_forgotten_passphrase_is_said_plainly_and_a_new_key_goes_on(read):
+    (read.world / "right").write_text("correct horse")
+    (read.world / "wrong").write_text("battery staple")
+    right, wrong = (("--passphrase-file", str(read.world / one)) for one in ("right", "wrong"))
+    assert read.run("key", "--reader", "Lea", *right)[0] == 0
+    case_id = json.loads((read.study / "study.json").read_text())["cases"][0]["case_id"]
+    sign = ("--reader", "Lea", "--case", case_id, "--meaning", "approver")
+    code, text = read.run("sign", *sign, *wrong)
+    assert code == 1
+    assert "nobody can find it for you" in text
+    code, text = read.run("key", "--reader", "Lea", "--new", *wrong)
+    assert code == 0
+    assert "Kept as" in text
+    code, text = read.run("sign", *sign, *wrong)
+    assert code == 0, text
+
+
+CLOCK = """
+import sys
+from datetime import datetime, timedelta
+from napari_mamamia.io.workspace import event_store
+class Slow(datetime):
+    @classmethod
+    def now(cls, zone=None):
+        return datetime.now(zone) - timedelta(days=1)
+event_store.datetime = Slow
+from napari_mamamia.cli import main
+main()
+"""
+
+
+def test_a_clock_that_is_a_day_behind_is_noted_and_harms_nothing(read):
+    (read.world / "secret").write_text("correct horse")
+    words = ["review", "key", str(read.study), "--reader", "Lea"]
+    words += ["--passphrase-file", str(read.world / "secret")]
+    done = subprocess.run(
+        [sys.executable, "-c", CLOCK, *words], capture_output=True, text=True, check=False,
+        env=dict(os.environ, **environment(read.world)),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    code, text = read.run("verify")
+    assert code == 0, text
+    assert "its clock was 2" in text
+    assert "h behind another's; no state depends on it" in text
+
+
+def test_ids_of_any_letters_are_cases_and_of_two_that_are_one_on_other_computers_one_is_left_out(
+    trials,
+):
+    import nibabel as nib
+    import numpy as np
+
+    def make(world: Path) -> list[str]:
+        for name in IDS:
+            for phase in range(2):
+                path = world / "data set" / "images" / name / f"{name}_{phase:04d}.nii.gz"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                nib.save(nib.Nifti1Image(np.ones((4, 4, 4), np.int16), AFFINE), path)
+        people = ["--lead", "Lea", "--reader", "Ana", "--reader", "Ben"]
+        words = ["review", "init", str(world / "data set"), "--out", str(world / "study"), *people]
+        return [*words, "--mode", "independent", "--freeze", "--not-blind"]
+
+    way = Way("review init", make, title="odd ids")
+    world = trials.world(way)
+    words = trials._words[way.name]
+    assert trials.run(world, words)["code"] == 1
+    assert "a_1 and A_1 in" in trials.said
+    assert "share one id" in trials.said
+    assert not (world / "study").exists()
+    answer = trials.run(world, [*words, "--without-broken"])
+    assert answer["code"] == 0, trials.said
+    cases = json.loads((world / "study" / "study.json").read_text())["cases"]
+    left = sorted(set(IDS) - {one["case_id"] for one in cases})
+    folded = {unicodedata.normalize("NFC", one).casefold() for one in left}
+    assert folded == {"a_1", "Größe 1".casefold()}
+    assert len(left) == 2
+    assert all(f"{one} is left out" in trials.printed for one in left)
+    assert [one["key"] for one in cases] == ["c0001", "c0002", "c0003"]
+    study = str(world / "study")
+    answer = trials.run(world, ["review", "status", study, "--out", str(world / "out")])
+    assert answer["code"] == 0, trials.said
+    assert json.loads((world / "out" / "status.json").read_text())["states"]["new"] == 3
+    assert trials.run(world, ["review", "verify", study])["code"] == 0
+
+
+def test_the_study_s_folder_is_not_made_where_there_is_one(trials):
+    way = Way("review init", review_init, title="again")
+    world = trials.world(way)
+    ran(world, trials._words[way.name])
+    before = (world / "study" / "study.json").read_bytes()
+    answer = trials.run(world, trials._words[way.name])
+    assert answer["code"] == 1
+    assert "holds something: name another folder" in trials.said
+    assert (world / "study" / "study.json").read_bytes() == before
