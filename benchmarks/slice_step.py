@@ -6,9 +6,9 @@ mode at 1400x900. A step is one turn of the wheel's slice and what is drawn for 
 processor's: of the window's thread, and of all others, where software GL draws. Beside it stand, in
 the same run and with canvases of the same size, a window of napari with the image alone and one
 with its own contours, both with napari's panels, sliders and status line hidden; the windows take
-turns, and each number is the median of the steps. Limits, which hold on a busy machine too: in the
-window's thread at most 1.5 times the image alone, and at most 0.6 times napari's contours; issue 17
-asks for 16 ms on a quiet machine, which is printed and not checked.
+turns, and each number is the median of the steps. Limits, in the window's thread: 16 ms, as issue
+17 asks, or where the image alone takes more than 11 (a busy or slow machine) at most 1.5 times
+that; and at most 0.5 times napari's contours.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from napari_mamamia.widgets.dock.place import dock_of  # noqa: E402
 from planes import MIDDLE, SHAPE, make_case  # noqa: E402
 
 ASKED_MS = 16.0
-MOST_OF = {"image alone": 1.5, "napari's contours": 0.6}
+MOST_OF = {"image alone": 1.5, "napari's contours": 0.5}
 STEPS = 30
 RADII = {Role.REFERENCE: 30, Role.PREDICTION: 34, Role.REFINED: 38}
 OURS, BARE = "ours, three masks", "ours, masks hidden"
@@ -66,6 +66,7 @@ def open_ours(case: Case, masks: dict[Role, np.ndarray]) -> napari.Viewer:
         panel.scene.show_mask(tag_for(case, role), mask)
     panel.session.set_case(case, None, [])
     panel.canvas_text.set_loaded(None)
+    panel.show_page("Score")  # or the work list would have the room
     return viewer
 
 
@@ -121,6 +122,8 @@ def main() -> int:
     ours = open_ours(case, masks)
     settle(2.0)
     native = ours.window._qt_viewer.canvas.native
+    if not native.isVisible():
+        raise SystemExit("the canvas is not on the screen: nothing would be measured")
     size = native.width(), native.height()
     image = open_plain(case, {}, size)
     windows = {OURS: ours, BARE: ours, "image alone": image}
@@ -141,8 +144,11 @@ def main() -> int:
     ratios = {name: own[OURS] / own[name] for name in MOST_OF}
     for name, most in MOST_OF.items():
         print(f"three masks cost {ratios[name]:.2f} times {name} (at most {most})")
-    print(f"asked: {ASKED_MS} ms on a quiet machine")
-    return int(options.check and any(ratios[name] > most for name, most in MOST_OF.items()))
+    is_kept = own[OURS] <= ASKED_MS
+    print(f"asked: {ASKED_MS} ms, {'kept' if is_kept else 'not here'}")
+    is_kept |= ratios["image alone"] <= MOST_OF["image alone"]
+    is_kept &= ratios["napari's contours"] <= MOST_OF["napari's contours"]
+    return int(options.check and not is_kept)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.widgets.adapter.drawing import guard_canvas, split_drawing
+from napari_mamamia.widgets.adapter.stepping import follow_lightly
+from napari_mamamia.widgets.adapter.writing import draw_writing_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +170,18 @@ class _View(QtViewer):
         pass
 
 
+def tend_canvas(view: Any) -> None:
+    """Let the canvas of a `QtViewer` keep what it is told, and draw no more than it must."""
+    guard_canvas(view)
+    split_drawing(view)
+    draw_writing_once(view)
+    follow_lightly(view)
+
+
 def new_view(model: Any) -> Any:
     """Return a further view of a `ViewerModel`: napari's canvas without its sliders."""
     view = _View(model, show_welcome_screen=False)
-    guard_canvas(view)
-    split_drawing(view)
+    tend_canvas(view)
     with suppress(AttributeError):
         view.dims.hide()
     return view

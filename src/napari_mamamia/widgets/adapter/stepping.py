@@ -115,7 +115,8 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
     state = state_ref()
     cut, layer = state._slice_input, state.layer
     lies = (layer.extent, state._units)
-    how = (str(layer.projection_mode), layer.multiscale)
+    margins = (cut.world_slice.margin_left, cut.world_slice.margin_right)
+    how = (str(layer.projection_mode), layer.multiscale, margins)
     rules = (cut.ndisplay, cut.order, layer.data.shape, how)
     if not last or last[0][0] is not lies[0] or last[0][1] != lies[1] or last[1] != rules:
         take(state)
@@ -136,7 +137,9 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
 
 def _is_plain(layer: Any, cut: Any) -> bool:
     """Whether a slice is one of an array, not of tiles, not of colours, and not projected."""
-    is_thin = str(layer.projection_mode) == "none"
+    margins = (*cut.world_slice.margin_left, *cut.world_slice.margin_right)
+    # Of one slice napari too takes the mean, by default, and makes floats of it.
+    is_thin = str(layer.projection_mode) == "none" or not any(margins)
     is_grey = isinstance(layer.data, np.ndarray) and layer.data.ndim == len(cut.order)
     return bool(is_thin and is_grey and not layer.multiscale and cut.ndisplay == 2)
 
@@ -189,6 +192,74 @@ def _look_if_new(
         return
     real(layer, scale_factor, corner_pixels_displayed, shape_threshold)
     last[:] = [size, key]
+
+
+def follow_lightly(view: Any) -> None:
+    """Let a `QtViewer` look for what its canvas shows where that changed, and set sliders once.
+
+    napari works out at each frame where the canvas's corners lie (napari 0.9.2,
+    `napari/_vispy/canvas.py`, ``on_draw``), and each slider that it sets asks for the same step
+    again (`napari/_qt/widgets/qt_dims.py`, ``_update_slider``): each a fifteenth of a step.
+    """
+    canvas: Any = getattr(view, "canvas", None)
+    names = ("_needs_overlay_position_update", "_needs_world_units_update", "_current_viewbox_size")
+    draw = getattr(type(canvas), "on_draw", None)
+    if draw is not None and all(hasattr(canvas, name) for name in names):
+        canvas.on_draw = partial(_follow_frame, ref(canvas), draw, [])
+    sliders: Any = getattr(view, "dims", None)
+    if hasattr(sliders, "_update_slider") and hasattr(sliders, "slider_widgets"):
+        sliders._update_slider = partial(_set_sliders, ref(sliders))
+
+
+def _follow_frame(
+    canvas_ref: Any, real: Callable[..., None], last: list[Any], event: object = None
+) -> None:
+    canvas = canvas_ref()
+    if canvas is None:
+        return
+    is_due = canvas._needs_overlay_position_update or canvas._needs_world_units_update
+    is_plain = canvas.viewer.dims.ndisplay == 2 and not canvas.viewer.canvas.grid.enabled
+    if is_due or not is_plain or any("_update_draw" not in vars(x) for x in canvas.viewer.layers):
+        last[:] = []
+        real(canvas, event)
+        return
+    canvas.camera.on_draw(event)
+    if _read_frame(canvas) != last:
+        real(canvas, event)
+        last[:] = _read_frame(canvas)
+
+
+def _read_frame(canvas: Any) -> list[Any]:
+    """Return all that says which part of which layer is on a canvas; sizes are kept, not copied."""
+    viewer = canvas.viewer
+    camera = viewer.scene.camera
+    looks = (camera.zoom, camera.center, camera.angles, camera.orientation)
+    lies = [(_Same(x.extent), x._slice_input.displayed) for x in viewer.layers]
+    return [looks, tuple(canvas._current_viewbox_size), viewer.dims.displayed, lies]
+
+
+class _Same:
+    """Equal to another of the same object, which it keeps."""
+
+    def __init__(self, kept: object) -> None:
+        self._kept = kept
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other._kept is self._kept
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _set_sliders(sliders_ref: Any) -> None:
+    sliders = sliders_ref()
+    for widget in () if sliders is None else sliders.slider_widgets:
+        slider, step = widget.slider, widget.dims.current_step[widget.axis]
+        is_within = slider.minimum() <= step <= slider.maximum()
+        was_blocked = slider.blockSignals(is_within or slider.signalsBlocked())
+        try:
+            widget._update_slider()
+        finally:
+            slider.blockSignals(was_blocked)
 
 
 def place_once(visual: Any) -> None:

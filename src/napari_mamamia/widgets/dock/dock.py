@@ -12,10 +12,11 @@ from napari_mamamia.widgets.adapter.adapter import (
     fit_axis_labels,
     focus_canvas,
     main_view,
+    tend_canvas,
     theme_colours,
     watch_font,
 )
-from napari_mamamia.widgets.adapter.drawing import guard_canvas, late_controls, split_drawing
+from napari_mamamia.widgets.adapter.drawing import late_controls
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
 from napari_mamamia.widgets.base.blinding import guard_services
 from napari_mamamia.widgets.base.jobs import JobRunner
@@ -54,8 +55,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         super().__init__()
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
-        guard_canvas(main_view(self.viewer))
-        split_drawing(main_view(self.viewer))
+        tend_canvas(main_view(self.viewer))
         draw_smooth_outlines(main_view(self.viewer), find_line_look)
         late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
         self.session = Session(self)
