@@ -174,7 +174,6 @@ def tend_canvas(view: Any) -> None:
     """Let the canvas of a `QtViewer` keep what it is told, and draw no more than it must."""
     guard_canvas(view)
     split_drawing(view)
-    draw_writing_once(view)
     follow_lightly(view)
 
 
@@ -182,6 +181,7 @@ def new_view(model: Any) -> Any:
     """Return a further view of a `ViewerModel`: napari's canvas without its sliders."""
     view = _View(model, show_welcome_screen=False)
     tend_canvas(view)
+    draw_writing_once(view)
     with suppress(AttributeError):
         view.dims.hide()
     return view

@@ -18,6 +18,7 @@ from napari_mamamia.widgets.adapter.adapter import (
 )
 from napari_mamamia.widgets.adapter.drawing import late_controls
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
+from napari_mamamia.widgets.adapter.writing import draw_writing_once
 from napari_mamamia.widgets.base.blinding import guard_services
 from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.base.layers import find_line_look, tag_of
@@ -56,6 +57,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.setObjectName("mamamia_dock")
         self.viewer = bare(napari_viewer)
         tend_canvas(main_view(self.viewer))
+        draw_writing_once(main_view(self.viewer))
         draw_smooth_outlines(main_view(self.viewer), find_line_look)
         late_controls(main_view(self.viewer), lambda layer: tag_of(layer) is not None)
         self.session = Session(self)
