@@ -161,6 +161,8 @@ class JudgingView(QWidget):
             "review_lesions",
             tr("The lesions of both readings, with the number of each; a line goes there"),
         )
+        # Qt breaks lines as if nothing stood at their sides, and cut the last number.
+        self.lesions.setStyleSheet("QListWidget::item { padding: 5px 0px; }")
         self.lesions.currentRowChanged.connect(self.lesion_wanted.emit)
         # Once it is laid out: how often a line is broken depends on its width.
         self._fit = QTimer(self)
