@@ -7,6 +7,7 @@ import socket
 import tempfile
 import threading
 import zipfile
+from collections.abc import Sequence
 from contextlib import nullcontext
 from io import StringIO
 from itertools import count
@@ -202,13 +203,13 @@ def write_nifti(path: Path, array_zyx: np.ndarray, affine: np.ndarray = AFFINE) 
     return path
 
 
-def write_small_data_set(root: Path) -> Path:
-    """Write three cases A_1, A_2, B_1 in the MAMA-MIA layout."""
+def write_small_data_set(root: Path, case_ids: Sequence[str] = ("A_1", "A_2", "B_1")) -> Path:
+    """Write three cases in the MAMA-MIA layout."""
     rng = np.random.default_rng(7)
     reference = np.zeros(SHAPE, dtype=np.uint8)
     reference[BLOB] = 1
     rows = ["patient_id,age,menopause,breast_density,acquisition_times"]
-    for case_id in ("A_1", "A_2", "B_1"):
+    for case_id in case_ids:
         for k in range(4):
             write_nifti(root / "images" / case_id / f"{case_id}_{k:04d}.nii.gz", _phase(k, rng))
         write_nifti(root / "segmentations" / "expert" / f"{case_id}.nii.gz", reference)

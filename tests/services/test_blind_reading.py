@@ -6,7 +6,14 @@ import shutil
 import numpy as np
 import pytest
 
-from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, BlindReading, Hidden
+from napari_mamamia.core.blinding import (
+    ALL_HIDDEN,
+    NOT_BLIND,
+    STUDY_HIDDEN,
+    Blinding,
+    BlindReading,
+    Hidden,
+)
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.errors import FormatError, HiddenError, SaveConflictError, SaveError
 from napari_mamamia.io.workspace.journal import journal_path, read_journal
@@ -107,7 +114,7 @@ def test_each_part_is_hidden_alone(world, part):
     assert (files.automatic is None) == (part is Hidden.MODEL)
     assert (row.predictions == ()) == (part is Hidden.MODEL)
     assert (row.refined == ()) == (part is Hidden.OTHER_READERS)
-    assert (row.record.age is None) == (part is Hidden.CLINICAL)
+    assert (row.record.age is None) == (part in (Hidden.CLINICAL, Hidden.SITE))
 
 
 def test_a_reader_still_sees_which_masks_are_their_own(world):
@@ -333,4 +340,4 @@ def test_the_words_say_what_is_hidden():
     assert Blinding.of(["reference"]).text == "Blind: reference is hidden"
     assert Blinding.of(["numbers"]).text == "Blind: numbers are hidden"
     assert NOT_BLIND.text == ""
-    assert np.all([part.value in ALL_HIDDEN.text for part in Hidden])
+    assert np.all([part.value in STUDY_HIDDEN.text for part in Hidden])

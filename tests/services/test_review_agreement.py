@@ -27,7 +27,8 @@ from napari_mamamia.services.review.agreement.agreement_output import (
     agreement_lines,
     save_agreement,
 )
-from napari_mamamia.services.review.check_study import find_status, save_audit, verify_study
+from napari_mamamia.services.review.audit import save_audit
+from napari_mamamia.services.review.check_study import find_status, verify_study
 from napari_mamamia.services.review.compare import compare_readings
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.session import ReviewSession

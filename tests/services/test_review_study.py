@@ -19,6 +19,7 @@ from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.review import check_study, study_form, vouching
+from napari_mamamia.services.review.audit import save_audit
 from napari_mamamia.services.review.compare import compare_readings
 from napari_mamamia.services.review.look import find_key, load_state
 from napari_mamamia.services.review.make_study import (
@@ -415,7 +416,7 @@ def test_the_audit_trail_has_every_event_with_what_and_why(tmp_path):
     case = read(ana, mask_file(tmp_path, 4))
     lea.reject(case, "motion <script>")
     ana.store.append("ana", {"act": "dance", "case": case, "round": 1})
-    table, page = check_study.save_audit(lea.store, tmp_path / "out")
+    table, page = save_audit(lea.store, tmp_path / "out")
     rows = table.read_text("utf-8").splitlines()
     n_events = check_study.verify_study(lea.store).n_events
     assert len(rows) == n_events + 1

@@ -3,12 +3,22 @@
 import hashlib
 import json
 import re
+from contextlib import suppress
 
 import numpy as np
 import pytest
-from qtpy.QtWidgets import QComboBox, QLabel, QWidget
+from qtpy.QtCore import QAbstractTableModel, Qt
+from qtpy.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QTabBar,
+    QWidget,
+)
+from tests.conftest import write_small_data_set
 
-from napari_mamamia.core.blinding import ALL_HIDDEN
+from napari_mamamia.core.blinding import ALL_HIDDEN, STUDY_HIDDEN
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.provenance import Maker, Provenance
@@ -233,3 +243,109 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     view_of = next(one for one in load_state(store).cases if one.decision is not None)
     assert (view_of.decision.choice, view_of.decision.reason) == ("union", "the rim belongs to it")
     assert view_of.decision.mask in store.list_masks()
+
+
+# ---------------------------------------------------------------- the site hidden
+
+SITES = ("DUKE_001", "ISPY2_002", "NACT_003")
+TELLS = re.compile(r"duke(?!_\*)|ispy2|\bnact|_00[123]", re.IGNORECASE)
+ROLES = (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole)
+WORDS = ("text", "toolTip", "windowTitle", "title", "placeholderText", "whatsThis", "statusTip")
+WORDS += ("toPlainText", "accessibleName", "accessibleDescription", "currentMessage", "objectName")
+
+
+def list_item_texts(view):
+    """Yield the texts of a list, table or box."""
+    model = view.model()
+    for row in range(model.rowCount() if model is not None else 0):
+        n_columns = model.columnCount() if isinstance(model, QAbstractTableModel) else 1
+        for column in range(n_columns):
+            for role in ROLES:
+                yield str(model.index(row, column).data(role))
+
+
+def list_widget_texts(widget):
+    for word in WORDS:
+        text = getattr(widget, word, None)
+        if callable(text):
+            with suppress(TypeError):
+                yield str(text())
+    yield from (f"{action.text()} {action.toolTip()}" for action in QWidget.actions(widget))
+    if isinstance(widget, QTabBar):
+        yield from (widget.tabText(at) for at in range(widget.count()))
+    if isinstance(widget, QAbstractItemView | QComboBox):
+        yield from list_item_texts(widget)
+
+
+def list_texts(viewer):
+    """Yield every text that the program's windows hold, shown or not, with where it stands."""
+    for widget in QApplication.allWidgets():
+        where = f"{type(widget).__name__} {widget.objectName()}"
+        yield from ((where, text) for text in list_widget_texts(widget))
+    yield "viewer", f"{viewer.title} {viewer.status} {viewer.help}"
+    yield "text", viewer.canvas.overlays.text.text
+    for layer in viewer.layers:
+        yield "layer", f"{layer.name} {layer.source.path} {layer.metadata}"
+
+
+def require_no_site(viewer):
+    assert [one for one in list_texts(viewer) if TELLS.search(one[1])] == []
+
+
+@pytest.fixture
+def siteless(tmp_path):
+    """A study of three sites that hides them, and where its images are."""
+    root = write_small_data_set(tmp_path / "images here", SITES)
+    plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, STUDY_HIDDEN, seed=3)
+    people = StudyPeople(("Lea Lead",), ("Ana López", "Ben Beck"), ("Jo Judge",))
+    draft = draft_study(open_data_set(root), plan, people)
+    freeze_study(draft, tmp_path / "STUDY")
+    return tmp_path / "STUDY", root
+
+
+def test_a_reader_is_told_no_site_in_any_text_of_the_window(
+    qtbot, docked, siteless, control, picture, window
+):
+    study, root = siteless
+    panel, page = docked, docked.review_page
+    numbers = {f"case-000{n}" for n in (1, 2, 3)}
+    panel.open_study(study, "Ana López")
+    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    require_no_site(window)
+    control(panel, "review_next")
+    qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    first = panel.session.case_id
+    assert first in numbers
+    assert {one.case_id for one in panel.session.opened.data_set.cases} == numbers
+    require_no_site(window)
+    for name in ("Cases", "View", "Kinetics", "Refine"):
+        panel.show_page(name)
+    control(panel, "refine_from_nothing")
+    qtbot.waitUntil(lambda: panel.editing.live is not None)
+    paint_blob(panel)
+    panel.show_page("Cases")
+    picture(window, "review-no-site")
+    require_no_site(window)
+    panel.show_page("Refine")
+    panel.refine_flow._page.accept.click()
+    qtbot.waitUntil(lambda: panel.session.case_id in numbers - {first})
+    assert "1 of 3 read" in page.reading.left.text()
+    require_no_site(window)
+    # What goes wrong names files, and files have the names of cases.
+    third = (numbers - {first, panel.session.case_id}).pop()
+    whole = next(
+        one for one in panel.review_flow.desk.whole.cases if f"case-{one.key[1:]}" == third
+    )
+    (root / "images" / whole.case_id / f"{whole.case_id}_0002.nii.gz").unlink()
+    said = []
+    panel.notifier.said.connect(lambda _level, text: said.append(text))
+    panel.opening.open_case(third)
+    qtbot.waitUntil(lambda: bool(said))
+    picture(window, "review-no-site-error")
+    require_no_site(window)
+    assert [text for text in said if TELLS.search(text)] == []
+    panel.close_down()
+    store = FolderStore(study, study.parent / "other home")
+    assert {one.kind for one in verify_study(store).problems} == set()
+    events = "".join(path.read_text() for path in (study / "events").rglob("*.jsonl"))
+    assert TELLS.search(events) is None

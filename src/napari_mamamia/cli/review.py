@@ -25,7 +25,7 @@ from napari_mamamia.cli.study.options import (
     open_study,
     read_passphrase,
 )
-from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, Blinding, Hidden
+from napari_mamamia.core.blinding import NOT_BLIND, STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.review import (
     ConsensusRule,
     ReadingMode,
@@ -36,6 +36,7 @@ from napari_mamamia.core.review import (
 if TYPE_CHECKING:
     from napari_mamamia.io.review.store import FolderStore
     from napari_mamamia.services.review.check_study import Problem
+    from napari_mamamia.services.review.veil import Veil
 
 app = Program(
     help="A study that several people read on one shared folder, without a server.",
@@ -163,7 +164,7 @@ def init(
         tuple(case or ()),
         mode,
         readings,
-        NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else ALL_HIDDEN,
+        NOT_BLIND if open_ else Blinding(frozenset(blind)) if blind else STUDY_HIDDEN,
         consensus,
         Triggers(
             dice_below or None,
@@ -192,12 +193,18 @@ def init(
 
 
 @app.command("status")
-def status(study: StudyArgument, out: OutOption = None) -> None:
+def status(
+    study: StudyArgument,
+    out: OutOption = None,
+    reader: AskerOption = "",
+    unblind: UnblindOption = "",
+) -> None:
     """Say where a study stands; exit 3 while something contradicts itself. OUT/status.json."""
     from napari_mamamia.services.review import check_study
 
     store = open_study(study)
-    result = run(partial(check_study.find_status, store))
+    veil = _find_veil(store, reader, unblind)
+    result = run(partial(check_study.find_status, store, veil))
     cells = [
         (
             one.name,
@@ -211,6 +218,9 @@ def status(study: StudyArgument, out: OutOption = None) -> None:
     ]
     print_table(result.study, ("name", "roles", "read", "minutes", "key"), cells)
     print(", ".join(f"{state} {count}" for state, count in result.states.items() if count))
+    for site in result.sites:
+        states = ", ".join(f"{state} {count}" for state, count in site.states.items())
+        print(f"site {site.site or 'not known'}: {site.n_cases} case(s): {states}")
     if result.n_waiting or result.n_refused:
         print(
             f"{result.n_waiting} event(s) wait for a mask, {result.n_refused} do not count: "
@@ -234,12 +244,15 @@ def verify(
         typer.Option("--images", metavar="DATASET", help="Check the images of every case, too."),
     ] = None,
     out: OutOption = None,
+    reader: AskerOption = "",
+    unblind: UnblindOption = "",
 ) -> None:
     """Hold a study against its hashes, signatures and rules; exit 3 if anything is wrong."""
     from napari_mamamia.services.review import check_study
 
     store = open_study(study)
-    result = run(partial(check_study.verify_study, store, images))
+    veil = _find_veil(store, reader, unblind)
+    result = run(partial(check_study.verify_study, store, images, veil))
     print(
         f"{result.n_events} event(s) in {result.n_files} file(s), {result.n_masks} mask(s), "
         f"{result.n_signatures} signature(s), which hold {result.n_sealed} event(s); "
@@ -259,11 +272,15 @@ def verify(
 def audit(
     study: StudyArgument,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for both files.")],
+    reader: AskerOption = "",
+    unblind: UnblindOption = "",
 ) -> None:
     """Write every event in order: OUT/audit.csv and OUT/audit.html, to be read and printed."""
-    from napari_mamamia.services.review import check_study
+    from napari_mamamia.services.review.audit import save_audit
 
-    for path in run(partial(check_study.save_audit, open_study(study), out)):
+    store = open_study(study)
+    veil = _find_veil(store, reader, unblind)
+    for path in run(partial(save_audit, store, out, veil)):
         print(f"Audit trail: {path}")
 
 
@@ -407,6 +424,18 @@ def _require_sight(store: "FolderStore", reader: str, reason: str) -> None:
     from napari_mamamia.services.review.unblinding import require_sight
 
     require_sight(store, reader, reason, review_folder())
+
+
+def _find_veil(store: "FolderStore", reader: str, reason: str) -> "Veil":
+    """Return what is told by numbers, where the site is hidden from who asks."""
+    from napari_mamamia.services.review.veil import NO_VEIL, make_veil
+
+    if not store.study.hides_site:
+        return NO_VEIL
+    if not reader:
+        return make_veil(store.study)
+    _require_sight(store, reader, reason)
+    return NO_VEIL
 
 
 def _print_problems(problems: "tuple[Problem, ...]") -> None:

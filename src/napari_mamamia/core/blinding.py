@@ -18,6 +18,7 @@ class Hidden(StrEnum):
     OTHER_READERS = "other readers"
     NUMBERS = "numbers"
     CLINICAL = "clinical data"
+    SITE = "site"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,10 @@ class Blinding:
 
 
 NOT_BLIND: Final = Blinding()
-ALL_HIDDEN: Final = Blinding(frozenset(Hidden))
+ALL_HIDDEN: Final = Blinding(frozenset(Hidden) - {Hidden.SITE})
+"""All that a window alone can hide: case ids tell the site, and only a study gives them numbers."""
+STUDY_HIDDEN: Final = Blinding(frozenset(Hidden))
+"""All that a review study can hide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +126,5 @@ def join_words(words: tuple[str, ...]) -> str:
 
 
 def _choose_verb(names: tuple[str, ...]) -> str:
-    is_one = len(names) == 1 and names[0] in (Hidden.REFERENCE, Hidden.MODEL)
+    is_one = len(names) == 1 and names[0] in (Hidden.REFERENCE, Hidden.MODEL, Hidden.SITE)
     return "is" if is_one else "are"

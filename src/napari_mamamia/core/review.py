@@ -6,11 +6,11 @@ What happens in it are events, see `reviewing`; nothing here changes once a stud
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from napari_mamamia.core.blinding import NOT_BLIND, Blinding
+from napari_mamamia.core.blinding import NOT_BLIND, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 
 T = TypeVar("T")
@@ -86,7 +86,10 @@ class FilePrint:
 
 @dataclass(frozen=True, slots=True)
 class StudyCase:
-    """A case: `key` is its name in events and files, whatever letters its id has."""
+    """A case: `key` is its name in events and files, whatever letters its id has.
+
+    `site` is where its images come from, as far as the data set says; "" where it does not.
+    """
 
     key: str
     case_id: str
@@ -247,8 +250,25 @@ class Study:
         return _find_one((one for one in self.cases if one.key == key), "a case key", key)
 
     def case_of_id(self, case_id: str) -> StudyCase:
-        """Return the case of an id, or raise `CaseError`."""
-        return _find_one((one for one in self.cases if one.case_id == case_id), "a case", case_id)
+        """Return the case of an id, or of its number (`number_of`), or raise `CaseError`."""
+        by_id = [one for one in self.cases if one.case_id == case_id]
+        by_number = (one for one in self.cases if self.number_of(one.key) == case_id)
+        return _find_one(by_id or by_number, "a case", case_id)
+
+    @property
+    def hides_site(self) -> bool:
+        """Whether nobody at a desk is to know where a case comes from."""
+        return self.plan.blinding.hides(Hidden.SITE)
+
+    def number_of(self, key: str) -> str:
+        """Return what a case is called where its id would tell the site; it is a case id, too."""
+        return f"case-{key.removeprefix('c')}"
+
+    @property
+    def veiled(self) -> "Study":
+        """The same with a number in place of each case id, without sites and names of files."""
+        cases = (StudyCase(one.key, self.number_of(one.key)) for one in self.cases)
+        return replace(self, cases=tuple(cases))
 
     def reader(self, reader_id: str) -> StudyReader:
         """Return the reader of an id, or raise `CaseError`."""

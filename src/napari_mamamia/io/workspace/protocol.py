@@ -228,7 +228,10 @@ def _parse_blinding(value: Any) -> Blinding:
     if isinstance(value, bool):
         return ALL_HIDDEN if value else NOT_BLIND
     parse = _one_of(Hidden)
-    return Blinding.of(parse(name) for name in _parse_list(value))
+    blinding = Blinding.of(parse(name) for name in _parse_list(value))
+    if blinding.hides(Hidden.SITE):
+        raise ValueError("hides the site, which case ids tell: only a review study can hide it")
+    return blinding
 
 
 def _describe_value(value: Any) -> str:

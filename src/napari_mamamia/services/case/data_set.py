@@ -97,6 +97,7 @@ def open_data_set(
     *,
     blinding: Blinding = NOT_BLIND,
     reader: str | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> OpenDataSet:
     """List the data set at `path` and read its clinical table.
 
@@ -104,7 +105,8 @@ def open_data_set(
     `columns`; ``clinical_columns.json`` beside it fixes them too. Without `workspace_root` the
     workspace is found as `io.workspace.place` says. What programs that were killed left
     half-written in it is removed. What `blinding` hides from `reader` is not part of what is
-    returned: whoever goes by it cannot show it.
+    returned: whoever goes by it cannot show it. With `names` its cases are those that are there,
+    each called by what stands beside its id; where the site is hidden the table tells times alone.
 
     Raises
     ------
@@ -117,8 +119,10 @@ def open_data_set(
     data_set = find_data_set(path)
     report_progress(1, 2, "Reading the clinical table")
     cohort, warnings = _read_cohort(data_set, columns)
-    if blinding.hides(Hidden.CLINICAL):
+    if blinding.hides(Hidden.CLINICAL) or blinding.hides(Hidden.SITE):
         cohort, warnings = _keep_times(cohort), ()
+    if names is not None:
+        data_set, cohort = _call_cases(data_set, cohort, names)
     place = _place_of(data_set, workspace_root)
     sweep_temporary()
     sweep_below(place.root)
@@ -146,6 +150,31 @@ def _hide_masks(data_set: DataSet, blinding: Blinding) -> DataSet:
     ]
     clinical = None if blinding.hides(Hidden.CLINICAL) else data_set.clinical
     return replace(data_set, cases=tuple(cases), clinical=clinical)
+
+
+def _call_cases(
+    data_set: DataSet, cohort: Cohort | None, names: Mapping[str, str]
+) -> tuple[DataSet, Cohort | None]:
+    """Return the cases that have a name here under it, and the rows of their table."""
+    by_key = {case_key(case_id): name for case_id, name in names.items()}
+    cases = [
+        replace(
+            one,
+            case_id=names[one.case_id],
+            problems=tuple(text.replace(one.case_id, names[one.case_id]) for text in one.problems),
+        )
+        for one in data_set.cases
+        if one.case_id in names
+    ]
+    rows = cohort.records if cohort else ()
+    records = [
+        replace(row, case_id=by_key[case_key(row.case_id)])
+        for row in rows
+        if case_key(row.case_id) in by_key
+    ]
+    cases.sort(key=lambda one: one.case_id)
+    called = replace(data_set, cases=tuple(cases))
+    return called, replace(cohort, records=tuple(records)) if cohort else None
 
 
 def _keep_times(cohort: Cohort | None) -> Cohort | None:

@@ -1,8 +1,7 @@
 """Where a study stands, and whether it is what it was: status, verification, audit trail."""
 
-import html
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,8 +13,6 @@ from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.core.review import Role, Study
 from napari_mamamia.io.files.chained_lines import scan_chained_lines
 from napari_mamamia.io.files.checksums import sha256_of_large
-from napari_mamamia.io.files.csv_text import write_csv
-from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.review.desk_files import EVENTS
 from napari_mamamia.io.review.errands import MASKS
 from napari_mamamia.io.review.keys import require_whole_key
@@ -29,10 +26,10 @@ from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.study_form import list_changed_files
+from napari_mamamia.services.review.veil import NO_VEIL, Veil
 
 STATUS: Final = "status.json"
 VERIFY: Final = "verify.json"
-AUDIT: Final = "audit"
 _UNBOUND: Final = (
     "study.json binds no lead's key, so who can write in the folder can put in one that looks "
     "older; compare the digits with the lead by voice"
@@ -66,8 +63,17 @@ class ReaderProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteProgress:
+    """How far the cases of a site are; `site` is "" for those of which nobody knows it."""
+
+    site: str
+    n_cases: int
+    states: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class StudyStatus:
-    """Where a study stands now."""
+    """Where a study stands now; `sites` is empty where none is known, or it is hidden."""
 
     study: str
     study_id: str
@@ -79,6 +85,7 @@ class StudyStatus:
     conflicts: tuple[Problem, ...]
     n_waiting: int
     n_refused: int
+    sites: tuple[SiteProgress, ...] = ()
 
     @property
     def n_cases(self) -> int:
@@ -105,8 +112,8 @@ class StudyCheck:
     n_sealed: int = 0
 
 
-def find_status(store: EventStore) -> StudyStatus:
-    """Return where a study stands; raises as `read_whole`."""
+def find_status(store: EventStore, veil: Veil = NO_VEIL) -> StudyStatus:
+    """Return where a study stands, by numbers where there is a `veil`; raises as `read_whole`."""
     state = fold_reading(store, read_whole(store))
     readers = []
     for one in store.study.readers:
@@ -138,17 +145,37 @@ def find_status(store: EventStore) -> StudyStatus:
         software_version(),
         {name.value: count for name, count in state.counts.items()},
         tuple(readers),
-        tuple(_list_conflicts(state)),
+        _cover_problems(_list_conflicts(state), veil),
         len(state.waiting),
         len(state.refused),
+        () if veil.names else _count_sites(state),
     )
 
 
-def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
+def _count_sites(state: ReviewState) -> tuple[SiteProgress, ...]:
+    by_site: dict[str, Counter[str]] = {}
+    for view in state.cases:
+        by_site.setdefault(state.study.case(view.key).site, Counter())[view.state.value] += 1
+    if not any(by_site):
+        return ()
+    return tuple(
+        SiteProgress(site, states.total(), dict(sorted(states.items())))
+        for site, states in sorted(by_site.items())
+    )
+
+
+def _cover_problems(problems: Iterable[Problem], veil: Veil) -> tuple[Problem, ...]:
+    return tuple(Problem(one.kind, veil.cover(one.where), veil.cover(one.text)) for one in problems)
+
+
+def verify_study(
+    store: FolderStore, images: Path | None = None, veil: Veil = NO_VEIL
+) -> StudyCheck:
     """Hold a study's folder against all its hashes and rules.
 
     Chains, gaps, forks, what this computer had read before, masks, signatures, steps that do not
-    count, conflicts; with `images`, the data set, the images of every case too.
+    count, conflicts; with `images`, the data set, the images of every case too. Told by numbers
+    where there is a `veil`.
     """
     report_progress(0, 4, "Reading the events")
     reading = read_whole(store)
@@ -189,8 +216,8 @@ def verify_study(store: FolderStore, images: Path | None = None) -> StudyCheck:
         len(store.list_masks()),
         sum(len(view.signatures) for view in state.cases),
         tuple((name, chain[-1].hash) for name, chain in sorted(chains.items())),
-        tuple(dict.fromkeys(problems)),
-        tuple(notes),
+        _cover_problems(dict.fromkeys(problems), veil),
+        _cover_problems(notes, veil),
         n_sealed,
     )
 
@@ -205,56 +232,6 @@ def save_check(check: StudyCheck, folder: Path) -> Path:
     """Write ``verify.json``, in place of an earlier one; return its path."""
     write_json(check, folder / VERIFY, overwrite=True)
     return folder / VERIFY
-
-
-def save_audit(store: EventStore, folder: Path) -> tuple[Path, Path]:
-    """Write every event in order, as CSV and as one HTML page; return both paths.
-
-    Raises as `read_whole`, and `SaveError` if the system refuses to write.
-    """
-    reading = read_whole(store)
-    state = fold_reading(store, reading)
-    events = merge_events(reading.chains.values())
-    why = {one.event.hash: one.why for one in (*state.refused, *state.waiting)}
-    head = ("time", "reader", "name", "computer", "case_id", "act", "what", "counts", "hash")
-    rows = [_audit_row(state, event, why.get(event.hash, "")) for event in events]
-    table, page = folder / f"{AUDIT}.csv", folder / f"{AUDIT}.html"
-    with (
-        saving(table, overwrite=True) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as stream,
-    ):
-        write_csv((head, *rows), stream, "\r\n")
-    lines = "".join(f"<tr>{''.join(map(_make_cell, row))}</tr>\n" for row in rows)
-    names = "".join(f"<th>{name}</th>" for name in head)
-    title = html.escape(f"Audit trail: {store.study.plan.name}")
-    text = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        "<style>body{font:14px sans-serif}table{border-collapse:collapse}"
-        "td,th{border:1px solid #999;padding:2px 6px;text-align:left;vertical-align:top;"
-        "overflow-wrap:anywhere}</style>"
-        f"<h1>{title}</h1><p>Study {html.escape(store.study.study_id)}, study.json SHA-256 "
-        f"{store.origin}; {len(rows)} events; {now_utc()}; {html.escape(software_version())}. "
-        "Research use.</p>"
-        f"<table><tr>{names}</tr>\n{lines}</table></html>\n"
-    )
-    write_text_atomically(page, text, overwrite=True)
-    return table, page
-
-
-def _audit_row(state: ReviewState, event: Event, why: str) -> tuple[str, ...]:
-    body = dict(event.body)
-    act, key = str(body.pop("act", "")), str(body.pop("case", ""))
-    cases = {case.key: case.case_id for case in state.study.cases}
-    what = "; ".join(f"{name}: {value}" for name, value in sorted(body.items()))
-    is_known = any(one.reader_id == event.reader for one in state.study.readers)
-    name = state.name(event.reader) if is_known else ""
-    counts = why or "yes"
-    case_id = cases.get(key, key)
-    return (event.at, event.reader, name, event.host, case_id, act, what, counts, event.hash)
-
-
-def _make_cell(text: str) -> str:
-    return f"<td>{html.escape(text)}</td>"
 
 
 def _place_of(event: Event) -> str:

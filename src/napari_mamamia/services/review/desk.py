@@ -44,6 +44,7 @@ from napari_mamamia.services.review.images import find_images, require_images
 from napari_mamamia.services.review.look import is_possible, list_refused
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.study_form import load_study_form, load_study_protocol
+from napari_mamamia.services.review.veil import veil_store
 
 _KEEP_EVERY_S: Final = 60.0
 """How often a claim is renewed while somebody is at work: each is a file written on the share."""
@@ -74,6 +75,8 @@ class StudyDesk:
     def __init__(self, folder: Path, who: str, home: Path | None = None) -> None:
         home = home or review_folder()
         store = FolderStore(folder, home)
+        self.whole = store.study
+        self.veil = veil_store(store)
         self.folder, self.store = folder, store
         self.session = ReviewSession(store, who, home)
         self.files = DeskFiles(home, store.study.study_id)
@@ -224,6 +227,7 @@ class StudyDesk:
                 workspace,
                 self._find_draft(task, round_, reading),
                 held,
+                self.veil,
             )
 
     def _find_draft(self, task: Task, round_: int, reading: ReadingView) -> Draft:
@@ -249,7 +253,7 @@ class StudyDesk:
     def require_images(self, case: str) -> Path:
         """Return where a case's images are; CaseError where they are not as the study has them."""
         data_set = find_images(self.store.study, self.files)
-        require_images(self.store.study.case(case), data_set, self._known_images)
+        require_images(self.whole.case(case), data_set, self._known_images, self.veil)
         return data_set
 
     def keep_draft(self, taken: StudyTask, draft: Draft) -> None:

@@ -10,6 +10,7 @@ from napari_mamamia.io.review.desk_files import NO_DRAFT, Draft
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import ReadingView
+from napari_mamamia.services.review.veil import NO_VEIL, Veil
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,8 @@ class StudyLook:
 class StudyTask:
     """A reading that can be begun: what is opened for it, what was kept of it.
 
-    `held` says who else is at it, in words; nothing is opened then.
+    `held` says who else is at it, in words; nothing is opened then. `veil` is what its window calls
+    the cases by.
     """
 
     task: Task
@@ -96,6 +98,7 @@ class StudyTask:
     workspace: Path
     draft: Draft = NO_DRAFT
     held: str = ""
+    veil: Veil = NO_VEIL
 
 
 def describe_age(seconds: float) -> str:

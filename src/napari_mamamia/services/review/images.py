@@ -4,11 +4,12 @@ from functools import partial
 from pathlib import Path
 
 from napari_mamamia.core.errors import CaseError, MamamiaError
-from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.progress import report_progress, saying
 from napari_mamamia.core.review import Study, StudyCase
 from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.review.desk_files import DeskFiles
 from napari_mamamia.io.review.share import Share
+from napari_mamamia.services.review.veil import NO_VEIL, Veil
 
 
 def find_images(study: Study, files: DeskFiles) -> Path:
@@ -16,7 +17,9 @@ def find_images(study: Study, files: DeskFiles) -> Path:
     return files.read_images() or Path(study.data_set)
 
 
-def require_images(case: StudyCase, data_set: Path, known: set[tuple[Path, int, int]]) -> None:
+def require_images(
+    case: StudyCase, data_set: Path, known: set[tuple[Path, int, int]], veil: Veil = NO_VEIL
+) -> None:
     """Refuse a case whose images are not those that the study was made of.
 
     Parameters
@@ -24,6 +27,8 @@ def require_images(case: StudyCase, data_set: Path, known: set[tuple[Path, int, 
     known
         Files that were held against their SHA-256 already, with size and time of writing; those
         that fit are added.
+    veil
+        Over what is said of the case.
 
     Raises
     ------
@@ -32,29 +37,35 @@ def require_images(case: StudyCase, data_set: Path, known: set[tuple[Path, int, 
     SilentShareError
         If they lie on a share that does not answer.
     """
-    known.update(Share(data_set).run(partial(_hold_images, case, frozenset(known))))
+    name = veil.cover(case.case_id)
+    try:
+        known.update(Share(data_set).run(partial(_hold_images, case, name, frozenset(known))))
+    except CaseError as error:
+        raise CaseError(veil.cover(str(error))) from error
 
 
 def _hold_images(
-    case: StudyCase, known: frozenset[tuple[Path, int, int]], data_set: Path
+    case: StudyCase, name: str, known: frozenset[tuple[Path, int, int]], data_set: Path
 ) -> set[tuple[Path, int, int]]:
     stamps = set()
     for number, one in enumerate(case.images):
-        report_progress(number, len(case.images), f"Checking the images of {case.case_id}")
+        text = f"Checking the images of {name}"
+        report_progress(number, len(case.images), text)
         path = data_set / one.name
         try:
             status = path.stat()
             stamp = (path, status.st_size, status.st_mtime_ns)
-            is_same = stamp in known or sha256_of_large(path) == one.sha256
+            with saying(text):  # the file's own name may tell what is hidden
+                is_same = stamp in known or sha256_of_large(path) == one.sha256
         except (OSError, MamamiaError) as error:
             raise CaseError(
-                f"expected the images of {case.case_id} at {data_set}, but {one.name} cannot be "
+                f"expected the images of {name} at {data_set}, but {one.name} cannot be "
                 "read there: if they lie elsewhere on this computer, say where (Images… on page "
                 "Review)"
             ) from error
         if not is_same:
             raise CaseError(
-                f"expected the images of {case.case_id} as they were when the study began, but "
+                f"expected the images of {name} as they were when the study began, but "
                 f"{path} was changed since: nothing was opened; tell the lead, or say where the "
                 "right ones lie (Images… on page Review)"
             )

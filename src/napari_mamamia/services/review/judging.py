@@ -33,6 +33,7 @@ from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.desk_records import DisputeRow
 from napari_mamamia.services.review.images import find_images
 from napari_mamamia.services.review.lesion_match import match_masks
+from napari_mamamia.services.review.veil import NO_VEIL, Veil
 from napari_mamamia.services.score.review import Agrees, compare_masks
 
 RULES: Final = (
@@ -76,6 +77,7 @@ class Dispute:
     workspace: Path
     readings: tuple[ShownReading, ...] = ()
     held: str = ""
+    veil: Veil = NO_VEIL
 
     def why_not(self, rule: ConsensusRule) -> str:
         """Return why a rule gives nothing here, "" where it does."""
@@ -159,6 +161,7 @@ def _describe_dispute(
         desk.files.work_folder(me, view.round, JUDGE),
         shown,
         held,
+        desk.veil,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.errors import CaseError, SaveConflictError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
@@ -22,6 +23,7 @@ from napari_mamamia.core.review import (
     StudyPlan,
     StudyReader,
 )
+from napari_mamamia.io.clinical.sites import find_site
 from napari_mamamia.io.files.checksums import sha256_of_large
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.save import write_text_atomically
@@ -103,7 +105,7 @@ def draft_study(
             f"expected honeypots among the cases of the study, got {unknown[0]!r}: check the list"
         )
     readers = name_people(people)
-    cases = tuple(_print_cases(data_set.root, usable))
+    cases = tuple(_print_cases(opened, usable, plan))
     ids = [one.reader_id for one in readers if Role.READER in one.roles]
     keys = [case.key for case in cases]
     deal = deal_cases(plan, keys, ids, () if order is None else keys)
@@ -111,6 +113,11 @@ def draft_study(
         notes.append(
             "not all readers are connected by cases that they share: agreement cannot be told "
             "from the difficulty of the cases; take more cases or fewer readers"
+        )
+    if plan.blinding.hides(Hidden.SITE) and not any(one.site for one in cases):
+        notes.append(
+            "the site is hidden, and the data set says of no case where it comes from: cases go by "
+            "numbers all the same"
         )
     if sum(Role.LEAD in one.roles for one in readers) == 1:
         notes.append("there is one lead: name a second, who can help if a passphrase is forgotten")
@@ -250,15 +257,28 @@ def _make_ids(names: Iterable[str]) -> list[str]:
     return ids
 
 
-def _print_cases(root: Path, files: Sequence[CaseFiles]) -> list[StudyCase]:
-    cases = []
+def _print_cases(
+    opened: OpenDataSet, files: Sequence[CaseFiles], plan: StudyPlan
+) -> list[StudyCase]:
+    root, cases = opened.data_set.root, []
+    keys = [f"c{number:04d}" for number in range(1, len(files) + 1)]
+    if plan.blinding.hides(Hidden.SITE):
+        # In the order of the ids those of a site would have neighbouring numbers.
+        by_hash = sorted(files, key=lambda one: _hash_seeded(plan.seed, one.case_id))
+        numbers = {one.case_id: key for one, key in zip(by_hash, keys, strict=True)}
+        keys = [numbers[one.case_id] for one in files]
     for number, one in enumerate(files, start=1):
         report_progress(number - 1, len(files), f"Checksums of {one.case_id}")
         paths = dict.fromkeys(path for phase in one.phases for path in phase.files)
         prints = tuple(FilePrint(name_below(path, root), sha256_of_large(path)) for path in paths)
-        cases.append(StudyCase(f"c{number:04d}", one.case_id, prints))
+        site = find_site(one.case_id, opened.record(one.case_id))
+        cases.append(StudyCase(keys[number - 1], one.case_id, prints, site))
     report_progress(len(files), len(files), "Checksums")
     return cases
+
+
+def _hash_seeded(seed: int, case_id: str) -> str:
+    return hashlib.sha256(f"{seed}:{case_id}".encode()).hexdigest()
 
 
 def name_below(path: Path, root: Path) -> str:

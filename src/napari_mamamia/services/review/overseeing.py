@@ -10,6 +10,7 @@ from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.study_form import load_study_form, load_study_queue
+from napari_mamamia.services.review.veil import veil_store
 
 _N_RESAMPLES: Final = 200
 """For a look: the command and the report draw more."""
@@ -61,6 +62,7 @@ def look_at_quality(desk: StudyDesk) -> QualityLook | None:
         return QualityLook((), (), (str(error),))
     if queue is None or why_blind(desk):
         return None
+    queue = desk.veil.cover_queue(queue)
     # Here, since they load drawing and statistics, which no window waits for.
     from napari_mamamia.reviewing.quality import follow_capture
     from napari_mamamia.services.review.quality_queue import describe_capture
@@ -88,6 +90,7 @@ def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
     if why := why_blind(desk):
         return (why,)
     store = FolderStore(desk.folder, review_folder())
+    veil_store(store)
     form = store.read_frozen(load_study_form)
     result = measure_agreement(store, None, list_orders(form, ()), _N_RESAMPLES)
     left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)

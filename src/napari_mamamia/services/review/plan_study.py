@@ -1,6 +1,7 @@
 """A study as somebody wishes it, in a window or a terminal: drafted, and told in lines."""
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.blinding import ALL_HIDDEN, Blinding
+from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding
 from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, StudyPlan, Triggers
 from napari_mamamia.io.files.user_folders import review_folder
@@ -64,7 +65,7 @@ class StudyWish:
     cases: tuple[str, ...] = ()
     mode: ReadingMode = ReadingMode.INDEPENDENT
     n_readers: int = 2
-    blinding: Blinding = ALL_HIDDEN
+    blinding: Blinding = STUDY_HIDDEN
     consensus: ConsensusRule = ConsensusRule.MAJORITY_BACKGROUND
     triggers: Triggers = _USUAL
     repeat_share: float = 0.0
@@ -255,6 +256,10 @@ def describe_draft(draft: StudyDraft) -> tuple[str, ...]:
         lines.append(f"{one.name} ({', '.join(one.roles)}){reads}")
     if study.plan.n_readers > 1 and len(deal.pairs) <= _MOST_PAIRS:
         lines += [f"{names[a]} and {names[b]} share {count} case(s)" for a, b, count in deal.pairs]
+    sites = Counter(one.site for one in study.cases if one.site)
+    if sites:
+        counts = ", ".join(f"{site} {count}" for site, count in sorted(sites.items()))
+        lines.append(f"Sites: {counts}")
     if study.honeypots.count:
         lines.append(f"{study.honeypots.count} honeypot(s) among them")
     lines += [study.plan.blinding.text or "Not blind", describe_triggers(study.plan.triggers)]

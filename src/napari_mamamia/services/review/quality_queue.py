@@ -9,6 +9,7 @@ from typing import Final
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.quality import RANDOM_SHARE, QualityCase, Queue
 from napari_mamamia.core.records import CaseScore, ScoreStatus
+from napari_mamamia.io.clinical.sites import find_site
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.io.review.quality_files import (
     CaseSigns,
@@ -91,7 +92,7 @@ def _join_case(row: CaseScore, signs: CaseSigns) -> QualityCase:
         signs.doubt,
         signs.touches_border,
         row.volume_reference_mm3,
-        signs.site,
+        signs.site or find_site(row.case_id),
         reason,
     )
 

@@ -1,6 +1,7 @@
 """Who may have what all readers did, and what is noted when somebody else takes it."""
 
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
@@ -9,13 +10,16 @@ from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.services.review.session import ReviewSession
 
+_SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
+"""What a report, an export or the agreement of all readers shows."""
+
 
 def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
     """Let somebody have what all readers of a study did; a sight that unblinds is an event.
 
-    Nothing is asked where readers see each other anyway. A lead or an adjudicator without an own
-    reading still to give needs no reason. Anybody else gives one, which is noted for all to see.
-    The folder can be read by whoever may read it: this keeps nobody from it, it tells.
+    Nothing is asked where readers see each other, and the site, anyway. A lead or an adjudicator
+    without an own reading still to give needs no reason. Anybody else gives one, which is noted for
+    all to see. The folder can be read by whoever may read it: this keeps nobody from it, it tells.
 
     Parameters
     ----------
@@ -30,13 +34,14 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
         If the study is blind and nobody says who asks, or that person needs a reason and gives
         none.
     """
-    if not store.study.plan.blinding.hides(Hidden.OTHER_READERS):
+    shown = Blinding(store.study.plan.blinding.hidden & _SHOWN_BY_ALL)
+    if not shown.is_blind:
         return
     if not who.strip():
-        raise CaseError(
-            "expected the name of who asks, since readers of this study do not see each other, "
-            "got none: add --reader NAME"
-        )
+        why = "the site is hidden in this study"
+        if shown.hides(Hidden.OTHER_READERS):
+            why = "readers of this study do not see each other"
+        raise CaseError(f"expected the name of who asks, since {why}, got none: add --reader NAME")
     session = ReviewSession(store, who, home)
     is_judge = any(role in session.reader.roles for role in (Role.LEAD, Role.ADJUDICATOR))
     is_done = all(one.state is CaseState.READ for _, one in session.queue())
@@ -48,6 +53,5 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
             f"expected a reason, since {session.reader.name} {why} and would no longer be blind, "
             'got none: let a lead do it, or add --unblind "REASON", which everybody will see'
         )
-    shown = Blinding(frozenset({Hidden.OTHER_READERS}))
     session.add_to_study(Act.UNBLIND, text=reason.strip(), shown=list(shown.names))
     session.close()

@@ -76,28 +76,33 @@ class Level(StrEnum):
 class Notifier(QObject):
     """Says each thing once: in the header's line, and errors as a notification of napari as well.
 
-    `said` carries the level and the text.
+    `said` carries the level and the text, as `cover` makes it: without words that a blind reader is
+    not to see, such as in the name of a file.
     """
 
     said = Signal(object, str)
 
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.cover: Callable[[str], str] = str
+
     def hint(self, text: str) -> None:
         """Show what happened, in the header only."""
-        self.said.emit(Level.HINT, text)
+        self.said.emit(Level.HINT, self.cover(text))
 
     def warn(self, text: str) -> None:
         """Show something unusual about the data."""
         _log.warning("%s", text)
-        self.said.emit(Level.WARNING, text)
+        self.said.emit(Level.WARNING, self.cover(text))
 
     def warn_loudly(self, text: str) -> None:
         """Show something that the user should not miss."""
         self.warn(text)
-        show_warning(text)
+        show_warning(self.cover(text))
 
     def fail(self, doing: str, error: Exception) -> None:
         """Show that `doing` failed and why; the traceback is logged."""
         _log.error("%s failed", doing, exc_info=error)
         text = tr("{doing} failed: {plain_text}", doing=doing, plain_text=plain_text(error))
-        self.said.emit(Level.ERROR, text)
-        show_error(text)
+        self.said.emit(Level.ERROR, self.cover(text))
+        show_error(self.cover(text))

@@ -4,7 +4,7 @@
 all that is read or written for it goes by its own `context`, never by `opened`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +60,7 @@ class Session(QObject):
     are shown. `phases_changed` says that other voxels of the same case are shown, registered ones
     or its own. `masks_changed` covers a mask that is new, replaced or gone, `mask_edited` a change
     of the refined mask's voxels.
+    `names` is what the cases are called where their ids are hidden, None where they are not.
     `study` is the name of the review study that this window reads, "" for none: its cases are
     opened on page Review alone.
     """
@@ -78,6 +79,7 @@ class Session(QObject):
         super().__init__(parent)
         self.blinding = NOT_BLIND
         self.study = ""
+        self.names: Mapping[str, str] | None = None
         self.opened: OpenDataSet | None = None
         self.context: CaseContext | None = None
         self.case: Case | None = None

@@ -1,5 +1,7 @@
 """The header at work: case, place in the queue, masks, what runs, what was said."""
 
+from dataclasses import replace
+
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.header import Header, MaskChip
@@ -62,7 +64,8 @@ class HeaderFlow(WindowPart):
 
     def _on_progress(self, ticket: RunningJob, progress: Progress) -> None:
         if self._running and ticket == self._running[-1]:
-            self._header.show_progress(ticket.title, progress)
+            shown = replace(progress, text=self._notifier.cover(progress.text))
+            self._header.show_progress(ticket.title, shown)
 
     def _on_ended(self, ticket: RunningJob, _outcome: object) -> None:
         self._running = [other for other in self._running if other != ticket]

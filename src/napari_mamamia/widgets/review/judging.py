@@ -354,4 +354,4 @@ class Judging(WindowPart):
 
 
 def _place_of(dispute: Dispute) -> StudyPlace:
-    return StudyPlace(dispute.data_set, dispute.workspace, dispute.blinding)
+    return StudyPlace(dispute.data_set, dispute.workspace, dispute.blinding, dispute.veil)

@@ -202,7 +202,7 @@ class PlanningView(QWidget):
             )
             for part in Hidden
         }
-        one, two, three, four, five = self.hidden.values()
+        one, two, three, four, five, six = self.hidden.values()
         self._blinding = self._add_fold(
             "fold_hidden",
             tr("Hidden from readers"),
@@ -210,7 +210,7 @@ class PlanningView(QWidget):
             (),
             row(one, two, 1),
             row(three, four, 1),
-            five,
+            row(five, six, 1),
         )
         return self._blinding
 

@@ -391,4 +391,4 @@ class Reading(WindowPart):
 
 
 def _place_of(taken: StudyTask) -> StudyPlace:
-    return StudyPlace(taken.data_set, taken.workspace, taken.blinding)
+    return StudyPlace(taken.data_set, taken.workspace, taken.blinding, taken.veil)

@@ -9,6 +9,7 @@ from qtpy.QtCore import QElapsedTimer, QEvent, QObject, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.blinding import Blinding
+from napari_mamamia.services.review.veil import NO_VEIL, Veil
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.opening import Opening
@@ -28,11 +29,12 @@ _INPUT: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class StudyPlace:
-    """Where a case is opened: the images, the own masks of this round, and what is hidden."""
+    """Where a case is opened: images, own masks of this round, what is hidden, its names."""
 
     data_set: Path
     workspace: Path
     blinding: Blinding
+    veil: Veil = NO_VEIL
 
 
 class StudyCase(WindowPart):
@@ -71,6 +73,8 @@ class StudyCase(WindowPart):
             self._session.opened = None
             self._session.set_blinding(place.blinding)
         self._place = place
+        self._session.names = dict(place.veil.names) or None
+        self._notifier.cover = place.veil.cover
         self._opening.open_data_set(place.data_set, case_id, place.workspace, remembers=False)
 
 

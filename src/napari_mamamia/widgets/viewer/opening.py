@@ -124,7 +124,7 @@ class Opening(WindowPart):
         session = self._session
         read_now = session.context
         opened = self._services.open_data_set(
-            path, workspace, blinding=session.blinding, reader=session.reader
+            path, workspace, blinding=session.blinding, reader=session.reader, names=session.names
         )
         # A mask can be opened as the image of a case, from a folder of masks.
         is_other = read_now is not None and opened.data_set.root != read_now.opened.data_set.root

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import isfinite
 from statistics import median, quantiles
 from typing import Final
 
@@ -16,6 +17,7 @@ from napari_mamamia.scoring.report.report import case_figure
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.study_figures import FlowBox, flow_diagram, time_bars
 from napari_mamamia.scoring.report.text import UNKNOWN, Column, ReportTable, Row, number
+from napari_mamamia.services.review.agreement.mask_pairs import MaskPair
 from napari_mamamia.services.review.look import rank_dispute
 from napari_mamamia.services.review.report.reader_codes import ReaderLabels
 from napari_mamamia.services.review.report.study_pictures import Gallery
@@ -204,6 +206,31 @@ def _make_time_row(name: str, readings: Sequence[ReadingView]) -> Row:
         spread = f"{low:.1f} to {high:.1f}"
     middle = f"{median(minutes):.1f}" if minutes else UNKNOWN
     return Row((name, number(len(minutes), 0), middle, spread, f"{sum(minutes) / 60:.1f}"))
+
+
+def make_sites(state: ReviewState, pairs: Iterable[MaskPair]) -> tuple[PageSection, ...]:
+    """Return how far the cases of each site are and how their readings agree; none without sites.
+
+    Of the Dice of all pairs of readings of a site's cases the median is told.
+    """
+    sites = {case.case_id: case.site for case in state.study.cases}
+    if not any(sites.values()):
+        return ()
+    values: dict[str, list[float]] = {}
+    for pair in pairs:
+        if isfinite(pair.dsc):
+            values.setdefault(sites.get(pair.case_id, ""), []).append(pair.dsc)
+    rows = []
+    for site in sorted(set(sites.values())):
+        views = [view for view in state.cases if state.study.case(view.key).site == site]
+        n_decided = sum(view.state in _GROUPS[2][1] for view in views)
+        dice = values.get(site, [])
+        middle = number(median(dice), 3) if dice else UNKNOWN
+        counts = (number(len(views), 0), number(n_decided, 0), number(len(dice), 0), middle)
+        rows.append(Row((site or "not known", *counts)))
+    names = ("Cases", "Decided", "Pairs of readings", "Median Dice")
+    columns = (Column("Site", False), *map(Column, names))
+    return (PageSection("Sites", (ReportTable("Cases by site", columns, tuple(rows)),)),)
 
 
 def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:

@@ -52,6 +52,7 @@ from napari_mamamia.services.review.report.report_parts import (
     make_disputes,
     make_flow,
     make_signatures,
+    make_sites,
     make_times,
     say_time,
 )
@@ -144,6 +145,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     )
     sections = [
         make_flow(state),
+        *make_sites(state, result.pairs),
         _make_agreement(
             result, labels, plan.triggers.dice_below, form, count_other_forms(state, form)
         ),

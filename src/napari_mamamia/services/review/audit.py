@@ -1,0 +1,69 @@
+"""The audit trail of a study: every event in order, as a table and as a page."""
+
+import html
+from pathlib import Path
+from typing import Final
+
+from napari_mamamia.core.provenance import now_utc, software_version
+from napari_mamamia.io.files.csv_text import write_csv
+from napari_mamamia.io.files.save import saving, write_text_atomically
+from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.io.workspace.event_order import Event, merge_events
+from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.veil import NO_VEIL, Veil
+
+AUDIT: Final = "audit"
+
+
+def save_audit(store: EventStore, folder: Path, veil: Veil = NO_VEIL) -> tuple[Path, Path]:
+    """Write every event in order, as CSV and as one HTML page; return both paths.
+
+    Raises as `read_whole`, and `SaveError` if the system refuses to write.
+    """
+    reading = read_whole(store)
+    state = fold_reading(store, reading)
+    events = merge_events(reading.chains.values())
+    why = {one.event.hash: one.why for one in (*state.refused, *state.waiting)}
+    head = ("time", "reader", "name", "computer", "case_id", "act", "what", "counts", "hash")
+    rows = [
+        tuple(map(veil.cover, _audit_row(state, event, why.get(event.hash, ""))))
+        for event in events
+    ]
+    table, page = folder / f"{AUDIT}.csv", folder / f"{AUDIT}.html"
+    with (
+        saving(table, overwrite=True) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        write_csv((head, *rows), stream, "\r\n")
+    lines = "".join(f"<tr>{''.join(map(_make_cell, row))}</tr>\n" for row in rows)
+    names = "".join(f"<th>{name}</th>" for name in head)
+    title = html.escape(f"Audit trail: {store.study.plan.name}")
+    text = (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        "<style>body{font:14px sans-serif}table{border-collapse:collapse}"
+        "td,th{border:1px solid #999;padding:2px 6px;text-align:left;vertical-align:top;"
+        "overflow-wrap:anywhere}</style>"
+        f"<h1>{title}</h1><p>Study {html.escape(store.study.study_id)}, study.json SHA-256 "
+        f"{store.origin}; {len(rows)} events; {now_utc()}; {html.escape(software_version())}. "
+        "Research use.</p>"
+        f"<table><tr>{names}</tr>\n{lines}</table></html>\n"
+    )
+    write_text_atomically(page, text, overwrite=True)
+    return table, page
+
+
+def _audit_row(state: ReviewState, event: Event, why: str) -> tuple[str, ...]:
+    body = dict(event.body)
+    act, key = str(body.pop("act", "")), str(body.pop("case", ""))
+    cases = {case.key: case.case_id for case in state.study.cases}
+    what = "; ".join(f"{name}: {value}" for name, value in sorted(body.items()))
+    is_known = any(one.reader_id == event.reader for one in state.study.readers)
+    name = state.name(event.reader) if is_known else ""
+    counts = why or "yes"
+    case_id = cases.get(key, key)
+    return (event.at, event.reader, name, event.host, case_id, act, what, counts, event.hash)
+
+
+def _make_cell(text: str) -> str:
+    return f"<td>{html.escape(text)}</td>"
