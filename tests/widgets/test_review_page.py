@@ -477,7 +477,7 @@ ON_PAGE = {
     "mode": "review_plan_mode",
     "readings": "review_plan_readings",
     "blind": "review_hide_reference review_hide_model review_hide_other_readers "
-    "review_hide_numbers review_hide_clinical",
+    "review_hide_numbers review_hide_clinical review_hide_site",
     "open_": "",  # no box of what is hidden is ticked
     "consensus": "review_plan_consensus",
     "dice_below": "review_plan_dice_on review_plan_dice",
