@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.answers import Answer, CaseFacts, LesionFacts, Place
-from napari_mamamia.core.blinding import NOT_BLIND, STUDY_HIDDEN, Hidden
+from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, STUDY_HIDDEN, Hidden
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Term
 from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, Task, Triggers
@@ -70,7 +70,7 @@ FORM = Form(
 @pytest.fixture
 def folder(tmp_path):
     """A blind study of the cases that the fake services open."""
-    return made(tmp_path, cases=("A_1", "A_2", "B_1"), blinding=STUDY_HIDDEN)
+    return made(tmp_path, cases=("A_1", "A_2", "B_1"), blinding=ALL_HIDDEN)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_name_that_is_remembered_sits_down_at_once(qtbot, dock, world, folder)
     dock.open_study(folder)
     qtbot.waitUntil(lambda: dock.review_flow.desk is not None)
     assert dock.session.reader == "ana"
-    assert dock.session.blinding == STUDY_HIDDEN
+    assert dock.session.blinding == ALL_HIDDEN
     dock.review_flow.close()
 
 
@@ -145,7 +145,7 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
     dock.header.reader_given.emit("Ben")
     assert dock.session.reader == "ana"
     dock.blind.end()
-    assert dock.session.blinding == STUDY_HIDDEN
+    assert dock.session.blinding == ALL_HIDDEN
     assert dock.session.case is case
 
 
@@ -541,7 +541,7 @@ def test_the_page_and_the_command_freeze_the_same_study(
         spin.setValue(value)
     for box in (plan.lesions, plan.category):
         box.click()
-    for part in (Hidden.REFERENCE, Hidden.OTHER_READERS, Hidden.CLINICAL):
+    for part in (Hidden.REFERENCE, Hidden.OTHER_READERS, Hidden.CLINICAL, Hidden.SITE):
         plan.hidden[part].click()
     usual = plan_study.StudyWish(None, "", StudyPeople((), ()))
     same = [
