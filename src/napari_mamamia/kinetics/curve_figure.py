@@ -2,13 +2,13 @@
 
 import math
 from textwrap import fill
-from typing import Final
-
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Final
 
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SIZE: Final = (6.4, 3.8)
 _QUIET: Final = "#666666"
@@ -18,8 +18,11 @@ _TITLE_WIDTH: Final = 72
 """Characters that the width of the figure holds at its size of text."""
 
 
-def curve_figure(plot: CurvePlot) -> Figure:
+def curve_figure(plot: CurvePlot) -> "Figure":
     """Return the plot of all curves, with names, classes and units; markers part them as well."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     with rc_context({"font.size": 9, "svg.fonttype": "none"}):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.subplots()
@@ -41,7 +44,7 @@ def curve_figure(plot: CurvePlot) -> Figure:
     return figure
 
 
-def _draw_line(axes: Axes, plot: CurvePlot, line: CurveLine, marker: str) -> None:
+def _draw_line(axes: "Axes", plot: CurvePlot, line: CurveLine, marker: str) -> None:
     if not _is_drawn(line):
         return
     x = [plot.x_of(phase) for phase in range(len(line.percent))]
@@ -49,7 +52,7 @@ def _draw_line(axes: Axes, plot: CurvePlot, line: CurveLine, marker: str) -> Non
     axes.plot(x, line.percent, marker=marker, color=line.colour, label=label, markersize=5)
 
 
-def _set_ticks(axes: Axes, plot: CurvePlot) -> None:
+def _set_ticks(axes: "Axes", plot: CurvePlot) -> None:
     count = max((len(line.percent) for line in plot.lines), default=0)
     if plot.times_s is None:
         axes.set_xticks(range(count))

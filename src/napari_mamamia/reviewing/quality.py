@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.quality import RANDOM_SHARE, QualityCase, Queue, QueuePlace
@@ -220,6 +219,8 @@ def estimate_rate(n_cases: int, n_read: int, n_errors: int) -> ErrorRate:
     >>> found.low, found.rate, found.high
     (0.3, 0.3, 0.3)
     """
+    from scipy.stats import hypergeom
+
     if not n_read:
         return ErrorRate(math.nan, math.nan, math.nan, 0, 0)
     totals = np.arange(n_errors, n_cases - (n_read - n_errors) + 1)
@@ -323,6 +324,8 @@ def _chances_of_missing(urn: _Urn, target: float) -> NDArray[np.float64]:
 
     What is not read yet counts as without an error.
     """
+    from scipy.stats import hypergeom
+
     errors = np.cumsum([0, *(mark is True for mark in urn.marks)])
     sizes = np.arange(urn.n_sampled, len(urn.cases) + 1)
     n_errors = errors[sizes]

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from napari_mamamia.scoring.cohort.comparison import holm
 from napari_mamamia.scoring.statistics.auc import AucComparison, compare_aucs
@@ -236,6 +235,8 @@ def against_reader(
 
     Source: Q. McNemar, Psychometrika 12 (1947) 153, exact.
     """
+    from scipy.stats import binomtest
+
     is_known = ~np.isnan(recall)
     called, seen = score[is_known] >= cut, recall[is_known] == 1
     yes, no = label[is_known] == 1, label[is_known] == 0

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import fisher_exact, mannwhitneyu, rankdata
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.classifier.operating import Units
@@ -111,6 +110,8 @@ def fisher(table: Sequence[Sequence[int]]) -> tuple[float, float]:
     >>> round(ratio, 6), round(p * 1e5, 6)
     (2.507683, 2.17458)
     """
+    from scipy.stats import fisher_exact
+
     result = fisher_exact(table)
     return float(result.statistic), float(result.pvalue)
 
@@ -245,6 +246,8 @@ def _test_column(
 def _test_numbers(
     column: str, name: str, numbers: NDArray[np.float64], target: NDArray[np.float64]
 ) -> ColumnLeak | None:
+    from scipy.stats import mannwhitneyu
+
     yes = target == 1
     if not 0 < yes.sum() < yes.size:
         return None
@@ -312,6 +315,8 @@ def _cross_validated(
     table: NDArray[np.float64], labels: NDArray[np.float64], folds: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     """Return for each of m labels (n, m) the mean AUC over the folds that hold both classes."""
+    from scipy.stats import rankdata
+
     totals, counts = np.zeros(labels.shape[1]), np.zeros(labels.shape[1])
     for fold in range(_FOLDS):
         inside = folds != fold

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import ttest_rel, wilcoxon
 
 from napari_mamamia.scoring.statistics.performance import SegmentationScores
 
@@ -104,6 +103,8 @@ def _compare_pairs(
 
 
 def _test_pair(metric: str, a: NamedScores, b: NamedScores) -> PairedComparison:
+    from scipy.stats import ttest_rel, wilcoxon
+
     values_a, values_b = _select_common(getattr(a.scores, metric), a.scores, b.scores, metric)
     apart = values_a - values_b
     mean = float(apart.mean()) if apart.size else float("nan")

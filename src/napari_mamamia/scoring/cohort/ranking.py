@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from napari_mamamia.scoring.cohort.lowest import LowestScore
 
@@ -206,6 +205,8 @@ def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> ranks(np.array([0.5, 0.9, 0.5, 0.1])).tolist()
     [2.0, 1.0, 2.0, 4.0]
     """
+    from scipy.stats import rankdata
+
     if not scores.size:
         return np.zeros(scores.shape)
     rounded = np.round(scores, _ALIKE)

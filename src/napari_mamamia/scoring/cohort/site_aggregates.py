@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 SMALLEST_GROUP: Final = 10
 """No aggregate of fewer cases leaves a site. Our own limit, as FeTS has it for its heat map."""
@@ -91,6 +90,8 @@ def pool_means(
     Sources: DerSimonian and Laird, Control Clin Trials 1986;7:177; interval: Hartung and Knapp,
     Stat Med 2001;20:3875.
     """
+    from scipy.stats import t as student
+
     k, nan = len(means), float("nan")
     y = np.array(means, dtype=np.float64)
     variance = np.array(sds, dtype=np.float64) ** 2 / np.array(n, dtype=np.float64)

@@ -5,7 +5,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from napari_mamamia.core.choices import (
     Correction,
@@ -56,6 +55,8 @@ def rank_scores(
     >>> rank_scores(np.array([0.5, 0.9, 0.5, 0.1])).tolist()
     [2.0, 1.0, 2.0, 4.0]
     """
+    from scipy.stats import rankdata
+
     plain = np.where(np.isnan(scores), -np.inf, comparable(scores, is_exact))
     ranks: NDArray[np.float64] = rankdata(-plain, method=ties.value, axis=-1).astype(np.float64)
     return ranks

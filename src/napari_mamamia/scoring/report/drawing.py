@@ -3,13 +3,13 @@
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib import style
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.scoring.report.figures import png_of, svg_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +19,7 @@ class Drawing:
     `has_svg` says whether it is wanted as SVG too.
     """
 
-    make: Callable[..., Figure]
+    make: "Callable[..., Figure]"
     arguments: tuple[Any, ...]
     has_svg: bool = True
 
@@ -41,6 +41,8 @@ def draw_now(drawing: Drawing) -> Drawn:
 
     Matplotlib takes that file from the current folder, and it can ask for LaTeX to be run.
     """
+    from matplotlib import style
+
     with style.context("default"):
         figure = drawing.make(*drawing.arguments)
         return Drawn(png_of(figure), svg_of(figure) if drawing.has_svg else "")

@@ -6,18 +6,19 @@ Colours are those of M. Okabe and K. Ito, "Color Universal Design" (2008), as in
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from napari_mamamia.scoring.cohort.gap_records import GapInterval
 from napari_mamamia.scoring.cohort.ranking import Sweep
 from napari_mamamia.scoring.statistics.bootstrap import Interval
 from napari_mamamia.scoring.statistics.calibration import Calibration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ORANGE: Final = "#E69F00"
 SKY: Final = "#56B4E9"
@@ -67,7 +68,7 @@ class RocCurve:
     sensitivity: NDArray[np.float64]
 
 
-def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> Figure:
+def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> "Figure":
     """Return one box for each group, of values from 0 to 1.
 
     Median, quartiles, whiskers to 1.5 times the box, mean as a diamond. The number of cases stands
@@ -99,7 +100,7 @@ def box_plot(groups: Sequence[BoxGroup], value_label: str, variable: str) -> Fig
 
 def fairness_performance(
     points: Sequence[ModelPoint], performance_label: str, baseline: str = ""
-) -> Figure:
+) -> "Figure":
     """Return fairness against performance, with intervals as crosses.
 
     Dotted lines join equal ranking scores at weight of fairness 0.5. With `baseline`, the name of
@@ -142,7 +143,7 @@ def _choose_named(scores: NDArray[np.float64]) -> list[int]:
     return sorted(best[: len(MODEL_COLOURS)].tolist())
 
 
-def weight_sweep(sweep: Sweep) -> Figure:
+def weight_sweep(sweep: Sweep) -> "Figure":
     """Return the ranks of several models, or the ranking score of one, over the weight."""
     several = len(sweep.names) > 1
     figure, axes = new_figure((_WIDE[0], max(_WIDE[1], 0.2 * len(sweep.names))))
@@ -174,7 +175,7 @@ def weight_sweep(sweep: Sweep) -> Figure:
     return figure
 
 
-def reliability_diagram(calibration: Calibration) -> Figure:
+def reliability_diagram(calibration: Calibration) -> "Figure":
     """Return the response rate against the mean score of each bin, with n beside each point."""
     figure, axes = new_figure((4.2, 3.7))
     axes.plot((0, 1), (0, 1), color=GREY, linestyle=":", linewidth=1, label="perfect")
@@ -197,7 +198,7 @@ def reliability_diagram(calibration: Calibration) -> Figure:
     return figure
 
 
-def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float) -> Figure:
+def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float) -> "Figure":
     """Return ROC curves over 1 - specificity; the band is the partial area's, a star the reader."""
     figure, axes = new_figure((4.4, 4.0))
     axes.axhspan(above, 1.0, color="#F0F0F0", zorder=0)
@@ -218,7 +219,7 @@ def roc_curves(curves: Sequence[RocCurve], reader: RocCurve | None, above: float
     return figure
 
 
-def volume_histogram(volumes_mm3: NDArray[np.float64]) -> Figure:
+def volume_histogram(volumes_mm3: NDArray[np.float64]) -> "Figure":
     """Return how many tumours have which volume, on a log axis, with the 20th and 80th percentile.
 
     Volumes of 0 and nan are left out.
@@ -256,7 +257,7 @@ class FrocLine:
     sensitivity: NDArray[np.float64]
 
 
-def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.nan) -> Figure:
+def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.nan) -> "Figure":
     """Return sensitivity against false positives per case, from 1/16 to 8 on a log axis.
 
     A dotted line stands at `ceiling`, where there is one.
@@ -290,11 +291,13 @@ def froc_figure(lines: Sequence[FrocLine], fp_label: str, ceiling: float = np.na
     return figure
 
 
-def svg_of(figure: Figure) -> str:
+def svg_of(figure: "Figure") -> str:
     """Return a figure as an ``<svg>`` element that fits the width it is given.
 
     Text stays text; nothing is loaded from elsewhere. The same figure gives the same characters.
     """
+    from matplotlib import rc_context
+
     buffer = BytesIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "napari-mamamia"}):
         nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -303,15 +306,17 @@ def svg_of(figure: Figure) -> str:
     return text[text.index("<svg") :]
 
 
-def png_of(figure: Figure) -> bytes:
+def png_of(figure: "Figure") -> bytes:
     """Return a figure as the bytes of a PNG file with 200 dots per inch."""
     buffer = BytesIO()
     figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
 
 
-def new_figure(size_inches: tuple[float, float]) -> tuple[Figure, Axes]:
+def new_figure(size_inches: tuple[float, float]) -> "tuple[Figure, Axes]":
     """Return an empty figure of the house: axes left and below, small ticks, quiet lines."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=size_inches, layout="constrained", facecolor="w")
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
@@ -328,7 +333,7 @@ def _format_label(name: str) -> str:
     return f" {name}" if name.startswith("_") else name
 
 
-def _add_legend(axes: Axes, *, is_beside: bool = False) -> None:
+def _add_legend(axes: "Axes", *, is_beside: bool = False) -> None:
     beside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
     legend = axes.legend(**beside) if is_beside else axes.legend()
     legend.set_frame_on(False)
@@ -352,7 +357,7 @@ def _measure_arms(
     return np.array([[max(value - interval.low, 0.0)], [max(interval.high - value, 0.0)]])
 
 
-def _equal_scores(axes: Axes) -> None:
+def _equal_scores(axes: "Axes") -> None:
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     for total in np.arange(np.floor(10 * (left + bottom)), np.ceil(10 * (right + top)) + 1) / 10:
         axes.plot(
@@ -362,7 +367,7 @@ def _equal_scores(axes: Axes) -> None:
     axes.set_ylim(bottom, top)
 
 
-def _better_than(axes: Axes, point: ModelPoint) -> None:
+def _better_than(axes: "Axes", point: ModelPoint) -> None:
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     axes.fill_between(
         (point.performance, right), point.fairness, top, color=GREEN, alpha=0.1, linewidth=0

@@ -1,14 +1,15 @@
 """A picture of one slice for a report: the mask's contour, what was drawn on it, a scale bar."""
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from napari_mamamia.scoring.report.report import draw_outline
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _INCHES: Final = 3.2
 _BAR_MM: Final = 10.0
@@ -39,8 +40,11 @@ class KeyPicture:
     marks: tuple[Mark, ...] = ()
 
 
-def key_figure(picture: KeyPicture) -> Figure:
+def key_figure(picture: KeyPicture) -> "Figure":
     """Return the picture, true in its proportions; the bar is 10 mm long."""
+    from matplotlib.figure import Figure
+    from matplotlib.patheffects import withStroke
+
     rows, columns = picture.image.shape
     height_mm, width_mm = rows * picture.spacing_mm[0], columns * picture.spacing_mm[1]
     shrunk = min(1.0, 1.4 * width_mm / height_mm)

@@ -4,14 +4,16 @@ Algorithms stand in rows, whose names stay readable on a phone and with fifty of
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from napari_mamamia.scoring.report.figures import MODEL_COLOURS, SKY
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _INK: Final = "#333333"
 _PALE: Final = "#E4E4E4"
@@ -29,7 +31,7 @@ def rank_blobs(
     median: NDArray[np.float64],
     low: NDArray[np.float64],
     high: NDArray[np.float64],
-) -> Figure:
+) -> "Figure":
     """Return how often each algorithm had which rank: the area of a blob is a share of resamples.
 
     `shares` (m, m): row the algorithm, column the rank from 1. The cross is the median, the bar
@@ -45,8 +47,12 @@ def rank_blobs(
     return figure
 
 
-def rank_lines(names: Sequence[str], methods: Sequence[str], ranks: NDArray[np.float64]) -> Figure:
+def rank_lines(
+    names: Sequence[str], methods: Sequence[str], ranks: NDArray[np.float64]
+) -> "Figure":
     """Return the rank of each algorithm (row) by each method (column), joined by lines."""
+    from matplotlib.figure import Figure
+
     n = len(names)
     figure = Figure(figsize=(5.6, max(2.2, _ROW * n + 1.3)), layout="constrained", facecolor="w")
     axes = figure.add_subplot()
@@ -72,7 +78,7 @@ def rank_lines(names: Sequence[str], methods: Sequence[str], ranks: NDArray[np.f
     return figure
 
 
-def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha: float) -> Figure:
+def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha: float) -> "Figure":
     """Return which row is significantly better than which column: dark where p <= `alpha`.
 
     `p_values` (m, m), nan on the diagonal.
@@ -86,7 +92,7 @@ def significance_map(names: Sequence[str], p_values: NDArray[np.float64], alpha:
     return figure
 
 
-def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> Figure:
+def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> "Figure":
     """Return in how many cases each algorithm (row) had which rank (column, from 1)."""
     n_ranks = counts.shape[1]
     figure, axes = _make_map_figure(names, n_ranks)
@@ -102,12 +108,14 @@ def rank_counts(names: Sequence[str], counts: NDArray[np.int64]) -> Figure:
 
 def podium(
     names: Sequence[str], ranks: NDArray[np.float64], values: NDArray[np.float64], seed: int
-) -> Figure:
+) -> "Figure":
     """Return every case as a line over the algorithms, in the order that they have in it.
 
     `ranks` and `values` (n, m). Within a rank each algorithm has its own column; ties are broken
     at random by `seed`.
     """
+    from matplotlib.figure import Figure
+
     n, m = ranks.shape
     figure = Figure(figsize=(5.6, 3.6), layout="constrained", facecolor="w")
     axes = figure.add_subplot()
@@ -137,7 +145,7 @@ def podium(
     return figure
 
 
-def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> Figure:
+def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> "Figure":
     """Return how Kendall's tau-b of the resampled with the full ranks spreads, by method."""
     figure, axes = _make_rows_figure(methods)
     for place, tau in enumerate(taus):
@@ -159,7 +167,7 @@ def tau_violins(methods: Sequence[str], taus: Sequence[NDArray[np.float64]]) -> 
 
 def site_heat_map(
     sites: Sequence[str], names: Sequence[str], means: NDArray[np.float64], is_larger_better: bool
-) -> Figure:
+) -> "Figure":
     """Return the mean of each algorithm (row) at each site (column); a cross where it was not run.
 
     `means` (sites, algorithms); dark is good.
@@ -177,7 +185,9 @@ def site_heat_map(
     return figure
 
 
-def _make_rows_figure(names: Sequence[str]) -> tuple[Figure, Axes]:
+def _make_rows_figure(names: Sequence[str]) -> "tuple[Figure, Axes]":
+    from matplotlib.figure import Figure
+
     height = max(1.6, _ROW * len(names) + 0.8)
     figure = Figure(figsize=(5.0, height), layout="constrained", facecolor="w")
     axes = figure.add_subplot()
@@ -190,7 +200,9 @@ def _make_rows_figure(names: Sequence[str]) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _make_map_figure(names: Sequence[str], n_columns: int) -> tuple[Figure, Axes]:
+def _make_map_figure(names: Sequence[str], n_columns: int) -> "tuple[Figure, Axes]":
+    from matplotlib.figure import Figure
+
     size = (max(3.6, min(9.0, 0.3 * n_columns + 2.2)), max(1.8, _ROW * len(names) + 1.2))
     figure = Figure(figsize=size, layout="constrained", facecolor="w")
     axes = figure.add_subplot()
@@ -200,12 +212,12 @@ def _make_map_figure(names: Sequence[str], n_columns: int) -> tuple[Figure, Axes
     return figure, axes
 
 
-def _name_columns(axes: Axes, names: Sequence[str]) -> None:
+def _name_columns(axes: "Axes", names: Sequence[str]) -> None:
     labels = [_shorten_name(name) for name in names]
     axes.set_xticks(range(len(names)), labels, rotation=90, fontsize=8, parse_math=False)
 
 
-def _set_ranks(axes: Axes, n: int) -> None:
+def _set_ranks(axes: "Axes", n: int) -> None:
     axes.set_xlim(0.5, n + 0.5)
     axes.set_xticks(_pick_ranks(n))
     axes.set_xlabel("rank (1 is best)", fontsize=9)
@@ -217,13 +229,13 @@ def _pick_ranks(n: int) -> list[int]:
     return list(range(1, n + 1, step))
 
 
-def _write_cells(axes: Axes, texts: Sequence[Sequence[str]]) -> None:
+def _write_cells(axes: "Axes", texts: Sequence[Sequence[str]]) -> None:
     for row, cells in enumerate(texts):
         for column, text in enumerate(cells):
             _write_text(axes, column, row, text, "center")
 
 
-def _write_text(axes: Axes, x: float, y: float, text: str, side: str) -> None:
+def _write_text(axes: "Axes", x: float, y: float, text: str, side: str) -> None:
     written = axes.text(x, y, text, ha=side, va="center", fontsize=7, color=_INK, clip_on=False)
     written.set_parse_math(False)
 

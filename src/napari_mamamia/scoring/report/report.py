@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import Progress, changing, forward_progress, report_progress
@@ -54,6 +52,10 @@ from napari_mamamia.scoring.report.tables import (
 )
 from napari_mamamia.scoring.report.text import ReportTable, Way
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 # Drawing a case of the gallery: grey image, outlines of reference and prediction, scale bar.
 
 REFERENCE_COLOUR: Final = "#56B4E9"
@@ -64,11 +66,13 @@ _INCHES: Final = 1.5
 _BAR_MM: Final = 10.0
 
 
-def case_figure(picture: CasePicture) -> Figure:
+def case_figure(picture: CasePicture) -> "Figure":
     """Return the picture, 1.5 inches wide, true in its proportions; the bar is 10 mm long.
 
     Without an image the masks are outlined on dark grey.
     """
+    from matplotlib.figure import Figure
+
     rows, columns = picture.reference.shape
     height_mm, width_mm = rows * picture.spacing_mm[0], columns * picture.spacing_mm[1]
     figure = Figure(figsize=(_INCHES, _INCHES * min(height_mm / width_mm, 2.0)), facecolor="k")
@@ -97,7 +101,7 @@ def case_figure(picture: CasePicture) -> Figure:
 
 
 def draw_outline(
-    axes: Axes, mask: NDArray[np.bool_], spacing_mm: tuple[float, float], colour: str
+    axes: "Axes", mask: NDArray[np.bool_], spacing_mm: tuple[float, float], colour: str
 ) -> None:
     """Draw a line half-way between foreground and background voxels."""
     if not mask.any():

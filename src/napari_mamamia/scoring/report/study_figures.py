@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
-from matplotlib.ticker import MaxNLocator
 
 from napari_mamamia.scoring.report.figures import BLUE, GREY, ORANGE, VERMILION, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import FancyBboxPatch
 
 _INK: Final = "#333333"
 _FILL: Final = "#F3F7FA"
@@ -24,8 +25,10 @@ class FlowBox:
     lines: tuple[str, ...] = ()
 
 
-def flow_diagram(whole: FlowBox, parts: Sequence[FlowBox]) -> Figure:
+def flow_diagram(whole: FlowBox, parts: Sequence[FlowBox]) -> "Figure":
     """Return a box above and the boxes that it falls into beside each other below."""
+    from matplotlib.figure import Figure
+
     n_lines = max(len(part.lines) for part in parts)
     height_inches = 1.45 + 0.14 * n_lines
     figure = Figure(figsize=(1.45 * len(parts), height_inches), facecolor="w")
@@ -62,7 +65,9 @@ def _say_box(box: FlowBox) -> str:
     return f"{box.title}\n{box.n:,}"
 
 
-def _make_box(x: float, y: float, width: float, height: float) -> FancyBboxPatch:
+def _make_box(x: float, y: float, width: float, height: float) -> "FancyBboxPatch":
+    from matplotlib.patches import FancyBboxPatch
+
     return FancyBboxPatch(
         (x, y),
         width,
@@ -74,7 +79,7 @@ def _make_box(x: float, y: float, width: float, height: float) -> FancyBboxPatch
     )
 
 
-def dice_of_cases(values: Sequence[float], trigger: float | None) -> Figure:
+def dice_of_cases(values: Sequence[float], trigger: float | None) -> "Figure":
     """Return the lowest Dice of each case's readings, lowest first; a line where they disagree."""
     figure, axes = new_figure((5.0, 2.7))
     ordered = np.sort(np.array(values, dtype=np.float64))
@@ -88,8 +93,10 @@ def dice_of_cases(values: Sequence[float], trigger: float | None) -> Figure:
     return figure
 
 
-def time_bars(classes: Sequence[str], counts: Sequence[int]) -> Figure:
+def time_bars(classes: Sequence[str], counts: Sequence[int]) -> "Figure":
     """Return how many readings took how long, in classes of minutes."""
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = new_figure((5.0, 2.7))
     axes.bar(range(len(classes)), counts, color=BLUE, width=0.8)
     axes.set_xticks(range(len(classes)), classes)
@@ -101,12 +108,14 @@ def time_bars(classes: Sequence[str], counts: Sequence[int]) -> Figure:
 
 def capture_curve(
     n_read: Sequence[int], n_errors: Sequence[int], n_cases: int, totals: tuple[float, float, float]
-) -> Figure:
+) -> "Figure":
     """Return errors found against the share of cases read.
 
     `totals` are the errors that all cases are estimated to have, with the ends of the interval: a
     line and a band; nan draws none.
     """
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = new_figure((5.0, 3.1))
     axes.plot(
         np.array(n_read) / n_cases, n_errors, color=BLUE, linewidth=1.6, drawstyle="steps-post"

@@ -5,7 +5,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from napari_mamamia.metrics.registry import METRICS, Better
 from napari_mamamia.scoring.cohort.groups import Grouping
@@ -104,6 +103,8 @@ def _find_moments(groups: Sequence[NDArray[np.float64]]) -> GroupMoments | None:
 
 def _mean_ends(moments: GroupMoments) -> list[tuple[float, float]]:
     """Return the 95 % interval of each group's mean; a small group's variance is the pooled one."""
+    from scipy.stats import t as student
+
     reach = student.ppf((1 + LEVEL) / 2, moments.n - 1) * np.sqrt(moments.errors)
     return list(zip((moments.mean - reach).tolist(), (moments.mean + reach).tolist(), strict=True))
 

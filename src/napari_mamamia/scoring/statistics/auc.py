@@ -6,7 +6,6 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from scipy.stats import rankdata
 
 from napari_mamamia.scoring.statistics.performance import ratio
 from napari_mamamia.scoring.statistics.resampling import count_in_rows
@@ -198,6 +197,8 @@ def _compute_delong(
     label: NDArray[np.float64], scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the AUCs (k,) and their covariance (k, k) of k models' scores (k, n)."""
+    from scipy.stats import rankdata
+
     yes = label == 1
     n_yes, n_no = int(yes.sum()), int((~yes).sum())
     if min(n_yes, n_no) < 2:

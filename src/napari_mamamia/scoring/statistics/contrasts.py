@@ -7,13 +7,14 @@ noise only adds to it: resampling adds the noise a second time. Contrasts of pai
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
 from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri, stdtrit
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
 
 Array = NDArray[np.float64]
 
@@ -249,8 +250,11 @@ def _join_covariance(gaps: Sequence[GapColumns], errors: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _range_spline(level: float, n_groups: int) -> CubicSpline:
+def _range_spline(level: float, n_groups: int) -> "CubicSpline":
     """Return log(q/sqrt 2) over 1/freedom."""
+    from scipy.interpolate import CubicSpline
+    from scipy.optimize import brentq
+
     widths = np.linspace(0, _WIDEST, 561)
     inside = (ndtr(_Z) - ndtr(_Z - widths[:, None])) ** (n_groups - 1)
     shares = CubicSpline(widths, n_groups * (inside @ _Z_WEIGHTS))

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Final
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.records import CaseScore, ScoreStatus
@@ -24,6 +22,9 @@ from napari_mamamia.services.challenge.attempt import RUN
 from napari_mamamia.services.challenge.inputs import score_settings
 from napari_mamamia.services.score.report import picture_pair
 from napari_mamamia.services.score.settings import ScoreSettings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_PICTURES: Final = 4
 """Of each team: 26 teams have their pages in a minute, and each page loads at once."""
@@ -65,11 +66,13 @@ def picture_team(
 
 def draw_pair(
     team: str, case_id: str, files: tuple[Path | None, Path | None], settings: ScoreSettings
-) -> Figure:
+) -> "Figure":
     """Return the slice in which a team's mask and the reference differ most, both outlined.
 
     Of masks that cannot be read any more it is an empty figure: `verify` names them.
     """
+    from matplotlib.figure import Figure
+
     try:
         pictures = picture_pair(team, case_id, files, settings)
     except MamamiaError:
