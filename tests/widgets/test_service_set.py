@@ -1,5 +1,8 @@
 """`Services`: fakes by name, and the signatures of what it holds."""
 
+import subprocess
+import sys
+
 import pytest
 from mypy import api
 
@@ -52,3 +55,13 @@ def test_wrong_arguments_to_a_service_are_found_by_mypy(tmp_path, pytestconfig):
     found = {int(line.split(":")[1]) for line in said.splitlines() if "script.py" in line}
     assert code == 1
     assert found == {number + 2 for number in range(len(WRONG))}
+
+
+def test_the_window_loads_no_plots_and_no_tests_of_statistics_before_they_are_used():
+    code = (
+        "import sys, napari_mamamia.widgets.base.service_record\n"
+        "late = ('matplotlib', 'scipy.stats', 'scipy.interpolate', 'scipy.optimize')\n"
+        "print([name for name in late if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
