@@ -23,8 +23,12 @@ class Reader:
 
     def __init__(self, program):
         self.program, self.screen = program, program.screen
-        x, y, width, height = program.canvas()
-        self.middle = (x + width // 2, y + height // 2)
+
+    @property
+    def middle(self):
+        """The middle of the picture, where there is one: the list of cases can fill the window."""
+        x, y, width, height = self.program.canvas()
+        return x + width // 2, y + height // 2
 
     def turn_to(self, page, shows):
         self.program.turn_to(page)
