@@ -138,6 +138,7 @@ class BatchPage(QScrollArea):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("batch")
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -146,9 +146,7 @@ class FilterBar(QWidget):
             self.value,
             self.failure,
             self.tag,
-            self.search,
             self.clear,
-            self.count,
         )
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -388,7 +386,8 @@ class CasesTab(QWidget):
         self.legend = label(
             "results_legend", _legend_text(), tr("What the colours of the cells mean")
         )
-        title = row(self.summary, self.models)
+        # beside the title: the choices below need the whole width, or their words are cut
+        title = row(self.summary, self.models, self.filters.search, self.filters.count)
         title.layout().setStretch(0, 1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)

@@ -19,6 +19,7 @@ from qtpy.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QSpinBox,
     QTabWidget,
@@ -161,6 +162,8 @@ def named(widget: Any, name: str, tip: str) -> Any:
         widget.setTabKeyNavigation(False)  # Tab would go round in its cells for ever
     elif isinstance(widget, QPlainTextEdit):
         widget.setTabChangesFocus(True)
+    elif isinstance(widget, QScrollArea):
+        widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # what stands in it has the keyboard
     if isinstance(widget, QSpinBox | QDoubleSpinBox):
         named(widget.lineEdit(), f"{name}_text", tip)
         call_by(widget, _speak_name(name))

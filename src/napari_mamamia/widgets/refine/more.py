@@ -198,7 +198,7 @@ class RefineMore(QWidget):
         spin_box.setRange(least, most)
         spin_box.setDecimals(1)
         spin_box.setSuffix(unit)
-        spin_box.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        spin_box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         return spin_box
 
     def _request_tool(self, tool: MaskTool) -> None:

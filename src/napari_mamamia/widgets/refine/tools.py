@@ -304,7 +304,7 @@ class RefineTools(QWidget):
         self.reach.setRange(*_REACHES_MM)
         self.reach.setDecimals(0)
         self.reach.setSuffix(tr(" mm"))
-        self.reach.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.reach.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.reach.valueChanged.connect(self.reach_wanted.emit)
         self._reach_row = row(QLabel(tr("Let it reach")), self.reach, 1)
         self._reach_row.hide()
