@@ -50,6 +50,7 @@ from napari_mamamia.io.workspace.event_store import (
     EventLog,
     EventProblem,
     EventWriter,
+    name_session,
     read_events,
 )
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
@@ -140,7 +141,7 @@ class FolderStore:
         self.share = Share(folder)
         self.study, self.origin, self._copy = self._open_study(home)
         self._home = home / file_name(self.study.study_id, "a study's id")
-        self._host, self._session = host, session
+        self._host, self._session = host, session or name_session()
         self._writers: dict[str, EventWriter] = {}
         self._sent: dict[str, int] = {}
         self._turn = threading.RLock()

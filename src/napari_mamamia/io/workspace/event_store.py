@@ -422,6 +422,11 @@ def _require_exact(value: object) -> None:
             _require_exact(inner)
 
 
+def name_session() -> str:
+    """Return a name that no other writer has, in this program neither: a file of its own."""
+    return f"{os.getpid()}-{secrets.token_hex(4)}"
+
+
 def _name_host() -> str:
     """Return this computer's name as a part of a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "-", platform.node()).strip("-")[:40] or "computer"
