@@ -43,6 +43,9 @@ def read_all(folder: Path, home: Path, masks: Path) -> None:
 # ------------------------------------------------------------------------ robots
 
 
+HASH = 64
+
+
 @dataclass(frozen=True)
 class Robot:
     """A reader in a process of its own; `fails` is how often the share is away for it, 0 to 1."""
@@ -57,6 +60,11 @@ class Robot:
     def ledger(self) -> Path:
         """Where it notes what the program told it to be kept: the hash of each event, a line."""
         return self.home / "ledger.txt"
+
+    @property
+    def n_kept(self) -> int:
+        """How many readings it was told to be kept."""
+        return self.ledger.stat().st_size // (HASH + 1) if self.ledger.exists() else 0
 
     def work(self, seed: int) -> None:
         """Read all that is given, from wherever an earlier self was killed."""
@@ -97,26 +105,29 @@ def refuse_sockets():
     sys.addaudithook(look)
 
 
-def run_robots(robots: Sequence[Robot], n_kills: int, seed: int, *, pace_s: float) -> int:
-    """Let robots work at once, kill one at a random moment again and again; return how many died.
+def run_robots(robots: Sequence[Robot], n_kills: int, seed: int, n_readings: int) -> int:
+    """Let robots work at once, kill one again and again; return how many died.
 
-    Each is started anew until it ends by itself.
+    Kills are spread over all `n_readings`: each comes at a random moment behind the reading of a
+    random number. A robot is started anew until it ends by itself.
     """
     rng = random.Random(seed)
+    places = sorted(rng.randrange(n_readings) for _ in range(n_kills))
     context = multiprocessing.get_context("fork")
     n_starts = itertools.count(seed * 1000)
 
     def start(robot: Robot):
-        process = context.Process(target=robot.work, args=(next(n_starts),))
+        process = context.Process(target=robot.work, args=(next(n_starts),), daemon=True)
         process.start()
         return process
 
     at_work = {robot: start(robot) for robot in robots}
     n_deaths = 0
     while at_work:
-        time.sleep(rng.random() * pace_s)
+        time.sleep(rng.random() * 0.1)
         victim = rng.choice([*at_work.values()])
-        if n_deaths < n_kills and victim.is_alive():
+        if places and places[0] <= sum(one.n_kept for one in robots) and victim.is_alive():
+            places.pop(0)
             os.kill(victim.pid, signal.SIGKILL)
             victim.join()
         for robot, process in list(at_work.items()):

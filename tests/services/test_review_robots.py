@@ -82,7 +82,7 @@ def find_tampering(folder, home, rng, n_bytes):
 
 def test_robots_killed_at_any_moment_lose_nothing_and_open_no_socket(tmp_path):
     folder, robots = robots_of(tmp_path, 4, 3)
-    n_deaths = run_robots(robots, n_kills=4, seed=1, pace_s=0.1)
+    n_deaths = run_robots(robots, n_kills=4, seed=1, n_readings=4 * 3)
     assert n_deaths > 0
     require_whole(folder, robots, 3, n_deaths, tmp_path / "lead")
     assert find_tampering(folder, tmp_path / "checks", random.Random(2), 15) == []
@@ -92,7 +92,7 @@ def test_robots_killed_at_any_moment_lose_nothing_and_open_no_socket(tmp_path):
 @pytest.mark.timeout(3000)
 def test_twenty_robots_read_two_hundred_cases(tmp_path):
     folder, robots = robots_of(tmp_path, 20, 200)
-    n_deaths = run_robots(robots, n_kills=150, seed=3, pace_s=1.0)
-    assert n_deaths > 50
+    n_deaths = run_robots(robots, n_kills=150, seed=3, n_readings=20 * 200)
+    assert n_deaths > 100
     require_whole(folder, robots, 200, n_deaths, tmp_path / "lead")
     assert find_tampering(folder, tmp_path / "checks", random.Random(4), 40) == []

@@ -20,10 +20,12 @@ from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.forms.form_file import read_shipped_lexicon
 from napari_mamamia.io.review.quality_files import queue_text
 from napari_mamamia.io.review.store import FolderStore
-from napari_mamamia.scoring.report.page import render_page
+from napari_mamamia.scoring.report.page import PageSection, render_page
+from napari_mamamia.scoring.report.text import Column, ReportTable, Row
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.look import load_state
 from napari_mamamia.services.review.overseeing import look_at_quality, tell_agreement
+from napari_mamamia.services.review.report.reader_codes import make_labels
 from napari_mamamia.services.review.report.study_report import (
     ReportChoice,
     count_other_forms,
@@ -153,9 +155,26 @@ def test_disagreements_come_worst_first_with_both_outlines(page):
         ("C", "0.500", "disagrees"),
     ]
     first = part.pictures[0].drawing.arguments[0]
-    assert (first.reference.sum(), first.prediction.sum()) == (24, 6)
+    assert {int(first.reference.sum()), int(first.prediction.sum())} == {24, 6}
     assert first.image is None  # the data set of the study is not there, and the page says so
     assert "no images are shown" in part.notes[0]
+
+
+def test_no_order_of_rows_or_pairs_tells_whose_a_code_is(page, home, store):
+    labels = make_labels(load_state(store))
+    ana, ben = labels.call("ana"), labels.call("ben")
+    # bars of 4, 4 and 2 rows by ana, of 4, 1 and 6 by ben: ratios 1, 4 and 1/3, mean (4 / 3) ** 1/3
+    first, ratio = (ana, "1.10") if ana < ben else (ben, "0.91")
+    (row,) = cells(section(page, "Agreement").tables[1])
+    assert (row[0], row[4]) == (" and ".join(sorted((ana, ben))), ratio)
+    assert row[5:] == ("–", "–"), "of three pairs no limits and no ICC"
+    for picture in section(page, "Disagreements").pictures:
+        assert f"blue {first}," in picture.caption
+    named = make_study_page(store, replace(QUICK, are_named=True, by_reader=True)).page
+    (row,) = cells(section(named, "Agreement").tables[1])
+    assert (row[0], row[4]) == ("Ana and Ben", "1.10")
+    # in a study in which somebody stands first whose code is second
+    assert list(labels.labels) != [one.reader_id for one in store.study.readers]
 
 
 def test_pictures_have_a_limit_and_what_is_left_out_is_counted(store):
@@ -192,6 +211,19 @@ def test_the_page_loads_nothing(text):
 def test_the_page_fits_a_desk_and_a_phone(text, tmp_path, width):
     across, inside, _ = measure(text, width, tmp_path)
     assert (inside, across <= width) == (width, True)  # wide tables scroll in boxes of their own
+
+
+def test_nothing_is_cut_on_paper_and_each_sheet_says_what_it_is_of(page, tmp_path):
+    long = ReportTable(
+        "Long", (Column("Case", False), Column("Why", False)), (Row(("x" * 200, "word " * 90)),)
+    )
+    text = render_page(replace(page, sections=(*page.sections, PageSection("Long", (long,)))))
+    # "Review study: <script>x", in which nothing can end the style sheet
+    assert r'content: "Review\20 study\3a \20 \3c script\3e x"' in text
+    sheet = 182 * 96 / 25.4  # mm between the margins, in CSS's pixels
+    as_printed = text.replace("@media print", "@media screen")
+    across, _, _ = measure(as_printed, round(sheet), tmp_path)
+    assert across <= round(sheet)
 
 
 def test_the_page_prints_on_a_few_sheets_of_a4(text, tmp_path):

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from napari_mamamia.core.garbage import uncollected
 from napari_mamamia.core.review import Role, Study
@@ -95,11 +95,27 @@ class FoldedCase:
     waiting: tuple[Refusal, ...]
 
 
+_Others: TypeAlias = tuple[KeyTable, Mapping[str, str], Sequence[Refusal]]
+"""Keys, changed names and what does not count of what is said of no case."""
+
+
 @dataclass(slots=True)
 class FoldMemory:
-    """What one program remembers of a study's cases between two looks, by key."""
+    """What one program remembers of a study between two looks.
+
+    Parameters
+    ----------
+    cases
+        By key.
+    others
+        Events of no case, and what they gave.
+    looks
+        Who reads what, in order, by (case, occasion); None at first.
+    """
 
     cases: dict[str, FoldedCase] = field(default_factory=dict)
+    others: tuple[list[Event], _Others] | None = None
+    looks: Mapping[tuple[str, int], Sequence[str]] | None = None
 
 
 def fold_events(
@@ -128,7 +144,11 @@ def fold_events(
     memory = FoldMemory() if before is None else before
     with uncollected():
         by_case, others = _group_events(chains)
-        table, names, refused = _fold_study(study, origin, others, check)
+        # What is the same object is not compared further.
+        if memory.others is None or memory.others[0] != others:
+            memory.others = others, _fold_study(study, origin, others, check)
+        table, names, refused_others = memory.others[1]
+        refused = list(refused_others)
         keys = table.keys
         case_keys = {case.key for case in study.cases}
         refused += [
@@ -136,15 +156,16 @@ def fold_events(
             for name in by_case.keys() - case_keys
             for event in by_case[name]
         ]
-        looks = order_of_looks(study.tasks, study.plan.mode)
+        if memory.looks is None:
+            memory.looks = order_of_looks(study.tasks, study.plan.mode)
         roles = {one.reader_id: frozenset(one.roles) for one in study.readers}
         folded = []
         for case in study.cases:
             events = by_case.get(case.key, [])
-            stamp = (events, keys)  # what is the same object is not compared further
+            stamp = (events, keys)
             one = memory.cases.get(case.key)
             if one is None or one.stamp != stamp or one.waiting:
-                run = CaseFold(study, origin, case, looks, roles, keys, has_mask, check)
+                run = CaseFold(study, origin, case, memory.looks, roles, keys, has_mask, check)
                 one = memory.cases[case.key] = _fold_case(run, events, stamp)
             folded.append(one)
     refused += [refusal for one in folded for refusal in one.refused]
@@ -232,7 +253,7 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
 
 def _fold_study(
     study: Study, origin: str, events: Iterable[Event], check: Check
-) -> tuple[KeyTable, dict[str, str], list[Refusal]]:
+) -> _Others:
     """Return keys, changed names and what does not count of what is said of no case."""
     fold = KeyFold(study, origin, check)
     roles = {one.reader_id: one.roles for one in study.readers}

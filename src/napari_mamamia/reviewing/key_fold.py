@@ -314,4 +314,4 @@ class KeyFold:
 def _describe_end(word: _Word) -> str:
     about = word.about
     since = about.since if about and about.since else word.event.at
-    return f"{since}: {about.reason if about else ''}"
+    return f"{since[:19].replace('T', ' ')} UTC: {about.reason if about else ''}"

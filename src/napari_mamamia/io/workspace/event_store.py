@@ -224,15 +224,11 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
         If a file is there but cannot be read.
     """
     before = {} if known is None else known.files
-    files = {
-        path.relative_to(folder).as_posix(): path
-        for path in sorted(folder.rglob(f"*{_SUFFIX}"))
-        if path.is_file() and not path.is_symlink()
-    }
+    files = dict(sorted(_list_files(folder)))
     bodies: _Bodies = {}
     with uncollected():
         read = {
-            name: _read_file(path, name, origin, before.get(name), bodies)
+            name: _read_file(Path(path), name, origin, before.get(name), bodies)
             for name, path in paced(files.items(), "Reading the events", len(files))
         }
     gone = [
@@ -242,6 +238,24 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
     ]
     problems = [problem for file in read.values() for problem in file.problems]
     return EventLog((*gone, *problems, *_find_forks(read.values())), read)
+
+
+def _list_files(folder: Path | str, above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each file of events below a folder, by its path within the store; no link is followed.
+
+    By `os.scandir`: a program looks at some hundred files at every step. A folder that may not be
+    opened is passed over, since readers may have folders that nobody else can read.
+    """
+    try:
+        entries = os.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _list_files(entry.path, f"{above}{entry.name}/")
+            elif entry.name.endswith(_SUFFIX) and entry.is_file(follow_symlinks=False):
+                yield above + entry.name, entry.path
 
 
 def _read_file(

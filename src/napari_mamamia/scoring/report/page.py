@@ -4,6 +4,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,6 +15,10 @@ from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.scoring.report.drawing import Draw, draw_here
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, ReportTable, Way
+
+
+_LINE: Final = 90
+"""Letters of the title that stand at the foot of each printed sheet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +105,7 @@ def _fill_template(name: str, page: Page, sections: Sequence[_Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["as_css"] = _quote_css
     report_progress(1, 1, "Writing the report")
     return environment.get_template(name).render(
         page=page,
@@ -107,6 +113,13 @@ def _fill_template(name: str, page: Page, sections: Sequence[_Section]) -> str:
         created=page.created or now_utc(),
         software=page.software or software_version(),
     )
+
+
+def _quote_css(text: str) -> Markup:
+    """Return a text as it stands between the quotes of a style sheet, cut where a line is full."""
+    short = text if len(text) <= _LINE else f"{text[: _LINE - 1]}…"
+    escaped = (char if char.isalnum() else f"\\{ord(char):x} " for char in short)
+    return Markup("".join(escaped))  # noqa: S704 - letters, digits and escapes alone
 
 
 def write_page(page: Page, path: Path, *, overwrite: bool = False, draw: Draw = draw_here) -> Path:

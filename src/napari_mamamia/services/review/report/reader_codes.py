@@ -19,6 +19,12 @@ class ReaderLabels:
         """Return what a reader is called; what is no reader's id stays as it is."""
         return self.labels.get(reader_id, reader_id)
 
+    def rank(self, reader_id: str) -> int:
+        """Return where a reader stands in lists and pairs: that of the study would tell whose a
+        code is.
+        """
+        return list(self.labels).index(reader_id) if reader_id in self.labels else len(self.labels)
+
     def hide(self, text: str) -> str:
         """Return a text in which ids and names of readers are what they are called.
 

@@ -164,7 +164,7 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
     timed = [one for one in readings if one.active_s > 0]
     groups: list[tuple[str, list[ReadingView]]] = [("all", timed)]
     if by_reader:
-        ids = [one.reader_id for one in state.study.readers]
+        ids = sorted((one.reader_id for one in state.study.readers), key=labels.rank)
         groups += [(labels.call(who), [one for one in timed if one.reader == who]) for who in ids]
     rows = tuple(_make_time_row(name, group) for name, group in groups if group or name == "all")
     columns = (
@@ -243,7 +243,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
                 one.meaning.value,
                 say_time(one.at),
                 short_key(one.key),
-                "yes" if one.counts else f"no: {one.why_not}",
+                "yes" if one.counts else f"no: {labels.hide(one.why_not)}",
             ),
             is_small=not one.counts,
         )
@@ -262,7 +262,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
 def _make_keys(state: ReviewState, labels: ReaderLabels) -> ReportTable:
     """Return every key: who gave a word for it, when it ended and why."""
     rows = []
-    for key in state.keys:
+    for key in sorted(state.keys, key=lambda key: labels.rank(key.reader)):
         word = "study.json" if key.is_bound else labels.call(key.by) if key.by else "nobody yet"
         ended = labels.hide(key.ended) if key.ended else UNKNOWN
         rows.append(Row((labels.call(key.reader), short_key(key.key), word, ended)))

@@ -1,7 +1,7 @@
 """Pictures of cases that readers disagree on: both outlines over the image, on the worst slice."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,6 +54,7 @@ def make_gallery(
     disputed: Sequence[str],
     images: Path | None,
     most: int = MOST_PICTURES,
+    rank: Callable[[str], int] = lambda _: 0,
 ) -> Gallery:
     """Return pictures of the disputed cases in their order, of the two readings least alike.
 
@@ -63,6 +64,8 @@ def make_gallery(
         Case ids.
     images
         The data set with the cases' images; without it outlines are drawn on grey.
+    rank
+        Of two readers the one with the lower rank is outlined first.
     """
     worst: dict[str, MaskPair] = {}
     for one in pairs:
@@ -76,7 +79,9 @@ def make_gallery(
         report_progress(at, min(len(chosen), most), f"Picture of {pair.case_id}")
         try:
             volume, why = _read_image(data_set, pair.case_id)
-            pictures.append(_make_picture(store, state, pair, volume))
+            first, second = sorted((pair.first, pair.second), key=rank)
+            turned = replace(pair, first=first, second=second)
+            pictures.append(_make_picture(store, state, turned, volume))
         except MamamiaError as error:
             why = f"{pair.case_id} has no picture: {error}"
         failed += [why] if why else []

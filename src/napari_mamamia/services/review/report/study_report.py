@@ -131,7 +131,8 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
     result = measure_agreement(store, n_resamples=choice.n_resamples)
     images = choice.images or Path(store.study.data_set)
     disputed = [state.study.case(one.key).case_id for one in list_disputes(state)]
-    gallery = make_gallery(store, state, result.pairs, disputed, images, choice.most_pictures)
+    about = (disputed, images, choice.most_pictures, labels.rank)
+    gallery = make_gallery(store, state, result.pairs, *about)
     queue = store.read_frozen(load_study_queue)
     form = store.read_frozen(load_study_form)
     check = verify_study(store)
@@ -173,6 +174,8 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
 # --------------------------------------------------------------------- agreement
 
 _WORST_SHOWN: Final = 30
+_FEWEST: Final = 5
+"""Pairs of values for limits and ICC on the page: of two an ICC of -67 was told. Our choice."""
 _PAIRS_SHOWN: Final = 100
 """Of 20 readers there are 190."""
 _ESTIMATES: Final = (Column("n"), Column("Value"), Column("95 % interval"))
@@ -265,43 +268,40 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
     notes = (
         *more,
         "Ratio first over second, geometric mean; limits hold 95 % of the ratios (Bland and "
-        "Altman). ICC: two-way random, absolute agreement, one reader.",
+        "Altman). ICC: two-way random, absolute agreement, one reader. Of fewer than "
+        f"{_FEWEST} pairs neither is told here; `mamamia review agreement` has all.",
     )
     return ReportTable("Pair by pair", columns, rows, notes)
 
 
-def _rank_pair(
-    one: MaskAgreement | LesionAgreement, labels: ReaderLabels
-) -> tuple[int, str, int, str]:
-    """Return what pairs are ordered by: what readers are called, R2 before R10."""
-    first, second = labels.call(one.first), labels.call(one.second)
-    return len(first), first, len(second), second
+def _rank_pair(one: MaskAgreement | LesionAgreement, labels: ReaderLabels) -> list[int]:
+    """Return what pairs are ordered by: the places of both readers, the first one's first."""
+    return sorted(map(labels.rank, (one.first, one.second)))
+
+
+def _call_pair(one: MaskAgreement | LesionAgreement, labels: ReaderLabels) -> tuple[str, bool]:
+    """Return a pair in the order of what readers are called, and whether that turns it."""
+    names = " and ".join(map(labels.call, sorted((one.first, one.second), key=labels.rank)))
+    return names, labels.rank(one.first) > labels.rank(one.second)
 
 
 def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels) -> Row:
-    names = f"{labels.call(one.first)} and {labels.call(one.second)}"
+    names, is_turned = _call_pair(one, labels)
     cells = (number(one.n, 0), number(one.dsc.value), number(one.hd95_mm.value, 1))
     if volume is None:
         return Row((names, *cells, UNKNOWN, UNKNOWN, UNKNOWN))
-    ratio = volume.ratio
-    limits = range_text(ratio.low, ratio.high, 2)
-    return Row((names, *cells, number(ratio.ratio, 2), limits, number(volume.icc.value)))
+    ratio, low, high = volume.ratio.ratio, volume.ratio.low, volume.ratio.high
+    if is_turned:
+        ratio, low, high = 1 / ratio, 1 / high, 1 / low
+    spread = (UNKNOWN, UNKNOWN)
+    if volume.ratio.n >= _FEWEST:
+        spread = (range_text(low, high, 2), number(volume.icc.value))
+    return Row((names, *cells, number(ratio, 2), *spread))
 
 
 def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> ReportTable:
     ordered = sorted(lesions, key=lambda one: _rank_pair(one, labels))
-    rows = tuple(
-        Row(
-            (
-                f"{labels.call(one.first)} and {labels.call(one.second)}",
-                *(number(n, 0) for n in (one.n_both, one.n_first, one.n_second, one.n_parts)),
-                number(one.positive.value),
-                range_text(one.positive.low, one.positive.high),
-                number(one.dsc.value),
-            )
-        )
-        for one in ordered[:_PAIRS_SHOWN]
-    )
+    rows = tuple(_row_of_lesions(one, labels) for one in ordered[:_PAIRS_SHOWN])
     columns = (
         Column("Readers", is_number=False),
         Column("Both"),
@@ -320,6 +320,14 @@ def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> R
         "centres less than 10 mm apart. Positive agreement: 2 both / (2 both + only).",
     )
     return ReportTable("Lesions, pair by pair", columns, rows, notes)
+
+
+def _row_of_lesions(one: LesionAgreement, labels: ReaderLabels) -> Row:
+    names, is_turned = _call_pair(one, labels)
+    alone = (one.n_second, one.n_first) if is_turned else (one.n_first, one.n_second)
+    counts = (number(n, 0) for n in (one.n_both, *alone, one.n_parts))
+    spread = range_text(one.positive.low, one.positive.high)
+    return Row((names, *counts, number(one.positive.value), spread, number(one.dsc.value)))
 
 
 def _tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
