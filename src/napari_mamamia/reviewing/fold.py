@@ -251,9 +251,7 @@ def _chain_anew(events: Iterable[Event]) -> list[list[Event]]:
     return list(files.values())
 
 
-def _fold_study(
-    study: Study, origin: str, events: Iterable[Event], check: Check
-) -> _Others:
+def _fold_study(study: Study, origin: str, events: Iterable[Event], check: Check) -> _Others:
     """Return keys, changed names and what does not count of what is said of no case."""
     fold = KeyFold(study, origin, check)
     roles = {one.reader_id: one.roles for one in study.readers}
