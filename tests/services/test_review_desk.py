@@ -372,7 +372,7 @@ def test_what_others_did_meanwhile_is_merged_and_said(folder, home, tmp_path, aw
     assert "your reading of B does not count: the case is rejected already" in look.problems[0]
     assert look.n_unsent == 0
     cases = {one.body["case"] for one in list_acts(desk, "read")}
-        assert "c0002" in cases, "it is kept"
+    assert "c0002" in cases, "it is kept"
 
 
 def test_two_computers_of_a_reader_of_which_one_was_away_are_a_conflict_and_both_kept(

@@ -16,7 +16,6 @@ from napari_mamamia.scoring.report.drawing import Draw, draw_here
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import Answer, ReportTable, Way
 
-
 _LINE: Final = 90
 """Letters of the title that stand at the foot of each printed sheet."""
 

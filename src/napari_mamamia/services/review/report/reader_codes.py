@@ -20,9 +20,7 @@ class ReaderLabels:
         return self.labels.get(reader_id, reader_id)
 
     def rank(self, reader_id: str) -> int:
-        """Return where a reader stands in lists and pairs: that of the study would tell whose a
-        code is.
-        """
+        """Return where a reader stands in lists and pairs: as the codes, not as in the study."""
         return list(self.labels).index(reader_id) if reader_id in self.labels else len(self.labels)
 
     def hide(self, text: str) -> str:
