@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import socket_filter
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan
@@ -36,7 +37,8 @@ PROTOCOL = {
 
 def begin(study, home, name, *acts):
     environment = {**os.environ, "MAMAMIA_CONFIG_DIR": str(home)}
-    command = [sys.executable, str(READER), str(study), name, *acts]
+    # the kernel ends a window that opens a socket, but for those of this computer, such as X's
+    command = [sys.executable, socket_filter.__file__, str(READER), str(study), name, *acts]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )

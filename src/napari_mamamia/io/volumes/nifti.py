@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from nibabel.nifti1 import Nifti1Header, data_type_codes
-from nibabel.nifti2 import Nifti2Header
 from numpy.typing import NDArray
 
 from napari_mamamia.core.grid import Grid
@@ -23,6 +21,7 @@ from napari_mamamia.io.volumes.nifti_header import (
     known_fields,
     parse_nifti_header,
 )
+from napari_mamamia.io.volumes.own_nibabel import Nifti1Header, Nifti2Header, data_type_codes
 from napari_mamamia.io.volumes.streams import VoxelStream, open_stream
 from napari_mamamia.io.volumes.voxel_writer import Planes, VolumeContent, save_volume, stored_type
 

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from nibabel.nifti1 import Nifti1Header, data_type_codes
-from nibabel.nifti2 import Nifti2Header
-from nibabel.spatialimages import HeaderDataError
 
 from napari_mamamia.core.grid import SAME_PLACE_VOXELS, Grid
 from napari_mamamia.io.files.headers import VolumeHeader
+from napari_mamamia.io.volumes.own_nibabel import (
+    HeaderDataError,
+    Nifti1Header,
+    Nifti2Header,
+    data_type_codes,
+)
 from napari_mamamia.io.volumes.streams import refusal
 
 NIFTI1_BYTES: Final = 348

@@ -17,6 +17,7 @@ import platform
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -240,22 +241,22 @@ def read_events(folder: Path, origin: str = NO_ORIGIN, known: EventLog | None = 
     return EventLog((*gone, *problems, *_find_forks(read.values())), read)
 
 
-def _list_files(folder: Path | str, above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each file of events below a folder, by its path within the store; no link is followed.
+def _list_files(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield each file of events below a folder, by its path within it; no link is followed.
 
     By `os.scandir`: a program looks at some hundred files at every step. A folder that may not be
     opened is passed over, since readers may have folders that nobody else can read.
     """
-    try:
-        entries = os.scandir(folder)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return
-    with entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _list_files(entry.path, f"{above}{entry.name}/")
-            elif entry.name.endswith(_SUFFIX) and entry.is_file(follow_symlinks=False):
-                yield above + entry.name, entry.path
+    left = [("", str(folder))]
+    while left:
+        above, at = left.pop()
+        gone = suppress(FileNotFoundError, NotADirectoryError, PermissionError)
+        with gone, os.scandir(at) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append((f"{above}{entry.name}/", entry.path))
+                elif entry.name.endswith(_SUFFIX) and entry.is_file(follow_symlinks=False):
+                    yield above + entry.name, entry.path
 
 
 def _read_file(
