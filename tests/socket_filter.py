@@ -1,8 +1,9 @@
 """A program that the kernel kills at its first socket that is not one of this computer alone.
 
-``python socket_filter.py FILE.json`` reads command lines of `mamamia`, runs one after the other, and
-prints a line for each with its exit status; ``python socket_filter.py FILE.py ...`` is that program. The filter is the kernel's (seccomp), so
-it holds for libraries in C and for processes that are started, too, whatever they call.
+``python socket_filter.py FILE.json`` runs command lines of `mamamia` one after the other, and
+prints a line for each with its exit status; ``python socket_filter.py FILE.py ...`` is that
+program. The filter is the kernel's (seccomp), so it holds for libraries in C and for processes that
+are started, too, whatever they call.
 
 Source: seccomp(2), linux/seccomp.h, linux/filter.h, linux/audit.h; numbers of asm/unistd.h.
 """
