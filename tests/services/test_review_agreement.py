@@ -287,6 +287,11 @@ def test_honeypots_are_followed_over_time_by_the_list_of_the_beginning(masks, tm
     (course,) = found.honeypots
     assert (course.reader, course.masks.n) == ("ana", 2)
     assert (course.first_half_dsc, course.second_half_dsc) == (0.4, 1.0)
+    # IoU 1 / 4 and 1: by CVAT's 0.4 one is missing and extra, one is valid
+    counts = (course.objects.n_valid, course.objects.n_missing, course.objects.n_extra)
+    assert counts == (1, 1, 1)
+    shares = (course.objects.accuracy, course.objects.precision, course.objects.recall)
+    assert shares == (1 / 3, 1 / 2, 1 / 2)
     assert [(one.case_id, one.what) for one in found.left_out] == [("case 2", "truth")]
     with pytest.raises(CaseError, match="the list of honeypots that the study was begun with"):
         measure_agreement(store, Truth(names[:2], truth))

@@ -67,6 +67,29 @@ class CaseAgreement:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundObjects:
+    """What a reader found of the truth, counted as CVAT counts shapes; a mask is one object.
+
+    Valid where the two masks' IoU is 0.4 or more; else the truth's is missing and the reader's is
+    extra. Two empty masks are nothing. Accuracy is valid / all three, precision valid / (valid +
+    extra), recall valid / (valid + missing); nan where nothing is to be counted (CVAT says 0).
+
+    Source: cvat-ai/cvat 00848d0, `quality_control/comparison_report.py`
+    (`ComparisonReportAnnotationsSummary`, `iou_threshold`).
+    """
+
+    n_valid: int
+    n_missing: int
+    n_extra: int
+    accuracy: float
+    precision: float
+    recall: float
+
+
+_IOU: Final = 0.4
+
+
+@dataclass(frozen=True, slots=True)
 class HoneypotCourse:
     """A reader against the known truth: over all, and in the first and second half by time."""
 
@@ -74,6 +97,7 @@ class HoneypotCourse:
     masks: MaskAgreement
     first_half_dsc: float
     second_half_dsc: float
+    objects: FoundObjects
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +357,23 @@ def _follow_honeypots(
             summarise_pairs(names, by_time, sizes),
             mean_of(one.dsc for one in by_time[:half]),
             mean_of(one.dsc for one in by_time[half:]),
+            _count_objects(own_pairs),
         )
+
+
+def _count_objects(pairs: Sequence[MaskPair]) -> FoundObjects:
+    """Count masks of a reader (first) and of the truth (second) as found, missing and extra."""
+    # IoU = Dice / (2 - Dice); undefined for two empty masks, which no comparison holds for
+    is_valid = [one.dsc / (2 - one.dsc) >= _IOU for one in pairs]
+    n_valid = sum(is_valid)
+    others = [one for one, is_found in zip(pairs, is_valid, strict=True) if not is_found]
+    n_extra = sum(one.volume_first_mm3 > 0 for one in others)
+    n_missing = sum(one.volume_second_mm3 > 0 for one in others)
+    shares = (
+        n_valid / n if n else nan
+        for n in (n_valid + n_missing + n_extra, n_valid + n_extra, n_valid + n_missing)
+    )
+    return FoundObjects(n_valid, n_missing, n_extra, *shares)
 
 
 # ------------------------------------------------------------------------ answers

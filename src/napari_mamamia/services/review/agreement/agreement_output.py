@@ -36,6 +36,7 @@ _DEFINITIONS: Final = {
     "in no kappa and no alpha",
     "kappa": "Cohen's, unweighted; linear and quadratic where the categories have an order",
     "fleiss": "over what has n_readers answers",
+    "objects": "of honeypots, a mask as one object: valid from IoU 0.4 on, as CVAT counts shapes",
     "alpha": "Krippendorff's, nominal, readers may be missing; ordinal where there is an order",
 }
 
@@ -237,7 +238,9 @@ def agreement_lines(result: StudyAgreement) -> list[str]:
     lines += [
         f"{one.reader} on {one.masks.n} case(s) of known truth: Dice "
         f"{say_estimate(one.masks.dsc)}; first half {_say_number(one.first_half_dsc)}, "
-        f"second {_say_number(one.second_half_dsc)}."
+        f"second {_say_number(one.second_half_dsc)}; found {one.objects.n_valid}, missed "
+        f"{one.objects.n_missing}, extra {one.objects.n_extra} (accuracy "
+        f"{_say_number(one.objects.accuracy)})."
         for one in result.honeypots
     ]
     if result.n_lesions_unmatched:
