@@ -56,7 +56,6 @@ from napari_mamamia.io.workspace.event_store import (
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX, file_name
 
 T = TypeVar("T")
-
 _WAITS: Final = "on this computer"
 _KNOWN_EVERY_S: Final = 60.0
 
