@@ -90,7 +90,7 @@ class Judging(WindowPart):
         desk = self.desk
         if desk is None:
             return
-        open_dispute = self._services.review.open_dispute
+        open_dispute, form = self._services.review.open_dispute, self._form
 
         def take(all_saved: bool) -> None:
             if all_saved:
@@ -98,7 +98,7 @@ class Judging(WindowPart):
                 self._jobs.start(
                     _LANE,
                     tr("Taking up this case"),
-                    lambda: open_dispute(desk, case),
+                    lambda: open_dispute(desk, case, form),
                     self._show_dispute,
                     ended=self._show_again,
                 )
