@@ -57,12 +57,13 @@ def test_a_whole_study_by_command_opens_no_socket(small_data_set, tmp_path):
 
 
 def test_the_filter_ends_whoever_opens_one(tmp_path):
-    code = "import socket_filter, socket; socket_filter.forbid_sockets(); print('here', flush=True)"
     here = Path(socket_filter.__file__).parent
+    # by its name: where PYTHONSAFEPATH is set, the current folder is none to import from
+    code = f"import sys; sys.path.insert(0, {str(here)!r}); import socket_filter, socket; "
+    code += "socket_filter.forbid_sockets(); print('here', flush=True)"
     for family in ("AF_INET", "AF_INET6", "AF_NETLINK", "AF_VSOCK"):
         done = subprocess.run(
             (sys.executable, "-c", f"{code}; socket.socket(socket.{family}); print('open')"),
-            cwd=here,
             capture_output=True,
             text=True,
             timeout=60,

@@ -29,6 +29,9 @@ PATIENCE_S = 5.0
 COLD = ("batch_child", "batch_cluster", "batch_connection")
 FOREIGN = ("nibabel", "pandas", "openpyxl", "pyarrow.parquet", "pydicom", "highdicom", "SimpleITK")
 FOREIGN += ("dicomweb_client", "rich.table", "rich.progress", "jinja2", "scipy.ndimage")
+# What a function imports when it draws or tests: the first time costs seconds, and a list of fonts.
+FOREIGN += ("matplotlib.figure", "matplotlib.style", "matplotlib.backends.backend_agg")
+FOREIGN += ("matplotlib.backends.backend_svg", "scipy.stats", "scipy.interpolate")
 
 
 def warm_up() -> None:
