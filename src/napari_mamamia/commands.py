@@ -25,6 +25,8 @@ from napari_mamamia.services.case.show_case import display_range, looks_like_mas
 from napari_mamamia.services.dicom.look import read_dicom_case
 
 if TYPE_CHECKING:
+    from qtpy.QtWidgets import QWidget
+
     from napari_mamamia.core.case import Case
     from napari_mamamia.widgets.base.layers import LayerTuple
     from napari_mamamia.widgets.dock.dock import MamamiaDock
@@ -220,60 +222,60 @@ def _make_sample(spec: PhantomSpec) -> "list[LayerTuple]":
 # --------------------------------------------------------------- pages and commands
 
 
-def cases_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Cases."""
+def cases_page() -> "QWidget":
+    """Show the viewer's dock on the page Cases; see `page_for_menu`."""
     return _open_page("Cases")
 
 
-def predict_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Predict."""
+def predict_page() -> "QWidget":
+    """Show the viewer's dock on the page Predict; see `page_for_menu`."""
     return _open_page("Predict")
 
 
-def refine_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Refine."""
+def refine_page() -> "QWidget":
+    """Show the viewer's dock on the page Refine; see `page_for_menu`."""
     return _open_page("Refine")
 
 
-def score_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Score."""
+def score_page() -> "QWidget":
+    """Show the viewer's dock on the page Score; see `page_for_menu`."""
     return _open_page("Score")
 
 
-def findings_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Findings."""
+def findings_page() -> "QWidget":
+    """Show the viewer's dock on the page Findings; see `page_for_menu`."""
     return _open_page("Findings")
 
 
-def kinetics_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Kinetics."""
+def kinetics_page() -> "QWidget":
+    """Show the viewer's dock on the page Kinetics; see `page_for_menu`."""
     return _open_page("Kinetics")
 
 
-def batch_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Batch."""
+def batch_page() -> "QWidget":
+    """Show the viewer's dock on the page Batch; see `page_for_menu`."""
     return _open_page("Batch scoring")
 
 
-def leaderboard_view() -> "MamamiaDock":
-    """Return the viewer's dock on the page Batch, with the leaderboard below the image."""
-    panel = _open_page("Batch scoring")
-    panel.show_leaderboard()
-    return panel
+def leaderboard_view() -> "QWidget":
+    """Show the viewer's dock on the page Batch, with the leaderboard below the image."""
+    guest = _open_page("Batch scoring")
+    _show_page("Batch scoring").show_leaderboard()
+    return guest
 
 
-def report_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Report."""
+def report_page() -> "QWidget":
+    """Show the viewer's dock on the page Report; see `page_for_menu`."""
     return _open_page("Report")
 
 
-def export_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Export."""
+def export_page() -> "QWidget":
+    """Show the viewer's dock on the page Export; see `page_for_menu`."""
     return _open_page("Export")
 
 
-def review_page() -> "MamamiaDock":
-    """Return the viewer's dock on the page Review."""
+def review_page() -> "QWidget":
+    """Show the viewer's dock on the page Review; see `page_for_menu`."""
     return _open_page("Review")
 
 
@@ -292,7 +294,7 @@ def score_now() -> None:
     _show_page("Score")
 
 
-def _open_page(name: str) -> "MamamiaDock":
+def _open_page(name: str) -> "QWidget":
     from napari_mamamia.widgets.dock.place import page_for_menu
 
     return page_for_menu(name)

@@ -27,7 +27,7 @@ OWN = {
     "io.data_set.export_layouts": "made by us just before",
     "io.volumes.inflate": "a file that is open already",
     "io.files.save": "made by us just before",
-    "io.review.store": "this computer's own copy of what its reader did",
+    "io.review.errands": "this computer's own copy of what its reader did",
     "services.challenge.attempt": "logs of the closed room, found to be plain files just before",
     "io.volumes.voxel_writer": "made by us just before",
     "segmentation.bundle.in_room": "inside the closed room, laid in by us",

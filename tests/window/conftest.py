@@ -67,7 +67,8 @@ def docked(request, qtbot, window):
     if shares_window(request):
         yield request.getfixturevalue("shared_dock")
         return
-    _, panel = window.window.add_plugin_dock_widget(PLUGIN, "Cases")
+    window.window.add_plugin_dock_widget(PLUGIN, "Cases")
+    panel = dock_of(window)
     qtbot.waitUntil(lambda: panel.docking.home is not None and panel.isVisible())
     yield panel
     panel.close_down()
@@ -77,7 +78,8 @@ def docked(request, qtbot, window):
 def dock_of_module(qapp, tmp_path_factory):
     """The dock of a window that stays open for a module's tests; ask for `shared_dock`."""
     with napari_window(tmp_path_factory.mktemp("preferences")) as viewer:
-        _, panel = viewer.window.add_plugin_dock_widget(PLUGIN, "Cases")
+        viewer.window.add_plugin_dock_widget(PLUGIN, "Cases")
+        panel = dock_of(viewer)
         yield panel
         panel.close_down()
 

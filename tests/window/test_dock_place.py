@@ -3,6 +3,7 @@
 import pytest
 from one_window import visible_docks
 
+from napari_mamamia.widgets.dock.place import dock_of
 from napari_mamamia.widgets.dock.steps import PAGES
 
 pytestmark = pytest.mark.window
@@ -30,8 +31,16 @@ def test_each_menu_item_opens_the_one_dock_on_its_page(qtbot, window, menu_item,
 def test_the_panel_is_the_same_one_every_time(qtbot, window, pages):
     panels = []
     for page in pages:
-        panels.append(window.window.add_plugin_dock_widget("napari-mamamia", page)[1])
+        left, width = [], panels[-1].width() if panels else None
+        guest = window.window.add_plugin_dock_widget("napari-mamamia", page)[1]
+        guest.destroyed.connect(left.append)
+        panels.append(dock_of(window))
+        home = panels[0].parentWidget()
+        qtbot.waitUntil(lambda left=left: bool(left))
         qtbot.wait(20)
+        assert panels[0].parentWidget() is home, "no move into another dock"
+        assert width in (None, panels[0].width())
+        assert list(window.window.dock_widgets) == visible_docks(window) == ["MAMA-MIA"]
     assert len(set(map(id, panels))) == 1
     assert panels[0].page == pages[-1]
 

@@ -7,6 +7,7 @@ from vispy.gloo import gl
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.dock.place import dock_of
 
 DEPTH_FUNC, LESS_OR_EQUAL = 0x0B74, 0x0203
 
@@ -20,7 +21,8 @@ def pixels_of(picture, colour):
 def hidden(qtbot, make_napari_viewer, small_data_set):
     """A viewer whose dock opened a case, and whose layers were replaced, while it was hidden."""
     viewer = make_napari_viewer(show=False)
-    _, panel = viewer.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+    viewer.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+    panel = dock_of(viewer)
     qtbot.waitUntil(lambda: panel.docking.home is not None)
     viewer.add_image(np.zeros((4, 4)))
     viewer.layers.clear()

@@ -10,6 +10,7 @@ from qtpy.QtGui import QCloseEvent
 
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.dock.place import dock_of
 from napari_mamamia.widgets.refine.state import PaintTool
 
 pytestmark = pytest.mark.window
@@ -59,7 +60,8 @@ def test_what_was_painted_is_saved_when_the_window_closes(
     qtbot, make_napari_viewer, small_data_set, own_preferences
 ):
     first = make_napari_viewer(show=True)
-    _, panel = first.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+    first.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+    panel = dock_of(first)
     qtbot.waitUntil(panel.isVisible)
     begin(qtbot, panel, small_data_set, "B_1", Role.REFERENCE)
     panel.scene.layer(Role.REFINED).paint((2, 4, 4), 1)

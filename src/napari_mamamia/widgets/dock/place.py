@@ -1,17 +1,20 @@
 """One dock for each viewer, whichever menu item asks for it.
 
 napari docks whatever widget a menu command returns, under that command's own name, and the next
-click on the same item only hides it. Our commands all return the viewer's one panel; as soon as
-napari has docked it, it goes home to the one dock called MAMA-MIA, and the dock that napari made is
-removed. So every click opens the page it names, and place and width of the dock stay the user's.
+click on the same item only hides it. Our commands show the viewer's one panel in the one dock
+called MAMA-MIA, and give napari an empty guest to dock, which leaves with its dock at once. So
+every click opens the page it names, place and width of the dock stay the user's, and the panel
+stays where it is: each move into another dock styles all its controls anew, for a second or more.
 """
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from qtpy.QtCore import QTimer
+from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import MissingExtraError
@@ -42,14 +45,23 @@ def show_dock(viewer: Any, page: str) -> MamamiaDock:
     return panel
 
 
-def page_for_menu(page: str) -> MamamiaDock:
-    """Return the current viewer's panel on a page, for napari to dock."""
+def page_for_menu(page: str) -> QWidget:
+    """Show the current viewer's panel on a page, and return a guest for napari to dock."""
     viewer = current_viewer()
     if viewer is None:
         raise MissingExtraError("napari", "pyqt6")
-    panel = _panel_on(viewer, page)
-    _act_soon(panel, lambda: _send_home(viewer, panel))
-    return panel
+    panel = show_dock(viewer, page)
+    guest = QWidget()
+    guest.setObjectName("mamamia_guest")
+    _act_soon(panel, lambda: _send_away(viewer, guest))
+    return guest
+
+
+def _send_away(viewer: Any, guest: QWidget) -> None:
+    """Take a guest out of the window, with the dock that napari made for it."""
+    with suppress(LookupError):  # whoever called the command has not docked it
+        viewer.window.remove_dock_widget(guest)
+    guest.deleteLater()
 
 
 def _panel_on(viewer: Any, page: str) -> MamamiaDock:
