@@ -295,11 +295,16 @@ def test_the_menu_predicts_and_scores_nothing(qtbot, blind, menu_item):
     assert Role.PREDICTION not in blind.session.masks
 
 
-def test_no_key_shows_what_is_hidden(qtbot, blind):
+@pytest.mark.parametrize(
+    "pages",
+    [("Refine",), pytest.param(("Predict", "Refine", "Score"), marks=pytest.mark.night)],
+    ids=["few", "all"],
+)
+def test_no_key_shows_what_is_hidden(qtbot, blind, pages):
     """Every key of the table, pressed in the real window, on every page that has keys."""
     paint(qtbot, blind)
     canvas = blind.viewer.window._qt_viewer.canvas.native
-    for page in ("Predict", "Refine", "Score"):
+    for page in pages:
         blind.show_page(page)
         for key in blind.keys.keys:
             if key.action in ("accept", "next_case", "previous_case"):
