@@ -227,8 +227,9 @@ def test_after_acts_the_picture_is_the_one_that_napari_draws_anew(shared_dock):
         act(scene)
         if name not in PICTURED:
             continue
-        seen = canvas_pixels(scene.viewer)
-        np.testing.assert_array_equal(seen, draw_anew(scene.viewer), err_msg=name)
+        seen = canvas_pixels(scene.viewer).astype(int)
+        # a matrix that is multiplied anew may round the edge of a letter by one grey level
+        assert np.abs(seen - draw_anew(scene.viewer)).max() <= 1, name
 
 
 def test_a_mask_stepped_through_as_an_outline_is_filled_with_the_voxels_of_its_slice(shared_dock):
