@@ -201,16 +201,16 @@ def _describe_effect(leak: ColumnLeak) -> str:
 
 
 def _write_audit(summary: AuditSummary, table: Path, *, overwrite: bool) -> None:
-    found, out = summary.found, summary.folder
+    leaks, out = summary.found, summary.folder
     content = {
         "n": summary.n,
-        "joint": found.joint,
-        "columns": found.columns,
+        "joint": leaks.joint,
+        "columns": leaks.columns,
         "duplicates": [
             {"kind": one.kind, "value": one.value, "rows": [row + 2 for row in one.rows]}
-            for one in found.duplicates
+            for one in leaks.duplicates
         ],
-        "skipped": found.skipped,
+        "skipped": leaks.skipped,
         "failures": summary.failures,
         "software": software_version(),
         "created": now_utc(),
@@ -220,7 +220,7 @@ def _write_audit(summary: AuditSummary, table: Path, *, overwrite: bool) -> None
     rows = [
         (one.target, one.column, one.test.value, one.n, one.effect, one.auc, one.odds_ratio,
          one.p_value, one.p_holm)
-        for one in found.columns
+        for one in leaks.columns
     ]  # fmt: skip
     write_sheet([head, *rows], out / LEAKS, name="leaks", overwrite=overwrite)
     write_page(_make_page(summary, table), out / REPORT, overwrite=overwrite)

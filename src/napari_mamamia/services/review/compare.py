@@ -186,11 +186,11 @@ def word_reason(form: Form | None, reason: str) -> str:
 
     Events hold ids, since the words of a form may be mended or translated.
     """
-    head, _, said = reason.partition(": ")
+    head, _, answers = reason.partition(": ")
     key, _, other = head.partition(" and @")
     field_id, _, place = key.partition("@")
     field = None if form is None else form.field(field_id)
-    sides = [side.split(", ") if side else [] for side in said.split(" and ")]
+    sides = [side.split(", ") if side else [] for side in answers.split(" and ")]
     if field is None or len(sides) != 2:
         return reason
     terms = [[field.term(one) for one in side] for side in sides]
