@@ -98,18 +98,17 @@ def step_slowly(event, state, masks):
 
 
 def read_slowly(of, case, events, masks):
-    """What the table says of readings: their states, what was read, notes, what does not count.
+    """What the table says of readings: their states, what was read, what does not count.
 
     What was read twice is not in the table: it is the same, a conflict, or does not count.
     """
     roles = {one.reader_id: set(one.roles) for one in of.readers}
     slots = {(one.reader, one.occasion): {} for one in of.tasks if one.case == case}
-    notes, earlier, refused, twice = [], [], set(), set()
+    earlier, refused, twice = [], set(), set()
     for event in order_slowly(events):
         body, occasion = event.body, event.body.get("occasion", 0)
         act = body["act"]
         if event.reader in roles and act == "note":
-            notes.append((event.reader, text_of(body, "text")))
             continue
         slot = slots.get((event.reader, occasion if type(occasion) is int else None))
         state = CaseState.NEW if slot is None else slot.get("state", CaseState.NEW)
@@ -128,7 +127,7 @@ def read_slowly(of, case, events, masks):
             seconds = body["active_s"] if type(body["active_s"]) is int else -1
             slot |= {"hash": event.hash, "mask": text_of(body, "mask"), "active_s": seconds}
             slot["answers"] = text_of(body, "answers", "{}")
-    return slots, notes, earlier, refused - twice, twice
+    return slots, earlier, refused - twice, twice
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -140,8 +139,8 @@ def test_readings_stand_where_the_table_alone_says(seed):
     told = {one.event.hash for one in (*state.refused, *state.waiting)}
     for view in state.cases:
         events = [one for chain in chains for one in chain if one.body.get("case") == view.key]
-        slots, notes, *rest = read_slowly(story.study, view.key, events, story.masks)
-        earlier, refused, twice = rest
+        read = read_slowly(story.study, view.key, events, story.masks)
+        slots, earlier, refused, twice = read
         assert {(one.reader, one.occasion) for one in view.readings} == set(slots)
         for one in view.readings:
             slot = slots[one.reader, one.occasion]
@@ -150,7 +149,6 @@ def test_readings_stand_where_the_table_alone_says(seed):
             if "hash" in slot:
                 expected = (slot["hash"], slot["mask"], slot["answers"], slot["active_s"])
             assert (one.hash, one.mask, one.answers, one.active_s) == expected
-        assert [(one.reader, one.text) for one in view.remarks] == notes
         assert [one.hash for one in view.earlier] == earlier
         assert {one.hash for one in events} & told - twice == refused
         assert [one.hash for one in view.events] == [one.hash for one in order_slowly(events)]

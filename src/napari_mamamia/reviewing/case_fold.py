@@ -23,7 +23,6 @@ from napari_mamamia.reviewing.views import (
     Comparison,
     Decision,
     ReadingView,
-    Remark,
     Signature,
     read_list,
     read_pairs,
@@ -41,7 +40,8 @@ _CASE_STEPS: Final[Mapping[str, Step]] = {
 }
 _PLAIN_ACTS: Final = frozenset({"start", "release"})
 """Of a reading: the table of steps alone says whether they are possible; of some claims too."""
-_REMARKS: Final = {act.value: act for act in (Act.NOTE, Act.UNBLIND)}
+_REMARKS: Final = frozenset({Act.NOTE.value, Act.UNBLIND.value})
+"""They change nothing."""
 _S = CaseState
 
 
@@ -86,34 +86,35 @@ class CaseFold:
         self._adjudicator = ""
         self._signatures: list[Signature] = []
         self._conflicts: list[tuple[str, frozenset[str]]] = []
-        self._remarks: list[Remark] = []
         self._earlier: list[ReadingView] = []
         self._history: list[Decision] = []
         self._events: list[Event] = []
 
     # ---------------------------------------------------------------- taking in
 
-    def apply(self, event: Event) -> str:
-        """Take an event in; return why it does not count, "" where it does.
+    def take_in(self, events: Sequence[Event]) -> list[tuple[Event, str]]:
+        """Take the case's events in, in their order; return those that do not count, and why.
 
         What nearly all events are, steps of readings and notes, is looked for first.
         """
-        act = event.body.get("act")
-        roles = self._roles.get(event.reader)
-        if roles is None:
-            why = f"the study has no reader {event.reader!r}"
-        elif not isinstance(act, str):
-            why = "it does '', which is not known"
-        elif act in _MOVES:
-            why = self._on_reading(event, act, roles)
-        elif act in _REMARKS:
-            remark = (_REMARKS[act], event.reader, event.at, read_text(event, "text"))
-            self._remarks.append(_make_tuple(Remark, remark))
+        left: list[tuple[Event, str]] = []
+        roles_of, on_reading, keep = self._roles, self._on_reading, self._events.append
+        for event in events:
+            act = event.body.get("act")
+            roles = roles_of.get(event.reader)
             why = ""
-        else:
-            why = self._on_seldom(event, act, roles)
-        self._events.append(event)
-        return why
+            if roles is None:
+                why = f"the study has no reader {event.reader!r}"
+            elif not isinstance(act, str):
+                why = "it does '', which is not known"
+            elif act in _MOVES:
+                why = on_reading(event, act, roles)
+            elif act not in _REMARKS:
+                why = self._on_seldom(event, act, roles)
+            keep(event)
+            if why:
+                left.append((event, why))
+        return left
 
     def _on_seldom(self, event: Event, act: str, roles: frozenset[Role]) -> str:
         if act == Act.SIGN:
@@ -143,12 +144,13 @@ class CaseFold:
         if slot.hash:
             self._earlier.append(slot)
             self._comparison = self._comparison if occasion else None
-        given: tuple[str, str, str, int] = _NOTHING
         if step.target is _S.READ:
             mask, answers = read_text(event, "mask"), read_text(event, "answers", "{}")
             given = (digest, mask, answers, read_whole(event, "active_s"))
-        where = (reader, occasion, slot.round, step.target, at, host, session)
-        self._slots[place] = _make_tuple(ReadingView, where + given)
+            fresh = (reader, occasion, round_, _S.READ, at, host, session, *given)
+        else:
+            fresh = (reader, occasion, round_, step.target, at, host, session, *_NOTHING)
+        self._slots[place] = _make_tuple(ReadingView, fresh)
         return ""
 
     def _why_other_round(self, event: Event) -> str:
@@ -433,7 +435,6 @@ class CaseFold:
             self._adjudicator,
             tuple(self._signatures),
             tuple(text for text, _ in self._conflicts),
-            tuple(self._remarks),
             tuple(self._earlier),
             tuple(self._history),
             tuple(self._events),

@@ -177,9 +177,8 @@ def fold_events(
 def _fold_case(run: CaseFold, events: list[Event], stamp: object) -> FoldedCase:
     refused: list[Refusal] = []
     waiting: list[Refusal] = []
-    for event in _order_events(events):
-        if why := run.apply(event):
-            (waiting if why == CaseFold.WAITS else refused).append(Refusal(event, why))
+    for event, why in run.take_in(_order_events(events)):
+        (waiting if why == CaseFold.WAITS else refused).append(Refusal(event, why))
     return FoldedCase(stamp, run.view(), tuple(refused), tuple(waiting))
 
 

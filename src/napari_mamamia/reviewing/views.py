@@ -114,15 +114,6 @@ class Signature:
         return not self.why_not
 
 
-class Remark(NamedTuple):
-    """A note or an unblinding, with what was hidden before."""
-
-    act: Act
-    reader: str
-    at: str
-    text: str
-
-
 @dataclass(frozen=True, slots=True)
 class CaseView:
     """Where a case stands, and all that led there; `earlier` are readings of rounds before."""
@@ -136,7 +127,6 @@ class CaseView:
     adjudicator: str = ""
     signatures: tuple[Signature, ...] = ()
     conflicts: tuple[str, ...] = ()
-    remarks: tuple[Remark, ...] = ()
     earlier: tuple[ReadingView, ...] = ()
     history: tuple[Decision, ...] = ()
     events: tuple[Event, ...] = field(default=(), repr=False)

@@ -346,14 +346,11 @@ def _parse_lines(data: bytes, first: Event, known: _FileRead, bodies: _Bodies) -
     plain = before + end
     n_plain = len(plain)
     make = tuple.__new__  # `Event._make` is a call more
-    begin_hash = sha256().copy  # a hash that is begun already: OpenSSL looks for it by name
     name, computer, run = first[:3]
     fresh: list[Event] = []
     head = known.head
     for count, line in enumerate(data.split(b"\n")[:-1], start=known.count):
-        whole = begin_hash()
-        whole.update(line[_REST:])
-        digest = whole.hexdigest()
+        digest = sha256(line[_REST:]).hexdigest()
         # As text: bytes are put together at twice the cost.
         begin = f'{{"hash":"{digest}","prev":"{head}","seq":{count},"entry":{{"at":"'.encode()
         clock_stop = len(begin) + _CLOCK
@@ -390,7 +387,8 @@ def _parse_body(data: bytes) -> dict[str, Any]:
     body, at = scan_json(text, 0)
     if at != len(text) or type(body) is not dict:
         raise ValueError
-    if at > _DEEP and text.count("{") + text.count("[") > _DEEP:
+    # Each level is closed too, and a count costs as much as a small body.
+    if at > 2 * _DEEP and text.count("{") + text.count("[") > _DEEP:
         raise ValueError
     return body
 
