@@ -140,6 +140,8 @@ def test_each_step_shows_the_mask_the_letters_and_the_breast(qtbot, hung, two_ex
 
     go(qtbot, hung, LATE)
     assert outline_pixels(hung, viewer) > 0
+    curve = hung.results.window().height() * 0.35
+    qtbot.waitUntil(lambda: 0 < hung.results.height() <= curve)  # the image has the rest
     picture(viewer, "33_hanging_late")
     layouts = hung.view_panel.layouts
     assert not any(button.isChecked() for button in layouts.values()), "a step is no layout"

@@ -1,5 +1,6 @@
 """The one dock at the bottom of the window: made when something is to be shown, folds away."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from qtpy.QtCore import Qt
@@ -45,6 +46,10 @@ class BottomDock:
             steps = (self._make_dock, self._fill_dock, self._show_dock)
             self._turns.start([*steps, lambda: self._give_height(least_share)])
 
+    def take_at_most(self, share: float) -> None:
+        """Leave the image its room: no more than a share of the window's height, in a turn."""
+        self._turns.start([lambda: self._lower(share)])
+
     @property
     def is_shown(self) -> bool:
         """Whether the dock is on screen."""
@@ -83,10 +88,17 @@ class BottomDock:
             layout.addWidget(self._panel)
 
     def _give_height(self, least_share: float) -> None:
+        self._resize(lambda now, whole: max(now, round(least_share * whole)))
+
+    def _lower(self, share: float) -> None:
+        self._resize(lambda now, whole: min(now, round(share * whole)))
+
+    def _resize(self, find_height: Callable[[int, int], int]) -> None:
+        """Give the dock the height that `find_height` says of its own and the window's."""
         window, dock = self._panel.window(), self._find_dock()
         if dock is not None and isinstance(window, QMainWindow):
-            height = round(least_share * window.height())
-            if dock.height() < height:
+            height = find_height(dock.height(), window.height())
+            if height != dock.height():
                 window.resizeDocks([dock], [height], Qt.Orientation.Vertical)
 
     def _find_dock(self) -> QDockWidget | None:

@@ -24,6 +24,8 @@ from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _CONTRAST: Final = "contrast"
 _TAGS: Final = "results_tags"
+_HUNG_SHARE: Final = 0.34
+"""Of the window's height, for the curve of the hanging: at 1280x720 it had half of it."""
 
 
 class ResultsFlow(WindowPart):
@@ -203,6 +205,7 @@ class KineticsParts(WindowPart):
         if shown and not self._bottom.is_shown:
             self._is_hung = True
             self.show_curves()
+            self._bottom.take_at_most(_HUNG_SHARE)
         elif not shown and self._is_hung:
             self._is_hung = False
             self._bottom.fold()

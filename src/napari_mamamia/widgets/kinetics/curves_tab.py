@@ -32,7 +32,7 @@ from napari_mamamia.widgets.controls.targets import CheckBox
 
 # A plot of contrast curves drawn by Qt itself, quick enough to follow the cursor.
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 22, 12, 40
 _DOT: Final = 3.5
 _MOST_TICKS: Final = 6
 _EMPTY: Final = CurvePlot("", None, ())

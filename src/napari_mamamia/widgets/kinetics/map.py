@@ -46,7 +46,7 @@ class KineticMapControl(WindowPart):
         self._is_full = False
         self._ftv_box = Box.empty()
         self._scene.viewer.canvas.overlays[_OVERLAY] = TextOverlay(
-            position="top_left", font_size=_TEXT_SIZE
+            position="bottom_left", font_size=_TEXT_SIZE
         )
         self._scene.viewer.dims.events.current_step.connect(self._follow_slice)
         self._scene.viewer.dims.events.order.connect(self._follow_slice)
@@ -266,7 +266,8 @@ class KineticMapControl(WindowPart):
 def legend_text(shown: ShownMap) -> str:
     """Return what stands in the corner of the image while a map is shown."""
     if shown.kind is MapKind.TYPE:
-        return tr("P persistent · L plateau · W washout")
+        # a line each, below: what they cover lies behind the breast, or beside it
+        return tr("P persistent, blue\nL plateau, green\nW washout, red")
     if shown.kind is MapKind.FTV:
         return tr("FTV, coloured by SER")
     low, high = shown.limits

@@ -21,6 +21,8 @@ _PLANES: Final = {"R": "sagittal", "L": "sagittal", "A": "coronal", "P": "corona
 _EDGES: Final = ("top", "bottom", "left", "right")
 _POSITIONS: Final = ("top_center", "bottom_center", "middle_left", "middle_right")
 _PREFIX: Final = "mamamia_"
+_MAP: Final = "mamamia_map"
+"""What the colours of a kinetic map mean, in the view that has one."""
 _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
@@ -279,6 +281,8 @@ class CanvasText:
         sizes = dict.fromkeys((_PREFIX + edge for edge in _EDGES), _LETTER_SIZE)
         texts = (_PREFIX + "phase", _PREFIX + "plane", _PREFIX + "tool", "scale_bar")
         sizes |= dict.fromkeys(texts, _TEXT_SIZE)
+        if _MAP in overlays:
+            sizes[_MAP] = _TEXT_SIZE
         for name, size in sizes.items():
             overlays[name].font_size = size * share
 
