@@ -48,7 +48,7 @@ class BottomDock:
 
     def take_at_most(self, share: float) -> None:
         """Leave the image its room: no more than a share of the window's height, in a turn."""
-        self._turns.start([lambda: self._lower(share)])
+        self._turns.start([lambda: self._lower_dock(share)])
 
     @property
     def is_shown(self) -> bool:
@@ -88,12 +88,12 @@ class BottomDock:
             layout.addWidget(self._panel)
 
     def _give_height(self, least_share: float) -> None:
-        self._resize(lambda now, whole: max(now, round(least_share * whole)))
+        self._resize_dock(lambda now, whole: max(now, round(least_share * whole)))
 
-    def _lower(self, share: float) -> None:
-        self._resize(lambda now, whole: min(now, round(share * whole)))
+    def _lower_dock(self, share: float) -> None:
+        self._resize_dock(lambda now, whole: min(now, round(share * whole)))
 
-    def _resize(self, find_height: Callable[[int, int], int]) -> None:
+    def _resize_dock(self, find_height: Callable[[int, int], int]) -> None:
         """Give the dock the height that `find_height` says of its own and the window's."""
         window, dock = self._panel.window(), self._find_dock()
         if dock is not None and isinstance(window, QMainWindow):
