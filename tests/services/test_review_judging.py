@@ -20,7 +20,6 @@ from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import ReadingView
 from napari_mamamia.services.review.check_study import verify_study
-from napari_mamamia.services.review.compare import word_reason
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.judging import (
     ShownReading,
@@ -254,27 +253,3 @@ def test_a_mask_that_was_changed_in_the_store_is_not_shown(desk, study):
     first.write_bytes(b"another")
     with pytest.raises(FormatError, match="changed"):
         open_dispute(desk, "c0001")
-
-
-def test_why_readings_disagree_is_said_in_the_words_of_the_form():
-    terms = (Term("oval", "Oval"), Term("irr", "Irregular"))
-    form = Form(
-        "f",
-        fields=(
-            Field("shape", "Shape", FieldKind.SINGLE, FieldScope.LESION, terms=terms),
-            Field("fgt", "Gland", FieldKind.MULTIPLE, FieldScope.BREAST, terms=terms),
-            Field("all", "Whole", FieldKind.MULTIPLE, FieldScope.CASE, terms=terms),
-        ),
-    )
-    said = {
-        "shape@1 and @2: oval and irr": "Shape, lesion 1 and 2: Oval / Irregular",
-        "shape@3: irr and oval": "Shape, lesion 3: Irregular / Oval",
-        "fgt@left: oval, irr and irr": "Gland, left breast: Oval, Irregular / Irregular",
-        "all:  and irr": "Whole: – / Irregular",
-        "shape@1: oval and other": "shape@1: oval and other",  # no term of this form
-        "margin@1: a and b": "margin@1: a and b",
-        "Dice 0.333 below 0.7": "Dice 0.333 below 0.7",
-        "1 and 2 lesions": "1 and 2 lesions",
-    }
-    assert {one: word_reason(form, one) for one in said} == said
-    assert [word_reason(None, one) for one in said] == list(said)

@@ -277,10 +277,12 @@ def audit(
 ) -> None:
     """Write every event in order: OUT/audit.csv and OUT/audit.html, to be read and printed."""
     from napari_mamamia.services.review.audit import save_audit
+    from napari_mamamia.services.review.study_form import load_study_form
 
     store = open_study(study)
     veil = _find_veil(store, reader, unblind)
-    for path in run(partial(save_audit, store, out, veil)):
+    form = store.read_frozen(load_study_form)
+    for path in run(partial(save_audit, store, out, veil, form)):
         print(f"Audit trail: {path}")
 
 
@@ -323,10 +325,11 @@ def agreement(
     pots = None
     if honeypots is not None and truth is not None:
         pots = agree.Truth(read_case_list(honeypots), truth)
-    orders = agree.list_orders(store.read_frozen(load_study_form), ordered or ())
+    form = store.read_frozen(load_study_form)
+    orders = agree.list_orders(form, ordered or ())
     job = partial(agree.measure_agreement, store, pots, orders, bootstrap, seed)
     result = run(job)
-    print("\n".join(agreement_lines(result)))
+    print("\n".join(agreement_lines(result, form)))
     for note in result.notes:
         print(f"note: {note}")
     for path in save_agreement(result, out):

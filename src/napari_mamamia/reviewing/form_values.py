@@ -120,7 +120,7 @@ def _normalise_one(field: Field, one: Answer) -> tuple[str, ...]:
     try:
         return normalise_values(field, one.values)
     except ValueError as error:
-        raise FormatError(f"{field.text} ({_name_key(one)}): {error}") from error
+        raise FormatError(f"{field.text} ({name_question(one)}): {error}") from error
 
 
 def _rank_place(one: Answer) -> tuple[int, str]:
@@ -145,13 +145,13 @@ def record_answers(form: Form, answers: Answers) -> dict[str, Any]:
     record: dict[str, Any] = {
         _FORM: {"name": form.name, "edition": form.edition, "sha256": form.sha256}
     }
-    computed = sorted(_name_key(one) for one in answers.items if one.is_computed)
+    computed = sorted(name_question(one) for one in answers.items if one.is_computed)
     if computed:
         record[_COMPUTED] = computed
     if answers.anchors:
         record[_LESIONS] = {one.name: list(map(list, one.voxels)) for one in answers.anchors}
     for one in answers.items:
-        record[_name_key(one)] = _record_values(form.field(one.field), one.values)
+        record[name_question(one)] = _record_values(form.field(one.field), one.values)
     return record
 
 
@@ -293,7 +293,7 @@ def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
     """
     answers = parse_answers_text(text)
     lost = {
-        _name_key(one)
+        name_question(one)
         for one in answers.items
         if one.place.scope is FieldScope.LESION and one.place.name not in voxels
     }
@@ -328,7 +328,14 @@ def _parse_values(value: Any) -> tuple[str, ...] | None:
     return None
 
 
-def _name_key(one: Answer) -> str:
+def name_question(one: Answer) -> str:
+    """Return an answer's question and place, as events name it.
+
+    Examples
+    --------
+    >>> name_question(Answer("bpe", ("mild",)))
+    'bpe'
+    """
     return one.field if one.place == WHOLE_CASE else f"{one.field}@{one.place.name}"
 
 

@@ -1,23 +1,30 @@
 """The audit trail of a study: every event in order, as a table and as a page."""
 
 import html
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from napari_mamamia.core.form import Form
 from napari_mamamia.core.provenance import now_utc, software_version
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving, write_text_atomically
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.workspace.event_order import Event, merge_events
 from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_words import word_answers, word_reason
 from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.veil import NO_VEIL, Veil
 
 AUDIT: Final = "audit"
 
 
-def save_audit(store: EventStore, folder: Path, veil: Veil = NO_VEIL) -> tuple[Path, Path]:
+def save_audit(
+    store: EventStore, folder: Path, veil: Veil = NO_VEIL, form: Form | None = None
+) -> tuple[Path, Path]:
     """Write every event in order, as CSV and as one HTML page; return both paths.
+
+    The page has answers in the words of `form`, the table has ids as events do.
 
     Raises as `read_whole`, and `SaveError` if the system refuses to write.
     """
@@ -26,17 +33,20 @@ def save_audit(store: EventStore, folder: Path, veil: Veil = NO_VEIL) -> tuple[P
     events = merge_events(reading.chains.values())
     why = {one.event.hash: one.why for one in (*state.refused, *state.waiting)}
     head = ("time", "reader", "name", "computer", "case_id", "act", "what", "counts", "hash")
-    rows = [
-        tuple(map(veil.cover, _audit_row(state, event, why.get(event.hash, ""))))
-        for event in events
-    ]
+    rows, told = (
+        [
+            tuple(map(veil.cover, _audit_row(state, event, why.get(event.hash, ""), words)))
+            for event in events
+        ]
+        for words in (None, form)
+    )
     table, page = folder / f"{AUDIT}.csv", folder / f"{AUDIT}.html"
     with (
         saving(table, overwrite=True) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as stream,
     ):
         write_csv((head, *rows), stream, "\r\n")
-    lines = "".join(f"<tr>{''.join(map(_make_cell, row))}</tr>\n" for row in rows)
+    lines = "".join(f"<tr>{''.join(map(_make_cell, row))}</tr>\n" for row in told)
     names = "".join(f"<th>{name}</th>" for name in head)
     title = html.escape(f"Audit trail: {store.study.plan.name}")
     text = (
@@ -53,8 +63,8 @@ def save_audit(store: EventStore, folder: Path, veil: Veil = NO_VEIL) -> tuple[P
     return table, page
 
 
-def _audit_row(state: ReviewState, event: Event, why: str) -> tuple[str, ...]:
-    body = dict(event.body)
+def _audit_row(state: ReviewState, event: Event, why: str, form: Form | None) -> tuple[str, ...]:
+    body = dict(event.body) if form is None else _word_body(form, event.body)
     act, key = str(body.pop("act", "")), str(body.pop("case", ""))
     cases = {case.key: case.case_id for case in state.study.cases}
     what = "; ".join(f"{name}: {value}" for name, value in sorted(body.items()))
@@ -63,6 +73,16 @@ def _audit_row(state: ReviewState, event: Event, why: str) -> tuple[str, ...]:
     counts = why or "yes"
     case_id = cases.get(key, key)
     return (event.at, event.reader, name, event.host, case_id, act, what, counts, event.hash)
+
+
+def _word_body(form: Form, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an event says with answers, and what readings differ in, in words."""
+    words = dict(body)
+    if isinstance(body.get("answers"), str):
+        words["answers"] = word_answers(form, body["answers"])
+    if isinstance(body.get("because"), list):
+        words["because"] = ", ".join(word_reason(form, str(one)) for one in body["because"])
+    return words
 
 
 def _make_cell(text: str) -> str:

@@ -191,8 +191,8 @@ def verify_study(
     problems += [Problem("file", *one) for one in other_files]
     problems += _list_misplaced(chains)
     problems += store.visit(lambda folder: list(_list_torn(folder / EVENTS)))
-    problems += [Problem("waiting", _place_of(one.event), one.why) for one in state.waiting]
-    problems += [Problem("refused", _place_of(one.event), one.why) for one in state.refused]
+    problems += [Problem("waiting", _place_of(state, one.event), one.why) for one in state.waiting]
+    problems += [Problem("refused", _place_of(state, one.event), one.why) for one in state.refused]
     problems += _list_conflicts(state)
     problems += _list_signature_problems(state)
     events = merge_events(chains.values())
@@ -234,9 +234,10 @@ def save_check(check: StudyCheck, folder: Path) -> Path:
     return folder / VERIFY
 
 
-def _place_of(event: Event) -> str:
-    act, case = event.body.get("act", ""), event.body.get("case", "")
-    return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case})"
+def _place_of(state: ReviewState, event: Event) -> str:
+    act, key = event.body.get("act", ""), event.body.get("case", "")
+    case_id = next((one.case_id for one in state.study.cases if one.key == key), key)
+    return f"{event.reader}/{event.host}-{event.session} event {event.seq} ({act} {case_id})"
 
 
 def _list_conflicts(state: ReviewState) -> Iterator[Problem]:

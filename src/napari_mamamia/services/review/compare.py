@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.grid import Grid, require_same_grid
 from napari_mamamia.core.review import Triggers
 from napari_mamamia.io.data_set.volumes import read_labels
@@ -179,27 +178,6 @@ def _compare_answers(one: str, other: str, lesions: dict[str, str] | None) -> li
         for pair in pair_categories(one, other, lesions)
         if not pair.is_same
     ]
-
-
-def word_reason(form: Form | None, reason: str) -> str:
-    """Return why readings disagree in the words of a form; as it is where it names no question.
-
-    Events hold ids, since the words of a form may be mended or translated.
-    """
-    head, _, answers = reason.partition(": ")
-    key, _, other = head.partition(" and @")
-    field_id, _, place = key.partition("@")
-    field = None if form is None else form.field(field_id)
-    sides = [side.split(", ") if side else [] for side in answers.split(" and ")]
-    if field is None or len(sides) != 2:
-        return reason
-    terms = [[field.term(one) for one in side] for side in sides]
-    texts = [", ".join(term.text for term in side if term is not None) or "–" for side in terms]
-    if any(term is None for side in terms for term in side):
-        return reason
-    where = {FieldScope.LESION: f", lesion {place}", FieldScope.BREAST: f", {place} breast"}
-    numbers = f" and {other}" if other else ""
-    return f"{field.text}{where.get(field.scope, '')}{numbers}: {' / '.join(texts)}"
 
 
 def _list_defined(values: Iterable[float]) -> list[float]:

@@ -30,6 +30,7 @@ from napari_mamamia.io.review.study_file import STUDY_NAME
 from napari_mamamia.io.workspace.protocol import Protocol
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.review.desk_records import (
@@ -80,6 +81,7 @@ class StudyDesk:
         self.folder, self.store = folder, store
         self.session = ReviewSession(store, who, home)
         self.files = DeskFiles(home, store.study.study_id)
+        self.form: Form | None = None  # `open_desk` reads it
         self._turn = threading.RLock()
         self._known_images: set[tuple[Path, int, int]] = set()
         self._kept_at = -_KEEP_EVERY_S
@@ -166,11 +168,10 @@ class StudyDesk:
         return tuple(map(self._describe_dispute, once.values()))
 
     def _describe_dispute(self, view: CaseView) -> DisputeRow:
-        because = view.comparison.because if view.comparison else ()
         state = self.session.state
         judge = state.name(view.adjudicator) if view.adjudicator else ""
         case_id = state.study.case(view.key).case_id
-        return DisputeRow(view.key, case_id, view.state, (*because, *view.conflicts), judge)
+        return DisputeRow(view.key, case_id, view.state, tell_reasons(self.form, view), judge)
 
     # -------------------------------------------------------------------- reading
 
@@ -425,11 +426,10 @@ def list_people(folder: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeskOpened:
-    """A desk, what is seen at first, what the study asks of a case and its protocol, if any."""
+    """A desk, what is seen at first, and the study's protocol, if any."""
 
     desk: StudyDesk
     look: StudyLook
-    form: Form | None = None
     protocol: Protocol | None = None
 
 
@@ -437,9 +437,9 @@ def open_desk(folder: Path, who: str) -> DeskOpened:
     """Return somebody's desk; see `StudyDesk` and `load_study_form` for what can be wrong."""
     desk = StudyDesk(folder, who)
     try:
-        form = desk.store.read_frozen(load_study_form)
+        desk.form = desk.store.read_frozen(load_study_form)
         protocol = desk.store.read_frozen(load_study_protocol)
-        return DeskOpened(desk, desk.look(), form, protocol)
+        return DeskOpened(desk, desk.look(), protocol)
     except BaseException:
         desk.close()
         raise

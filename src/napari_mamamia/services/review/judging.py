@@ -5,7 +5,7 @@ which of them it is, is found by its voxels and not by what was clicked.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import CaseError
-from napari_mamamia.core.form import Form
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, Task
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.io.review.desk_files import JUDGE
 from napari_mamamia.io.review.mask_files import read_mask
 from napari_mamamia.reviewing.form_values import carry_lesions, parse_answers_text
+from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.lesion_numbers import rank_name
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
-from napari_mamamia.services.review.compare import load_stored_labels, word_reason
+from napari_mamamia.services.review.compare import load_stored_labels
 from napari_mamamia.services.review.consensus import (
     STAPLE_READERS,
     ConsensusMask,
@@ -114,10 +114,8 @@ class Decided:
     lost: tuple[str, ...] = ()
 
 
-def open_dispute(desk: StudyDesk, case: str, form: Form | None = None) -> Dispute:
+def open_dispute(desk: StudyDesk, case: str) -> Dispute:
     """Take up a case and read its masks; its images are checked first.
-
-    `form` gives questions and terms their words.
 
     Raises
     ------
@@ -144,9 +142,7 @@ def open_dispute(desk: StudyDesk, case: str, form: Form | None = None) -> Disput
         if not held and view.state in begins:
             desk.session.adjudicate(case)
             view = desk.session.refresh().case(case)
-        dispute = _describe_dispute(desk, view, readings, held)
-        because = tuple(word_reason(form, one) for one in dispute.because)
-        return replace(dispute, because=because)
+        return _describe_dispute(desk, view, readings, held)
 
 
 def _describe_dispute(
@@ -160,7 +156,7 @@ def _describe_dispute(
     return Dispute(
         view.key,
         study.case(view.key).case_id,
-        (*(view.comparison.because if view.comparison else ()), *view.conflicts),
+        tell_reasons(desk.form, view),
         Blinding(study.plan.blinding.hidden - {Hidden.OTHER_READERS}),
         find_images(study, desk.files),
         desk.files.work_folder(me, view.round, JUDGE),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from napari_mamamia.core.answers import Voxel
 from napari_mamamia.core.form import Form
 from napari_mamamia.reviewing.form_values import PairedTerms, pair_categories, parse_answers_text
+from napari_mamamia.reviewing.form_words import word_question, word_term
 from napari_mamamia.reviewing.lesion_numbers import rank_name
 from napari_mamamia.services.review.judging import ShownReading
 from napari_mamamia.services.review.lesion_match import Lesion, LesionMatch, match_masks
@@ -162,12 +163,8 @@ def _make_row(
 
 def _word_answer(form: Form | None, pair: PairedTerms) -> PairedAnswer:
     name = pair.key.partition("@")[0]
-    field = None if form is None else form.field(name)
     first, second = (
-        ", ".join(
-            value if field is None or (term := field.term(value)) is None else term.text
-            for value in chosen
-        )
+        ", ".join(word_term(form, name, value) for value in chosen)
         for chosen in (pair.first, pair.second)
     )
-    return PairedAnswer(name if field is None else field.text, first, second)
+    return PairedAnswer(word_question(form, name), first, second)

@@ -94,4 +94,4 @@ def tell_agreement(desk: StudyDesk) -> tuple[str, ...]:
     form = store.read_frozen(load_study_form)
     result = measure_agreement(store, None, list_orders(form, ()), _N_RESAMPLES)
     left_out = (f"Left out: {one.case_id}: {one.what}: {one.why}" for one in result.left_out)
-    return (*agreement_lines(result), *result.notes, *left_out)
+    return (*agreement_lines(result, form), *result.notes, *left_out)

@@ -302,11 +302,11 @@ class ReviewFlow(WindowPart):
         self._readers.fix(desk.reader.reader_id)
         self._remember_name(opened.look.person)
         self.desk = desk
-        self._page.form.set_form(opened.form)
+        self._page.form.set_form(desk.form)
         if opened.protocol is not None:
             self._protocols.use(opened.protocol)
         self.reading.begin(desk)
-        self.judging.begin(desk, opened.form)
+        self.judging.begin(desk)
         self.signing.desk = self.leading.desk = desk
         self._page.show_look(opened.look)
         self._timer.start()

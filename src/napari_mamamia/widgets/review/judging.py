@@ -7,7 +7,6 @@ from typing import Final, TypeVar
 
 from qtpy.QtCore import Signal
 
-from napari_mamamia.core.form import Form
 from napari_mamamia.core.review import ConsensusRule
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.review.consensus import ConsensusMask
@@ -50,7 +49,6 @@ class Judging(WindowPart):
         self._shown: tuple[ShownReading, ...] = ()
         self._parts: tuple[Difference, ...] = ()
         self._lesions = LesionTable()
-        self._form: Form | None = None
         self._at = -1
         self._by_distance = False
         self._consensus: ConsensusMask | None = None
@@ -70,9 +68,9 @@ class Judging(WindowPart):
         view.acceptance_wanted.connect(self.accept_unseen)
         view.reopening_wanted.connect(self.reopen)
 
-    def begin(self, desk: StudyDesk | None, form: Form | None = None) -> None:
-        """Judge at this desk from now on, what was answered on this form; None ends it."""
-        self.desk, self._form = desk, form
+    def begin(self, desk: StudyDesk | None) -> None:
+        """Judge at this desk from now on; None ends it."""
+        self.desk = desk
         self._let_go()
 
     def _let_go(self) -> None:
@@ -90,7 +88,7 @@ class Judging(WindowPart):
         desk = self.desk
         if desk is None:
             return
-        open_dispute, form = self._services.review.open_dispute, self._form
+        open_dispute = self._services.review.open_dispute
 
         def take(all_saved: bool) -> None:
             if all_saved:
@@ -98,7 +96,7 @@ class Judging(WindowPart):
                 self._jobs.start(
                     _LANE,
                     tr("Taking up this case"),
-                    lambda: open_dispute(desk, case, form),
+                    lambda: open_dispute(desk, case),
                     self._show_dispute,
                     ended=self._show_again,
                 )
@@ -162,7 +160,7 @@ class Judging(WindowPart):
             self._view.show_lesions(None)
             return
         first, second = self._shown
-        by_distance, form = self._by_distance, self._form
+        by_distance, form = self._by_distance, self.desk.form if self.desk else None
         list_differences = self._services.review.list_differences
         list_lesions = self._services.review.list_lesions
         self._jobs.start(

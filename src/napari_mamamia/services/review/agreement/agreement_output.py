@@ -5,10 +5,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
 
+from napari_mamamia.core.form import Form
 from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.tables.tables import plain_content, write_json
 from napari_mamamia.reviewing.agreement import Estimate
+from napari_mamamia.reviewing.form_words import word_question, word_term
 from napari_mamamia.reviewing.ratings import CategoryAgreement, PairedValues
 from napari_mamamia.services.review.agreement.agree import CaseAgreement, StudyAgreement
 from napari_mamamia.services.review.agreement.mask_pairs import (
@@ -200,8 +202,8 @@ def _rows_of_categories(one: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
 # ------------------------------------------------------------------------- words
 
 
-def agreement_lines(result: StudyAgreement) -> list[str]:
-    """Return the agreement in plain words."""
+def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[str]:
+    """Return the agreement in plain words, those of `form` for what it asks."""
     masks = result.masks
     lines = [
         f"{result.n_compared} of {result.n_cases} case(s) were read by two or more to the end, "
@@ -223,10 +225,10 @@ def agreement_lines(result: StudyAgreement) -> list[str]:
     lines += [_say_volumes(one) for one in result.volumes]
     lines += [_say_lesions(one) for one in result.lesions]
     for question in result.categories:
-        lines += _say_categories(question)
+        lines += _say_categories(question, form)
     for number in result.numbers:
         lines += [
-            f"{number.question}, {pair.first} and {pair.second}: differ by "
+            f"{word_question(form, number.question)}, {pair.first} and {pair.second}: differ by "
             f"{say_estimate(pair.bias, 2)}, ICC(A,1) {say_estimate(pair.icc)}."
             for pair in number.pairs
         ]
@@ -297,9 +299,13 @@ def _say_lesions(one: LesionAgreement) -> str:
     )
 
 
-def _say_categories(one: CategoryAgreement) -> list[str]:
-    shares = ", ".join(f"{name} {100 * share:.0f} %" for name, share in one.prevalence if share)
-    head = f"{one.question}: {one.n_answers} answers ({shares})"
+def _say_categories(one: CategoryAgreement, form: Form | None) -> list[str]:
+    shares = ", ".join(
+        f"{word_term(form, one.question, name)} {100 * share:.0f} %"
+        for name, share in one.prevalence
+        if share
+    )
+    head = f"{word_question(form, one.question)}: {one.n_answers} answers ({shares})"
     if sum(share > 0 for _, share in one.prevalence) < 2:
         return [f"{head}. Everybody always gave the same: kappa and alpha are undefined."]
     kappas = [pair.kappa.value for pair in one.pairs if pair.kappa.value == pair.kappa.value]

@@ -6,12 +6,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.answers import WHOLE_CASE, Answer, Answers
+from napari_mamamia.core.answers import Answer, Answers
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.form import Form
 from napari_mamamia.io.files.save import write_text_atomically
 from napari_mamamia.reviewing.fold import ReviewState
-from napari_mamamia.reviewing.form_values import AnswerRow, list_rows, parse_answers_text
+from napari_mamamia.reviewing.form_values import (
+    AnswerRow,
+    list_rows,
+    name_question,
+    parse_answers_text,
+)
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView
 from napari_mamamia.services.review.agreement.agreement_output import save_rows
@@ -123,17 +128,6 @@ def save_answers(state: ReviewState, form: Form | None, folder: Path) -> tuple[P
     save_rows((*_WHO, *_ROW), long, paths[0])
     save_rows((*_WHO, "active_s", "mask_sha256", *columns), wide, paths[1])
     return paths
-
-
-def name_question(one: Answer) -> str:
-    """Return an answer's question and place, as events name it.
-
-    Examples
-    --------
-    >>> name_question(Answer("bpe", ("mild",)))
-    'bpe'
-    """
-    return one.field if one.place == WHOLE_CASE else f"{one.field}@{one.place.name}"
 
 
 # -------------------------------------------------------------------------- MRMC

@@ -22,14 +22,11 @@ from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.io.tables.tables import write_json
 from napari_mamamia.io.workspace.workspace import MASK_SUFFIX
 from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_values import name_question
 from napari_mamamia.reviewing.views import CaseView
 from napari_mamamia.services.review.accepted import name_files, write_study_mask
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut
-from napari_mamamia.services.review.export.answer_tables import (
-    GivenAnswers,
-    list_answers,
-    name_question,
-)
+from napari_mamamia.services.review.export.answer_tables import GivenAnswers, list_answers
 
 _FINAL: Final = "final"
 """MONAI Label's tag of a label that stands; `original` is its other own one."""

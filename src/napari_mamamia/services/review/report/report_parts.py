@@ -6,8 +6,10 @@ from math import isfinite
 from statistics import median, quantiles
 from typing import Final
 
+from napari_mamamia.core.form import Form
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
@@ -99,10 +101,12 @@ def list_disputes(state: ReviewState) -> tuple[CaseView, ...]:
     return tuple(sorted(views, key=rank_dispute))
 
 
-def make_disputes(state: ReviewState, labels: ReaderLabels, gallery: Gallery) -> PageSection:
-    """Return what readers disagreed on, how it was decided, and pictures."""
+def make_disputes(
+    state: ReviewState, labels: ReaderLabels, gallery: Gallery, form: Form | None
+) -> PageSection:
+    """Return what readers disagreed on in the words of `form`, how it was decided, and pictures."""
     views = list_disputes(state)
-    rows = [_make_dispute_row(state, labels, one) for one in views[:ROWS_SHOWN]]
+    rows = [_make_dispute_row(state, labels, one, form) for one in views[:ROWS_SHOWN]]
     columns = (
         Column("Case", False),
         Column("Lowest Dice"),
@@ -139,9 +143,10 @@ def make_disputes(state: ReviewState, labels: ReaderLabels, gallery: Gallery) ->
     )
 
 
-def _make_dispute_row(state: ReviewState, labels: ReaderLabels, view: CaseView) -> Row:
+def _make_dispute_row(
+    state: ReviewState, labels: ReaderLabels, view: CaseView, form: Form | None
+) -> Row:
     dice = rank_dispute(view)[0]
-    because = (*(view.comparison.because if view.comparison else ()), *view.conflicts)
     decision = view.decision
     way = UNKNOWN
     if decision is not None:
@@ -153,7 +158,7 @@ def _make_dispute_row(state: ReviewState, labels: ReaderLabels, view: CaseView) 
             UNKNOWN if dice > 1 else number(dice),
             view.state.value,
             way,
-            labels.hide("; ".join(because)),
+            labels.hide("; ".join(tell_reasons(form, view))),
         )
     )
 

@@ -17,6 +17,7 @@ from napari_mamamia.reviewing.agreement import N_RESAMPLES, Estimate
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_rules import why_other_form
 from napari_mamamia.reviewing.form_values import parse_answers_text
+from napari_mamamia.reviewing.form_words import word_question, word_term
 from napari_mamamia.reviewing.quality import Capture, follow_capture
 from napari_mamamia.reviewing.ratings import CategoryAgreement, PairedValues
 from napari_mamamia.reviewing.states import CaseState
@@ -150,7 +151,7 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
         _make_agreement(
             result, labels, plan.triggers.dice_below, form, count_other_forms(state, form)
         ),
-        make_disputes(state, labels, gallery),
+        make_disputes(state, labels, gallery, form),
         make_times(state, labels, by_reader=choice.by_reader),
         *(() if queue is None else _make_capture(state, queue)),
         make_signatures(state, labels),
@@ -334,12 +335,12 @@ def _tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -
     rows = []
     for one in questions:
         shares = ", ".join(
-            f"{category} {100 * share:.0f} %" for category, share in one.prevalence[:6]
+            f"{word_term(form, one.question, category)} {100 * share:.0f} %"
+            for category, share in one.prevalence[:6]
         )
         alpha = one.alpha if one.alpha_ordinal is None else one.alpha_ordinal
         cells = (number(one.n_rated, 0), number(alpha.value), range_text(alpha.low, alpha.high))
-        field = None if form is None else form.field(one.question)
-        text = one.question if field is None else field.text
+        text = word_question(form, one.question)
         rows.append(Row((text, *cells, number(one.n_alone, 0), shares)))
     columns = (
         Column("Question", is_number=False),
