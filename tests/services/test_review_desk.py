@@ -222,7 +222,9 @@ def test_a_second_look_shows_the_first_and_its_agreement_is_the_acceptance(tmp_p
     first = StudyDesk(folder, "Ana", home / "ana")
     taken = first.take_next()
     assert load_first_look(first, taken.task) is None
-    assert StudyDesk(folder, "Ben", home / "ben").take_next() is None  # not before the first look
+    waits = StudyDesk(folder, "Ben", home / "ben")
+    assert waits.take_next() is None  # not before the first look
+    assert (waits.look().n_left, waits.look().n_ready) == (2, 0)
     path, sha256 = saved(tmp_path)
     first.hand_in(taken, (path, sha256), Draft())()
     second = StudyDesk(folder, "Ben", home / "ben")

@@ -1,17 +1,22 @@
 """The site: where it is known from, how it is hidden from who reads, and told to who leads."""
 
 import json
+import re
+import shutil
 from dataclasses import replace
+from typing import Final
 
 import pytest
 from tests.conftest import write_small_data_set
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
+from napari_mamamia.cli.review import app as review
 from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.quality import QualityCase
 from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import read_study
 from napari_mamamia.reviewing.quality import find_volume_outliers
@@ -149,6 +154,67 @@ def test_the_command_tells_sites_to_who_may_know_them(folder, tmp_path):
     assert "site DUKE: 2 case(s): new 2" in known.output
     refused = run(app, ["review", "status", str(folder), "--reader", "Ana"])
     assert refused.exit_code != 0
+
+
+# ------------------------------------------------------- every command, whoever asks
+
+TELLS = re.compile("DUKE|ISPY2|NACT|own_4", re.IGNORECASE)
+SECRET = ("--passphrase-file", "SECRET")
+ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
+    "status": ((), ("--reader", "Ana")),
+    "verify": (("--images", "IMAGES"), ("--reader", "Ana")),
+    "audit": (("--out", "OUT"), ("--out", "OUT", "--reader", "Ana")),
+    "agreement": (("--out", "OUT"), ("--out", "OUT", "--reader", "Ana")),
+    "export": (("--out", "OUT"), ("--out", "OUT", "--reader", "Ana")),
+    "report": (("--out", "OUT"), ("--out", "OUT", "--reader", "Ana")),
+    "key": (("--reader", "Ana", *SECRET), ("--reader", "Nobody", *SECRET)),
+    "countersign": (
+        ("--reader", "Ana", "--of", "Ana", "--digits", "1", *SECRET),
+        ("--reader", "Ana", "--of", "Lea", "--digits", "1", *SECRET),
+    ),
+    "revoke": (
+        ("--reader", "Ana", "--of", "Lea", "--reason", "lost", *SECRET),
+        ("--reader", "Ana", "--reason", "lost", "--since", "never", *SECRET),
+    ),
+    "sign": tuple(
+        ("--reader", "Ana", "--case", case, "--meaning", "reviewer", *SECRET)
+        for case in ("case-0001", "case-0009")
+    ),
+}
+"""How somebody who is to know no site asks, and gets an answer or an error."""
+LEADS: Final = {"init", "lead-key", "queue", "capture"}
+"""What a lead does before there is a study, or with tables of the lead's own."""
+
+
+def test_no_command_on_a_study_tells_who_reads_a_site_in_an_answer_an_error_or_a_file(
+    folder, data_set, tmp_path
+):
+    """One reading is handed in, one image is changed, one event is foreign: all have to be told."""
+    desk = StudyDesk(folder, "Ana", tmp_path / "home")
+    taken = desk.take_next()
+    desk.hand_in(taken, None, Draft())()
+    desk.session.store.append("ana", {"act": "dance", "case": taken.task.case, "round": 1})
+    desk.close()
+    assert {name.name for name in review.registered_commands} == {*ASKED, *LEADS}
+    (tmp_path / "secret").write_text("correct horse")
+    shutil.copytree(data_set, tmp_path / "images")
+    path = next((tmp_path / "images").rglob("DUKE_001_0001.nii.gz"))
+    path.write_bytes(path.read_bytes() + b"?")
+    next((tmp_path / "images").rglob("NACT_3_0001.nii.gz")).unlink()
+    places = {"OUT": str(tmp_path / "out"), "SECRET": str(tmp_path / "secret")}
+    places["IMAGES"] = str(tmp_path / "images")
+    for name, ways in ASKED.items():
+        for words in ways:
+            words = [places.get(one, one) for one in words]
+            done = CliRunner().invoke(app, ["review", name, str(folder), *words])
+            text = f"{done.output} {done.exception or ''}"
+            assert len(text) > 20, (name, words)
+            assert not TELLS.search(text.replace(str(tmp_path), "")), (name, words, text)
+    for path in (tmp_path / "out").iterdir():
+        assert not TELLS.search(path.read_text("utf-8")), path
+    known = CliRunner().invoke(app, ["review", "verify", str(folder), "--reader", "Lea"])
+    case_id = desk.whole.case(taken.task.case).case_id
+    assert f"event 4 (dance {case_id})" in known.output
 
 
 def test_a_volume_is_held_against_those_of_the_site_that_the_id_tells(tmp_path):

@@ -38,6 +38,7 @@ from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.review import plan_study
 from napari_mamamia.services.review.desk import StudyDesk, open_desk
+from napari_mamamia.services.review.desk_records import StudyLook
 from napari_mamamia.services.review.lesion_rows import LesionRow, LesionTable, PairedAnswer
 from napari_mamamia.services.review.make_study import StudyPeople
 from napari_mamamia.services.review.session import ReviewSession
@@ -45,6 +46,7 @@ from napari_mamamia.services.review.signing import SigningLook, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review.judging_view import JudgingView
+from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.study_case import ActiveClock
 
 TERMS = (Term("yes", "yes"), Term("no", "no"))
@@ -143,7 +145,7 @@ def test_the_cases_of_a_study_are_not_opened_elsewhere(qtbot, at_work):
     dock.cases_flow.open_neighbour(1)
     assert "opened on page Review" in dock.header.message.text()
     dock.header.reader_given.emit("Ben")
-    assert dock.session.reader == "ana"
+    assert (dock.session.reader, dock.header.reader.text()) == ("ana", "Ana")
     dock.blind.end()
     assert dock.session.blinding == ALL_HIDDEN
     assert dock.session.case is case
@@ -233,6 +235,32 @@ def test_what_another_computer_of_the_reader_holds_is_told(qtbot, at_work, folde
     view.next.click()
     qtbot.waitUntil(lambda: "is held by you, on another computer" in view.advice.text())
     assert dock.session.case is None
+
+
+@pytest.mark.parametrize(
+    ("n_tasks", "n_read", "n_ready", "says"),
+    [
+        (3, 1, 1, ""),
+        (3, 3, 0, "All that was given to you is read and handed in."),
+        (3, 1, 0, "2 cases of yours cannot be read now: their first look is not done"),
+        (3, 2, 0, "1 case of yours cannot be read now"),
+        (0, 0, 0, "No case of this study was given to you"),
+    ],
+)
+def test_next_case_is_bright_only_while_there_is_one_and_else_what_to_do_is_said(
+    qtbot, n_tasks, n_read, n_ready, says
+):
+    view = ReadingView(FormView())
+    qtbot.addWidget(view)
+    look = StudyLook("T", "Ana", (), NOT_BLIND, n_tasks, n_read, n_ready, ())
+    for showing in (lambda: view.show_look(look), lambda: view.show_task(None, note="put back")):
+        showing()
+        assert view.next.isEnabled() is bool(n_ready)
+        assert view.next.property("primary") is bool(n_ready)
+        assert view.advice.text().startswith(says)
+    view.show_task(None, is_busy=True)
+    view.show_look(look)
+    assert not view.next.isEnabled()
 
 
 def draw(qtbot, dock, *boxes):

@@ -48,7 +48,7 @@ def read_cases(panel, shift):
     view = panel.review_page.reading
     click(panel, "review_next")
     while True:
-        wait(lambda: panel.review_flow.reading.taken or "Nothing is left" in view.advice.text())
+        wait(lambda: panel.review_flow.reading.taken or view.rest)
         taken = panel.review_flow.reading.taken
         if taken is None:
             return

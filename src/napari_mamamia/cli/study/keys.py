@@ -134,9 +134,9 @@ def sign(
 
 def _begin_session(study: Path, reader: str) -> "ReviewSession":
     from napari_mamamia.io.files.user_folders import review_folder
-    from napari_mamamia.services.review.session import ReviewSession
+    from napari_mamamia.services.review.unblinding import begin_covered
 
-    return ReviewSession(open_study(study), reader, review_folder())
+    return begin_covered(open_study(study), reader, review_folder())
 
 
 def _end_session(session: "ReviewSession") -> None:

@@ -42,7 +42,7 @@ from napari_mamamia.services.review.desk_records import (
     list_reader_rows,
 )
 from napari_mamamia.services.review.images import find_images, require_images
-from napari_mamamia.services.review.look import is_possible, list_refused
+from napari_mamamia.services.review.look import is_possible, list_possible, list_refused
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.study_form import load_study_form, load_study_protocol
 from napari_mamamia.services.review.veil import veil_store
@@ -133,6 +133,7 @@ class StudyDesk:
                 self.blinding,
                 len(rows),
                 sum(reading.state is CaseState.READ for _, reading in rows),
+                len(list_possible(state, rows)),
                 # Those that were not begun stay unnamed, or a hidden repeat would show.
                 tuple(
                     TaskRow(task, ids[task.case], reading.state)
@@ -184,9 +185,7 @@ class StudyDesk:
         with self._turn:
             self.require_same_study()
             held = None
-            for task, reading in self.session.queue():
-                if reading.state is CaseState.READ or not is_possible(self.session.state, task):
-                    continue
+            for task in list_possible(self.session.state, self.session.queue()):
                 taken = self.take(task)
                 if not taken.held:
                     return taken

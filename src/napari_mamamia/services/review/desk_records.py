@@ -50,6 +50,8 @@ class StudyLook:
 
     Parameters
     ----------
+    n_ready
+        Readings of this person's that can be begun or gone on with now.
     n_unsent, trouble
         Events that wait on this computer, and why.
     lost
@@ -66,6 +68,7 @@ class StudyLook:
     blinding: Blinding
     n_tasks: int
     n_read: int
+    n_ready: int
     rows: tuple[TaskRow, ...]
     disputes: tuple[DisputeRow, ...] = ()
     readers: tuple[ReaderRow, ...] = ()

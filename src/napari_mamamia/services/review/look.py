@@ -1,5 +1,7 @@
 """Looking at a study: its state now, a person by name, the order of what is disputed."""
 
+from collections.abc import Iterable
+
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.review import Meaning, ReadingMode, StudyReader, Task
 from napari_mamamia.io.files.file_names import case_key
@@ -106,6 +108,17 @@ def is_possible(state: ReviewState, task: Task) -> bool:
     looks = [one for one in view.readings if one.occasion == task.occasion]
     before = looks[: [one.reader for one in looks].index(task.reader)]
     return all(one.state is CaseState.READ for one in before)
+
+
+def list_possible(
+    state: ReviewState, queue: Iterable[tuple[Task, ReadingView]]
+) -> tuple[Task, ...]:
+    """Return the tasks of a queue that are open and can be read now."""
+    return tuple(
+        task
+        for task, reading in queue
+        if reading.state is not CaseState.READ and is_possible(state, task)
+    )
 
 
 def rank_dispute(view: CaseView) -> tuple[float, str]:

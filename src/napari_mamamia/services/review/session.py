@@ -35,7 +35,7 @@ from napari_mamamia.services.review.look import (
     find_person,
     find_subject,
     fold_reading,
-    is_possible,
+    list_possible,
     rank_dispute,
     require_counted,
     require_reason,
@@ -113,10 +113,7 @@ class ReviewSession:
 
     def next_task(self) -> Task | None:
         """Return the first task that is open and possible now; None where nothing is left."""
-        for task, reading in self.queue():
-            if reading.state is not CaseState.READ and is_possible(self.state, task):
-                return task
-        return None
+        return next(iter(list_possible(self.state, self.queue())), None)
 
     def disputes(self) -> tuple[CaseView, ...]:
         """Return what disagrees or contradicts itself, the lowest Dice first."""

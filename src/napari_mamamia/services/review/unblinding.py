@@ -6,12 +6,32 @@ from typing import Final
 from napari_mamamia.core.blinding import Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.review import Role
-from napari_mamamia.io.review.store import EventStore
+from napari_mamamia.io.review.store import EventStore, FolderStore
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.services.review.session import ReviewSession
+from napari_mamamia.services.review.veil import veil_store
 
+_JUDGES: Final = (Role.LEAD, Role.ADJUDICATOR)
 _SHOWN_BY_ALL: Final = frozenset({Hidden.OTHER_READERS, Hidden.SITE})
 """What a report, an export or the agreement of all readers shows."""
+
+
+def has_sight(session: ReviewSession) -> bool:
+    """Whether somebody may see what all did: a judge without an own reading still to give."""
+    is_judge = any(role in session.reader.roles for role in _JUDGES)
+    return is_judge and all(one.state is CaseState.READ for _, one in session.queue())
+
+
+def begin_covered(store: FolderStore, who: str, home: Path) -> ReviewSession:
+    """Return somebody's session, which goes by numbers where the site is hidden from that person.
+
+    So does all that it says, in errors too: it knows no other name of a case.
+    """
+    session = ReviewSession(store, who, home)
+    if not has_sight(session):
+        veil_store(store)
+        session.refresh()
+    return session
 
 
 def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
@@ -43,11 +63,10 @@ def require_sight(store: EventStore, who: str, reason: str, home: Path) -> None:
             why = "readers of this study do not see each other"
         raise CaseError(f"expected the name of who asks, since {why}, got none: add --reader NAME")
     session = ReviewSession(store, who, home)
-    is_judge = any(role in session.reader.roles for role in (Role.LEAD, Role.ADJUDICATOR))
-    is_done = all(one.state is CaseState.READ for _, one in session.queue())
-    if is_judge and is_done:
+    if has_sight(session):
         return
     if not reason.strip():
+        is_judge = any(role in session.reader.roles for role in _JUDGES)
         why = "still reads cases of this study" if is_judge else "is neither lead nor adjudicator"
         raise CaseError(
             f"expected a reason, since {session.reader.name} {why} and would no longer be blind, "

@@ -31,6 +31,7 @@ class Readers(WindowPart):
         self._opening = opening
         self._editing = editing
         self._waiting: Callable[[], None] | None = None
+        self._name = ""
         header.reader_wanted.connect(lambda: self._ask_reader(None))
         header.reader_given.connect(self._take_name)
         self._session.set_reader(self._services.load_preferences().reader)
@@ -44,11 +45,11 @@ class Readers(WindowPart):
         else:
             self._ask_reader(then)
 
-    def fix(self, reader: str) -> None:
-        """Take the reader of a study, who stays while this window reads it."""
-        self._waiting = None
+    def fix(self, reader: str, name: str) -> None:
+        """Take the reader of a study, who stays while this window reads it; people see the name."""
+        self._waiting, self._name = None, name
         self._session.set_reader(reader)
-        self._header.set_reader(reader)
+        self._header.set_reader(name)
 
     def _ask_reader(self, then: Callable[[], None] | None) -> None:
         if self._is_fixed:
@@ -66,7 +67,7 @@ class Readers(WindowPart):
     @property
     def _why_fixed(self) -> str:
         study = self._session.study
-        return _OF_STUDY.format(study, self._session.reader) if study else _FIXED
+        return _OF_STUDY.format(study, self._name) if study else _FIXED
 
     def _forget_remembered(self) -> None:
         """Let a blind reader give the name: the one remembered may be that of somebody else."""

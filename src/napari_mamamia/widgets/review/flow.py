@@ -299,7 +299,7 @@ class ReviewFlow(WindowPart):
         self._session.opened = None
         self._session.study = opened.look.study
         self._session.set_blinding(Blinding(before.hidden | desk.blinding.hidden))
-        self._readers.fix(desk.reader.reader_id)
+        self._readers.fix(desk.reader.reader_id, opened.look.person)
         self._remember_name(opened.look.person)
         self.desk = desk
         self._page.form.set_form(desk.form)

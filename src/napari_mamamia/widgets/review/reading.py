@@ -225,7 +225,9 @@ class Reading(WindowPart):
     def _accept_case(self, *, with_mask: bool) -> None:
         taken = self.taken
         if taken is None:
-            self._notifier.hint(tr("Take a case first: Next case on page Review."))
+            self._notifier.hint(
+                self._view.rest or tr("Take a case first: Next case on page Review.")
+            )
         elif taken.state is CaseState.READ:
             self._say_missing((tr("why you read it again, then Reopen"),))
         elif not self._case.is_at(taken.case_id, _place_of(taken)):

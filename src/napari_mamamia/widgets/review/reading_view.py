@@ -13,7 +13,7 @@ from qtpy.QtWidgets import (
 )
 
 from napari_mamamia.core.review import Task
-from napari_mamamia.core.texts import tr
+from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.desk_records import StudyLook, StudyTask, TaskRow
 from napari_mamamia.widgets.base.keys import with_key
@@ -63,7 +63,8 @@ class ReadingView(QWidget):
     """`earlier_wanted` carries the `Task` of a case to look at again, `reopen_wanted` a reason.
 
     `images_wanted` asks where the images lie on this computer, `first_wanted` to begin from the
-    reading that is looked at a second time.
+    reading that is looked at a second time. `rest` says why there is no next case now, "" while
+    there is one.
     """
 
     next_wanted = Signal()
@@ -130,6 +131,7 @@ class ReadingView(QWidget):
             self.empty_wanted.emit,
         )
         self.form = form
+        self.rest, self._is_busy = "", False
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         for part in (
@@ -202,6 +204,11 @@ class ReadingView(QWidget):
         self.progress.setRange(0, max(look.n_tasks, 1))
         self.progress.setValue(look.n_read)
         self._show_rows(look.rows)
+        before, self.rest = self.rest, describe_rest(look)
+        set_primary(self.next, primary=not self.rest)
+        self.next.setEnabled(not self.rest and not self._is_busy)
+        if self.case.isHidden() and self.rest != before:
+            self.say(self.rest)
 
     def show_task(self, taken: StudyTask | None, *, is_busy: bool = False, note: str = "") -> None:
         """Show the case at hand, None where none is open; `note` is said where none is."""
@@ -213,8 +220,10 @@ class ReadingView(QWidget):
         self.accept.setVisible(is_open)
         self.put_back.setVisible(is_open)
         self.next.setVisible(not is_open)
-        for control in (self.accept, self.put_back, self.next, self.look, self.reopen):
+        for control in (self.accept, self.put_back, self.look, self.reopen):
             control.setEnabled(not is_busy)
+        self._is_busy = is_busy
+        self.next.setEnabled(not is_busy and not self.rest)
         set_primary(self.accept, primary=is_open)
         self._reopening.setVisible(is_looked_at)
         self.show_missing(())
@@ -225,7 +234,7 @@ class ReadingView(QWidget):
         elif taken is not None:
             self.advice.setText(tr("Draw on page Refine, answer here, then accept."))
         else:
-            self.advice.setText(note)
+            self.advice.setText(self.rest or note)
         self.advice.setVisible(bool(self.advice.text()))
 
     def show_first(self, text: str) -> None:
@@ -278,6 +287,26 @@ class ReadingView(QWidget):
 
     def _want_reopening(self) -> None:
         self.reopen_wanted.emit(self.reason.text())
+
+
+def describe_rest(look: StudyLook) -> str:
+    """Return why this person has no next case now, and what to do; "" where there is one."""
+    if look.n_ready:
+        return ""
+    if not look.n_tasks:
+        return tr("No case of this study was given to you to read.")
+    if look.n_left:
+        return tr_n(
+            "{n} case of yours cannot be read now: its first look is not done, or judges have it "
+            "already. It comes by itself; this page looks every few seconds.",
+            "{n} cases of yours cannot be read now: their first look is not done, or judges have "
+            "them already. They come by themselves; this page looks every few seconds.",
+            look.n_left,
+        )
+    return tr(
+        "All that was given to you is read and handed in. You may sign it (Sign, above), read one "
+        "again (below), or close the window. What judges reopen comes back here."
+    )
 
 
 def _describe_row(one: TaskRow) -> str:
