@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import re
+import threading
 from dataclasses import fields, replace
 
 import numpy as np
@@ -45,6 +46,7 @@ from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.signing import SigningLook, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
+from napari_mamamia.widgets.review import flow
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.study_case import ActiveClock
@@ -329,6 +331,23 @@ def test_closing_the_window_lets_go_of_the_case_and_keeps_the_answers(qtbot, at_
     again = open_desk(folder, "Ana").desk.take_next()
     assert again.task == taken.task
     assert again.draft.answers["lesion"] == "no"
+
+
+def test_closing_waits_shortly_for_a_share_that_hangs_and_says_that_all_is_kept(
+    qtbot, at_work, monkeypatch
+):
+    dock = at_work()
+    desk, ends, said = dock.review_flow.desk, threading.Event(), []
+    monkeypatch.setattr(flow, "_CLOSING_S", (0.01, 0.01))
+    close = desk.close
+    monkeypatch.setattr(desk, "close", lambda: (ends.wait(), close()))
+    dock.notifier.said.connect(lambda _level, text: said.append(text))
+    dock.review_flow.close()
+    ends.set()
+    assert "its folder does not answer yet" in said[0]
+    assert "was left before its folder answered" in said[1]
+    qtbot.waitUntil(lambda: not dock.jobs.is_running("review end"))
+    assert dock.review_flow.desk is None
 
 
 @pytest.fixture

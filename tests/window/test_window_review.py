@@ -2,7 +2,11 @@
 
 import hashlib
 import json
+import logging
+import os
 import re
+import threading
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -24,8 +28,11 @@ from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import ReadingMode, StudyPlan
 from napari_mamamia.io.data_set.volumes import write_mask
+from napari_mamamia.io.files import user_folders
+from napari_mamamia.io.review import share
 from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.review.check_study import verify_study
@@ -143,6 +150,100 @@ def test_a_reader_reads_a_case_blind_and_gets_the_next(
     reading = verify_study(store)
     assert not reading.problems
     assert reading.n_masks == 1
+
+
+class SilentShare:
+    """A study's folder that falls silent: what is sent there waits in the kernel, in a pipe.
+
+    `asked_here` are errands for which the window's own thread would have waited.
+    """
+
+    def __init__(self, folder, pipe, monkeypatch):
+        self._folder, self._pipe = str(folder.absolute()), pipe
+        self._is_silent = threading.Event()
+        self.asked_here = []
+        os.mkfifo(pipe)
+        send, run = share.Share._send_errand, share._Errand.run
+
+        def send_watched(door, work, wait_s):
+            if threading.current_thread() is threading.main_thread():
+                self.asked_here.append(door.place)
+            return send(door, work, wait_s)
+
+        def run_silent(errand):
+            if self._is_silent.is_set() and errand.place == self._folder:
+                os.close(os.open(pipe, os.O_RDONLY))
+            run(errand)
+
+        monkeypatch.setattr(share.Share, "_send_errand", send_watched)
+        monkeypatch.setattr(share._Errand, "run", run_silent)
+
+    def fall_silent(self):
+        self._is_silent.set()
+
+    def answer_again(self):
+        self._is_silent.clear()
+        with suppress(OSError):  # nobody waits there
+            os.close(os.open(self._pipe, os.O_WRONLY | os.O_NONBLOCK))
+
+
+@pytest.fixture
+def silent(study, tmp_path, monkeypatch):
+    monkeypatch.setattr(share, "ANSWER_S", 0.3)
+    made = SilentShare(study, tmp_path / "pipe", monkeypatch)
+    yield made
+    made.answer_again()
+
+
+@pytest.mark.night
+def test_a_share_that_falls_silent_stops_neither_the_window_nor_the_reader_nor_the_end(
+    qtbot, docked, study, silent, control, picture, window, caplog, monkeypatch
+):
+    panel, page = docked, docked.review_page
+    panel.open_study(study, "Ana López")
+    qtbot.waitUntil(lambda: panel.review_flow.desk is not None)
+    control(panel, "review_next")
+    qtbot.waitUntil(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    first = panel.review_flow.reading.taken
+    panel.show_page("Refine")
+    control(panel, "refine_from_nothing")
+    qtbot.waitUntil(lambda: panel.editing.live is not None)
+    silent.fall_silent()
+    paint_blob(panel)
+    answer = panel.findChild(QComboBox, "review_answer_lesion")
+    answer.setCurrentIndex(2)
+    answer.activated.emit(2)
+    panel.refine_flow._page.accept.click()
+    qtbot.waitUntil(lambda: panel.session.case_id not in ("", first.case_id))
+    panel.show_page("Review")
+    qtbot.waitUntil(lambda: "wait on this computer" in page.waiting.text())
+    picture(window, "review-silent")
+    # The last case is closed upon: only what is being asked just now hangs, and for ever.
+    silent.answer_again()
+    panel.review_flow.look()
+    qtbot.waitUntil(lambda: not page.waiting.text())
+    monkeypatch.setattr(share, "ANSWER_S", 60.0)
+    second = panel.review_flow.reading.taken
+    answer = panel.findChild(QComboBox, "review_answer_lesion")
+    answer.setCurrentIndex(2)
+    answer.activated.emit(2)
+    silent.fall_silent()
+    began = time.monotonic()
+    with caplog.at_level(logging.WARNING):
+        panel.close_down()
+    assert time.monotonic() - began < 30
+    leaving, left = (one.getMessage() for one in caplog.records[-2:])
+    assert "its folder does not answer yet" in leaving
+    assert "was left before its folder answered" in left
+    assert silent.asked_here == []
+    silent.answer_again()
+    again = StudyDesk(study, "Ana López", user_folders.review_folder())
+    assert again.take_next().task == second.task
+    assert again.files.read_draft(second.task, second.round).answers["lesion"] == "no"
+    (mine,) = [one for _, one in again.session.queue() if one.state is CaseState.READ]
+    assert mine.mask in again.store.list_masks()
+    again.close()
+    assert verify_study(FolderStore(study, study.parent / "other home")).problems == ()
 
 
 def read_all(study, home, who, places, more=(), **answers):

@@ -246,14 +246,17 @@ class JobRunner(QObject):
             worker.thread.join(max(0.0, end - time.monotonic()))
         return not any(worker.thread.is_alive() for worker in self._workers.values())
 
-    def finish(self, lane: str, timeout_s: float) -> None:
-        """Wait for the job in `lane` and deliver its outcome now, such as before closing."""
+    def finish(self, lane: str, timeout_s: float) -> bool:
+        """Wait for the job in `lane` and deliver its outcome now; False where it goes on."""
         worker = self._newest_worker(lane)
-        if worker is not None:
-            worker.thread.join(timeout_s)
-            if worker.outcome is not None:
-                # The queued signal of the same end comes later and finds nobody waiting.
-                self._on_ended(worker.ticket, worker.outcome)
+        if worker is None:
+            return True
+        worker.thread.join(timeout_s)
+        if worker.outcome is None:
+            return False
+        # The queued signal of the same end comes later and finds nobody waiting.
+        self._on_ended(worker.ticket, worker.outcome)
+        return True
 
     # -------------------------------------------------------------------- inner
 

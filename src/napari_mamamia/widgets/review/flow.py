@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from qtpy.QtCore import QTimer, Signal
+from qtpy.QtCore import QCoreApplication, QEvent, QTimer, Signal
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import MamamiaError
@@ -34,7 +34,8 @@ from napari_mamamia.widgets.viewer.opening import Opening
 T = TypeVar("T")
 
 _LOOK_EVERY_MS: Final = 5_000
-_CLOSING_S: Final = 10.0
+_CLOSING_S: Final = (0.3, 1.7)
+"""Waited for the share as the window closes: without a word, then with one. Our choice."""
 _PLAN: Final = "review plan"
 _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
@@ -42,6 +43,15 @@ _BEGIN: Final = "review begin"
 _TOO_LATE: Final = tr(
     "The study {} is blind, but cases were open in this window already. Start a "
     "new window for it: mamamia view --study {}"
+)
+_LEAVING: Final = tr(
+    "Leaving the study {}: its folder does not answer yet. Your answers and masks are on this "
+    "computer."
+)
+_LEFT: Final = tr(
+    "The study {} was left before its folder answered. What you did is kept on this computer and "
+    "sent when you open the study here again. A case that you had taken is yours here at once, for "
+    "others it is free after 30 minutes."
 )
 _ONE_STUDY: Final = tr(
     "This window reads the study {}. To read another one start another window: "
@@ -368,7 +378,10 @@ class ReviewFlow(WindowPart):
             self.reading.accept()
 
     def close(self) -> None:
-        """Let go of what was taken and send what waits, because the window closes."""
+        """Let go of what was taken and send what waits, because the window closes.
+
+        Nobody waits long for a share that does not answer: all is on this computer by then.
+        """
         desk, self.desk = self.desk, None
         self._timer.stop()
         if desk is None:
@@ -377,4 +390,12 @@ class ReviewFlow(WindowPart):
         self._jobs.start(
             "review end", tr("Leaving the study"), last, lambda _done: None, shown=False
         )
-        self._jobs.finish("review end", _CLOSING_S)
+        silently, with_word = _CLOSING_S
+        if self._jobs.finish("review end", silently):
+            return
+        self._notifier.warn(_LEAVING.format(self._session.study))
+        # What was just said is painted, and nothing else happens.
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.UpdateRequest)
+        if not self._jobs.finish("review end", with_word):
+            # The window goes: the terminal keeps it.
+            self._notifier.warn(_LEFT.format(self._session.study))
