@@ -1,7 +1,7 @@
 """Lesions of two readers matched: by hand, and masks that are meant to confuse it."""
 
 import time
-from itertools import permutations
+from itertools import combinations, permutations
 from math import dist
 
 import numpy as np
@@ -18,6 +18,7 @@ from napari_mamamia.services.review.lesion_match import (
     LEAST_IOU,
     MOST_LESIONS,
     group_lesions,
+    join_lesions,
     match_masks,
 )
 
@@ -162,6 +163,46 @@ def test_of_three_readers_the_most_alike_are_joined_first():
     assert names["a"]["1"] == names["b"]["2"]
     assert names["a"]["2"] == names["b"]["1"] == names["c"]["1"]
     assert names["a"]["1"] != names["a"]["2"]
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 3), st.integers(0, 12),
+                                   st.integers(1, 5)), max_size=3), min_size=3, max_size=4),
+       st.randoms(use_true_random=False))  # fmt: skip
+def test_groups_and_numbers_depend_on_no_order_of_readers_and_pairs(masks, chance):
+    """Whoever comes first, in whichever direction two are matched, under whatever names."""
+    grid = Grid.of_spacing((2, 4, 18), (30.0, 4.0, 2.0))
+    arrays = np.zeros((len(masks), *grid.shape), np.uint8)
+    for array, each in zip(arrays, masks, strict=True):
+        for z, y, x, length in each:
+            array[z, y, x : x + length] = 1
+    labels = [LabelMap.of(array, grid) for array in arrays]
+
+    def grouped(names, pairs):
+        return group_lesions((names[a], names[b], match_masks(labels[a], labels[b]))
+                             for a, b in pairs)  # fmt: skip
+
+    pairs = list(combinations(range(len(masks)), 2))
+    usual = grouped("abcd", pairs)
+    turned = [pair[::-1] if chance.random() < 0.5 else pair for pair in pairs]
+    chance.shuffle(turned)
+    assert grouped("abcd", turned) == usual
+    names = ["abcd"[at] for at in chance.sample(range(4), 4)]
+    renamed = grouped(names, turned)
+    assert {at: renamed[names[at]] for at in range(len(masks)) if names[at] in renamed} == {
+        at: usual["abcd"[at]] for at in range(len(masks)) if "abcd"[at] in usual
+    }
+    for numbers in usual.values():
+        assert len(set(numbers.values())) == len(numbers)
+
+
+def test_a_further_mask_takes_the_numbers_of_what_is_most_like_it_and_new_ones_for_the_rest():
+    masks = {"a": mask((2, 8), (20, 24)), "b": mask((2, 7))}
+    numbers = group_lesions([("a", "b", match_masks(masks["a"], masks["b"]))])
+    assert numbers == {"a": {"1": "1", "2": "2"}, "b": {"1": "1"}}
+    later = mask((20, 25), (2, 6), (33, 36))  # by size: 20 voxels, 16, 12
+    joined = join_lesions(numbers, {who: match_masks(later, one) for who, one in masks.items()})
+    assert joined == {"1": "2", "2": "1", "3": "3"}
+    assert join_lesions({}, {}) == {}
 
 
 # ------------------------------------------------------------------------ hostile cases

@@ -133,6 +133,47 @@ def test_accepted_masks_are_reference_masks_with_their_parents(studied, tmp_path
     assert len(listed["files"]) == len(files) - 1
 
 
+def test_beside_each_reader_s_number_of_a_lesion_stands_the_study_s(tmp_path):
+    """Ana's lesion 1 is Ben's 2; Ben has one more. The case is accepted as Ben has it."""
+    study = made(tmp_path, cases=("A",), mode=ReadingMode.INDEPENDENT)
+    bars = {"ana": ((0, 3), (6, 8)), "ben": ((0, 2), (5, 8))}  # columns of lesions; 8 of them
+    stores = {}
+    for who, columns in bars.items():
+        array = np.zeros((2, 3, 8), np.uint8)
+        for start, stop in columns:
+            array[0, :, start:stop] = 1
+        path = tmp_path / f"{who}.nii.gz"
+        write_volume(array, Grid.of_spacing(array.shape, (2.0, 1.0, 1.0)), path)
+        store = stores[who] = FolderStore(study, tmp_path / who, host=who, session="1")
+        session = ReviewSession(store, who, tmp_path / who)
+        session.claim(session.next_task())
+        session.finish(session.next_task(), path.read_bytes(), {"shape@1": who, "shape@2": "x"})
+        session.close()
+    jo = ReviewSession(FolderStore(study, tmp_path / "jo", session="1"), "jo", tmp_path)
+    jo.adjudicate("c0001")
+    ben = next(one for one in jo.refresh().case("c0001").readings if one.reader == "ben")
+    jo.decide("c0001", ben.mask, "ben", "she saw it", ben.answers)
+    jo.close()
+    export_study(jo.store, tmp_path / "out", ExportChoice((ReviewFormat.ANSWERS,)))
+    long = rows_of(tmp_path / "out" / "answers" / "answers_long.csv")
+    # By size: of Ana the left is 1, of Ben the right; both have 9 voxels, the left comes first.
+    numbers = {(one["who"], one["place"]): one["lesion"] for one in long}
+    assert numbers == {
+        ("ana", "1"): "1", ("ana", "2"): "2",
+        ("ben", "1"): "2", ("ben", "2"): "1",
+        ("accepted", "1"): "2", ("accepted", "2"): "1",
+    }  # fmt: skip
+    wide = rows_of(tmp_path / "out" / "answers" / "answers_wide.csv")
+    assert [one["lesions"] for one in wide] == ["1=1 2=2", "1=2 2=1", "1=2 2=1"]
+    mask = next((study / "masks").glob(f"{ben.mask}*"))
+    mask.chmod(0o600)
+    mask.write_bytes(b"changed")
+    found = export_study(jo.store, tmp_path / "again", ExportChoice((ReviewFormat.ANSWERS,)))
+    assert [one.what for one in found.left_out] == ["numbers of its lesions"]
+    long = rows_of(tmp_path / "again" / "answers" / "answers_long.csv")
+    assert {one["lesion"] for one in long} == {""}
+
+
 def test_nothing_is_overwritten_and_no_half_export_has_the_name(studied, tmp_path, monkeypatch):
     store = lead(studied)
     choice = ExportChoice((ReviewFormat.MASKS, ReviewFormat.ANSWERS))

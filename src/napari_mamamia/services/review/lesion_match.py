@@ -14,6 +14,7 @@ The threshold of IoU is that of detection (`docs/methods/detection.md`), the 10 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import dist
 from typing import Final
 
 import numpy as np
@@ -35,6 +36,9 @@ MOST_LESIONS: Final = 1000
 _TIE: Final = 1e-9
 """Of sums that differ by less, that of the larger lesions."""
 Places = NDArray[np.intp]
+_Member = tuple[str, str]
+"""A reader and the number that this reader's lesion has."""
+_Link = tuple[float, float, float, list[Voxel], tuple[_Member, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,23 +300,65 @@ def group_lesions(
     """Return one number for each lesion of a case over all its readers: reader, own number, number.
 
     Of all pairs of readers (first, second, match) the pairs of lesions are joined, the most alike
-    first, where no reader would have two in one group; of two readers these are their pairs.
+    first, of equals the nearest, then the largest, where no reader would have two in one group; of
+    two readers these are their pairs. "1" is the lesion that anybody drew largest. In which order
+    readers and pairs come changes nothing.
     """
     links = []
-    group: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+    lesions: dict[_Member, Lesion] = {}
     for first, second, match in matches:
-        for reader, lesions in ((first, match.first), (second, match.second)):
-            for one in lesions:
-                group.setdefault((reader, one.name), ((reader, one.name),))
-        links += [(-one.dsc, (first, one.first), (second, one.second)) for one in match.both]
-    for _, one_lesion, other_lesion in sorted(links):
-        members, others = group[one_lesion], group[other_lesion]
-        if not {reader for reader, _ in members} & {reader for reader, _ in others}:
-            for lesion in (*members, *others):
-                group[lesion] = (*members, *others)
-    numbers: dict[frozenset[tuple[str, str]], str] = {}
-    names: dict[str, dict[str, str]] = {}
-    for (reader, name), members in group.items():
-        number = numbers.setdefault(frozenset(members), str(len(numbers) + 1))
-        names.setdefault(reader, {})[name] = number
+        ones = {one.name: one for one in match.first}
+        others = {one.name: one for one in match.second}
+        lesions |= {(first, name): one for name, one in ones.items()}
+        lesions |= {(second, name): one for name, one in others.items()}
+        for pair in match.both:
+            ends = ((first, pair.first), (second, pair.second))
+            links.append(_rank_link(pair.dsc, ones[pair.first], others[pair.second], ends))
+    group: dict[_Member, tuple[_Member, ...]] = {one: (one,) for one in lesions}
+    for *_, (one_lesion, other_lesion) in sorted(links):
+        members, others_there = group[one_lesion], group[other_lesion]
+        if not {reader for reader, _ in members} & {reader for reader, _ in others_there}:
+            for lesion in (*members, *others_there):
+                group[lesion] = (*members, *others_there)
+    in_order = sorted(
+        {frozenset(members) for members in group.values()},
+        key=lambda members: min(_rank_lesion(lesions[one], one) for one in members),
+    )
+    names: dict[str, dict[str, str]] = {reader: {} for reader, _ in lesions}
+    for number, lesion_group in enumerate(in_order, start=1):
+        for reader, name in sorted(lesion_group):
+            names[reader][name] = str(number)
     return names
+
+
+def join_lesions(
+    numbers: Mapping[str, Mapping[str, str]], matches: Mapping[str, LesionMatch]
+) -> dict[str, str]:
+    """Return the numbers of the lesions of a further mask by those of all readers, by its own.
+
+    `matches` are this mask (first) and each reader's (second). A lesion has the number of the one
+    that is most like it of any reader's, each number once; what nobody drew has further numbers.
+    """
+    links = sorted(
+        (-pair.dsc, numbers[reader][pair.second], pair.first)
+        for reader, match in matches.items()
+        for pair in match.both
+    )
+    names: dict[str, str] = {}
+    for _, number, name in links:
+        if name not in names and number not in names.values():
+            names[name] = number
+    n_known = max((int(one) for each in numbers.values() for one in each.values()), default=0)
+    own_lesions = next((match.first for match in matches.values()), ())
+    rest = [one.name for one in own_lesions if one.name not in names]
+    return names | {name: str(n_known + at) for at, name in enumerate(rest, start=1)}
+
+
+def _rank_link(dsc: float, one: Lesion, other: Lesion, ends: tuple[_Member, _Member]) -> _Link:
+    places = sorted((one.voxel, other.voxel))
+    apart_mm = dist(one.centre_mm, other.centre_mm)
+    return (-dsc, apart_mm, -one.volume_mm3 - other.volume_mm3, places, tuple(sorted(ends)))
+
+
+def _rank_lesion(one: Lesion, member: _Member) -> tuple[float, Voxel, _Member]:
+    return -one.volume_mm3, one.voxel, member

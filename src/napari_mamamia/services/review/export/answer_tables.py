@@ -1,15 +1,18 @@
 """Answers of a study as tables: long, wide, and for MRMC programs."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
 from napari_mamamia.core.answers import Answer, Answers
-from napari_mamamia.core.errors import CaseError, FormatError
-from napari_mamamia.core.form import Form
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.form import FieldScope, Form
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_values import (
     AnswerRow,
@@ -20,6 +23,14 @@ from napari_mamamia.reviewing.form_values import (
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView
 from napari_mamamia.services.review.agreement.agreement_output import save_rows
+from napari_mamamia.services.review.agreement.mask_pairs import LeftOut
+from napari_mamamia.services.review.compare import load_stored_labels
+from napari_mamamia.services.review.lesion_match import (
+    LesionMatch,
+    group_lesions,
+    join_lesions,
+    match_masks,
+)
 
 ACCEPTED: Final = "accepted"
 """Who, where the answers are those that were accepted with a case."""
@@ -110,11 +121,61 @@ def list_answer_rows(form: Form | None, answers: Answers) -> tuple[AnswerRow, ..
     )
 
 
-def save_answers(state: ReviewState, form: Form | None, folder: Path) -> tuple[Path, ...]:
-    """Write ``answers_long.csv`` (a row a value) and ``answers_wide.csv`` (a row a reading)."""
+def number_lesions(
+    store: EventStore, state: ReviewState, left_out: list[LeftOut]
+) -> dict[str, dict[str, str]]:
+    """Return the study's number of each lesion that was described: by event, by its own number.
+
+    One number over all readings of a case that stand (`group_lesions`); those of earlier rounds,
+    repeats and what was accepted are joined to them. Of a mask that cannot be read none is known;
+    it is added to `left_out`.
+    """
+    by_case: dict[str, list[GivenAnswers]] = {}
+    for one in list_answers(state):
+        by_case.setdefault(one.key, []).append(one)
+    numbers: dict[str, dict[str, str]] = {}
+    for at, given in enumerate(by_case.values()):
+        report_progress(at, len(by_case), "Matching the lesions")
+        if any(one.answers.lesions for one in given):
+            try:
+                numbers |= _number_case(store, given)
+            except MamamiaError as error:
+                left_out.append(LeftOut(given[0].case_id, "numbers of its lesions", str(error)))
+    return numbers
+
+
+def _number_case(store: EventStore, given: Sequence[GivenAnswers]) -> dict[str, dict[str, str]]:
+    masks = {one.mask: load_stored_labels(store, one.mask) for one in given}
+
+    def match(one: GivenAnswers, other: GivenAnswers | None) -> LesionMatch:
+        there = (None, ()) if other is None else (masks[other.mask], other.answers.anchors)
+        return match_masks(masks[one.mask], there[0], (one.answers.anchors, there[1]))
+
+    first = [one for one in given if one.stands and not (one.is_accepted or one.occasion)]
+    matches = [(one.hash, "", match(one, None)) for one in first]
+    matches += [(one.hash, other.hash, match(one, other)) for one, other in combinations(first, 2)]
+    numbers = group_lesions(matches)
+    for one in given:
+        if one not in first:
+            alone = {"": match(one, None)}
+            others = {other.hash: match(one, other) for other in first}
+            numbers[one.hash] = join_lesions(numbers, alone | others)
+    return numbers
+
+
+def save_answers(
+    state: ReviewState,
+    form: Form | None,
+    folder: Path,
+    numbers: Mapping[str, Mapping[str, str]],
+) -> tuple[Path, ...]:
+    """Write ``answers_long.csv`` (a row a value) and ``answers_wide.csv`` (a row a reading).
+
+    `numbers` as `number_lesions` returns them; they stand beside each reader's own.
+    """
     given = tuple(list_answers(state))
     long = [
-        (*one.cells, *(asdict(row)[name] for name in _ROW))
+        (*one.cells, *_list_cells(row, numbers.get(one.hash, {})))
         for one in given
         for row in list_answer_rows(form, one.answers)
     ]
@@ -123,11 +184,20 @@ def save_answers(state: ReviewState, form: Form | None, folder: Path) -> tuple[P
     for one in given:
         values = {name_question(item): "; ".join(item.values) for item in one.answers.items}
         cells = (values.get(name, "") for name in columns)
-        wide.append((*one.cells, one.active_s, one.mask, *cells))
+        by_name = numbers.get(one.hash, {})
+        same = " ".join(f"{name}={number}" for name, number in sorted(by_name.items()))
+        wide.append((*one.cells, one.active_s, one.mask, same, *cells))
     paths = (folder / "answers_long.csv", folder / "answers_wide.csv")
-    save_rows((*_WHO, *_ROW), long, paths[0])
-    save_rows((*_WHO, "active_s", "mask_sha256", *columns), wide, paths[1])
+    save_rows((*_WHO, *_ROW[:4], "lesion", *_ROW[4:]), long, paths[0])
+    save_rows((*_WHO, "active_s", "mask_sha256", "lesions", *columns), wide, paths[1])
     return paths
+
+
+def _list_cells(row: AnswerRow, numbers: Mapping[str, str]) -> tuple[Any, ...]:
+    """Return a row with the study's number of its lesion behind the reader's own, its place."""
+    cells = tuple(asdict(row)[name] for name in _ROW)
+    number = numbers.get(row.place, "") if row.scope == FieldScope.LESION else ""
+    return (*cells[:4], number, *cells[4:])
 
 
 # -------------------------------------------------------------------------- MRMC

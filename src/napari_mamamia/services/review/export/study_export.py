@@ -42,6 +42,7 @@ from napari_mamamia.services.review.agreement.agreement_output import save_rows
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut, list_waiting
 from napari_mamamia.services.review.export.answer_tables import (
     list_ratings,
+    number_lesions,
     save_answers,
     save_mrmc,
 )
@@ -197,7 +198,9 @@ class _Run:
         """Write one format into its folder."""
         writers: dict[ReviewFormat, Callable[[Path], object]] = {
             ReviewFormat.MASKS: self._write_masks,
-            ReviewFormat.ANSWERS: lambda at: save_answers(self.state, self.form, at),
+            ReviewFormat.ANSWERS: lambda at: save_answers(
+                self.state, self.form, at, number_lesions(self.store, self.state, self.left_out)
+            ),
             ReviewFormat.MRMC: self._write_ratings,
             ReviewFormat.MONAI_LABEL: lambda at: save_monai_label(
                 self.store, self.state, at, self.left_out
