@@ -339,18 +339,23 @@ def world(tmp_path):
 
 @pytest.fixture
 def dressed():
-    """Ask for this before `dock` where colours, fonts or sizes matter: it then has its rules.
+    """Ask for this where colours, fonts or sizes matter: a dock then has its rules."""
+
+
+@pytest.fixture(autouse=True)
+def undressed(request, monkeypatch):
+    """Leave the style rules out of docks, but where `dressed` is asked for.
 
     Qt takes 55 ms to give them to all of a dock's widgets, more than half of making it. Every test
     of a window has them.
     """
+    if "dressed" not in request.fixturenames:
+        monkeypatch.setattr("napari_mamamia.widgets.dock.dock.style_sheet", lambda _theme: "")
 
 
 @pytest.fixture
-def dock(request, qtbot, viewer, world, monkeypatch):
-    """The dock on a viewer without a window, with fake services; without its style rules."""
-    if "dressed" not in request.fixturenames:
-        monkeypatch.setattr("napari_mamamia.widgets.dock.dock.style_sheet", lambda _theme: "")
+def dock(qtbot, viewer, world):
+    """The dock on a viewer without a window, with fake services."""
     made = MamamiaDock(viewer, world.services())
     qtbot.addWidget(made)
     made.resize(360, 900)

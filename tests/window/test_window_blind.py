@@ -28,6 +28,7 @@ from napari_mamamia.services.case.open_case import load_case
 from napari_mamamia.services.refine.edit_case import open_editing, save_editing
 from napari_mamamia.services.score.case_tags import tag_case
 from napari_mamamia.widgets.base.layers import Role, find_layers, tag_for
+from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.dock.steps import PAGES
 
@@ -268,20 +269,20 @@ def test_a_prediction_that_is_written_meanwhile_is_not_shown(qtbot, blind):
 # ------------------------------------------------------------------------------- pages and keys
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_no_page_shows_what_is_hidden(qtbot, blind, picture, page):
+def test_no_page_shows_what_is_hidden(qtbot, blind, picture):
     paint(qtbot, blind)
-    blind.show_page(page)
-    settle(qtbot, blind)
-    assert leaks(blind) == []
     shut = {"Predict", "Score", "Report", "Batch scoring", "Export"}
     said = blind.findChild(QLabel, "page_shut")
-    assert said.isVisible() == (page in shut)
-    assert blind.pages.shown.isVisible()
-    if page in shut:
-        assert said.text().startswith("Blind: ")
-        assert said.text().endswith("hidden in this reading.")
-    picture(blind.viewer, f"blind-{page}")
+    for page in PAGES:
+        blind.show_page(page)
+        settle(qtbot, blind)
+        assert leaks(blind) == [], page
+        assert said.isVisible() == (page in shut), page
+        assert blind.pages.shown.isVisible(), page
+        if page in shut:
+            assert said.text().startswith("Blind: "), page
+            assert said.text().endswith("hidden in this reading."), page
+        picture(blind.viewer, f"blind-{page}")
 
 
 def test_the_menu_predicts_and_scores_nothing(qtbot, blind, menu_item):
@@ -383,26 +384,26 @@ def test_compare_with_start_shows_the_readers_own_start_alone(qtbot, blind):
 # --------------------------------------------------------------------------------- other doors
 
 
-@pytest.mark.parametrize("what", ["expert", "prediction", "other reader", "array", "case"])
-def test_a_file_opened_by_napari_is_taken_out_again(qtbot, blind, world, what, picture):
+def test_a_file_opened_by_napari_is_taken_out_again(qtbot, blind, world, picture):
     root, workspace = world, blind.session.workspace.root
     array = root / "reference.npy"
     np.save(array, mask_at(LESION))
-    path, plugin = {
-        "expert": (root / "segmentations" / "expert" / "A_2.nii.gz", "napari-mamamia"),
-        "prediction": (workspace / "predictions" / "secretnet" / "A_2.nii.gz", "napari-mamamia"),
-        "other reader": (workspace / "refined" / "benjamin" / "A_2.nii.gz", "napari-mamamia"),
-        "array": (array, "napari"),
-        "case": (root / "images" / "A_2" / "A_2_0001.nii.gz", "napari-mamamia"),
-    }[what]
-    blind.viewer.open(str(path), plugin=plugin)
-    # In this very turn, before anything is drawn.
-    assert leaks(blind) == []
-    settle(qtbot, blind)
-    assert leaks(blind) == []
-    assert [layer.name for layer in blind.viewer.layers] == ["A_2 phases"]
-    assert blind.header.message.text().startswith("Blind: nothing but the case")
-    picture(blind.viewer, f"blind-opened-{what}")
+    for what, path, plugin in (
+        ("expert", root / "segmentations" / "expert" / "A_2.nii.gz", "napari-mamamia"),
+        ("model", workspace / "predictions" / "secretnet" / "A_2.nii.gz", "napari-mamamia"),
+        ("reader", workspace / "refined" / "benjamin" / "A_2.nii.gz", "napari-mamamia"),
+        ("array", array, "napari"),
+        ("case", root / "images" / "A_2" / "A_2_0001.nii.gz", "napari-mamamia"),
+    ):
+        blind.header.say(Level.HINT, "")
+        blind.viewer.open(str(path), plugin=plugin)
+        # In this very turn, before anything is drawn.
+        assert leaks(blind) == [], what
+        settle(qtbot, blind)
+        assert leaks(blind) == [], what
+        assert [layer.name for layer in blind.viewer.layers] == ["A_2 phases"], what
+        assert blind.header.message.text().startswith("Blind: nothing but the case"), what
+        picture(blind.viewer, f"blind-opened-{what}")
 
 
 def test_a_mask_dropped_on_the_image_or_the_dock_is_not_shown(qtbot, blind, world):

@@ -54,7 +54,7 @@ def write_case(root, affine):
     return root
 
 
-@pytest.fixture(scope="module", params=[0, 20])
+@pytest.fixture(scope="module")
 def stack(request, tmp_path_factory):
     """Return a data set of one sagittal case, and the affine of its files."""
     affine = sagittal_affine(request.param)
@@ -104,7 +104,16 @@ def saved_centre_mm(qtbot, panel):
     return image.affine, nib.affines.apply_affine(image.affine, voxels.mean(axis=0))
 
 
-@pytest.mark.parametrize("neurological", [False, True])
+@pytest.mark.parametrize(
+    ("stack", "neurological"),
+    [
+        (0, False),
+        pytest.param(0, True, marks=pytest.mark.night),
+        pytest.param(20, False, marks=pytest.mark.night),
+        (20, True),
+    ],
+    indirect=["stack"],
+)
 def test_a_stroke_in_the_axial_plane_of_a_sagittal_stack_lands_on_the_side_that_is_seen(
     qtbot, docked, stack, picture, neurological
 ):

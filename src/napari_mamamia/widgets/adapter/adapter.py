@@ -14,7 +14,11 @@ from napari.utils.theme import get_theme
 from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
-from napari_mamamia.widgets.adapter.drawing import guard_canvas, split_drawing
+from napari_mamamia.widgets.adapter.drawing import (
+    guard_canvas,
+    read_shaders_once,
+    split_drawing,
+)
 from napari_mamamia.widgets.adapter.stepping import follow_lightly
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 
@@ -172,6 +176,7 @@ class _View(QtViewer):
 
 def tend_canvas(view: Any) -> None:
     """Let the canvas of a `QtViewer` keep what it is told, and draw no more than it must."""
+    read_shaders_once()
     guard_canvas(view)
     split_drawing(view)
     follow_lightly(view)

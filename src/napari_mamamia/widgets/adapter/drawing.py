@@ -7,7 +7,7 @@ guarded, and without the private parts all is as napari does it.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial, partialmethod
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
@@ -130,6 +130,32 @@ def make_visual(view: Any, layer: Layer) -> None:
         from napari._vispy.utils.visual import create_vispy_layer
 
         visuals[layer] = create_vispy_layer(layer, font_info=view.canvas.font_info())
+
+
+@cache
+def read_shaders_once() -> None:
+    """Let vispy look for the variables of equal shaders once, not anew in each program.
+
+    The programs of a window repeat few texts, and each look holds the window's thread for some ms
+    (vispy 0.17, `vispy/gloo/program.py`, ``_parse_variables_from_code``).
+    """
+    with suppress(ImportError, AttributeError):
+        kind: Any = import_module("vispy.gloo.program").Program
+        real = kind._parse_variables_from_code
+        kind._process_pending_variables  # noqa: B018 - without it all stays as vispy does it
+        kind._parse_variables_from_code = partialmethod(_take_variables, real, {})
+
+
+def _take_variables(
+    program: Any, real: Callable[..., None], known: dict[Any, Any], update_variables: bool = True
+) -> None:
+    texts = tuple(shader.code for shader in program._shaders)
+    if texts not in known:
+        real(program, update_variables=False)
+        known[texts] = dict(program._code_variables)
+    program._code_variables = dict(known[texts])
+    if update_variables:
+        program._process_pending_variables()
 
 
 def _add_layer(view_ref: Any, add: Callable[[Any, Layer], None], layer: Layer) -> None:
