@@ -20,15 +20,18 @@ def scripts(tmp_path_factory):
 def start(scripts, tmp_path):
     """Return a function that starts a command on a screen of its own; all ends with the test.
 
-    `start("mamamia", "view", folder, size=(1280, 720), NAME="value")` gives a `Program`.
+    `start("mamamia", "view", folder, size=(1280, 720), NAME="value")` gives a `Program`; `before`
+    are words that start the command, such as those of `PLAIN`.
     """
     started = []
 
-    def run(name, *words, size=(1400, 900), **environment):
+    def run(name, *words, size=(1400, 900), before=(), **environment):
         screen = Screen(*size)
         folder = tmp_path / f"program{len(started)}"
         folder.mkdir()
-        program = Program([str(scripts / name), *map(str, words)], screen, folder, **environment)
+        program = Program(
+            [*before, str(scripts / name), *map(str, words)], screen, folder, **environment
+        )
         started.append((program, screen))
         return program
 

@@ -143,6 +143,12 @@ def test_each_step_shows_the_mask_the_letters_and_the_breast(qtbot, hung, two_ex
     curve = hung.results.window().height() * 0.35
     qtbot.waitUntil(lambda: 0 < hung.results.height() <= curve)  # the image has the rest
     picture(viewer, "33_hanging_late")
+    go(qtbot, hung, MIP)  # the curve folds away after the step is shown: fitted once more
+    qtbot.waitUntil(lambda: not hung.results.isVisible())
+    qtbot.wait(200)
+    zoom = viewer.scene.camera.zoom
+    hung.scene.view.fit()
+    assert zoom == pytest.approx(viewer.scene.camera.zoom)
     layouts = hung.view_panel.layouts
     assert not any(button.isChecked() for button in layouts.values()), "a step is no layout"
     hung.hanging.leave()

@@ -131,9 +131,25 @@ def view(
     )
     if panels:
         asked["MAMAMIA_PANELS"] = "1"
+    asked |= _name_settings()
     # The window starts in the home folder: nothing of the current one may steer it.
     command = python_command("napari", "-w", "napari-mamamia", "Cases")
     become(command, child_environment(**asked), Path.home())
+
+
+def _name_settings() -> dict[str, str]:
+    """Return where napari finds settings that it may write; nothing where its own are such."""
+    from napari_mamamia.io.files.user_folders import copy_read_only_settings, napari_settings
+
+    copy = copy_read_only_settings()
+    if copy is None:
+        return {}
+    typer.echo(
+        f"napari's settings {napari_settings()} cannot be written: this window has a copy of them, "
+        "and what you change in napari's preferences is not kept",
+        err=True,
+    )
+    return {"NAPARI_CONFIG": str(copy)}
 
 
 def _name_data_set(

@@ -1,10 +1,16 @@
 """The folders of this user: settings, keys and what waits to be sent, documents."""
 
+import hashlib
 import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Final
 
 import platformdirs
+
+from napari_mamamia.core.errors import SaveError
+from napari_mamamia.io.files.own_paths import can_write_in
 
 _APP: Final = "napari-mamamia"
 _FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
@@ -25,3 +31,44 @@ def review_folder() -> Path:
 def documents_folder() -> Path:
     """Return our folder in the user's documents, whether or not it is there."""
     return Path(platformdirs.user_documents_dir()) / _APP
+
+
+def napari_settings() -> Path:
+    """Return the file of napari's own settings, whether or not it is there.
+
+    Source: napari 0.9.2, napari/utils/_platformdirs.py and settings/_napari_settings.py.
+    """
+    named = os.environ.get("NAPARI_CONFIG")
+    prefix = os.path.realpath(sys.prefix)
+    code = hashlib.sha1(prefix.encode(), usedforsecurity=False).hexdigest()
+    own = f"{Path(prefix).name}_{code}"
+    return Path(named or platformdirs.user_config_dir("napari", False, own) + "/settings.yaml")
+
+
+def copy_read_only_settings() -> Path | None:
+    """Copy napari's settings where they cannot be written, and return the copy, else None.
+
+    napari 0.9.2 writes them while its window is made, and Qt ends the program where that fails.
+
+    Raises
+    ------
+    SaveError
+        If the copy cannot be written either.
+    """
+    file = napari_settings()
+    there = next(one for one in (file, *file.absolute().parents) if one.exists())
+    if os.access(there, os.W_OK) if there.is_file() else can_write_in(there):
+        return None
+    copy = preferences_path().with_name("napari-settings.yaml")
+    try:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.unlink(missing_ok=True)
+        if file.is_file():
+            shutil.copyfile(file, copy)
+    except OSError as error:
+        raise SaveError(
+            f"expected to write napari's settings {file}, or a copy in {copy.parent}, but neither "
+            f"can be written ({error.strerror}): give the right to write, or set NAPARI_CONFIG to "
+            "a file that can be written"
+        ) from error
+    return copy

@@ -131,6 +131,7 @@ class Planes(WindowPart):
         self._build.timeout.connect(self._build_next)
         self._session.case_changed.connect(self._on_case)
         self._session.phases_changed.connect(self._name_all)
+        self._scene.viewer.canvas.events.size.connect(self._fit_alone)
 
     def views(self) -> list[Any]:
         """Return the views of the case at the moment, the main one first."""
@@ -204,6 +205,7 @@ class Planes(WindowPart):
 
     def close(self) -> None:
         """Take the further views away, because the window closes."""
+        self._scene.viewer.canvas.events.size.disconnect(self._fit_alone)
         self.links.stop()
         self._take_down()
         self.window.close()
@@ -236,6 +238,14 @@ class Planes(WindowPart):
         else:
             self.links.fit_soon()
         self.layout_changed.emit(layout)
+
+    def _fit_alone(self, _event: object = None) -> None:
+        """Fit a step of one view again as its canvas changes; several views are looked after.
+
+        The curve below a step before folds away later than the next step is shown.
+        """
+        if self.layout is Layout.HUNG and not self._made_for:
+            self.links.fit_soon()
 
     def _find_problem(self, layout: Layout, grid: Grid) -> str:
         case = self._session.case_id or tr("This case")
