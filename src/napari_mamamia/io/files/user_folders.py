@@ -38,11 +38,11 @@ def napari_settings() -> Path:
 
     Source: napari 0.9.2, napari/utils/_platformdirs.py and settings/_napari_settings.py.
     """
-    named = os.environ.get("NAPARI_CONFIG")
+    variable = os.environ.get("NAPARI_CONFIG")
     prefix = os.path.realpath(sys.prefix)
     code = hashlib.sha1(prefix.encode(), usedforsecurity=False).hexdigest()
     own = f"{Path(prefix).name}_{code}"
-    return Path(named or platformdirs.user_config_dir("napari", False, own) + "/settings.yaml")
+    return Path(variable or platformdirs.user_config_dir("napari", False, own) + "/settings.yaml")
 
 
 def copy_read_only_settings() -> Path | None:
