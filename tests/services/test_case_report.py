@@ -205,23 +205,6 @@ def test_a_stop_leaves_whole_reports_alone_and_their_table(tmp_path, monkeypatch
     assert {row["case_id"] for row in rows_of(tmp_path / "out/measures.csv")} == {"A"}
 
 
-def test_a_report_that_is_stopped_before_it_holds_anything_leaves_no_folder(
-    opened, tmp_path, monkeypatch
-):
-    kept = tmp_path / "reports" / "earlier.html"
-    kept.parent.mkdir()
-    kept.touch()
-
-    def stop(_opened, out, *_given, **_options):
-        (out / "dicom").mkdir(parents=True)
-        raise Cancelled
-
-    monkeypatch.setattr(report, "report_cases", stop)
-    with pytest.raises(Cancelled):
-        report.report_anew(opened, kept.parent, ReportSource(), ReportWish())
-    assert list(kept.parent.iterdir()) == [kept]
-
-
 def test_a_key_image_outside_the_volume_shows_the_last_slice(opened):
     draw(opened, MeasureKind.KEY_IMAGE, [(60, 3, 3)])
     picture, _lesion = make_pictures(read_case(opened, opened.data_set.case("A"), ANYBODY))

@@ -41,8 +41,8 @@ def napari_settings() -> Path:
     variable = os.environ.get("NAPARI_CONFIG")
     prefix = os.path.realpath(sys.prefix)
     code = hashlib.sha1(prefix.encode(), usedforsecurity=False).hexdigest()
-    own = f"{Path(prefix).name}_{code}"
-    return Path(variable or platformdirs.user_config_dir("napari", False, own) + "/settings.yaml")
+    marker = f"{Path(prefix).name}_{code}"
+    return Path(variable or platformdirs.user_config_dir("napari", False, marker) + "/settings.yaml")
 
 
 def copy_read_only_settings() -> Path | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 from functools import partial
@@ -160,8 +160,6 @@ def report_anew(
 ) -> ReportSummary:
     """Write as `report_cases` does, into a new folder below `parent`, named by case and moment.
 
-    Where it is stopped or fails before anything is in the folder, there is no folder.
-
     Raises
     ------
     CaseError, MissingExtraError, SaveConflictError, SaveError
@@ -171,13 +169,7 @@ def report_anew(
     stem = f"{subject}-{datetime.now():%Y%m%d-%H%M%S}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     out = next(parent / name for name in names if not (parent / name).exists())
-    try:
-        return report_cases(opened, out, source, wish, case_ids=case_ids, finished=finished)
-    except BaseException:
-        for folder in (*sorted(out.rglob("*"), reverse=True), out):
-            with suppress(OSError):  # a folder that holds something stays
-                folder.rmdir()
-        raise
+    return report_cases(opened, out, source, wish, case_ids=case_ids, finished=finished)
 
 
 def _report_case(

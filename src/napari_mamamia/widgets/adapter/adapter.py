@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from weakref import WeakMethod
 
 import napari
@@ -11,7 +11,7 @@ from napari.layers import Labels
 from napari.qt import QtViewer
 from napari.settings import get_settings
 from napari.utils.theme import get_theme
-from qtpy.QtGui import QAction, QGuiApplication
+from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.widgets.adapter.drawing import (
@@ -21,8 +21,6 @@ from napari_mamamia.widgets.adapter.drawing import (
 )
 from napari_mamamia.widgets.adapter.stepping import follow_lightly
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
-
-_WAYS_OUT: Final = ("close_dialog", "quit_dialog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +236,3 @@ def theme_colours(viewer: Any) -> ThemeColours:
         font_points=int(get_settings().appearance.font_size),
         is_dark=theme.type == "dark",
     )
-
-
-def list_ways_out(window: QWidget) -> list[QAction]:
-    """Return the items of napari's menu that close its window or end it: they have keys.
-
-    Qt takes no key of a menu whose bar is hidden, unless somebody else holds the item, too.
-    """
-    found = (window.findChild(QAction, f"napari.window.file.{name}") for name in _WAYS_OUT)
-    return [action for action in found if action is not None]

@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolBar, QToo
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep
-from napari_mamamia.widgets.adapter.adapter import has_own_window_size, list_ways_out, main_view
+from napari_mamamia.widgets.adapter.adapter import has_own_window_size, main_view
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import with_key
@@ -237,7 +237,6 @@ class ReadingMode(WindowPart):
         self._hidden = [part for part in (*parts, *bars) if not part.isHidden()]
         for part in self._hidden:
             part.hide()
-        window.addActions(list_ways_out(window))
         view: Any = main_view(self._scene.viewer)
         self._had_welcome = bool(getattr(view, "show_welcome_screen", False))
         if self._had_welcome:
@@ -258,8 +257,6 @@ class ReadingMode(WindowPart):
         self.line.give_back()
         if window is not None:
             window.removeToolBar(self.line)
-            for action in list_ways_out(window):
-                window.removeAction(action)
         self.line.setParent(self._panel)
         self.line.hide()
         hidden, self._hidden = self._hidden, []
