@@ -42,7 +42,9 @@ def napari_settings() -> Path:
     prefix = os.path.realpath(sys.prefix)
     code = hashlib.sha1(prefix.encode(), usedforsecurity=False).hexdigest()
     marker = f"{Path(prefix).name}_{code}"
-    return Path(variable or platformdirs.user_config_dir("napari", False, marker) + "/settings.yaml")
+    return Path(
+        variable or platformdirs.user_config_dir("napari", False, marker) + "/settings.yaml"
+    )
 
 
 def copy_read_only_settings() -> Path | None:
