@@ -48,6 +48,8 @@ IMAGES_AND_SETTINGS = {
     # A study decides what its desk shows, and tells the window what is hidden.
     *("review.is_study", "review.list_people", "review.open_desk", "review.open_dispute"),
     *("review.decide_dispute", "review.set_down", "review.leave_out", "review.measure_lesions"),
+    # Filled into what is handed in, and shown to nobody who reads blind.
+    "review.fill_hidden",
     *("review.plan_study", "review.list_case_ids", "review.freeze_wished"),
     "review.load_first_look",
     # Which views a case has and other exams of the patient: images, opened by their own service.

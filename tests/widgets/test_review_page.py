@@ -28,7 +28,7 @@ from napari_mamamia.cli.app import app
 from napari_mamamia.core.answers import Answer, CaseFacts, LesionFacts, Place
 from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND, STUDY_HIDDEN, Hidden
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Term
+from napari_mamamia.core.form import Condition, Field, FieldKind, FieldScope, Form, Measure, Term
 from napari_mamamia.core.review import ConsensusRule, Meaning, ReadingMode, Task, Triggers
 from napari_mamamia.io.review import keys
 from napari_mamamia.io.review.desk_files import Draft
@@ -237,6 +237,43 @@ def test_what_another_computer_of_the_reader_holds_is_told(qtbot, at_work, folde
     view.next.click()
     qtbot.waitUntil(lambda: "is held by you, on another computer" in view.advice.text())
     assert dock.session.case is None
+
+
+def test_numbers_that_a_reader_is_not_shown_are_filled_in_as_the_reading_is_handed_in(
+    qtbot, at_work, folder, tmp_path
+):
+    """2 x 2 x 2 voxels; what another computer of the reader shows of it has no number either."""
+    measures = (("vol", Measure.VOLUME_MM3), ("long", Measure.LONGEST_IN_PLANE_MM))
+    fields = [
+        Field(name, name, FieldKind.NUMBER, FieldScope.LESION, unit="mm", measure=measure)
+        for name, measure in measures
+    ]
+    dock = at_work()
+    first = take(qtbot, dock)
+    desk, view = dock.review_flow.desk, dock.review_page.form
+    desk.form = replace(FORM, fields=(*FORM.fields, *fields))
+    view.set_form(desk.form)
+    choose(view, "review_answer_lesion", 2)
+    draw(qtbot, dock, np.s_[1:3, 2:4, 2:4])
+    qtbot.waitUntil(lambda: view.findChild(QLineEdit, "review_answer_vol_1") is not None)
+    view.give(Answer("long", ("7",), Place(FieldScope.LESION, "1")))
+    assert view.findChild(QLineEdit, "review_answer_vol_1").text() == ""
+    grid = dock.session.case.grid
+    dock.review_flow.accept()
+    qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
+    reading = next(
+        one for one in desk.session.refresh().case(first.task.case).readings if one.reader == "ana"
+    )
+    record = json.loads(reading.answers)
+    assert float(record["vol@1"]["number"]) == pytest.approx(8 * grid.voxel_volume_mm3)
+    assert record["long@1"]["number"] == "7"
+    assert record["@computed"] == ["vol@1"]
+    other = StudyDesk(folder, "Ana", tmp_path / "elsewhere")
+    shown = other.take(first.task).draft.answers
+    assert shown["lesion"] == "no"
+    assert shown["long@1"]["number"] == "7"
+    assert "vol@1" not in shown
+    other.close()
 
 
 @pytest.mark.parametrize(

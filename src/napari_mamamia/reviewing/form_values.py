@@ -220,6 +220,13 @@ def parse_answers_text(text: str) -> Answers:
     return parse_answers(_parse_record(text))
 
 
+def read_record(text: str, *, with_computed: bool = True) -> dict[str, Any]:
+    """Return the record in the text that a reading holds, without what was computed if wished."""
+    record = _parse_record(text)
+    away = set() if with_computed else {_COMPUTED, *_list_computed(record)}
+    return {key: value for key, value in record.items() if key not in away}
+
+
 def _parse_record(text: str) -> dict[str, Any]:
     try:
         record = parsed_json(text)

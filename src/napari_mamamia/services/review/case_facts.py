@@ -1,9 +1,9 @@
 """What a form is filled in from and held against: the mask's lesions, measured one by one."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,13 @@ from napari_mamamia.core.answers import (
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import CaseError, GridMismatchError
+from napari_mamamia.core.form import Form
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.kinetics.contrast_curve import region_contrast_curve
 from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
+from napari_mamamia.reviewing.form_rules import fill_computed
+from napari_mamamia.reviewing.form_values import parse_answers, record_answers
 from napari_mamamia.reviewing.lesion_numbers import follow_numbers, pick_anchors, rank_name
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
 from napari_mamamia.scoring.case.failures import midline_x_mm
@@ -117,6 +120,19 @@ def measure_lesions(
         LesionFacts(one.name, voxel=one.voxel, anchors=one.anchors) for one in facts.lesions or ()
     )
     return replace(facts, lesions=lesions)
+
+
+def fill_hidden(
+    form: Form, case: Case, labels: NDArray[np.uint8], record: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a reading's answers with what the program measures of a mask ``(z, y, x)``.
+
+    For who reads without numbers: nobody saw them before the reading is handed in with them.
+    `record` is as an event of a reading holds answers; what somebody answered stays.
+    """
+    answers = parse_answers(record)
+    facts = measure_case(case, labels > 0, before=answers.anchors)
+    return record_answers(form, fill_computed(form, answers, facts))
 
 
 def _measure_lesion(

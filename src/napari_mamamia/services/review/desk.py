@@ -14,12 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.blinding import Blinding, BlindReading
+from napari_mamamia.core.blinding import Blinding, BlindReading, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.form import Form
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import Meaning, ReadingMode, Role, StudyReader, Task
-from napari_mamamia.io.files.json_text import parsed_json, read_json
+from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.io.review.claims import Claim
 from napari_mamamia.io.review.desk_files import DeskFiles, Draft
@@ -30,6 +30,7 @@ from napari_mamamia.io.review.study_file import STUDY_NAME
 from napari_mamamia.io.workspace.protocol import Protocol
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
+from napari_mamamia.reviewing.form_values import read_record
 from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
@@ -225,18 +226,17 @@ class StudyDesk:
                 blinding,
                 data_set,
                 workspace,
-                self._find_draft(task, round_, reading),
+                self._find_draft(task, round_, reading, whole=not blinding.hides(Hidden.NUMBERS)),
                 held,
                 self.veil,
             )
 
-    def _find_draft(self, task: Task, round_: int, reading: ReadingView) -> Draft:
-        """Return what was kept here, else what was handed in from another computer."""
+    def _find_draft(self, task: Task, round_: int, reading: ReadingView, *, whole: bool) -> Draft:
+        """Return what was kept here, else what was handed in elsewhere; numbers if `whole`."""
         draft = self.files.read_draft(task, round_)
         if draft.answers or reading.answers == "{}":
             return draft
-        answers = parsed_json(reading.answers)
-        return Draft(answers if isinstance(answers, dict) else {}, max(reading.active_s, 0))
+        return Draft(read_record(reading.answers, with_computed=whole), max(reading.active_s, 0))
 
     def _bring_mask(
         self, reading: ReadingView, case_id: str, workspace: Workspace, blinding: Blinding

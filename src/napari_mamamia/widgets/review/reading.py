@@ -1,6 +1,7 @@
 """A reader at work in a study: next case, form, accept, put back, an earlier case again."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -265,11 +266,21 @@ class Reading(WindowPart):
         if desk is None:
             return
         doing = tr("Handing in {case_id}", case_id=taken.case_id)
+        case, drawn = self._session.case, self._session.mask(Role.REFINED)
+        fill_hidden, form = self._services.review.fill_hidden, desk.form
+
+        def hand_in() -> Callable[[], object]:
+            answers = draft.answers
+            hides_numbers = taken.blinding.hides(Hidden.NUMBERS) and mask is not None
+            if hides_numbers and form is not None and case is not None and drawn is not None:
+                answers = fill_hidden(form, case, drawn.buffer, answers)
+            return desk.hand_in(taken, mask, replace(draft, answers=answers))
+
         self._view.show_task(taken, is_busy=True)
         self._jobs.start(
             _LANE,
             doing,
-            lambda: desk.hand_in(taken, mask, draft),
+            hand_in,
             lambda compare: self._go_on(compare, desk),
             ended=self._show_task,
         )
