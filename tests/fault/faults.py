@@ -18,16 +18,25 @@ READS = {"open to read", "read", "list"}
 WRITES = {"open to write", "write", "mkdir", "link"}
 MOVES = {"rename", "remove", "sync", "chmod", "truncate"}
 ALL = READS | WRITES | MOVES
-STRUCK = {"kill": ALL, "full": WRITES, "eio": READS, "estale": READS, "stop": ALL, "twice": ALL}
+STRUCK = {
+    "kill": ALL,
+    "full": WRITES,
+    "read-only": WRITES | MOVES,
+    "eio": READS,
+    "estale": READS,
+    "stop": ALL,
+    "twice": ALL,
+}
 SOON = 5
-ERRORS = {"full": errno.ENOSPC, "eio": errno.EIO, "estale": errno.ESTALE}
+ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "eio": errno.EIO, "estale": errno.ESTALE}
 
 
 class Faults:
     """Counts the steps on files below `root`, and strikes at step `at` of those that `kind` is of.
 
-    A full disk stays full; a file that could not be read stays unreadable. The kind "stop" sends
-    the process the signal `number`, "twice" a second one some steps later, while it tidies up.
+    A full disk stays full, a read-only one read-only; a file that could not be read stays
+    unreadable. The kind "stop" sends the process the signal `number`, "twice" a second one some
+    steps later, while it tidies up.
     """
 
     def __init__(self, root: str, kind: str = "", at: int = 0, number: int = 0) -> None:

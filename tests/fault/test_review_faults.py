@@ -1,12 +1,13 @@
 """What can be wrong with a review study, through the real commands, each a process of its own.
 
-Beside it: two claims in one second, two writers without locks, a kill between mask and event
-(`tests/io/test_review_store.py`), a full disk and a damaged read under each command
-(`test_faults.py`), a share that takes nothing, is away or hangs (`test_silence.py`,
-`tests/services/test_review_desk.py`, `tests/window/test_window_review.py`).
+Beside it: a kill between mask and event (`tests/io/test_review_store.py`), a full disk and a
+damaged read under each command (`test_faults.py`), a share that is away or hangs
+(`test_silence.py`, `tests/services/test_review_desk.py`, `tests/window/test_window_review.py`).
 """
 
+import errno
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -20,6 +21,10 @@ pytest.importorskip("pydicom")
 sys.path.insert(0, str(Path(__file__).parent))
 from trials import Trials
 from worlds import AFFINE, Way, environment, ran, review_init, reviewed
+
+from napari_mamamia.io.files import append_file
+from napari_mamamia.io.review.desk_files import Draft
+from napari_mamamia.services.review.desk import StudyDesk
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -233,3 +238,85 @@ def test_the_study_s_folder_is_not_made_where_there_is_one(trials):
     assert answer["code"] == 1
     assert "holds something: name another folder" in trials.said
     assert (world / "study" / "study.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["full", "read-only"])
+def test_a_share_that_takes_nothing_loses_nothing_and_the_next_command_sends_it(read, kind):
+    (read.world / "secret").write_text("correct horse")
+    more = ("--reader", "Ana", "--passphrase-file", str(read.world / "secret"))
+    before = {path: path.read_bytes() for path in read.study.rglob("*") if path.is_file()}
+    order = ["review", "key", str(read.study), *more]
+    answer = read.trials.run(read.world, order, kind, 1, root=read.study)
+    assert (answer["code"], read.trials.said) == (0, "")
+    assert "2 event(s) wait on this computer" in read.trials.printed
+    after = {path: path.read_bytes() for path in read.study.rglob("*") if path.is_file()}
+    assert {path: after[path] for path in before} == before
+    code, text = read.run("sign", *more, "--case", "A_1", "--meaning", "author")
+    assert (code, "cases go by numbers here, such as case-0001" in text) == (1, True), text
+    code, text = read.run("sign", *more, "--case", "case-0001", "--meaning", "author")
+    assert (code, "wait on this computer" in text) == (0, False), text
+    events = "".join(path.read_text() for path in (read.study / "events/ana").glob("*.jsonl"))
+    assert (events.count('"act":"key"'), events.count('"act":"sign"')) == (1, 1)
+    code, text = read.run("verify")
+    # the key waits for a lead's word, and nothing else is wrong
+    failed = [line for line in text.splitlines() if line.startswith("failed")]
+    assert (code, [line.split(":")[1] for line in failed]) == (3, [" signature"]), text
+
+
+def test_a_full_disk_of_one_s_own_is_told_and_leaves_no_half_event(read):
+    (read.world / "secret").write_text("correct horse")
+    order = ["review", "key", str(read.study), "--reader", "Ana"]
+    order += ["--passphrase-file", str(read.world / "secret")]
+    answer = read.trials.run(read.world, order, "full", 1, root=read.world / "home")
+    assert answer["code"] == 1
+    assert read.trials.said.startswith("error: ")
+    assert "No space left on device" in read.trials.said
+    assert len(read.trials.said.splitlines()) < 4
+    assert read.run("verify")[0] == 0
+    assert read.run("key", *order[3:])[0] == 0
+    assert read.run("verify")[0] == 0
+
+
+def refuse_locks(*_):
+    raise OSError(errno.ENOLCK, "no locks")
+
+
+def read_at_once(study, home, who, host, start, taken):
+    """Be one of several computers without file locks: take and hand in until nothing is left."""
+    append_file.claim = refuse_locks
+    desk = StudyDesk(study, who, home)
+    desk.store._host = host
+    start.wait(60)
+    while (task := desk.take_next()) is not None and not task.held:
+        taken.put((who, host, task.case_id))
+        desk.hand_in(task, None, Draft({"bpe": "mild"}, 1))()
+    desk.close()
+
+
+def test_four_computers_without_locks_in_one_second_read_each_case_once_and_lose_nothing(trials):
+    """Two of each reader: one claims in the very moment in which the other does."""
+    way = Way("review init", review_init, title="at once")
+    world = trials.world(way)
+    assert trials.run(world, trials._words[way.name])["code"] == 0
+    study = world / "study"
+    fork = multiprocessing.get_context("fork")
+    start, taken = fork.Barrier(4), fork.Queue()
+    people = [(who, f"{who}-{n}") for who in ("Ana", "Ben") for n in (1, 2)]
+    computers = [
+        fork.Process(target=read_at_once, args=(study, world / host, who, host, start, taken))
+        for who, host in people
+    ]
+    for one in computers:
+        one.start()
+    for one in computers:
+        one.join(120)
+        assert one.exitcode == 0
+    claims = [taken.get(timeout=10)[::2] for _ in range(taken.qsize())]
+    cases = json.loads((study / "study.json").read_text())["cases"]
+    ids = [one["key"].replace("c", "case-") for one in cases]
+    assert sorted(claims) == sorted((who, case_id) for who in ("Ana", "Ben") for case_id in ids)
+    answer = trials.run(world, ["review", "verify", str(study)])
+    assert answer["code"] == 0, trials.said
+    answer = trials.run(world, ["review", "status", str(study), "--out", str(world / "out")])
+    status = json.loads((world / "out" / "status.json").read_text())
+    assert {one["n_read"] for one in status["readers"] if one["n_tasks"]} == {len(ids)}

@@ -15,7 +15,7 @@ from napari_mamamia.cli.review import app as review
 from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.quality import QualityCase
-from napari_mamamia.core.review import ReadingMode, StudyPlan
+from napari_mamamia.core.review import Meaning, ReadingMode, StudyPlan
 from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.review.study_file import read_study
@@ -25,6 +25,7 @@ from napari_mamamia.services.review.check_study import find_status, verify_study
 from napari_mamamia.services.review.desk import StudyDesk
 from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
 from napari_mamamia.services.review.plan_study import describe_draft
+from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.unblinding import require_sight
 from napari_mamamia.services.review.veil import Veil, make_veil
 
@@ -115,6 +116,28 @@ def test_a_reader_signs_by_the_number_and_a_lead_by_the_id(folder):
     study, _ = read_study(folder)
     for one in study.cases:
         assert study.case_of_id(one.case_id) == study.case_of_id(study.number_of(one.key)) == one
+
+
+def test_what_is_signed_under_a_number_fits_for_who_sees_ids_and_the_other_way_round(
+    folder, tmp_path
+):
+    """The window and the commands of a reader know numbers alone, a lead and `verify` know ids."""
+    desk = StudyDesk(folder, "Ana", tmp_path / "home")
+    taken = desk.take_next()
+    desk.hand_in(taken, None, Draft())()
+    desk.sign(taken.task.case, Meaning.AUTHOR, "correct horse")
+    lead = ReviewSession(FolderStore(folder, tmp_path / "lead"), "Lea", tmp_path / "lead")
+    lead.make_key("correct horse")
+    lead.accept(taken.task.case)
+    lead.sign(taken.task.case, Meaning.APPROVER, "correct horse")
+    lead.close()
+    for state in (lead.refresh(), desk.session.refresh()):
+        assert state.refused == ()
+        signatures = state.case(taken.task.case).signatures
+        assert [one.meaning for one in signatures] == [Meaning.AUTHOR, Meaning.APPROVER]
+    desk.close()
+    found = {one.kind for one in verify_study(FolderStore(folder, tmp_path / "check")).problems}
+    assert found == {"signature"}  # Ana's key waits for a lead's word
 
 
 def test_a_longer_id_is_not_taken_for_a_shorter_one_and_sites_go_too():

@@ -252,7 +252,12 @@ class Study:
     def case_of_id(self, case_id: str) -> StudyCase:
         """Return the case of an id, or of its number (`number_of`), or raise `CaseError`."""
         by_id = [one for one in self.cases if one.case_id == case_id]
-        by_number = (one for one in self.cases if self.number_of(one.key) == case_id)
+        by_number = [one for one in self.cases if self.number_of(one.key) == case_id]
+        if self.hides_site and not by_id + by_number:
+            raise CaseError(
+                f"expected a case of the study, got {case_id!r}: the site is hidden, so cases go "
+                "by numbers here, such as case-0001, as the window shows them"
+            )
         return _find_one(by_id or by_number, "a case", case_id)
 
     @property
@@ -263,6 +268,10 @@ class Study:
     def number_of(self, key: str) -> str:
         """Return what a case is called where its id would tell the site; it is a case id, too."""
         return f"case-{key.removeprefix('c')}"
+
+    def signed_id(self, key: str) -> str:
+        """Return what a signature calls a case: the same for who knows its id and who does not."""
+        return self.number_of(key) if self.hides_site else self.case(key).case_id
 
     @property
     def veiled(self) -> "Study":

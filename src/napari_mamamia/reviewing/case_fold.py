@@ -356,11 +356,11 @@ class CaseFold:
         if thing is None:
             return "it is of something else than what stands now"
         key, signature = read_text(event, "key"), read_text(event, "signature")
-        if not self._check(key, signature, thing.message):
-            thing = replace(thing, seal="")
-            if not self._check(key, signature, thing.message):
-                return "the signature does not fit"
-        return self._add_signature(event, thing, key)
+        # Of before there were seals, and of before a hidden site was hidden here, too.
+        ids = dict.fromkeys((thing.case_id, self._case.case_id))
+        ways = (replace(thing, case_id=one, seal=seal) for one in ids for seal in (thing.seal, ""))
+        fit = next((one for one in ways if self._check(key, signature, one.message)), None)
+        return "the signature does not fit" if fit is None else self._add_signature(event, fit, key)
 
     def _add_signature(self, event: Event, thing: SignedThing, key: str) -> str:
         owner = next((one for one in self._keys if one.key == key), None)
@@ -391,7 +391,7 @@ class CaseFold:
             reader=event.reader,
             name=read_text(event, "name"),
             case=self._case.key,
-            case_id=self._case.case_id,
+            case_id=self._study.signed_id(self._case.key),
             round=self._round,
             meaning=meaning,
             mask=subject.mask,

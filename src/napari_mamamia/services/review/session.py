@@ -372,7 +372,7 @@ class ReviewSession:
             self.reader.reader_id,
             self.state.name(self.reader.reader_id),
             case,
-            self._id_of(case),
+            self.store.study.signed_id(case),
             view.round,
             meaning,
             subject.mask,
