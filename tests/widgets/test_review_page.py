@@ -43,11 +43,12 @@ from napari_mamamia.services.review.desk_records import StudyLook
 from napari_mamamia.services.review.lesion_rows import LesionRow, LesionTable, PairedAnswer
 from napari_mamamia.services.review.make_study import StudyPeople
 from napari_mamamia.services.review.session import ReviewSession
-from napari_mamamia.services.review.signing import SigningLook, look_at_signing
+from napari_mamamia.services.review.signing import Signable, SigningLook, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review import flow
 from napari_mamamia.widgets.review.judging_view import JudgingView
+from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
 from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.study_case import ActiveClock
 
@@ -274,6 +275,23 @@ def test_numbers_that_a_reader_is_not_shown_are_filled_in_as_the_reading_is_hand
     assert shown["long@1"]["number"] == "7"
     assert "vol@1" not in shown
     other.close()
+
+
+def test_a_tab_whose_text_grew_while_another_page_was_shown_is_not_cut(qtbot):
+    page = ReviewPage()
+    qtbot.addWidget(page)
+    page.tabs.setStyleSheet("QTabBar::tab { padding: 4px; }")  # as napari has some
+    look = StudyLook("T", "Ana", (), NOT_BLIND, 3, 1, 1, ())
+    page.show_look(look, MoreLook(SigningLook("", counts=False, things=())))
+    page.show()
+    before = page.tabs.tabRect(2).width()
+    page.hide()
+    thing = Signable("c0001", "A_1", Meaning.AUTHOR, "A_1 · your reading")
+    page.show_look(look, MoreLook(SigningLook("", counts=False, things=(thing,))))
+    page.show()
+    assert page.tabs.tabText(2) == "Sign (1)"
+    grown = page.fontMetrics().horizontalAdvance(" (1)")
+    assert page.tabs.tabRect(2).width() >= before + grown // 2
 
 
 @pytest.mark.parametrize(

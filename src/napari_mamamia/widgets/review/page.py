@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from qtpy.QtCore import Signal
+from qtpy.QtGui import QShowEvent
 from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QTabBar, QVBoxLayout, QWidget
 
 from napari_mamamia.core.review import Role
@@ -49,6 +50,15 @@ class MoreLook:
     signing: SigningLook
     ended: tuple[DisputeRow, ...] = ()
     quality: QualityLook | None = None
+
+
+class _Tabs(QTabBar):
+    """Tabs as wide as their texts: Qt leaves one whose text changed while hidden as it was."""
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Lay all tabs out anew."""
+        self.setIconSize(self.iconSize())
+        super().showEvent(event)
 
 
 class ReviewPage(QWidget):
@@ -125,8 +135,8 @@ class ReviewPage(QWidget):
         self.trouble = label("review_trouble", tip=tr("What is wrong with the study's folder"))
         for line in (self.waiting, self.trouble):
             set_level(line, "warning")
-        # Not a QTabBar, which knows no heights that depend on widths: its lines would be cut.
-        self.tabs: QTabBar = named(QTabBar(), "review_tabs", tr("What you do in this study"))
+        # Not a QTabWidget, which knows no heights that depend on widths: its lines would be cut.
+        self.tabs: QTabBar = named(_Tabs(), "review_tabs", tr("What you do in this study"))
         self.tabs.setDrawBase(False)
         self.tabs.setExpanding(False)
         self.progress = ProgressView()
