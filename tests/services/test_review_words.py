@@ -13,6 +13,7 @@ from napari_mamamia.core.review import FilePrint
 from napari_mamamia.io.forms.form_file import form_text, with_digest
 from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.reviewing.form_words import word_answers, word_question, word_reason, word_term
+from napari_mamamia.scoring.report.page import render_page
 from napari_mamamia.services.review.desk import open_desk
 from napari_mamamia.services.review.judging import open_dispute
 from napari_mamamia.services.review.overseeing import tell_agreement
@@ -108,6 +109,10 @@ def test_the_list_of_disputes_the_judge_agreement_report_and_audit_page_use_the_
     cells = [cell for one in page.sections for table in one.tables for row in table.rows
              for cell in row.cells]  # fmt: skip
     assert f"Whole: Oval / Irregular; {WORDS}" in cells
+    (cases,) = (table.columns[0] for one in page.sections if one.title == "Disagreements"
+                for table in one.tables)  # fmt: skip
+    assert cases.is_whole  # in print "DUKE_0" and "41" stood on two lines
+    assert '<th scope="row" class="whole">A</th>' in render_page(page)
     assert "Kind of lesion" in cells
     assert any("Oval 50 %" in cell for cell in cells)
     assert run(app, ["review", "audit", str(folder), "--out", str(tmp_path / "b")]).exit_code == 0
