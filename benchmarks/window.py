@@ -7,7 +7,8 @@ mouse. For each action stand the longest turn of the event loop in processor tim
 thread, drawing by OpenGL apart (see main_thread.py), its sum, and the drawing; medians of the runs.
 Limits: no turn over 50 ms but for the named `EXCEPTIONS`; the first phase on screen within 0.6 s of
 the double-click (wall time).
-``--profile ACTION`` prints where that action's time went.
+``--profile ACTION`` prints where that action's time went, ``--turns`` for each action whose longest
+turn it was: of whose functions, and the calls that took 2 ms or more of a turn over 40 ms.
 """
 
 import argparse
@@ -34,7 +35,7 @@ from qtpy.QtTest import QTest  # noqa: E402
 from qtpy.QtWidgets import QWidget  # noqa: E402
 
 from importing import N_PHASES, template, write_image, write_study  # noqa: E402
-from main_thread import MeteredApplication, rest, wait_until  # noqa: E402
+from main_thread import MeteredApplication, TurnSampler, rest, share_of, tree_of, wait_until  # noqa: E402
 from napari_mamamia.phantom.data_set import write_data_set  # noqa: E402
 from napari_mamamia.widgets.base.layers import Role  # noqa: E402
 from napari_mamamia.widgets.dock.place import dock_of  # noqa: E402
@@ -48,6 +49,7 @@ EXCEPTIONS = {
 """Actions with a limit of their own in ms, and why: a single call into napari takes that long."""
 SHAPE = (160, 448, 448)
 SETTLED_MS = 700
+TOLD_S, TREE_S = 0.04, 0.002
 LEFT = Qt.MouseButton.LeftButton
 
 
@@ -82,8 +84,15 @@ class Driver:
             "longest": account.longest * 1e3,
             "ours": account.ours * 1e3,
             "drawn": account.drawn * 1e3,
+            "collected": account.collected * 1e3,
             "where": account.where,
         }
+        if account.stacks:
+            shares = {whose: 1e3 * s for whose, s in share_of(account.stacks).items()}
+            said = ", ".join(f"{whose} {ms:.0f}" for whose, ms in shares.items())
+            print(f"{name}: {1e3 * account.longest:.0f} ms ({said})", file=sys.stderr)
+            if account.longest >= TOLD_S:
+                print(*tree_of(account.stacks, TREE_S), sep="\n", file=sys.stderr, flush=True)
         return took
 
     # ------------------------------------------------------------------ hands
@@ -255,9 +264,9 @@ def write_dicom(study: Path) -> None:
             write_image(image, study / f"{number}_{index}.dcm", index, plane)
 
 
-def run_once(folder: Path, profiled: str) -> None:
+def run_once(folder: Path, profiled: str, sampler: TurnSampler | None) -> None:
     """Use the window once and print the accounts as one line."""
-    driver = Driver(MeteredApplication(sys.argv[:1]), profiled)
+    driver = Driver(MeteredApplication(sys.argv[:1], sampler), profiled)
     try:
         first = driver.use(folder)
         print(json.dumps({"first": first, "actions": driver.found}), flush=True)
@@ -278,6 +287,7 @@ def runs_of(folder: Path, options: argparse.Namespace) -> list[dict]:
             shutil.copytree(folder, cases, copy_function=os.link)
             write_dicom(Path(home) / "dicom")
             command = [sys.executable, __file__, "--child", cases, "--profile", options.profile]
+            command += ["--turns"] if options.turns else []
             environment = dict(os.environ, HOME=home)
             made = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
         runs.append(json.loads(made.stdout.splitlines()[-1]))
@@ -302,6 +312,8 @@ def report(runs: list[dict]) -> bool:
         said = f"{last['where']}; limit {limit:.0f}: {why}" if why else last["where"]
         print(f"{name:26}{longest:12.0f}{mark}{ours:8.0f}{drawn:8.0f}  {said}")
         over += [name] if longest > limit else []
+    collected = [max(one["collected"] for one in run["actions"].values()) for run in runs]
+    print(f"full collections of garbage, when nobody acts: up to {max(collected):.0f} ms")
     print(f"over {TURN_MS:.0f} ms or its own limit: {', '.join(over) or 'none'}")
     return not over and first <= FIRST_PICTURE_S
 
@@ -312,10 +324,11 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--data", type=Path, help="keep the two cases in this folder")
     parser.add_argument("--profile", default="", metavar="ACTION")
+    parser.add_argument("--turns", action="store_true")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        run_once(options.child, options.profile)
+        run_once(options.child, options.profile, TurnSampler() if options.turns else None)
         return 0
     with tempfile.TemporaryDirectory() as made:
         folder = options.data or Path(made) / "cases"

@@ -7,9 +7,17 @@ import numpy as np
 import pytest
 from qtpy.QtCore import QPoint, QPointF, Qt
 from qtpy.QtGui import QColor, QWheelEvent
-from qtpy.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushButton, QWidget
+from qtpy.QtWidgets import (
+    QApplication,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStackedWidget,
+    QWidget,
+)
 
-from napari_mamamia.core.answers import CaseFacts, Landmark, LesionFacts, Place, Side
+from napari_mamamia.core.answers import Answers, CaseFacts, Landmark, LesionFacts, Place, Side
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.form import FieldScope
@@ -218,6 +226,21 @@ def form(qtbot):
     view.set_facts(CaseFacts((LesionFacts("1", Side.RIGHT, 523.6),)))
     view.show()
     return view
+
+
+def test_a_form_that_is_not_seen_asks_nothing_of_the_case_before(qtbot, form):
+    pages = QStackedWidget()
+    qtbot.addWidget(pages)
+    for page in (form, QWidget()):
+        pages.addWidget(page)
+    pages.show()
+    choose(form, "findings_answer_finding_1", "mass")
+    pages.setCurrentIndex(1)
+    form.show_answers(Answers(), CaseFacts((LesionFacts("1", Side.LEFT, 20.0),)))
+    assert form.findChild(QComboBox, "findings_answer_finding_1") is None
+    pages.setCurrentIndex(0)
+    assert form.findChild(QComboBox, "findings_answer_finding_1").currentData() == ""
+    form.setParent(None)  # or it would go with the pages
 
 
 def turn_wheel(control):

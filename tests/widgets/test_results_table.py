@@ -3,7 +3,7 @@ import math
 import pytest
 from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QLabel, QLineEdit
+from qtpy.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.core.records import CaseScore, CaseTag, ScoreStatus
@@ -363,3 +363,19 @@ def test_before_any_run_the_panel_says_what_to_do(qtbot):
     assert "Nothing was scored yet" in made.cohort.page.toPlainText()
     assert made.case_ids() == []
     assert not made.cohort.report.isEnabled()
+
+
+def test_pages_come_into_the_panel_one_by_one_and_the_wanted_one_is_turned_to(qtbot):
+    window = QWidget()
+    qtbot.addWidget(window)
+    panel = ResultsPanel(JobRunner(Notifier()), window)
+    layout = QVBoxLayout(window)
+    panel.show_log()
+    layout.addWidget(panel)
+    window.show()
+    assert not panel.log.isVisible()
+    for _ in range(2):  # the second time nothing is left to do
+        for step in panel.fill_steps():
+            step()
+        assert panel.log.isVisible()
+        assert all(panel.tabs.isAncestorOf(page) for page in (panel.cases, panel.leaderboard))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from napari.components import ViewerModel
 from napari.layers import Layer
-from qtpy.QtWidgets import QApplication, QDockWidget
+from qtpy.QtWidgets import QApplication, QDockWidget, QFrame
 
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
@@ -284,3 +284,49 @@ def test_without_napari_s_private_parts_nothing_is_changed():
     for patch in (step_lightly, keep_lightly, place_once):
         patch(bare)
     assert vars(bare) == {"layer": SimpleNamespace()}
+
+
+def test_a_mask_in_a_layer_made_ahead_is_sliced_for_the_place_on_screen(shared_dock, qtbot):
+    scene, viewer = shared_dock.scene, shared_dock.viewer
+    scene.show_case(FIRST, (0.0, 900.0))
+    viewer.dims.set_current_step(1, 7)
+    spares = scene.stack.spares
+    spares.stock_soon()
+    qtbot.waitUntil(lambda: ("labels", 3) in spares._ready)
+    spare = spares._ready["labels", 3]
+    state, taken = spare._slicing_state, []
+    take = state._set_view_slice
+    state._set_view_slice = lambda: taken.append(state._slice_input) or take()
+    mask = mask_of(FIRST, Role.REFINED)
+    assert scene.show_mask(tag_for(FIRST, Role.REFINED), mask) is spare
+    assert check_slices(viewer) == 2
+    assert len(taken) <= 2  # at its insertion, and for its line: not for each of its values
+
+
+def test_texts_that_wait_for_their_turns_are_not_written_over_the_next_case(shared_dock):
+    text = shared_dock.canvas_text
+    shared_dock.scene.show_case(FIRST, (0.0, 900.0))
+    text.is_held = True
+    first, *later = text.write_steps(frozenset({0}))
+    first()
+    shared_dock.scene.show_case(OTHERS[1], (0.0, 900.0))
+    text.set_loaded(None)
+    overlays = shared_dock.viewer.canvas.overlays
+    written = {name: overlay.text for name, overlay in overlays.items() if hasattr(overlay, "text")}
+    for step in later:
+        step()
+    assert {name: overlays[name].text for name in written} == written
+    assert written["mamamia_phase"] == "phase 1 · 60 s"  # not: still reading
+
+
+def test_napari_makes_the_controls_of_a_layer_when_their_box_is_seen(shared_dock, qtbot):
+    view = main_view(shared_dock.viewer)
+    box = view.window().findChild(QDockWidget, "layer controls")
+    box.hide()
+    layer = shared_dock.scene.show_case(FIRST, (0.0, 900.0))
+    for _ in range(5):
+        QApplication.processEvents()
+    assert type(view.controls.widgets[layer]) is QFrame
+    box.show()
+    qtbot.waitUntil(lambda: type(view.controls.widgets[layer]) is not QFrame)
+    assert view.controls.currentWidget() is view.controls.widgets[layer]

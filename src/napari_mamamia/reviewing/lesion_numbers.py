@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from napari_mamamia.core.answers import Answers, CaseFacts, LesionAnchors, Voxel
 
@@ -63,6 +62,9 @@ def follow_numbers(
     n_most
         How many parts have a number at most; those with one of before keep it all the same.
     """
+    # By who uses it: a window starts without it.
+    from scipy.optimize import linear_sum_assignment
+
     names = sorted(held, key=rank_name)
     touched = {part for places in held.values() for part in places if part >= 0}
     parts = [part for part in order if part in touched]

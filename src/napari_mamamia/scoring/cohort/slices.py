@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from napari_mamamia.core.progress import paced, report_progress
 from napari_mamamia.metrics.registry import Better
@@ -226,6 +225,9 @@ def _join_slices(
     conditions: Sequence[tuple[tuple[str, str], ...]],
     n: int,
 ) -> _Found:
+    # By who uses it: a window starts without it.
+    from scipy import sparse
+
     size = np.concatenate([np.zeros(0, dtype=np.intp), *sizes])
     ends = np.concatenate([[0], np.cumsum(size)])
     small = np.int32 if ends[-1] <= np.iinfo(np.int32).max else np.int64  # of one kind: no copies

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import binary_erosion
 from scipy.ndimage import label as number_parts
-from scipy.spatial import cKDTree
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
@@ -124,6 +123,9 @@ def _find_rim(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _find_nearest(place: NDArray[np.intp], others: list[NDArray[np.intp]], grid: Grid) -> int:
     """Return which of some sets of voxels (rows) comes nearest to another set."""
+    # By who uses it: a window starts without it.
+    from scipy.spatial import cKDTree
+
     spacing = np.array(grid.spacing_mm)
     tree = cKDTree(place * spacing)
     return int(np.argmin([tree.query(other * spacing)[0].min() for other in others]))

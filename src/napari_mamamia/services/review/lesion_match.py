@@ -19,7 +19,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from napari_mamamia.core.answers import LesionAnchors, PointMm, Voxel
 from napari_mamamia.core.box import Box
@@ -245,6 +244,9 @@ def _pair_lesions(
 
 def _assign_best(gains: Mapping[tuple[int, int], float], shape: tuple[int, int]) -> dict[int, int]:
     """Return the pairs whose gains have the largest sum, each lesion in one at most."""
+    # By who uses it: a window starts without it.
+    from scipy.optimize import linear_sum_assignment
+
     gain = np.zeros(shape)
     for (a, b), value in gains.items():
         gain[a, b] = value + _TIE * (shape[0] - a) * (shape[1] - b) / (shape[0] * shape[1])

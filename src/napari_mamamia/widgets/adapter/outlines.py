@@ -49,6 +49,10 @@ void draw_outline() {
 """
 
 
+_SPARE_LINE: Final = "_mamamia_spare_line"
+"""Where a canvas keeps what `stock_line` made."""
+
+
 @dataclass(frozen=True, slots=True)
 class LineLook:
     """How a mask's line looks: colour (hexadecimal), widths and dashes in pixels of the screen.
@@ -101,7 +105,8 @@ def _give_line(
     look = look_of(layer)
     if look is not None:
         patched: Any = layer
-        patched._smooth_outline = SmoothOutline(layer, visual, look, _pixel_scale(canvas))
+        line = vars(canvas).pop(_SPARE_LINE, None) or _make_line()
+        patched._smooth_outline = SmoothOutline(layer, visual, line, look, _pixel_scale(canvas))
         # napari has sliced it already, with contours of its own.
         layer.refresh(thumbnail=False, extent=False, highlight=False)
 
@@ -114,17 +119,12 @@ def _pixel_scale(canvas: Any) -> float:
 class SmoothOutline:
     """The line of one layer in one view."""
 
-    def __init__(self, layer: Labels, visual: Any, look: LineLook, pixel_scale: float) -> None:
-        visuals: Any = import_module("vispy.scene.visuals")
-        transforms: Any = import_module("vispy.visuals.transforms")
+    def __init__(
+        self, layer: Labels, visual: Any, line: tuple[Any, Any], look: LineLook, pixel_scale: float
+    ) -> None:
         self._layer, self._visual = ref(layer), ref(visual)
-        blank = np.zeros((1, 1, CHANNELS), np.uint8)
-        self._picture = visuals.Image(blank, interpolation="linear", method="subdivide")
-        self._picture.set_gl_state("translucent", depth_test=False)
-        self._picture.transform = transforms.STTransform()
-        self._picture.visible = False
-        self._shader = _make_shader(look, pixel_scale)
-        self._picture.attach(self._shader)
+        self._picture, self._shader = line
+        _set_look(self._shader, look, pixel_scale)
         self._is_drawn = self._is_painted_by_napari = False
         layer.events.opacity.connect(self._set_opacity)
         layer.events.mode.connect(self._change_mode)
@@ -184,10 +184,30 @@ class SmoothOutline:
             layer.refresh()
 
 
-def _make_shader(look: LineLook, pixel_scale: float) -> Any:
+def stock_line(view: Any) -> None:
+    """Make what the next line in a `QtViewer` is drawn with, 10 ms, ahead of its mask."""
+    canvas: Any = getattr(view, "canvas", None)
+    if canvas is not None and _SPARE_LINE not in vars(canvas):
+        vars(canvas)[_SPARE_LINE] = _make_line()
+
+
+def _make_line() -> tuple[Any, Any]:
+    """Return a picture that shows nothing yet, and its shader, which has no look yet."""
+    visuals: Any = import_module("vispy.scene.visuals")
+    transforms: Any = import_module("vispy.visuals.transforms")
     filters: Any = import_module("vispy.visuals.filters.base_filter")
-    colours: Any = import_module("vispy.color")
+    blank = np.zeros((1, 1, CHANNELS), np.uint8)
+    picture = visuals.Image(blank, interpolation="linear", method="subdivide")
+    picture.set_gl_state("translucent", depth_test=False)
+    picture.transform = transforms.STTransform()
+    picture.visible = False
     shader = filters.Filter(fcode=_FRAGMENT)
+    picture.attach(shader)
+    return picture, shader
+
+
+def _set_look(shader: Any, look: LineLook, pixel_scale: float) -> None:
+    colours: Any = import_module("vispy.color")
     half_width = look.width / 2 * pixel_scale
     values = {
         "level": LEVEL,
@@ -200,4 +220,3 @@ def _make_shader(look: LineLook, pixel_scale: float) -> Any:
     }
     for name, value in values.items():
         shader.fshader[name] = value
-    return shader

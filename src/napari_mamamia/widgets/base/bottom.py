@@ -1,6 +1,6 @@
 """The one dock at the bottom of the window: made when something is to be shown, folds away."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from qtpy.QtCore import Qt
@@ -14,20 +14,33 @@ BOTTOM_NAME: Final = "MAMA-MIA results"
 class BottomDock:
     """Holds a panel in a dock of the viewer's window; a viewer without a window shows nothing.
 
-    The dock gets an empty holder at first and the panel a turn later: Qt takes 50 ms to style all
-    that is in the panel for its new window, and napari 50 ms for a dock.
+    The dock gets an empty holder at first, the panel a turn later, and what is in the panel in
+    turns of its own: Qt takes 90 ms to style it all for its new window, and napari 50 ms for a
+    dock.
+
+    Parameters
+    ----------
+    viewer
+        The viewer whose window gets the dock.
+    panel
+        What the dock holds.
+    fill_steps
+        Returns steps that put in what is in the panel; they do nothing the second time.
     """
 
-    def __init__(self, viewer: Any, panel: QWidget) -> None:
+    def __init__(
+        self, viewer: Any, panel: QWidget, fill_steps: Callable[[], Sequence[Callable[[], object]]]
+    ) -> None:
         self._viewer = viewer
         self._panel = panel
+        self._fill_steps = fill_steps
         self._holder: QWidget | None = None
         self._turns = Turns(panel)
 
     def prepare(self) -> None:
         """Make the dock, hidden, while nothing is to be shown yet."""
         if self._find_dock() is None and self._find_window() is not None:
-            self._turns.start([self._make_dock, self._fill_dock])
+            self._turns.start([self._make_dock, self._fill_dock, *self._fill_steps()])
 
     def show(self) -> None:
         """Show the panel, in a new dock where there is none or napari closed it."""
@@ -38,12 +51,14 @@ class BottomDock:
         if self._find_dock() is None:
             self._make_dock()
         self._fill_dock()
+        for step in self._fill_steps():
+            step()
         self._show_dock()
 
     def show_by_turns(self, least_share: float) -> None:
         """Show the panel likewise, a step a turn, with a share of the window's height at least."""
         if self._find_window() is not None:
-            steps = (self._make_dock, self._fill_dock, self._show_dock)
+            steps = (self._make_dock, self._fill_dock, *self._fill_steps(), self._show_dock)
             self._turns.start([*steps, lambda: self._give_height(least_share)])
 
     def take_at_most(self, share: float) -> None:

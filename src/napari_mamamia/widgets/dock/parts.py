@@ -136,7 +136,7 @@ class DockParts(QWidget):
         self.batch_page = BatchPage()
         self.results = ResultsPanel(self.jobs, self)
         self.results.hide()
-        self.bottom = BottomDock(self.viewer, self.results)
+        self.bottom = BottomDock(self.viewer, self.results, self.results.fill_steps)
         self.report_page = ReportPage()
         self.export_page = ExportPage()
         self.review_page = ReviewPage()

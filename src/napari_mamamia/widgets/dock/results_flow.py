@@ -86,7 +86,7 @@ class ResultsFlow(WindowPart):
         if answer.comparison is None:
             self._panel.show_cases()
         else:
-            self._panel.tabs.setCurrentWidget(self._panel.cohort)
+            self._panel.show_cohort()
 
     def _turn_to(self, at: int) -> None:
         if self._answer is None or not 0 <= at < len(self._answer.models):

@@ -1,5 +1,7 @@
 """The panel at the bottom: scored cases, the cohort's numbers, a leaderboard, curves, the log."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from qtpy.QtCore import Signal
@@ -88,13 +90,20 @@ class ResultsPanel(ReadingOrder, QWidget):
         self.log = LogTab()
         self.tabs: QTabWidget = named(QTabWidget(), "results_tabs", "")
         self.tabs.tabBar().setToolTip(tr("Pages of this panel"))
-        for page, text, tip in zip(
-            (self.cases, self.cohort, self.leaderboard, self.curves, self.log),
-            (tr("Case table"), tr("Cohort"), tr("Leaderboard"), tr("Curves"), tr("Log")),
-            _TIPS,
-            strict=True,
-        ):
-            self.tabs.addTab(page, text)
+        self._pages: tuple[QWidget, ...] = (
+            self.cases,
+            self.cohort,
+            self.leaderboard,
+            self.curves,
+            self.log,
+        )
+        names = (tr("Case table"), tr("Cohort"), tr("Leaderboard"), tr("Curves"), tr("Log"))
+        for page in self._pages:
+            # Beside the panel until `fill_steps`: what is in it is styled in one turn with it.
+            page.setParent(parent)
+            page.hide()
+        for text, tip in zip(names, _TIPS, strict=True):
+            self.tabs.addTab(_make_holder(), text)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         fold = tool_button(
             "results_fold",
@@ -106,6 +115,25 @@ class ResultsPanel(ReadingOrder, QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 2, 8, 4)
         layout.addWidget(self.tabs)
+        if parent is None:  # it stays where it is
+            for step in self.fill_steps():
+                step()
+
+    def fill_steps(self) -> list[Callable[[], None]]:
+        """Return steps that put the pages in, once the panel is where it stays; 10 to 40 ms each.
+
+        So long Qt takes to style one in a window that it comes into.
+        """
+        return [partial(self._put_in, at) for at in range(len(self._pages))]
+
+    def _put_in(self, at: int) -> None:
+        page, layout = self._pages[at], self.tabs.widget(at).layout()
+        if layout is not None and layout.count() == 0:
+            layout.addWidget(page)
+            page.show()
+
+    def _turn_to(self, page: QWidget) -> None:
+        self.tabs.setCurrentIndex(self._pages.index(page))
 
     def case_ids(self) -> list[str]:
         """Return the cases as shown, in order."""
@@ -113,16 +141,27 @@ class ResultsPanel(ReadingOrder, QWidget):
 
     def show_curves(self) -> None:
         """Turn to the contrast curves."""
-        self.tabs.setCurrentWidget(self.curves)
+        self._turn_to(self.curves)
 
     def show_leaderboard(self) -> None:
         """Turn to the leaderboard."""
-        self.tabs.setCurrentWidget(self.leaderboard)
+        self._turn_to(self.leaderboard)
 
     def show_log(self) -> None:
         """Turn to the log."""
-        self.tabs.setCurrentWidget(self.log)
+        self._turn_to(self.log)
 
     def show_cases(self) -> None:
         """Turn to the case table."""
-        self.tabs.setCurrentWidget(self.cases)
+        self._turn_to(self.cases)
+
+    def show_cohort(self) -> None:
+        """Turn to the cohort's numbers."""
+        self._turn_to(self.cohort)
+
+
+def _make_holder() -> QWidget:
+    """Return an empty page of the panel."""
+    holder = QWidget()
+    QVBoxLayout(holder).setContentsMargins(0, 0, 0, 0)
+    return holder

@@ -305,10 +305,11 @@ class Steps(QObject):
         for control in self._next_buttons:
             control.setVisible(is_open)
         mask = next(panel for panel in self.panels if "Refine" in panel.areas)
-        if self.step != mask.step.name:
-            mask.open("Refine" if has_mask else "Predict")
-        for panel in self.panels:
-            panel.mark_next()
+        begins_with = "Refine" if has_mask else "Predict"
+        if self.step != mask.step.name and mask.section != begins_with:
+            mask.open(begins_with)
+        # The others look for it when they are opened.
+        self._panel_of(self._page).mark_next()
 
     def set_keys(self, keys: Sequence[Key]) -> None:
         """Say on the buttons which key leads on."""
@@ -423,9 +424,10 @@ class StepFlow(WindowPart):
         """Show how the image is shown in its section, or as a strip over another one on a click."""
         at_home = self._pages.page == "View"
         self._header.view.setEnabled(not at_home)
-        if at_home:
-            self._pages.view_home.layout().insertWidget(0, self._strip)
-        elif self._strip.parent() is not self._panel:
-            column_of_dock = self._panel.layout()
-            column_of_dock.insertWidget(column_of_dock.indexOf(self._pages.bar), self._strip)
-        self._strip.setVisible(at_home or self._header.view.isChecked())
+        is_shown = at_home or self._header.view.isChecked()
+        home: QWidget = self._pages.view_home if at_home else self._panel
+        # Moved only where it is to be seen: Qt takes 20 ms to style it anew.
+        if is_shown and self._strip.parent() is not home:
+            before = 0 if at_home else home.layout().indexOf(self._pages.bar)
+            home.layout().insertWidget(before, self._strip)
+        self._strip.setVisible(is_shown)

@@ -74,8 +74,7 @@ class FindingsFlow(WindowPart):
         self._with_reader = with_reader
         self._form = self._services.findings.load_form()
         self._of: _Place | None = None
-        self._findings = CaseFindings()
-        self._stored = Answers()
+        self._findings, self._stored = CaseFindings(), Answers()
         self._measured: CaseFacts = NOTHING_KNOWN
         self._facts: CaseFacts = NOTHING_KNOWN
         self._is_loaded = self._is_wanted = self._is_stale = False
@@ -135,10 +134,11 @@ class FindingsFlow(WindowPart):
             unsaid = Answers()
         self._keep.stop()
         self._is_loaded = False
-        if not same_case:
-            self._measured = NOTHING_KNOWN
-            self._page.choose(WHOLE_CASE)
-        self._take_findings(unsaid, CaseFindings(), is_loaded=of is None or of[2] is None)
+        with self._page.form.drawn_once():
+            if not same_case:
+                self._measured = NOTHING_KNOWN
+                self._page.choose(WHOLE_CASE)
+            self._take_findings(unsaid, CaseFindings(), is_loaded=of is None or of[2] is None)
         self._ask_lesions()
         if of is not None and of[2] is not None:
             self._load_findings(of, of[2], unsaid)

@@ -1,13 +1,16 @@
 """What a form says in words: its places, what is missing, lesions that are none any more."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from napari_mamamia.core.answers import Answers, CaseFacts, Place
-from napari_mamamia.core.form import Field, FieldKind, FieldScope
+from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
 from napari_mamamia.core.texts import tr
-from napari_mamamia.reviewing.form_rules import AskedQuestion
+from napari_mamamia.reviewing.form_rules import AskedQuestion, find_contradictions, list_missing
 from napari_mamamia.reviewing.form_values import normalise_values
 from napari_mamamia.reviewing.lesion_numbers import list_lost
+
+COMPUTED: Final = tr("measured from the mask; choose another answer where it is wrong")
 
 
 def why_wrong(field: Field, values: tuple[str, ...]) -> str:
@@ -52,6 +55,19 @@ def describe_question(field: Field, place: Place) -> str:
     return f"{tr(field.text)} ({where.lower()})" if where else tr(field.text)
 
 
+def name_question(one: AskedQuestion) -> str:
+    """Return a question with its unit, starred where it needs an answer."""
+    unit = f" ({one.field.unit})" if one.field.unit else ""
+    return f"{tr(one.field.text)}{unit}{' *' if one.is_required else ''}"
+
+
+def explain_question(one: AskedQuestion) -> str:
+    """Return a question with its place, whether it needs an answer, and that it was filled in."""
+    needed = tr(" (needed)") if one.is_required else ""
+    text = f"{describe_question(one.field, one.place)}{needed}"
+    return f"{text}: {COMPUTED}" if one.answer is not None and one.answer.is_computed else text
+
+
 def name_place(place: Place) -> str:
     """Return what a place is called; "" for the case."""
     if place.scope is FieldScope.CASE:
@@ -78,6 +94,39 @@ def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, s
                 "It is not in your mask any more. Draw it again, or take away what was said of it."
             )
         yield name, text
+
+
+def list_missing_texts(
+    form: Form, answers: Answers, facts: CaseFacts, wrong: Sequence[str]
+) -> tuple[str, ...]:
+    """Return what must be answered and is not, what is `wrong`, and the lesions that are lost."""
+    lost = (
+        tr("lesion {name}, which is described, in your mask", name=name)
+        for name, _ in list_lost_texts(answers, facts)
+    )
+    missing = list_missing(form, answers, facts)
+    return (*(describe_question(one.field, one.place) for one in missing), *wrong, *lost)
+
+
+def list_contradiction_texts(form: Form, answers: Answers, facts: CaseFacts) -> tuple[str, ...]:
+    """Return what does not go together, each with its place."""
+    problems = find_contradictions(form, answers, facts)
+    return tuple(
+        f"{name}: {one.text}" if (name := name_place(one.place)) else one.text for one in problems
+    )
+
+
+def list_lesion_notes(
+    answers: Answers, facts: CaseFacts, parted: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what there is to say of each lesion, by its number; "" of one that is there."""
+    notes = {one.name: "" for one in facts.lesions or () if one.anchors}
+    described = answers.described
+    for name, whole in parted.items():
+        # Until somebody says something of it: then it is known which is which.
+        if name in notes and name not in described and whole in described:
+            notes[name] = say_parted(whole)
+    return notes | dict(list_lost_texts(answers, facts))
 
 
 def say_parted(whole: str) -> str:

@@ -1,11 +1,12 @@
 """The questions of a form, drawn as they come: plain controls, one a line, the rest in a fold."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from qtpy.QtCore import Signal
-from qtpy.QtGui import QWheelEvent
+from qtpy.QtGui import QShowEvent, QWheelEvent
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
@@ -28,12 +29,11 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.reviewing.form_rules import (
     AskedQuestion,
     fill_computed,
-    find_contradictions,
-    list_missing,
     list_questions,
 )
 from napari_mamamia.reviewing.form_values import parse_answers, record_answers
 from napari_mamamia.reviewing.lesion_numbers import keep_anchors
+from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import (
     button,
     call_by,
@@ -47,16 +47,19 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.findings.form_texts import (
+    COMPUTED,
     describe_question,
-    list_lost_texts,
+    explain_question,
+    list_contradiction_texts,
+    list_lesion_notes,
+    list_missing_texts,
     name_place,
+    name_question,
     say_answer,
-    say_parted,
     why_wrong,
 )
 
 _NONE = "–"
-_COMPUTED = tr("measured from the mask; choose another answer where it is wrong")
 _AUTO = tr("auto")
 _OTHER_EDITION = tr("{} (not in this edition)")
 
@@ -103,6 +106,8 @@ class FormView(QWidget):
         self._measured: list[tuple[str, ...]] = []
         self._notes: dict[str, str] = {}
         self._parted: dict[str, str] = {}
+        self._is_held = self._is_due = False
+        self._later = Turns(self)
         self._content = QWidget()
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
@@ -156,6 +161,22 @@ class FormView(QWidget):
             self._answers = replace(answers, anchors=keep_anchors(answers, facts))
             self._draw_if_new(self._list_measured())
 
+    @contextmanager
+    def drawn_once(self) -> Iterator[None]:
+        """Draw once, at the end, however often place and answers change inside."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            if self._is_due:
+                self._draw_anew()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw what has been asked anew while another page was open."""
+        super().showEvent(event)
+        self._make_content()
+
     @property
     def asks_lesions(self) -> bool:
         """Whether something is asked of each lesion."""
@@ -177,23 +198,13 @@ class FormView(QWidget):
         """Return in words what must be answered and is not, and what cannot be numbers."""
         if self._form is None:
             return ()
-        missing = list_missing(self._form, self._answers, self._facts)
-        lost = (
-            tr("lesion {name}, which is described, in your mask", name=name)
-            for name, _ in list_lost_texts(self._answers, self._facts)
-        )
-        questions = (describe_question(one.field, one.place) for one in missing)
-        return (*questions, *self._list_wrong(), *lost)
+        return list_missing_texts(self._form, self._answers, self._facts, self._list_wrong())
 
     def list_contradictions(self) -> tuple[str, ...]:
         """Return in words what does not go together among the answers, and with the mask."""
         if self._form is None:
             return ()
-        problems = find_contradictions(self._form, self._answers, self._facts)
-        return tuple(
-            f"{name}: {one.text}" if (name := name_place(one.place)) else one.text
-            for one in problems
-        )
+        return list_contradiction_texts(self._form, self._answers, self._facts)
 
     # ------------------------------------------------------------------- drawing
 
@@ -208,35 +219,52 @@ class FormView(QWidget):
         answers = (one.answer for one in self._list_asked())
         return [one.values if one is not None and one.is_computed else () for one in answers]
 
-    def _list_notes(self) -> dict[str, str]:
-        """Return what there is to say of each lesion, by its number; "" of one that is there."""
-        notes = {one.name: "" for one in self._facts.lesions or () if one.anchors}
-        described = self._answers.described
-        for name, whole in self._parted.items():
-            # Until somebody says something of it: then it is known which is which.
-            if name in notes and name not in described and whole in described:
-                notes[name] = say_parted(whole)
-        return notes | dict(list_lost_texts(self._answers, self._facts))
-
     def _draw_if_new(self, measured: list[tuple[str, ...]] | None = None) -> None:
         """Draw anew where other questions are asked now, or something else is filled in.
 
         An answer alone changes no control: who types goes on typing.
         """
         asked = [(one.field.id, one.place) for one in self._list_asked()]
-        is_same = asked == self._drawn and self._list_notes() == self._notes
+        is_same = (
+            asked == self._drawn
+            and list_lesion_notes(self._answers, self._facts, self._parted) == self._notes
+        )
         if not is_same or measured not in (None, self._measured):
             self._draw_anew()
         else:
             self._say_wrong()
 
     def _draw_anew(self) -> None:
+        """Ask what is asked now; where nobody sees it the controls come a turn later, in 12 ms."""
+        self._is_due = True
+        if self._is_held:
+            return
+        asked = self._list_asked()
+        self._notes = list_lesion_notes(self._answers, self._facts, self._parted)
+        self._drawn = [(one.field.id, one.place) for one in asked]
+        self._measured = self._list_measured()
+        if self.window().isVisible() and not self.isVisible():
+            self._autos = {}
+            self._replace_content(QWidget())
+            self._say_wrong()
+            self._later.start([self._make_content])
+        else:
+            self._make_content()
+
+    def _replace_content(self, fresh: QWidget) -> None:
+        self._layout.replaceWidget(self._content, fresh)
+        discard(self._content)
+        self._content = fresh
+
+    def _make_content(self) -> None:
+        if not self._is_due:
+            return
+        self._is_due = False
         focus = self.focusWidget()
         with_keyboard = focus.objectName() if focus is not None and focus.hasFocus() else ""
         asked = self._list_asked()
         folded = [one for one in asked if self._is_folded(one)]
         self._autos = {}
-        self._notes = self._list_notes()
         parts: list[QWidget | int] = []
         place = WHOLE_CASE if self._place is None else self._place
         for one in asked:
@@ -253,11 +281,7 @@ class FormView(QWidget):
             parts.append(self._make_fold(folded))
         fresh = column(*parts)
         fresh.layout().setSpacing(4)
-        self._layout.replaceWidget(self._content, fresh)
-        discard(self._content)
-        self._content = fresh
-        self._drawn = [(one.field.id, one.place) for one in asked]
-        self._measured = self._list_measured()
+        self._replace_content(fresh)
         self._say_wrong()
         control = fresh.findChild(QWidget, with_keyboard) if with_keyboard else None
         if control is not None:
@@ -310,7 +334,7 @@ class FormView(QWidget):
         summary = label(
             name,
             " · ".join(texts),
-            tr("What the program filled in: {computed}", computed=_COMPUTED),
+            tr("What the program filled in: {computed}", computed=COMPUTED),
         )
         summary.setText(f"{_AUTO}: {summary.text()}")
         rest = column(*(self._make_question(one) for one in folded))
@@ -335,20 +359,14 @@ class FormView(QWidget):
 
     def _make_question(self, one: AskedQuestion) -> QWidget:
         field = one.field
-        star = " *" if one.is_required else ""
         name = self._name_control(field, one.place)
-        unit = f" ({field.unit})" if field.unit else ""
-        title = QLabel(f"{tr(field.text)}{unit}{star}")
+        title = QLabel(name_question(one))
         title.setWordWrap(True)
-        auto = label(f"{name}_auto", _AUTO, tip=tr("Filled in: {computed}", computed=_COMPUTED))
+        auto = label(f"{name}_auto", _AUTO, tip=tr("Filled in: {computed}", computed=COMPUTED))
         auto.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         set_level(auto, "hint")
-        is_computed = one.answer is not None and one.answer.is_computed
-        needed = tr(" (needed)") if one.is_required else ""
-        tip = f"{describe_question(field, one.place)}{needed}"
-        tip = f"{tip}: {_COMPUTED}" if is_computed else tip
-        control = _MAKERS[field.kind](self, one, name, tip)
-        if not is_computed:
+        control = _MAKERS[field.kind](self, one, name, explain_question(one))
+        if one.answer is None or not one.answer.is_computed:
             auto.hide()
         self._autos[field.id, one.place] = auto
         if field.kind is FieldKind.MULTIPLE:

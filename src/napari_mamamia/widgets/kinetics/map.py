@@ -1,6 +1,7 @@
 """The kinetic map on the image: the plane on screen at once, the whole volume in a thread."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
@@ -12,6 +13,7 @@ from napari_mamamia.kinetics.map_kinds import MapKind, MapRange
 from napari_mamamia.services.kinetics.show_kinetics import ShownMap
 from napari_mamamia.widgets.base.layers import Role, class_map_layer, map_layer, tag_for
 from napari_mamamia.widgets.base.notify import plain_text
+from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS, TYPE_COLOURS, ramp_of
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -44,6 +46,7 @@ class KineticMapControl(WindowPart):
         self._ranges: dict[MapKind, MapRange] = {}
         self._shown: ShownMap | None = None
         self._is_full = False
+        self._telling = Turns(self)
         self._ftv_box = Box.empty()
         self._scene.viewer.canvas.overlays[_OVERLAY] = TextOverlay(
             position="bottom_left", font_size=_TEXT_SIZE
@@ -166,8 +169,13 @@ class KineticMapControl(WindowPart):
             layer = map_layer(tag, shown.array, shown.limits, ramp.name, ramp.colours)
         self._scene.overlays.show_map(layer, covers=self.covers)
         self._write_legend()
-        self.shown_changed.emit(shown)
+        # The page takes as long as the layer: it follows a turn later.
+        self._telling.start([partial(self._tell_shown, shown)])
         self._fill_rest(shown)
+
+    def _tell_shown(self, shown: ShownMap) -> None:
+        if self._is_of(shown):
+            self.shown_changed.emit(self._shown)
 
     def _fill_rest(self, shown: ShownMap) -> None:
         case = self._state.case
@@ -251,6 +259,7 @@ class KineticMapControl(WindowPart):
 
     def _drop_map(self) -> None:
         was_shown, self._shown, self._is_full = self._shown is not None, None, False
+        self._telling.start([])
         self._write_legend()
         if was_shown:
             self.shown_changed.emit(None)

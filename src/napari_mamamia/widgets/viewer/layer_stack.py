@@ -22,8 +22,10 @@ from napari_mamamia.widgets.adapter.drawing import (
     insert_unchosen,
     late_drawing,
     make_visual,
+    sliced_later,
     trim_contours,
 )
+from napari_mamamia.widgets.adapter.outlines import stock_line
 from napari_mamamia.widgets.adapter.stepping import RestingThumbnails, keep_lightly, step_lightly
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden
 from napari_mamamia.widgets.base.layers import (
@@ -79,7 +81,7 @@ class SpareLayers:
         self._wanted = [_PHASES, *_KINDS]
         self._timer: QTimer | None = None
 
-    def take(self, made: LayerTuple) -> Any | None:
+    def take(self, made: LayerTuple, style: Callable[[Any], None]) -> Any | None:
         """Return a spare layer as `made` would be, None where there is no such one."""
         data, keywords, kind = made
         spare = self._ready.get((kind, data.ndim))
@@ -89,12 +91,14 @@ class SpareLayers:
         # Phases need a spare for the first case alone: later ones are given to the layer that is
         # there.
         self._wanted = list(_KINDS)
-        spare.data = data
-        for name, value in keywords.items():
-            if name not in _AS_MADE:
-                setattr(spare, name, value)
-        if "contrast_limits" in keywords:
-            spare.contrast_limits_range = keywords["contrast_limits"]
+        with sliced_later(spare):
+            spare.data = data
+            for name, value in keywords.items():
+                if name not in _AS_MADE:
+                    setattr(spare, name, value)
+            if "contrast_limits" in keywords:
+                spare.contrast_limits_range = keywords["contrast_limits"]
+            style(spare)
         return spare
 
     def stock_soon(self) -> None:
@@ -125,6 +129,9 @@ class SpareLayers:
         else:
             make_visual(view, self._bare[kind])
             self._ready[kind] = self._bare.pop(kind)
+            return
+        if kind[0] == "labels":
+            stock_line(view)
 
 
 def _make_placeholder(kind: str, ndim: int) -> LayerTuple:
@@ -241,10 +248,7 @@ class LayerStack:
         data, keywords, _ = made
         layer = self.layer(role)
         if layer is None:
-            layer = self.spares.take(made) or create_layer(made)
-            self._thumbnails.take(layer)
-            if style is not None:
-                style(layer)
+            layer = self._make_layer(made, style or _leave_as_made)
             self._draw_once()
             insert_unchosen(self.viewer.layers, self._place_of(role), layer)
             self.spares.stock_soon()
@@ -261,6 +265,15 @@ class LayerStack:
         if "contrast_limits" in keywords:
             # Or napari's sliders would keep the range of the case before.
             layer.contrast_limits_range = keywords["contrast_limits"]
+        return layer
+
+    def _make_layer(self, made: LayerTuple, style: Callable[[Any], None]) -> Any:
+        """Return a layer that shows what it is to show, in no viewer yet."""
+        layer = self.spares.take(made, style)
+        if layer is None:
+            layer = create_layer(made)
+            style(layer)
+        self._thumbnails.take(layer)
         return layer
 
     def remove(self, layers: list[Any]) -> None:
@@ -320,3 +333,7 @@ class LayerStack:
 def _make_unmoved_place(ndim: int) -> dict[str, Any]:
     """Return the place of a layer that nobody moved."""
     return {"translate": np.zeros(ndim), "rotate": np.eye(ndim), "affine": np.eye(ndim + 1)}
+
+
+def _leave_as_made(_layer: Any) -> None:
+    """Style nothing."""

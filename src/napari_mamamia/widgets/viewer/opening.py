@@ -318,7 +318,7 @@ class Opening(WindowPart):
         case = read.case
         is_first = self._scene.layer(Role.PHASE) is None
         loaded = frozenset(p.index for p in case.phases if p.loaded)
-        # Making the texts takes napari a turn: they come with the last turn of the first case.
+        # Making the texts takes napari some turns: they come with the last ones of the first case.
         self._text.is_held = is_first and main_view(self._scene.viewer) is not None
         with sliced_once(self._scene.viewer):
             with self._scene.stack.changing():
@@ -336,15 +336,13 @@ class Opening(WindowPart):
                 self._go_to_tumour(read)
         # Layers of the first case are new, which fills a turn; those of later cases are only given
         # data.
-        steps = [partial(self._go_to_tumour, read)] if is_first else []
+        steps: list[Callable[[], object]] = []
+        if is_first:
+            steps.append(partial(self._go_to_tumour, read))
+        steps.append(partial(self._tell_shown, case))
         steps += [partial(self._show_late, case, mask) for mask in late]
-        self._late.start(
-            [*steps, partial(self._show_loaded, loaded), self._scene.stack.remove_retired]
-        )
-
-    def _show_loaded(self, loaded: frozenset[int]) -> None:
-        if self._text.is_held:
-            self._text.set_loaded(loaded)
+        steps += self._text.write_steps(loaded) if self._text.is_held else []
+        self._late.start([*steps, self._scene.stack.remove_retired])
 
     def _go_to_tumour(self, read: CaseRead) -> None:
         """Show the first phase read and the slice of the tumour, else the middle one."""
@@ -353,7 +351,11 @@ class Opening(WindowPart):
         z, y, x = read.case.grid.shape
         place = read.place or (z // 2, y // 2, x // 2)
         self._scene.view.go_to(place, centre=False, phase=read.phase)
-        self.case_shown.emit()
+
+    def _tell_shown(self, case: Case) -> None:
+        """Say that a case is on screen, a turn later: pages turn for it and views are laid out."""
+        if self._session.shows(case):
+            self.case_shown.emit()
 
     def _may_be_late(self, mask: SessionMask) -> bool:
         """Whether a mask gets its layer in a turn of its own: a new layer takes napari 50 ms."""

@@ -219,7 +219,8 @@ class PaneWindow:
     def clear(self) -> None:
         """Take all further views away; the main one has the room again.
 
-        They are hidden at once, and each leaves in a turn of its own or with `close`.
+        They are hidden at once; the sliders and each of them leave in turns of their own, or with
+        `close`.
         """
         for cross, _ in self._crosses:
             cross.close()
@@ -230,12 +231,12 @@ class PaneWindow:
         self._views = {}
         if self._column is not None:
             self._column.hide()
-            self._place_sliders(below_all=False)
-        self._leave.start([self._close_one] * len(self._gone))
+        self._leave.start([self._raise_sliders, *[self._close_one] * len(self._gone)])
 
     def close(self) -> None:
         """Let all views that were taken away leave now, because the window closes."""
         self._leave.start([])
+        self._raise_sliders()
         while self._gone:
             self._close_one()
 
@@ -277,13 +278,23 @@ class PaneWindow:
             self._main_column.setChildrenCollapsible(False)
             rows.addWidget(self._outer, stretch=1)
             layout.addWidget(self._frame)
-            self._main_column.addWidget(main)
             self._outer.addWidget(self._main_column)
             self._outer.addWidget(self._column)
+            # Last: Qt takes 50 ms to style napari's view anew, each time that it is moved.
+            self._main_column.addWidget(main)
             # Qt hides a widget that gets another parent.
             main.show()
-        self._place_sliders(below_all=True)
         self._column.show()
+
+    def lower_sliders(self) -> None:
+        """Put the sliders below all views, in another turn than `make_room`."""
+        if self._column is not None:
+            self._place_sliders(below_all=True)
+
+    def _raise_sliders(self) -> None:
+        with suppress(RuntimeError):  # it went with its window
+            if self._column is not None and self._column.isHidden():
+                self._place_sliders(below_all=False)
 
     def _place_sliders(self, *, below_all: bool) -> None:
         """Put napari's sliders below all views, or back below its own.

@@ -224,7 +224,12 @@ class Planes(WindowPart):
         self.layout = layout
         self._made_for = self._list_kinds()
         steps = [step for kind in self._made_for for step in self._steps_for(kind)]
-        first = [self.window.make_room, self._share_room, self.links.take_place_of_main]
+        first = [
+            self.window.make_room,
+            self.window.lower_sliders,
+            self._share_room,
+            self.links.take_place_of_main,
+        ]
         last = [
             self._share_room,
             self.window.settle,

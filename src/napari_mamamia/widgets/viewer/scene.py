@@ -16,7 +16,12 @@ from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.garbage import set_aside, take_back
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.adapter.adapter import forget_history, main_view, redraw_part
+from napari_mamamia.widgets.adapter.adapter import (
+    forget_history,
+    main_view,
+    redraw_part,
+    sliders_of,
+)
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
     METADATA_KEY,
@@ -177,9 +182,18 @@ class Scene:
         return [self.set_aside, self._make_sliders, self.stack.spares.stock_soon]
 
     def _make_sliders(self) -> None:
-        if not len(self.viewer.layers):
-            self.viewer.dims.ndim = 4
-            self.viewer.dims.range = ((0, 0, 1),) * 4
+        if len(self.viewer.layers):
+            return
+        # New ones have three steps at first: seen, they would take room from the image, which draws
+        # itself twice for it.
+        sliders, *_ = sliders_of(self.viewer) or (None,)
+        was_hidden = sliders is None or sliders.isHidden()
+        if sliders is not None:
+            sliders.hide()
+        self.viewer.dims.ndim = 4
+        self.viewer.dims.range = ((0, 0, 1),) * 4
+        if sliders is not None:
+            sliders.setHidden(was_hidden)
 
     def set_aside(self) -> None:
         """Leave what there is by now out of collections, where this viewer has a window."""
@@ -387,6 +401,7 @@ def load_napari_parts() -> Any:
     """
     import pandas  # noqa: F401 - for a layer's table of features
     import pint
+    import skimage.color.colorconv  # noqa: F401 - for the colours of a layer of labels
     from pint.registry import LazyRegistry
 
     table: Any = pint.application_registry
