@@ -371,11 +371,12 @@ def test_pages_come_into_the_panel_one_by_one_and_the_wanted_one_is_turned_to(qt
     panel = ResultsPanel(JobRunner(Notifier()), window)
     layout = QVBoxLayout(window)
     panel.show_log()
+    panel.hide()
     layout.addWidget(panel)
     window.show()
-    assert not panel.log.isVisible()
-    for _ in range(2):  # the second time nothing is left to do
-        for step in panel.fill_steps():
-            step()
-        assert panel.log.isVisible()
-        assert all(panel.tabs.isAncestorOf(page) for page in (panel.cases, panel.leaderboard))
+    for number, step in enumerate(panel.fill_steps(), 1):
+        step()
+        assert sum(panel.tabs.isAncestorOf(page) for page in panel._pages) == number
+    panel.show()
+    assert panel.log.isVisible()
+    assert not panel.cases.isVisible()

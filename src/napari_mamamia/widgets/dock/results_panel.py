@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 from qtpy.QtCore import Signal
-from qtpy.QtGui import QFontDatabase
+from qtpy.QtGui import QFontDatabase, QShowEvent
 from qtpy.QtWidgets import QApplication, QPlainTextEdit, QTabWidget, QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
@@ -115,9 +115,6 @@ class ResultsPanel(ReadingOrder, QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(8, 2, 8, 4)
         layout.addWidget(self.tabs)
-        if parent is None:  # it stays where it is
-            for step in self.fill_steps():
-                step()
 
     def fill_steps(self) -> list[Callable[[], None]]:
         """Return steps that put the pages in, once the panel is where it stays; 10 to 40 ms each.
@@ -125,6 +122,12 @@ class ResultsPanel(ReadingOrder, QWidget):
         So long Qt takes to style one in a window that it comes into.
         """
         return [partial(self._put_in, at) for at in range(len(self._pages))]
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Put in what is not there yet: a panel is seen with its pages."""
+        super().showEvent(event)
+        for step in self.fill_steps():
+            step()
 
     def _put_in(self, at: int) -> None:
         page, layout = self._pages[at], self.tabs.widget(at).layout()
