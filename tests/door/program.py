@@ -5,6 +5,7 @@ console scripts of a small environment whose only addition is `spy.py`, through 
 widgets by their objectName. Mouse and keys are xdotool's, pictures are what the X server shows.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -273,3 +274,28 @@ class Program:
         """Return the pixels of the canvas as the screen shows them."""
         x, y, width, height = self.canvas()
         return self.screen.picture(path)[y : y + height, x : x + width]
+
+
+ACTIVATE = """
+from qtpy.QtWidgets import QApplication, QMainWindow
+window = [w for w in QApplication.topLevelWidgets() if isinstance(w, QMainWindow)][0]
+window.activateWindow()
+result = True
+"""
+
+
+def close_by_keys(program: Program) -> int:
+    """Close as napari's menu does; it asks once more. Return the exit code."""
+    program.ask("evaluate", code=ACTIVATE)  # no window manager gives it the keyboard
+    program.screen.key("ctrl+q")
+
+    def answer():
+        if program.process.poll() is None:
+            with contextlib.suppress(AssertionError):
+                return "asked" if program.widgets(part="Do you want to close") else ""
+        return "ended"
+
+    if wait_until(answer, "the end, or its question") == "asked":
+        (button,) = program.widgets(text="Close")  # the mouse: nothing gives a dialog the keyboard
+        program.screen.click(*button["centre"])
+    return program.process.wait(120)

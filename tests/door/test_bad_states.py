@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from program import Program, Screen, wait_until
+from program import Program, Screen, close_by_keys, wait_until
 from tests.conftest import write_small_data_set
 
 pytestmark = [pytest.mark.door, pytest.mark.night, pytest.mark.timeout(900)]
@@ -26,30 +26,12 @@ case = panel and panel.session.case
 result = bool(case and case.is_loaded) and case.case_id
 """
 )
-ACTIVATE = DOCK + "viewer.window._qt_window.activateWindow(); result = True"
 STEP = DOCK + "result = str(panel.hanging.step)"
 
 
 def wait_for_case(program, case="A_1"):
     wait_until(lambda: program.ask("evaluate", code=OPEN) == case, f"{case} open")
     wait_until(lambda: program.canvas_picture().max() > 100, "its picture")
-
-
-def close_by_keys(program):
-    """Close as napari's menu does; it asks once more. Return the exit code."""
-    program.ask("evaluate", code=ACTIVATE)  # no window manager gives it the keyboard
-    program.screen.key("ctrl+q")
-
-    def answer():
-        if program.process.poll() is None:
-            with contextlib.suppress(AssertionError):
-                return "asked" if program.widgets(part="Do you want to close") else ""
-        return "ended"
-
-    if wait_until(answer, "the end, or its question") == "asked":
-        (button,) = program.widgets(text="Close")  # the mouse: nothing gives a dialog the keyboard
-        program.screen.click(*button["centre"])
-    return program.process.wait(120)
 
 
 @contextlib.contextmanager

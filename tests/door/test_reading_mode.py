@@ -1,17 +1,9 @@
 """Reading mode from the command: the image has the room, napari's settings stay as they were."""
 
 import pytest
-from program import wait_until
+from program import close_by_keys, wait_until
 
 pytestmark = pytest.mark.door
-
-CLOSE = """
-from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QApplication, QMainWindow
-window = [w for w in QApplication.topLevelWidgets() if isinstance(w, QMainWindow)][0]
-QTimer.singleShot(0, lambda: window.close(quit_app=True, confirm_need=False))
-result = True
-"""
 
 
 def ready(program):
@@ -24,11 +16,6 @@ def share_of_image(program):
     _, _, width, height = program.canvas()
     screen = program.screen.size
     return width * height / (screen[0] * screen[1])
-
-
-def close(program):
-    program.ask("evaluate", code=CLOSE)
-    program.process.wait(60)
 
 
 def test_the_image_has_most_of_a_small_screen_and_napari_is_a_click_away(start, small_data_set):
@@ -56,7 +43,10 @@ def test_the_image_has_most_of_a_small_screen_and_napari_is_a_click_away(start, 
 
 @pytest.fixture
 def run(start, small_data_set, tmp_path):
-    """Return a function that starts, perhaps leaves the mode, closes; it returns the settings."""
+    """Return a function that starts, perhaps leaves the mode, closes; it returns the settings.
+
+    It closes by napari's own keys, which work while its menu is hidden, too.
+    """
     settings = tmp_path / "napari.yaml"
 
     def run(*words, leave=False):
@@ -64,7 +54,7 @@ def run(start, small_data_set, tmp_path):
         program = ready(start(*command, NAPARI_CONFIG=str(settings)))
         if leave:
             program.click("header_napari")
-        close(program)
+        assert close_by_keys(program) == 0
         return settings.read_bytes()
 
     run.settings = settings

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from weakref import WeakMethod
 
 import napari
@@ -11,8 +11,8 @@ from napari.layers import Labels
 from napari.qt import QtViewer
 from napari.settings import get_settings
 from napari.utils.theme import get_theme
-from qtpy.QtGui import QGuiApplication
-from qtpy.QtWidgets import QWidget
+from qtpy.QtGui import QAction, QGuiApplication
+from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_mamamia.widgets.adapter.drawing import (
     guard_canvas,
@@ -21,6 +21,12 @@ from napari_mamamia.widgets.adapter.drawing import (
 )
 from napari_mamamia.widgets.adapter.stepping import follow_lightly
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
+
+_WAYS_OUT: Final = (
+    "napari.window.file.close_dialog",
+    "napari.window.file.quit_dialog",
+    "napari.window.view.toggle_fullscreen",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,16 @@ def current_viewer() -> Any | None:
     """Return the viewer whose window was used last, None where there is no window."""
     viewer = napari.current_viewer()
     return None if viewer is None else bare(viewer)
+
+
+def list_ways_out(window: QMainWindow) -> list[QAction]:
+    """Return what in napari's menus ends window or program, or fills the screen; it has keys.
+
+    A hidden menu answers no key, but for an action that stands in the window itself too.
+    """
+    menus = [one.menu() for one in window.menuBar().actions()]
+    actions = [action for menu in menus if menu is not None for action in menu.actions()]
+    return [action for action in actions if action.objectName() in _WAYS_OUT]
 
 
 def focus_canvas(viewer: Any) -> None:

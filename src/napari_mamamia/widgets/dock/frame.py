@@ -13,7 +13,7 @@ from qtpy.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolBar, QToo
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.services.case.hanging import HangingPlan, HangingStep
-from napari_mamamia.widgets.adapter.adapter import has_own_window_size, main_view
+from napari_mamamia.widgets.adapter.adapter import has_own_window_size, list_ways_out, main_view
 from napari_mamamia.widgets.base.bottom import BottomDock
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import with_key
@@ -242,6 +242,7 @@ class ReadingMode(WindowPart):
         if self._had_welcome:
             view.show_welcome_screen = False
         window.addToolBar(Qt.ToolBarArea.TopToolBarArea, self.line)
+        window.addActions(list_ways_out(window))
         self.line.settle()
         self.line.show()
         self.is_on = True
@@ -257,6 +258,8 @@ class ReadingMode(WindowPart):
         self.line.give_back()
         if window is not None:
             window.removeToolBar(self.line)
+            for action in list_ways_out(window):
+                window.removeAction(action)
         self.line.setParent(self._panel)
         self.line.hide()
         hidden, self._hidden = self._hidden, []
