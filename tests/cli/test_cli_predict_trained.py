@@ -158,6 +158,7 @@ def exact_once():
     return exact
 
 
+@pytest.mark.night
 @pytest.mark.real
 def test_openvino_differs_only_where_the_classes_tie(corner, exact_once, tmp_path):
     pytest.importorskip("openvino")
@@ -177,6 +178,7 @@ def test_openvino_differs_only_where_the_classes_tie(corner, exact_once, tmp_pat
     assert np.count_nonzero(given != labels) <= 27 * compared.differing
 
 
+@pytest.mark.night
 @pytest.mark.real
 def test_fast_is_close_and_said(corner, exact_once, tmp_path):
     openvino = pytest.importorskip("openvino")
@@ -252,6 +254,7 @@ def scheduler(tmp_path):
             program.wait()
 
 
+@pytest.mark.night
 def test_a_cluster_makes_the_masks_of_one_process(
     small_data_set, model, masks_here, scheduler, tmp_path
 ):

@@ -119,6 +119,7 @@ def test_the_frame_comes_goes_and_folds_and_napari_is_as_before(start, small_dat
     assert program.widgets(name="header_progress"), "the mode ends no work"
 
 
+@pytest.mark.night
 def test_the_line_shows_the_hanging_and_what_is_armed_and_keeps_it_through_a_fold(
     start, small_data_set
 ):
@@ -143,6 +144,7 @@ def test_the_line_shows_the_hanging_and_what_is_armed_and_keeps_it_through_a_fol
     wait_until(lambda: ask(program, HELD)[2] is None, "nothing in hand")
 
 
+@pytest.mark.night
 def test_the_work_list_has_the_window_until_a_case_is_opened_and_f1_goes_there_and_back(
     start, small_data_set
 ):

@@ -302,6 +302,7 @@ def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
     program.screen.picture(picture_folder / "kinetics_seg.png")
 
 
+@pytest.mark.night
 def test_the_window_closes_with_exit_code_0_and_nothing_is_left_half(program):
     program.screen.key("ctrl+q")
     program.wait_for_text("Do you want to close")

@@ -84,6 +84,7 @@ def open_in_window(start, data_set, config, n_voxels):
     return program
 
 
+@pytest.mark.night
 def test_a_click_in_the_history_goes_to_a_step_that_changed_no_voxel(
     start, small_data_set, opened, tmp_path
 ):

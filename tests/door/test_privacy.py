@@ -139,6 +139,7 @@ def test_no_word_of_the_patient_leaves_unless_it_is_asked_for_by_name(mamamia, t
         assert f"CASE_1.json: it holds the source's {element}" in said
 
 
+@pytest.mark.night
 def test_a_dicom_folder_that_is_called_by_the_patient_leaves_no_name(mamamia, tmp_path):
     """Opened as it is, without an import: the folder is the case id and the data set's name."""
     study = write_study(tmp_path / "Xavierson_Zoe")

@@ -87,6 +87,7 @@ def reader(start, small_data_set):
     return made
 
 
+@pytest.mark.night
 def test_a_tool_is_seen_paints_only_what_is_seen_and_goes_without_a_trace(reader, small_data_set):
     program, screen = reader.program, reader.screen
     bare = program.canvas_picture()

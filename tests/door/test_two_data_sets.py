@@ -48,6 +48,7 @@ def test_a_moved_workspace_is_listed_by_the_command(start, moved):
     assert f"{moved / 'masks'} (beside the data set)" in program.output
 
 
+@pytest.mark.night
 def test_in_the_window_a_moved_workspace_is_shown_and_only_its_own_one_is_written(start, moved):
     program = start("mamamia", "view", moved / "baseline", "--case", "A_2", HOME=str(moved))
     program.wait_for_text("A_2")

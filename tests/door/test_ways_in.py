@@ -76,6 +76,7 @@ def circle_pixels(program):
     return wait_until(lambda: drawn() > 100 and drawn(), "the brush circle", 20)
 
 
+@pytest.mark.night
 def test_the_menu_opens_the_dock_and_a_dropped_data_set_shows_its_masks(start, small_data_set):
     program = start("napari")
     program.screen.click(*menu_place(program, "Plugins"))
@@ -105,6 +106,7 @@ result = found
     return wait_until(lambda: program.ask("evaluate", code=code), f"menu {title}", 30)[-1]
 
 
+@pytest.mark.night
 def test_the_named_widget_takes_a_dropped_dicom_folder_to_an_open_case(start, tmp_path):
     study = tmp_path / "study"
     study.mkdir()

@@ -184,6 +184,7 @@ main()
 """
 
 
+@pytest.mark.night
 def test_a_program_ends_although_a_thread_of_it_hangs_in_the_share(trials):
     """In a Python of its own, which takes itself apart in the usual way."""
     world = trials.world(next(one for one in WAYS if one.name == "review status"))

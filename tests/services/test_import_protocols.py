@@ -9,6 +9,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+from tests.halves import half_by_day
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import MamamiaError
@@ -51,7 +52,9 @@ def outcome_of(protocol, folder):
 
 
 @pytest.mark.parametrize(
-    "protocol", [*protocols.PROTOCOLS, *hostile.HOSTILE], ids=lambda one: one.name
+    "protocol",
+    half_by_day([*protocols.PROTOCOLS, *hostile.HOSTILE]),
+    ids=lambda one: one.name,
 )
 def test_a_protocol_gets_its_verdict(tmp_path, protocol):
     case, refusal = outcome_of(protocol, tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
+from tests.halves import half_by_day
 
 from napari_mamamia.core.choices import Clock, Sides
 from napari_mamamia.io.exam.selectors import read_selectors
@@ -80,7 +81,7 @@ def require_dynamic(exam, problem):
         assert any(word in told for word in WITHOUT_PRE), (problem, exam.warnings)
 
 
-@pytest.mark.parametrize("protocol", ASKED, ids=lambda one: one.name)
+@pytest.mark.parametrize("protocol", half_by_day(ASKED), ids=lambda one: one.name)
 def test_every_way_that_a_refusal_names_leads_to_an_import_and_none_in_a_circle(tmp_path, protocol):
     protocol.write(tmp_path)
     waiting = [((), ImportSettings(), text) for text in problems_of(tmp_path, ImportSettings())]

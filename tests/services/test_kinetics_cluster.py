@@ -73,6 +73,7 @@ def measured(data_set, out, *options):
     return (out / "kinetics.csv").read_bytes(), (out / "curves.csv").read_bytes()
 
 
+@pytest.mark.night
 def test_two_workers_and_a_cluster_measure_what_this_process_measures(
     data_set, scheduler, tmp_path, monkeypatch
 ):

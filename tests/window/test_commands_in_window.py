@@ -6,6 +6,7 @@ from napari_mamamia.widgets.base.layers import Role
 pytestmark = pytest.mark.window
 
 
+@pytest.mark.night
 def test_a_folder_opened_by_napari_is_shown_in_the_dock(qtbot, window, small_data_set, the_dock):
     window.open(str(small_data_set), plugin="napari-mamamia")
     panel = the_dock(window)
@@ -16,6 +17,7 @@ def test_a_folder_opened_by_napari_is_shown_in_the_dock(qtbot, window, small_dat
     panel.close_down()
 
 
+@pytest.mark.night
 def test_sample_data_are_the_open_case_of_the_dock(qtbot, window, docked):
     window.open_sample("napari-mamamia", "axial")
     qtbot.waitUntil(lambda: docked.session.case_id == "PHANTOM_AXIAL")
@@ -23,6 +25,7 @@ def test_sample_data_are_the_open_case_of_the_dock(qtbot, window, docked):
     assert docked.predict_page.start.isEnabled()
 
 
+@pytest.mark.night
 def test_the_commands_of_the_layers_menu_are_there_and_work(qtbot, window, docked, small_data_set):
     docked.open_data_set(small_data_set, "A_1")
     qtbot.waitUntil(

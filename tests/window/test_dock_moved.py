@@ -20,6 +20,7 @@ def at_work(qtbot, docked, small_data_set):
     return docked
 
 
+@pytest.mark.night
 def test_a_hidden_dock_comes_back_on_the_page_asked_for(qtbot, window, menu_item, docked):
     docked.docking.home.close()
     assert not docked.isVisible()

@@ -27,6 +27,7 @@ def test_each_menu_item_opens_the_one_dock_on_its_page(qtbot, window, menu_item,
     assert len(panels) == 1
 
 
+@pytest.mark.night
 @ALL_PAGES
 def test_the_panel_is_the_same_one_every_time(qtbot, window, pages):
     panels = []
@@ -45,6 +46,7 @@ def test_the_panel_is_the_same_one_every_time(qtbot, window, pages):
     assert panels[0].page == pages[-1]
 
 
+@pytest.mark.night
 @ALL_PAGES
 def test_all_pages_at_once_give_one_dock(qtbot, window, pages):
     for page in pages:

@@ -141,6 +141,7 @@ def test_another_layer_of_the_user_is_left_alone_by_a_swap():
     assert own in viewer.layers
 
 
+@pytest.mark.night
 def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_the_end(
     qtbot, window, docked, monkeypatch
 ):
@@ -375,5 +376,6 @@ for pints_own in ("unused", "used"):
 """
 
 
+@pytest.mark.night
 def test_the_units_loaded_in_a_thread_replace_only_those_that_nobody_has_used():
     subprocess.run([sys.executable, "-c", UNITS], check=True)

@@ -40,6 +40,7 @@ def shown(qtbot, hidden):
     return hidden
 
 
+@pytest.mark.night
 def test_what_a_hidden_window_was_told_of_depths_is_kept_and_its_masks_are_drawn(shown, canvas):
     assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 100
     scene = main_view(shown).canvas._scene_canvas

@@ -53,6 +53,7 @@ def make_ball(grid, centre):
     return sum(squares) <= RADIUS_MM**2
 
 
+@pytest.mark.night
 def test_the_actions_from_a_prediction_to_an_accepted_mask_are_those_of_the_page(
     qtbot, window, docked, tmp_path, control, picture
 ):

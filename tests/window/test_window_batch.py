@@ -110,6 +110,7 @@ def test_a_run_can_be_cancelled_and_gone_on_with(qtbot, window, ready, control, 
     assert ready.batch_page.state.text().startswith("Finished")
 
 
+@pytest.mark.night
 @pytest.mark.usefixtures("quick_figures")
 def test_page_and_table_fit_in_both_themes(qtbot, window, ready, control, picture):
     control(ready, "batch_start")
@@ -122,6 +123,7 @@ def test_page_and_table_fit_in_both_themes(qtbot, window, ready, control, pictur
         assert ready.results.width() < ready.window().width() - ready.width() + 20
 
 
+@pytest.mark.night
 def test_two_models_are_compared_filtered_reviewed_and_tagged(
     qtbot, window, ready, control, picture, predictions
 ):

@@ -719,6 +719,7 @@ def test_the_search_for_leaks_finds_each_of_them_where_nothing_is_hidden(qtbot, 
     assert SECRETS[3] in found
 
 
+@pytest.mark.night
 def test_a_prediction_that_the_protocol_allows_is_shown_without_the_reference(qtbot, docked, world):
     panel = open_blind(qtbot, docked, world, Blinding.of(["reference", "other readers"]))
     qtbot.waitUntil(lambda: panel.scene.layer(Role.PREDICTION) is not None)

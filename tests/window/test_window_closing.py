@@ -56,6 +56,7 @@ def test_closing_with_strokes_that_are_nowhere_recorded_is_held_up_with_the_reas
     assert docked.close_down() is True
 
 
+@pytest.mark.night
 def test_what_was_painted_is_saved_when_the_window_closes(
     qtbot, make_napari_viewer, small_data_set, own_preferences
 ):

@@ -128,6 +128,7 @@ def set_circle(panel, truth):
     panel.painting.set_brush(replace(panel.painting.state.brush, radius_mm=radius_mm))
 
 
+@pytest.mark.night
 def test_a_tumour_with_a_rim_from_one_press_then_what_is_too_much(
     qtbot, window, docked, mixed, picture
 ):
@@ -201,6 +202,7 @@ def test_two_lesions_each_with_its_own_strokes(qtbot, window, docked, mixed, pic
     np.testing.assert_array_equal(live.labels == 1, first)
 
 
+@pytest.mark.night
 def test_thick_sagittal_slices(qtbot, window, docked, sagittal, picture):
     truth, middle = begin(qtbot, docked, sagittal, "ONE_BREAST_001")
     grid, live = docked.session.case.grid, docked.editing.live

@@ -46,6 +46,7 @@ def test_two_sets_become_a_verified_bundle(qtbot, window, page, picture, control
     assert not page.start.isEnabled()
 
 
+@pytest.mark.night
 def test_a_label_file_is_shown_and_its_names_stand_in_the_bundle(
     qtbot, window, page, picture, control, docked, tmp_path
 ):
@@ -62,6 +63,7 @@ def test_a_label_file_is_shown_and_its_names_stand_in_the_bundle(
     assert read_labels(tmp_path / "bundle/A_1.nii.gz").values == (2,)
 
 
+@pytest.mark.night
 def test_a_file_in_place_of_the_folder_blocks_the_button(qtbot, window, page, picture, tmp_path):
     (tmp_path / "file").write_text("x")
     page.out.setText(str(tmp_path / "file"))

@@ -156,6 +156,7 @@ def test_each_step_shows_the_mask_the_letters_and_the_breast(qtbot, hung, two_ex
     assert [layout for layout, button in layouts.items() if button.isChecked()] == [Layout.ONE]
 
 
+@pytest.mark.night
 def test_the_prior_stands_at_the_same_mm_with_its_mask(qtbot, hung, two_exams, picture):
     _root, phantom = two_exams
     grid, place = go_to_tumour(hung, phantom)
@@ -175,6 +176,7 @@ def test_the_prior_stands_at_the_same_mm_with_its_mask(qtbot, hung, two_exams, p
     picture(hung.viewer, "34_hanging_prior")
 
 
+@pytest.mark.night
 def test_the_sliders_are_below_all_views_and_back_below_the_own_one(qtbot, hung):
     view = hung.viewer.window._qt_viewer
     home = view.dims.parentWidget()

@@ -169,6 +169,7 @@ def test_from_a_dropped_study_to_a_verified_dicom_seg(
     assert not written.ReferencedSeriesSequence[0].SeriesInstanceUID.startswith("2.25.70.")
 
 
+@pytest.mark.night
 def test_a_study_that_is_imported_twice_says_so_and_what_to_do(
     qtbot, window, docked, study, tmp_path, control, picture
 ):

@@ -88,6 +88,7 @@ def test_a_ruler_is_dragged_seen_with_a_dark_edge_on_any_grey_and_kept(qtbot, re
     assert not any(one.isVisible() for one in sheets)
 
 
+@pytest.mark.night
 def test_what_is_drawn_moves_with_the_zoom_and_is_seen_in_every_view(qtbot, reading, picture):
     z, y, x = reading.middle
     reading.measuring.use(MeasureKind.RULER)
@@ -122,6 +123,7 @@ def test_what_is_drawn_moves_with_the_zoom_and_is_seen_in_every_view(qtbot, read
     qtbot.waitUntil(lambda: len(reading.measuring.views) == 1)
 
 
+@pytest.mark.night
 def test_an_arrow_asks_for_words_on_the_image_and_the_list_has_all(qtbot, reading, picture):
     z, y, x = reading.middle
     section = reading.pages.measure

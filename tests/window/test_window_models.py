@@ -158,6 +158,7 @@ def test_drop_edit_predict_cancel_predict_again_and_step(
     assert host.pid is None
 
 
+@pytest.mark.night
 def test_a_folder_that_is_no_model_is_refused_with_the_reason(qtbot, opened, tmp_path, picture):
     (tmp_path / "empty").mkdir()
     opened.predict_page.model_added.emit(tmp_path / "empty")

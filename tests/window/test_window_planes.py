@@ -166,6 +166,7 @@ def test_closed_planes_leave_no_view_and_no_canvas(qtbot, three, window):
     assert np.asarray(shown).max() > 200
 
 
+@pytest.mark.night
 def test_no_scale_bar_reaches_the_letter_below_the_image(three):
     """The bar takes a quarter of its canvas at most, however the view came to its zoom."""
     for pane in three.planes.panes:

@@ -169,6 +169,7 @@ def test_replaced_data_of_the_same_size_become_a_step(qtbot, refining):
     np.testing.assert_array_equal(refining.editing.live.labels, before)
 
 
+@pytest.mark.night
 def test_data_of_another_size_are_put_aside_and_the_mask_is_shown_again(qtbot, refining):
     layer = refining.scene.layer(Role.REFINED)
     before = refining.editing.live.labels.copy()

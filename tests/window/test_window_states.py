@@ -92,6 +92,7 @@ def test_a_wrong_folder_is_told_in_the_header(qtbot, window, panel, picture, tmp
     picture(window, "11_wrong_folder")
 
 
+@pytest.mark.night
 def test_opening_predicting_stopping_and_failing(
     qtbot, window, panel, slow, small_data_set, picture
 ):
