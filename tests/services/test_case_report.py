@@ -205,6 +205,39 @@ def test_a_stop_leaves_whole_reports_alone_and_their_table(tmp_path, monkeypatch
     assert {row["case_id"] for row in rows_of(tmp_path / "out/measures.csv")} == {"A"}
 
 
+@pytest.mark.parametrize("at", ["reading", "drawing", "pdf", "dicom"])
+def test_a_new_report_that_is_stopped_before_it_is_whole_leaves_no_folder(
+    opened, tmp_path, monkeypatch, at
+):
+    def stop(*_args, **_keywords):
+        if at == "dicom":
+            (next((tmp_path / "reports").iterdir()) / "A_dicom").mkdir()
+        raise Cancelled
+
+    place = {"reading": "read_case", "drawing": "write_page", "pdf": "write_pdf"}
+    monkeypatch.setattr(report, place.get(at, "write_pdf"), stop)
+    monkeypatch.setattr(report, "require_qt", lambda: None)
+    for _ in range(2):
+        with pytest.raises(Cancelled):
+            report.report_anew(opened, tmp_path / "reports", ANYBODY, ReportWish(has_pdf=True))
+        assert list((tmp_path / "reports").iterdir()) == []
+
+
+def test_what_somebody_puts_into_a_report_s_folder_stays_when_it_is_stopped(
+    opened, tmp_path, monkeypatch
+):
+    def stop(*_args, **_keywords):
+        (folder,) = (tmp_path / "reports").iterdir()
+        (folder / "notes.txt").write_text("mine")
+        raise Cancelled
+
+    monkeypatch.setattr(report, "write_page", stop)
+    with pytest.raises(Cancelled):
+        report.report_anew(opened, tmp_path / "reports", ANYBODY, ReportWish(has_pdf=False))
+    (folder,) = (tmp_path / "reports").iterdir()
+    assert {path.name for path in folder.iterdir()} == {"notes.txt", "run.json"}
+
+
 def test_a_key_image_outside_the_volume_shows_the_last_slice(opened):
     draw(opened, MeasureKind.KEY_IMAGE, [(60, 3, 3)])
     picture, _lesion = make_pictures(read_case(opened, opened.data_set.case("A"), ANYBODY))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 from functools import partial
@@ -20,7 +20,7 @@ from napari_mamamia.scoring.report.page import render_print, write_page
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.batch.beside import drawing_place
 from napari_mamamia.services.batch.child import Child
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import RUN_FILE, Existing, claim_folder
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.report.case_page import make_case_page
 from napari_mamamia.services.report.measures import Measure
@@ -143,7 +143,8 @@ def report_cases(
             result = for_each_case([one.case_id for one in chosen], partial(report, child))
         except (Cancelled, KeyboardInterrupt):
             with listening(None):  # who stopped the work would stop the tables too
-                _write_tables(reports, out / TABLE, overwrite)
+                if reports:
+                    _write_tables(reports, out / TABLE, overwrite)
             raise
     tables = _write_tables(reports, out / TABLE, overwrite)
     return ReportSummary(out, tuple(reports), result.failures, tables)
@@ -160,6 +161,8 @@ def report_anew(
 ) -> ReportSummary:
     """Write as `report_cases` does, into a new folder below `parent`, named by case and moment.
 
+    Stopped before a report is finished it leaves no folder.
+
     Raises
     ------
     CaseError, MissingExtraError, SaveConflictError, SaveError
@@ -169,7 +172,22 @@ def report_anew(
     stem = f"{subject}-{datetime.now():%Y%m%d-%H%M%S}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     out = next(parent / name for name in names if not (parent / name).exists())
-    return report_cases(opened, out, source, wish, case_ids=case_ids, finished=finished)
+    reports = [] if finished is None else finished
+    try:
+        return report_cases(opened, out, source, wish, case_ids=case_ids, finished=reports)
+    except (Cancelled, KeyboardInterrupt):
+        if not reports:
+            _remove_empty(out)
+        raise
+
+
+def _remove_empty(out: Path) -> None:
+    """Remove a folder that a run made and that holds nothing but what says which run it was."""
+    with suppress(OSError):
+        for folder in (one for one in out.iterdir() if one.name != RUN_FILE):
+            folder.rmdir()
+        (out / RUN_FILE).unlink()
+        out.rmdir()
 
 
 def _report_case(
