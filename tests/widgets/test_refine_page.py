@@ -471,6 +471,15 @@ def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):
     assert text_of(refining, "refine_grow") == "Grow again"
 
 
+def test_accepting_without_a_mask_of_ones_own_says_so_and_stays(opened):
+    opened.show_page("Refine")
+    case = opened.session.case_id
+    opened.refine_flow.accept()
+    assert opened.session.case_id == case
+    assert "no mask of yours to accept" in opened.header.message.text()
+    assert "go on with N" in opened.header.message.text()
+
+
 def test_a_lesion_without_a_voxel_is_painted_before_a_further_one(refining):
     refining.protocols.begin_lesion()
     refining.protocols.begin_lesion()

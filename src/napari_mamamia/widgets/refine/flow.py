@@ -200,6 +200,13 @@ class RefineFlow(WindowPart):
             self._accept_reading()
             return
         if self._editing.live is None:
+            key = next(key for key in self._keys if key.action == "next_case")
+            self._notifier.hint(
+                tr(
+                    "There is no mask of yours to accept: begin one here, or go on with {shown}.",
+                    shown=key.shown,
+                )
+            )
             return
         self._editing.saving.save_if_new(lambda all_saved: self._open_next() if all_saved else None)
 
