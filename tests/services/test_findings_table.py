@@ -107,6 +107,16 @@ def test_a_mask_that_cannot_be_measured_leaves_its_row_as_it_was_noted_and_is_to
     assert [one.case_id for one in table.failures] == ["A_1"]
 
 
+def test_what_was_measured_from_a_prediction_and_nobody_described_is_no_lesion(opened):
+    volumes = {f"volume@{lesion}": {"number": "9", "unit": "mm3"} for lesion in "12"}
+    answers = {"assessment@right": "1", "finding@2": "mass"}
+    say(opened, "A_1", volumes | {"assessment@right": "1"}, computed=tuple(volumes))
+    say(opened, "A_2", volumes | answers, computed=tuple(volumes))
+    normal, one = rows_of(list_findings(opened))
+    assert (normal["lesion"], normal["volume"], normal["assessment@right"]) == ("", "", "1")
+    assert (one["lesion"], one["finding"], one["volume"]) == ("2", "mass", 9.0)
+
+
 def test_answers_of_a_later_lexicon_have_a_column_of_their_own_and_no_code(opened):
     say(opened, "A_1", {"mass.shape@1": "lobulated", "implant@left": "rupture"})
     (row,) = rows_of(list_findings(opened))

@@ -159,7 +159,13 @@ def _describe_case(
         findings, facts = fill_in(form, findings, measure_case(case, read_mask(path, case)))
     rows = list_rows(form, findings.answers)
     if facts.lesions is None:
-        names = {row.place for row in rows if row.scope == FieldScope.LESION}
+        names = {
+            row.place
+            for row in rows
+            if row.scope == FieldScope.LESION and (path.is_file() or not row.computed)
+        }
+        # Without a mask of theirs what nobody touched is a prediction's or reference's: no finding.
+        rows = tuple(row for row in rows if row.scope != FieldScope.LESION or row.place in names)
         points = {name: findings.centres.get(name) for name in names}
         lesions = tuple(LesionFacts(name, centre_mm=points[name]) for name in sorted(names))
         return _Described(record, RECORD, CaseFacts(lesions), rows)
