@@ -145,11 +145,12 @@ class Header(QFrame):
         set_level(self.refusal, Level.WARNING)
         self.refusal.setVisible(bool(text))
 
-    def set_reader(self, name: str | None) -> None:
-        """Show who edits; None where nobody was named yet."""
+    def set_reader(self, name: str | None, *, is_fixed: bool = False) -> None:
+        """Show who edits; None where nobody was named yet, `is_fixed` where nobody else may."""
         self.reader.setText(name or tr("reader?"))
         whose = tr("{name} edits", name=name) if name else tr("Nobody was named yet who edits")
-        self.reader.setToolTip(tr("{whose}; click to change", whose=whose))
+        change = "" if is_fixed else tr("{whose}; click to change", whose=whose)
+        self.reader.setToolTip(change or tr("{whose}, as long as the study is open", whose=whose))
         self._reader_line.hide()
 
     def ask_reader(self, known: str | None) -> None:

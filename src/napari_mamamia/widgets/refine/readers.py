@@ -49,7 +49,7 @@ class Readers(WindowPart):
         """Take the reader of a study, who stays while this window reads it; people see the name."""
         self._waiting, self._name = None, name
         self._session.set_reader(reader)
-        self._header.set_reader(name)
+        self._header.set_reader(name, is_fixed=True)
 
     def _ask_reader(self, then: Callable[[], None] | None) -> None:
         if self._is_fixed:
