@@ -55,7 +55,6 @@ OWN = {
     "io.review.desk_files.read_known": "this computer's own; what is damaged is none",
     "io.review.desk_files.DeskFiles.read_draft": "this computer's own; what is damaged is none",
     "io.review.desk_files.DeskFiles.read_images": "this computer's own; what is damaged is none",
-    "services.review.desk.StudyDesk._find_draft": "answers of an event that the fold has read",
     "services.review.desk._describe_making": "what this window saved just before",
     "io.review.errands._send_lines": "the study's copy of what this computer wrote, compared",
     "io.review.errands.read_waiting": "this computer's own, sent as it is",
