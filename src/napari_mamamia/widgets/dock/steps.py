@@ -386,6 +386,7 @@ class StepFlow(WindowPart):
         self._panel = panel
         self._last_step = STEPS[0].name
         self._strip: ViewPanel = pages.view
+        self._strip.setParent(pages.view_home)
         header.view_wanted.connect(self._place_strip)
         pages.turned.connect(self._follow_page)
         pages.clicked.connect(header.drop_hint)
@@ -427,7 +428,7 @@ class StepFlow(WindowPart):
         is_shown = at_home or self._header.view.isChecked()
         home: QWidget = self._pages.view_home if at_home else self._panel
         # Moved only where it is to be seen: Qt takes 20 ms to style it anew.
-        if is_shown and self._strip.parent() is not home:
-            before = 0 if at_home else home.layout().indexOf(self._pages.bar)
-            home.layout().insertWidget(before, self._strip)
+        layout = home.layout()
+        if is_shown and layout.indexOf(self._strip) < 0:
+            layout.insertWidget(0 if at_home else layout.indexOf(self._pages.bar), self._strip)
         self._strip.setVisible(is_shown)
