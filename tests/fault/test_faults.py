@@ -112,6 +112,7 @@ def test_a_program_that_is_told_to_end_tidies_up_at_once(trials, number):
     assert answer["orphans"] == []
 
 
+@pytest.mark.night
 def test_a_second_ctrl_c_may_leave_something_which_the_next_run_removes(trials):
     way = way_named("import (zip)")
     trial = trials.strike(way, "twice", 60)

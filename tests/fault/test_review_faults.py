@@ -293,6 +293,7 @@ def read_at_once(study, home, who, host, start, taken):
     desk.close()
 
 
+@pytest.mark.night  # by day at the level of the store and the desk
 def test_four_computers_without_locks_in_one_second_read_each_case_once_and_lose_nothing(trials):
     """Two of each reader: one claims in the very moment in which the other does."""
     way = Way("review init", review_init, title="at once")

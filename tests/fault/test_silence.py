@@ -156,7 +156,14 @@ def strike_silent(trials: Trials, way: Way, at: int, usual: str) -> None:
     assert at > 1 or answer["code"] == 1
 
 
-@pytest.mark.parametrize("way", [pytest.param(way, id=way.name) for way in WAYS])
+BY_DAY = [
+    # the window's start costs 23 s
+    pytest.param(way, id=way.name, marks=[pytest.mark.night] if way.name == "view" else [])
+    for way in WAYS
+]
+
+
+@pytest.mark.parametrize("way", BY_DAY)
 def test_no_command_waits_for_a_share_that_stops_answering(trials, way):
     n_steps, usual = count_steps(trials, way)
     assert n_steps > 1
