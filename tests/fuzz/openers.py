@@ -52,6 +52,7 @@ OWN = {
     "io.volumes.voxel_writer._checksum_of": "bytes for a checksum of what was just written",
     "io.tables.workbook_writer.write_workbook": "written",
     "io.review.desk_files._copy_file": "copies bytes of a study's own files to this computer",
+    "io.files.user_folders.copy_read_only_settings": "napari's own, copied as they are",
     "io.review.desk_files.read_known": "this computer's own; what is damaged is none",
     "io.review.desk_files.DeskFiles.read_draft": "this computer's own; what is damaged is none",
     "io.review.desk_files.DeskFiles.read_images": "this computer's own; what is damaged is none",

@@ -37,10 +37,10 @@ def test_read_only_settings_are_copied_again_at_each_start(settings, own_prefere
 def test_where_the_copy_cannot_be_written_either_both_places_are_told(settings, monkeypatch):
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
 
-    def refuse(*_):
+    def refuse(*_args, **_keywords):
         raise OSError(30, os.strerror(30))
 
-    monkeypatch.setattr(user_folders.shutil, "copyfile", refuse)
+    monkeypatch.setattr(user_folders, "saving", refuse)
     with pytest.raises(SaveError, match="NAPARI_CONFIG") as told:
         copy_read_only_settings()
     assert str(settings) in str(told.value)

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,9 @@ from typing import Final
 import platformdirs
 
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.own_paths import can_write_in
+from napari_mamamia.io.files.save import saving
 
 _APP: Final = "napari-mamamia"
 _FOLDER_VARIABLE: Final = "MAMAMIA_CONFIG_DIR"
@@ -63,14 +64,15 @@ def copy_read_only_settings() -> Path | None:
         return None
     copy = preferences_path().with_name("napari-settings.yaml")
     try:
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.unlink(missing_ok=True)
-        if file.is_file():
-            shutil.copyfile(file, copy)
-    except OSError as error:
+        if not file.is_file():
+            copy.unlink(missing_ok=True)
+            return copy
+        with open_plain(file) as stream, saving(copy, overwrite=True) as temporary:
+            temporary.write_bytes(stream.read())
+    except (OSError, SaveError) as error:
         raise SaveError(
             f"expected to write napari's settings {file}, or a copy in {copy.parent}, but neither "
-            f"can be written ({error.strerror}): give the right to write, or set NAPARI_CONFIG to "
-            "a file that can be written"
+            f"can be written ({error}): give the right to write, or set NAPARI_CONFIG to a file "
+            "that can be written"
         ) from error
     return copy
