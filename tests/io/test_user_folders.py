@@ -46,6 +46,11 @@ def test_where_the_copy_cannot_be_written_either_both_places_are_told(settings, 
     assert str(settings) in str(told.value)
 
 
+def test_a_place_that_cannot_be_reached_is_no_traceback(tmp_path, monkeypatch):
+    monkeypatch.setenv("NAPARI_CONFIG", str(tmp_path / ("n" * 300) / "settings.yaml"))
+    assert copy_read_only_settings() is None  # the folder above can be written
+
+
 def test_the_place_of_naparis_settings_is_the_one_that_napari_says(monkeypatch):
     base = pytest.importorskip("napari.utils._base")
     monkeypatch.delenv("NAPARI_CONFIG")

@@ -59,7 +59,7 @@ def copy_read_only_settings() -> Path | None:
         If the copy cannot be written either.
     """
     file = napari_settings()
-    there = next(one for one in (file, *file.absolute().parents) if one.exists())
+    there = next(one for one in (file, *file.absolute().parents) if _is_there(one))
     if os.access(there, os.W_OK) if there.is_file() else can_write_in(there):
         return None
     copy = preferences_path().with_name("napari-settings.yaml")
@@ -76,3 +76,11 @@ def copy_read_only_settings() -> Path | None:
             "that can be written"
         ) from error
     return copy
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a path can be reached; one in a folder that is closed to this account cannot."""
+    try:
+        return path.exists()
+    except OSError:
+        return False

@@ -134,7 +134,7 @@ class StudyDesk:
                 self.blinding,
                 len(rows),
                 sum(reading.state is CaseState.READ for _, reading in rows),
-                len(list_possible(state, rows)),
+                sum(1 for _ in list_possible(state, rows)),
                 # Those that were not begun stay unnamed, or a hidden repeat would show.
                 tuple(
                     TaskRow(task, ids[task.case], reading.state)

@@ -1,6 +1,6 @@
 """Looking at a study: its state now, a person by name, the order of what is disputed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.review import Meaning, ReadingMode, StudyReader, Task
@@ -110,15 +110,11 @@ def is_possible(state: ReviewState, task: Task) -> bool:
     return all(one.state is CaseState.READ for one in before)
 
 
-def list_possible(
-    state: ReviewState, queue: Iterable[tuple[Task, ReadingView]]
-) -> tuple[Task, ...]:
-    """Return the tasks of a queue that are open and can be read now."""
-    return tuple(
-        task
-        for task, reading in queue
-        if reading.state is not CaseState.READ and is_possible(state, task)
-    )
+def list_possible(state: ReviewState, queue: Iterable[tuple[Task, ReadingView]]) -> Iterator[Task]:
+    """Yield the tasks of a queue that are open and can be read now, found as they are asked for."""
+    for task, reading in queue:
+        if reading.state is not CaseState.READ and is_possible(state, task):
+            yield task
 
 
 def rank_dispute(view: CaseView) -> tuple[float, str]:

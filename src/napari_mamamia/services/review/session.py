@@ -113,7 +113,7 @@ class ReviewSession:
 
     def next_task(self) -> Task | None:
         """Return the first task that is open and possible now; None where nothing is left."""
-        return next(iter(list_possible(self.state, self.queue())), None)
+        return next(list_possible(self.state, self.queue()), None)
 
     def disputes(self) -> tuple[CaseView, ...]:
         """Return what disagrees or contradicts itself, the lowest Dice first."""
