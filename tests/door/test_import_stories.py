@@ -297,8 +297,10 @@ def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
     numbers = program.widget("kinetics_ftv_seg_numbers")["text"]
     assert numbers.count(f";{pe}</td>") >= 2
     assert "ucsf-ispy1" in program.widget("kinetics_ftv_seg_basis")["text"]
-    seen = program.widget("kinetics_ftv_seg_basis")["visible_rect"]
-    assert seen[3] > 20  # the page scrolled to the answer
+    wait_until(  # the page scrolls to the answer once that is laid out
+        lambda: (program.widget("kinetics_ftv_seg_basis")["visible_rect"] or (0,) * 4)[3] > 20,
+        "the answer in sight",
+    )
     program.screen.picture(picture_folder / "kinetics_seg.png")
 
 

@@ -5,12 +5,11 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QFileDialog,
     QGridLayout,
     QLabel,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -33,6 +32,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.drops import dropped_paths
+from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS
 
@@ -86,13 +86,13 @@ class FtvSegControls(QWidget):
         for part in (self.numbers, self.basis):
             part.setVisible(found is not None)
         if found is not None:
-            QTimer.singleShot(0, self._come_into_view)  # once the new height is laid out
+            reveal(self)
 
     def show_failed(self, reason: str) -> None:
         """Say why a SEG was not taken; what was shown of another one goes."""
         self.show_comparison(None)
         self._show_remark(reason, "error")
-        QTimer.singleShot(0, self._come_into_view)
+        reveal(self)
 
     def dragEnterEvent(self, event: Any) -> None:
         """Take a single file."""
@@ -103,13 +103,6 @@ class FtvSegControls(QWidget):
         """Count under the file."""
         event.acceptProposedAction()
         self.seg_wanted.emit(dropped_paths(event)[0])
-
-    def _come_into_view(self) -> None:
-        area = self.parentWidget()
-        while area is not None and not isinstance(area, QScrollArea):
-            area = area.parentWidget()
-        if isinstance(area, QScrollArea):
-            area.ensureWidgetVisible(self)
 
     def _show_remark(self, text: str, level: str) -> None:
         self.remark.setText(text)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from qtpy.QtCore import QTimer, Signal
+from qtpy.QtCore import Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
@@ -32,9 +32,9 @@ from napari_mamamia.widgets.controls.controls import (
     row_name,
     set_primary,
 )
+from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.review.leading_view import CaseChoice, DraftView, make_note
-from napari_mamamia.widgets.review.signing_view import show_in_scroll
 
 _MODE_TEXTS: Final = {
     ReadingMode.INDEPENDENT: tr("independent: each for himself, a judge accepts"),
@@ -53,8 +53,6 @@ _RULE_TEXTS: Final = {
 _TITLES: Final = (tr("Data set"), tr("Title"), tr("Leads"), tr("Readers"), tr("Judges"))
 _FILES: Final = (tr("Protocol"), tr("Honeypots"), tr("Order"), tr("Consensus"))
 _MOST_SEED: Final = 2_000_000_000
-# Lines of text are laid out in several turns, between which the window may paint.
-_LAID_OUT_MS: Final = (50, 200, 500)
 _USUAL: Final = Triggers()
 
 
@@ -75,7 +73,6 @@ class PlanningView(QWidget):
         self.setObjectName("review_planning")
         self._notes: dict[str, QLabel] = {}
         self._folds: dict[str, FormFold] = {}
-        self._sought: QWidget | None = None
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         for part in (
@@ -360,7 +357,7 @@ class PlanningView(QWidget):
             note.hide()
         self.shown.show_draft(draft)
         if draft is not None:
-            self._show_soon(self.shown.freeze)
+            reveal(self.shown.freeze)
 
     def show_problem(self, field: str, text: str) -> None:
         """Say what is wrong beside its field, which is unfolded and brought into sight."""
@@ -369,19 +366,9 @@ class PlanningView(QWidget):
         note.show()
         if field in self._folds:
             self._folds[field].unfold(True)
-        self._show_soon(note)
+        reveal(note)
 
     # -------------------------------------------------------------------- inner
-
-    def _show_soon(self, sought: QWidget) -> None:
-        """Bring a control into sight once it is laid out: the form is longer than many screens."""
-        self._sought = sought
-        for ms in _LAID_OUT_MS:
-            QTimer.singleShot(ms, self._show_sought)
-
-    def _show_sought(self) -> None:
-        if self._sought is not None:
-            show_in_scroll(self._sought)
 
     def _forget_draft(self, *_changed: object) -> None:
         """Take back what was shown, which is out of date."""

@@ -1,16 +1,14 @@
 """What one may sign, one's key, and a lead's word for the keys of others."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final
 
-from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QLineEdit,
     QListWidgetItem,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
@@ -29,6 +27,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_list
 
 _AS: Final = {
@@ -277,12 +276,7 @@ class SigningView(QWidget):
         self._ending.setVisible(is_open)
         self.say("")
         if is_open:
-            self._show_end_button()
-
-    def _show_end_button(self) -> None:
-        """Scroll to the end of the page; lines of text are laid out in two turns."""
-        show = partial(show_in_scroll, self.end)
-        QTimer.singleShot(0, lambda: QTimer.singleShot(0, show))
+            reveal(self.end)
 
     # ------------------------------------------------------------- for the flow
 
@@ -362,7 +356,7 @@ class SigningView(QWidget):
         for note in (self.note, self.end_note):
             note.setVisible(bool(note.text()))
         if is_ending and text:
-            self._show_end_button()
+            reveal(self.end)
 
     @property
     def chosen(self) -> tuple[Signable, ...]:
@@ -440,12 +434,3 @@ def _make_secret(
     if on_return is not None:
         secret.returnPressed.connect(on_return)
     return secret
-
-
-def show_in_scroll(control: QWidget) -> None:
-    """Scroll to a control, if it lies in something that scrolls."""
-    area = control.parentWidget()
-    while area is not None and not isinstance(area, QScrollArea):
-        area = area.parentWidget()
-    if isinstance(area, QScrollArea):
-        area.ensureWidgetVisible(control, 0, control.height())
