@@ -29,8 +29,8 @@ import numpy as np
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Step, Tool
-from napari_mamamia.core.garbage import collect_if_due, set_aside, take_back
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.program.garbage import collect_if_due, set_aside, take_back
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.refine.edit_case import open_editing
 from napari_mamamia.services.refine.editing import OpenEditing

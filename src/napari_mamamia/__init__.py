@@ -20,7 +20,7 @@ scripts and notebooks. Nothing is imported before it is asked for, and never Qt.
 Errors are `MamamiaError`: they say what was expected, what came, and what to do.
 """
 
-from napari_mamamia.core.lazy import lazy_names
+from napari_mamamia.core.program.lazy import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import napari_mamamia
-from napari_mamamia.core.child_environment import (
+from napari_mamamia.core.program.child_environment import (
     child_environment,
     find_program,
     leave_out_current_folder,
     module_folders,
 )
-from napari_mamamia.core.child_process import (
+from napari_mamamia.core.program.child_process import (
     answer_of,
     end_group,
     end_silent,
@@ -46,7 +46,7 @@ STARTERS = {
     "webbrowser": None,
 }  # fmt: skip
 ALLOWED = {
-    "core/child_process.py": {"subprocess", "os.execve"},
+    "core/program/child_process.py": {"subprocess", "os.execve"},
     "segmentation/submission/runner.py": {"os.fork"},  # in the room, nothing of ours is there
     "services/batch/connection.py": {"distributed.LocalCluster"},  # dask starts its own
 }
@@ -238,7 +238,7 @@ def test_an_ended_child_has_closed_streams():
 BECOME = """
 import sys
 from pathlib import Path
-from napari_mamamia.core.child_process import become
+from napari_mamamia.core.program.child_process import become
 print("before")
 become(("/bin/sh", "-c", 'echo "$$ $(pwd) $A"; exit 5'), {"A": "b"}, Path("/usr"))
 """

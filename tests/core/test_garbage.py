@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from napari_mamamia.core.garbage import (
+from napari_mamamia.core.program.garbage import (
     collect_if_due,
     is_set_aside,
     set_aside,

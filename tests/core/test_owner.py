@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from napari_mamamia.core.owner import Owner, owner_named, this_process
+from napari_mamamia.core.program.owner import Owner, owner_named, this_process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
 
 def owner_of_an_ended_process():
-    code = "from napari_mamamia.core.owner import this_process; print(this_process())"
+    code = "from napari_mamamia.core.program.owner import this_process; print(this_process())"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return owner_named(said.stdout)
 
@@ -34,7 +34,10 @@ def test_another_process_that_got_the_same_number_is_not_the_owner():
 
 
 def test_a_process_that_ended_but_was_not_asked_for_yet_does_not_run():
-    code = "from napari_mamamia.core.owner import this_process; print(this_process(), flush=True)"
+    code = (
+        "from napari_mamamia.core.program.owner import this_process;"
+        "print(this_process(), flush=True)"
+    )
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     owner = owner_named(child.stdout.readline())
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now

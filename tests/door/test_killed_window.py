@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from program import wait_until
 
-from napari_mamamia.core.owner import this_process
+from napari_mamamia.core.program.owner import this_process
 
 pytestmark = [
     pytest.mark.door,

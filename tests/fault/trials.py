@@ -16,7 +16,7 @@ from faults import READS, WRITES
 from same import SECONDS, STAMP, contents, fault_of, files_below, is_temporary, strangers
 from worlds import Way, environment, furnished
 
-from napari_mamamia.core.owner import owner_named
+from napari_mamamia.core.program.owner import owner_named
 
 PROGRAM = Path(__file__).with_name("warm.py")
 LIMIT_S = 120

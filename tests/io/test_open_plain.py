@@ -21,7 +21,7 @@ from napari_mamamia.segmentation.model.recipe import read_recipe
 SOURCE = Path(napari_mamamia.__file__).parent
 
 OWN = {
-    "core.owner": "a file of /proc",
+    "core.program.owner": "a file of /proc",
     "io.pacs.web": "made by us just before",
     "io.dicom.pixels": "opened as a plain file when its header was read",
     "io.data_set.export_layouts": "made by us just before",
@@ -37,7 +37,7 @@ OWN = {
     "segmentation.submission.table": "found to be a plain file just before",
     "segmentation.submission.watch": "a file of /proc",
     "core.texts": "found to be a plain file just before",
-    "core.system": "a file of /proc; files for writers",
+    "core.program.system": "a file of /proc; files for writers",
     "services.score.cohort_page": "made by us just before",
     "services.submission.check_computer": "a file of /proc",
     "services.review.export.study_export": "made by us just before",

@@ -14,7 +14,7 @@ import pytest
 
 import napari_mamamia
 from napari_mamamia.core.errors import SaveError
-from napari_mamamia.core.owner import this_process
+from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.io.files import own_paths
 from napari_mamamia.io.files.own_paths import (
     can_write_in,

@@ -17,7 +17,7 @@ ELSEWHERE = {
     "io.files.foreign._open_at_once": "opens with the flags it is given, those of reading",
     "services.case.explained_mask._second_name": "a new name of ours for the mask that is there",
     "io.files.append_file.AppendFile._back_to": "its own file, opened by `_opened`",
-    "core.system.open_own": "no link is followed; emptied or made by whoever asks, below",
+    "core.program.system.open_own": "no link is followed; emptied or made by whoever asks, below",
     "io.files.append_file.opened_to_add": "opened by `_opened`",
     "io.challenge.site_file.site_key": "made anew (O_EXCL), for its owner alone, then saved",
     "io.challenge.handed_in._Budget.copy": "made anew or refused (O_EXCL), in its own folder",

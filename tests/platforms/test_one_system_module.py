@@ -10,7 +10,7 @@ import napari_mamamia
 
 SOURCE = Path(napari_mamamia.__file__).parent
 RULES = Path(__file__).parent / "windows" / "sitecustomize.py"
-SYSTEM = "core/system.py"
+SYSTEM = "core/program/system.py"
 ALLOWED = {
     "segmentation/submission/runner.py": {
         *("os.fork", "os.waitstatus_to_exitcode", "os.open", "resource", "ctypes"),
@@ -18,7 +18,7 @@ ALLOWED = {
     "segmentation/submission/cuda.py": {"os.sysconf"},
     "kinetics/registration/itk.py": {"ctypes"},
     "segmentation/worker/shared_arrays.py": {"os.posix_fallocate"},
-    "core/child_process.py": {"os.execve"},
+    "core/program/child_process.py": {"os.execve"},
     "io/files/foreign.py": {"os.open"},
 }
 """What each may use: its own text guards it (`hasattr`, `can_watch`, a constant of system)."""

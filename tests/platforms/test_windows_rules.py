@@ -86,7 +86,7 @@ def test_the_rules_hold_so_that_a_command_can_break_them(tmp_path):
         """
 import os, sys
 from pathlib import Path
-import napari_mamamia.core.system as system
+import napari_mamamia.core.program.system as system
 folder = Path(sys.argv[1])
 print(system.CAN_REPLACE_OPEN_FILES, hasattr(system, "fcntl"), hasattr(system.os, "fork"))
 (folder / "new").write_text("new")
@@ -157,7 +157,7 @@ def test_a_path_that_is_too_long_for_windows_is_told_as_such(tmp_path):
         """
 import sys
 from pathlib import Path
-from napari_mamamia.core.system import refusal_remedy
+from napari_mamamia.core.program.system import refusal_remedy
 long = Path(sys.argv[1], *["a" * 50] * 6, "mask.nii.gz")
 print(refusal_remedy(long, FileNotFoundError(2, "")))
 print(refusal_remedy(Path(sys.argv[1], "mask.nii.gz"), FileNotFoundError(2, "")) == "")
@@ -173,7 +173,7 @@ def test_what_an_ended_process_left_is_swept_there_and_a_living_ones_stays(tmp_p
         """
 import subprocess, sys
 from pathlib import Path
-from napari_mamamia.core.owner import Owner, this_process
+from napari_mamamia.core.program.owner import Owner, this_process
 from napari_mamamia.io.files.own_paths import sweep
 folder = Path(sys.argv[1])
 own = this_process()

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.core.owner import this_process
+from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.phantom.one_lesion import one_lesion
 from napari_mamamia.services.submission import check_computer
 from napari_mamamia.services.submission import check_computer as service

@@ -25,7 +25,7 @@ from napari_mamamia.core.errors import (
     SaveError,
 )
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.owner import this_process
+from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.core.progress import listening
 from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings

@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
-from napari_mamamia.core.owner import this_process
+from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.services.batch.output_folder import Existing, claim_folder
 
 PARAMETERS = (("model", "kinetic"), ("label", None))

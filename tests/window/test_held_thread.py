@@ -12,8 +12,8 @@ from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.core.case import Case, Phase
-from napari_mamamia.core.garbage import is_set_aside
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.program.garbage import is_set_aside
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.drawing import sliced_once
 from napari_mamamia.widgets.base.layers import (

@@ -18,9 +18,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from napari_mamamia.cli.given import Program
-from napari_mamamia.core.child_environment import leave_out_current_folder
 from napari_mamamia.core.errors import MamamiaError, refusal_text
 from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.program.child_environment import leave_out_current_folder
 from napari_mamamia.core.provenance import software_version
 from napari_mamamia.io.files.own_paths import sweep_temporary
 
@@ -82,12 +82,12 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
         Entry(
             "register",
-            "registering:register",
+            "case.registering:register",
             "Register phases: a new data set OUT and OUT/registration.csv; masks stay valid.",
         ),
         Entry(
             "straighten",
-            "straightening:straighten",
+            "case.straightening:straighten",
             "Copy cases with sheared axes onto grids at right angles: writes a new data set OUT.",
         ),
     ),
@@ -100,12 +100,12 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
         Entry("models", "models:models", "Models that you added; nothing is ever downloaded."),
         Entry(
             "kinetics",
-            "kinetics:kinetics",
+            "case.kinetics:kinetics",
             "Measure contrast curves, curve types, FTV and sizes: writes OUT/kinetics.csv (.xlsx).",
         ),
         Entry(
             "perfusion",
-            "perfusion:perfusion",
+            "case.perfusion:perfusion",
             "Fit Ktrans, ve, kep, vp of ultrafast exams with a known T1: maps, OUT/perfusion.csv.",
         ),
         Entry(

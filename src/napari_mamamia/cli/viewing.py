@@ -26,9 +26,9 @@ from napari_mamamia.cli.printing import (
     print_scores,
     run,
 )
-from napari_mamamia.core.child_environment import child_environment
-from napari_mamamia.core.child_process import become, python_command
 from napari_mamamia.core.errors import MissingExtraError
+from napari_mamamia.core.program.child_environment import child_environment
+from napari_mamamia.core.program.child_process import become, python_command
 
 
 def demo(

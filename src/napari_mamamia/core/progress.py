@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Final, TypeAlias, TypeVar
 
-from napari_mamamia.core.garbage import is_set_aside
+from napari_mamamia.core.program.garbage import is_set_aside
 
 A = TypeVar("A")
 T = TypeVar("T")

@@ -10,7 +10,7 @@ FTV in UCSF's form, `ultrafast` slope and arrival in close phases, `background` 
 public door, imported when asked for.
 """
 
-from napari_mamamia.core.lazy import lazy_names
+from napari_mamamia.core.program.lazy import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ scores, tables, window, report and docs are made.
 `nearest` holds the exact distances, `crop` the joint block.
 """
 
-from napari_mamamia.core.lazy import lazy_names
+from napari_mamamia.core.program.lazy import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
-from napari_mamamia.core.garbage import uncollected
+from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.review import Role, Study
 from napari_mamamia.io.workspace.event_order import Event, merge_events
 from napari_mamamia.reviewing.assignment import order_of_looks

@@ -1,4 +1,1 @@
-"""Commands about cases one by one: the report of each.
-
-They are apart because the room's folder is full.
-"""
+"""Commands on the images of cases: registering, straightening, kinetics, perfusion, reports."""

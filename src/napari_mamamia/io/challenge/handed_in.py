@@ -18,8 +18,8 @@ from typing import IO, Final
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.names import readable_name
+from napari_mamamia.core.program.system import open_own
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.system import open_own
 from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, FrozenFile
 from napari_mamamia.io.files.file_names import case_key, file_stem
 from napari_mamamia.io.files.folders import list_names, natural_key

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import FormatError, SaveConflictError
-from napari_mamamia.core.system import open_own
+from napari_mamamia.core.program.system import open_own
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import read_json

@@ -15,7 +15,12 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from napari_mamamia.core.errors import SaveConflictError, SaveError
-from napari_mamamia.core.system import CAN_REPLACE_OPEN_FILES, claim, force_to_disk, open_own
+from napari_mamamia.core.program.system import (
+    CAN_REPLACE_OPEN_FILES,
+    claim,
+    force_to_disk,
+    open_own,
+)
 from napari_mamamia.io.files.save import saving
 
 SYNC_EVERY_S: Final = 1.0

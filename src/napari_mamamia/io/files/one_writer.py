@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Final
 
 from napari_mamamia.core.errors import SaveError
+from napari_mamamia.core.program.system import CAN_REPLACE_OPEN_FILES, claim, open_own
 from napari_mamamia.core.progress import Progress, forward_progress
-from napari_mamamia.core.system import CAN_REPLACE_OPEN_FILES, claim, open_own
 
 _POLL_S: Final = 0.05
 

@@ -19,10 +19,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import SaveError
-from napari_mamamia.core.owner import owner_named, this_process
-from napari_mamamia.core.system import account
+from napari_mamamia.core.program.child_process import answer_of
+from napari_mamamia.core.program.owner import owner_named, this_process
+from napari_mamamia.core.program.system import account
 
 _PREFIX: Final = ".mamamia-"
 _PART: Final = ".part"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError, SaveConflictError, SaveError
-from napari_mamamia.core.system import (
+from napari_mamamia.core.program.system import (
     RENAMING_REPLACES,
     force_folder_to_disk,
     force_to_disk,

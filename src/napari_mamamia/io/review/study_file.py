@@ -7,7 +7,7 @@ from typing import Final
 
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import FormatError
-from napari_mamamia.core.garbage import uncollected
+from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.review import Study, StudyPlan
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import MOST_BYTES, parsed_json

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from napari_mamamia.core.garbage import uncollected
+from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.progress import paced
 from napari_mamamia.io.files.chained_lines import (
     NO_ORIGIN,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.choices import Interpolation
 from napari_mamamia.core.errors import MissingExtraError
-from napari_mamamia.core.system import CAN_LOAD_BESIDE
+from napari_mamamia.core.program.system import CAN_LOAD_BESIDE
 
 _ORDER: Final = 3
 _LAZY: Final = 1

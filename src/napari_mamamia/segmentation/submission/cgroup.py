@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.child_environment import find_program
-from napari_mamamia.core.system import is_root
+from napari_mamamia.core.program.child_environment import find_program
+from napari_mamamia.core.program.system import is_root
 
 _ROOTS: Final = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))  # version 1, then version 2
 _SLACK: Final = 32

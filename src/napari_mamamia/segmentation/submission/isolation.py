@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.child_environment import find_program
-from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.system import account, is_root
+from napari_mamamia.core.program.child_environment import find_program
+from napari_mamamia.core.program.child_process import answer_of
+from napari_mamamia.core.program.system import account, is_root
 from napari_mamamia.segmentation.submission.cgroup import can_hold_processes
 from napari_mamamia.segmentation.submission.seccomp import call_filter, filter_file
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from napari_mamamia.core.system import total_memory_bytes
+from napari_mamamia.core.program.system import total_memory_bytes
 
 CHALLENGE_SECONDS: Final = 300.0
 """Seconds that the challenge allows for one case. Source: its rules, 5 minutes per image."""

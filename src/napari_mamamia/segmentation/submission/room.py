@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.child_environment import find_program
-from napari_mamamia.core.child_process import Answer, answer_of
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import ModelError, SaveError
+from napari_mamamia.core.program.child_environment import find_program
+from napari_mamamia.core.program.child_process import Answer, answer_of
 from napari_mamamia.segmentation.submission import cuda as external_cuda
 from napari_mamamia.segmentation.submission import runner as external_runner
 from napari_mamamia.segmentation.submission.external import INGESTED, Submission

@@ -14,9 +14,9 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Final
 
-from napari_mamamia.core.child_environment import child_environment
-from napari_mamamia.core.child_process import Process, answer_of, end_group, start, wait_for
 from napari_mamamia.core.choices import IsolationKind, Task
+from napari_mamamia.core.program.child_environment import child_environment
+from napari_mamamia.core.program.child_process import Process, answer_of, end_group, start, wait_for
 from napari_mamamia.core.progress import Progress, forward_progress
 from napari_mamamia.segmentation.submission.cgroup import held_processes
 from napari_mamamia.segmentation.submission.external import Submission

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.system import (
+from napari_mamamia.core.program.system import (
     IS_LINUX,
     account,
     end_process,

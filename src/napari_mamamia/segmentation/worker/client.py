@@ -14,17 +14,17 @@ from typing import IO, Any, Final
 import numpy as np
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.child_process import (
+from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.program.child_process import (
     Process,
     end_group,
     end_silent,
     python_command,
     start,
 )
-from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.program.system import free_memory_bytes, total_memory_bytes
 from napari_mamamia.core.progress import PACE_S, Progress, forward_progress, report_progress
-from napari_mamamia.core.system import free_memory_bytes, total_memory_bytes
 from napari_mamamia.io.files.own_paths import sweep_temporary
 from napari_mamamia.segmentation.model.card import ModelCard
 from napari_mamamia.segmentation.model.engine import EngineInput

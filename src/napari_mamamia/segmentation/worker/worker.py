@@ -20,8 +20,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TextIO
 
+from napari_mamamia.core.program.system import process_peak_memory_bytes
 from napari_mamamia.core.progress import Cancelled, Progress, listening
-from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.segmentation.model.engine import EngineInput
 from napari_mamamia.segmentation.run.engine_host import EngineHost
 from napari_mamamia.segmentation.worker import wire

@@ -15,7 +15,7 @@ from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import IO, Any, Final, TypeVar
 
-from napari_mamamia.core.child_process import (
+from napari_mamamia.core.program.child_process import (
     Errors,
     Process,
     end_group,

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 from distributed.security import Security
 
 from napari_mamamia.core.errors import ClusterError, MissingExtraError
-from napari_mamamia.core.system import end_process
+from napari_mamamia.core.program.system import end_process
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.services.batch.child import Child, attempt_in_child
 from napari_mamamia.services.batch.work import POLL_S, CaseInputs, CaseWork, Outcome, Place, attempt

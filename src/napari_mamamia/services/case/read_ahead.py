@@ -12,8 +12,8 @@ from typing import Final, TypeAlias
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.cohort import CaseRecord
+from napari_mamamia.core.program.system import free_memory_bytes
 from napari_mamamia.core.progress import report_progress
-from napari_mamamia.core.system import free_memory_bytes
 from napari_mamamia.io.data_set.volumes import read_phase_header
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.services.case.open_case import load_remaining, open_case

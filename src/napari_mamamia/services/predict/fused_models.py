@@ -16,9 +16,9 @@ from napari_mamamia.annotations.fuse import Staple, majority_vote, staple
 from napari_mamamia.core.case import Case, Mask
 from napari_mamamia.core.choices import FusionRule, TieRule
 from napari_mamamia.core.errors import GridMismatchError, MamamiaError, ModelError
+from napari_mamamia.core.program.system import process_peak_memory_bytes
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.provenance import Setting
-from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.metrics.overlap import dice
 from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,

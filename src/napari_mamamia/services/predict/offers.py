@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import ModelError
-from napari_mamamia.core.system import free_memory_bytes
+from napari_mamamia.core.program.system import free_memory_bytes
 from napari_mamamia.segmentation.model.engine_settings import EngineSettings
 from napari_mamamia.segmentation.model.planner import (
     OutOfMemoryError,

@@ -9,13 +9,13 @@ import numpy as np
 
 from napari_mamamia.core.case import Case, LabelMap, Mask
 from napari_mamamia.core.errors import ModelError
+from napari_mamamia.core.program.system import process_peak_memory_bytes
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import (
     InputFile,
     Maker,
     Provenance,
 )
-from napari_mamamia.core.system import process_peak_memory_bytes
 from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.segmentation.kinetic.kinetic import KineticSegmenter

@@ -10,10 +10,10 @@ from napari_mamamia.core.case import LabelMap, Mask
 from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import CaseError, MamamiaError, ModelError
 from napari_mamamia.core.grid import Grid, require_same_grid
+from napari_mamamia.core.program.system import is_root
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import InputFile, Maker, Provenance
 from napari_mamamia.core.records import CaseFailure, FailureCause
-from napari_mamamia.core.system import is_root
 from napari_mamamia.io.data_set.challenge_info import challenge_facts
 from napari_mamamia.io.data_set.volumes import read_phase_header, write_volume_job
 from napari_mamamia.io.files.append_file import opened_to_add

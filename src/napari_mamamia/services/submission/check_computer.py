@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Final
 
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.child_environment import find_program
-from napari_mamamia.core.child_process import answer_of
 from napari_mamamia.core.errors import CaseError, MamamiaError
+from napari_mamamia.core.program.child_environment import find_program
+from napari_mamamia.core.program.child_process import answer_of
+from napari_mamamia.core.program.system import free_memory_bytes, is_root, total_memory_bytes
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.core.provenance import now_utc, software_version
-from napari_mamamia.core.system import free_memory_bytes, is_root, total_memory_bytes
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.own_paths import temporary_places
 from napari_mamamia.io.files.save import write_text_atomically

@@ -13,10 +13,10 @@ from pathlib import Path
 from napari_mamamia.core import progress
 from napari_mamamia.core.choices import IsolationKind, Task
 from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.program.system import is_root
 from napari_mamamia.core.progress import listening, report_progress
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.records import CaseFailure
-from napari_mamamia.core.system import is_root
 from napari_mamamia.io.data_set.score_files import read_response_table
 from napari_mamamia.io.files.sources import CaseFiles
 from napari_mamamia.io.tables.tables import write_json

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from qtpy.QtCore import QObject, Qt, QTimer
 from qtpy.QtWidgets import QApplication
 
-from napari_mamamia.core.garbage import collect_if_due
+from napari_mamamia.core.program.garbage import collect_if_due
 
 _IDLE_MS = 1000
 

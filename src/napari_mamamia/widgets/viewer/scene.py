@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
-from napari_mamamia.core.garbage import set_aside, take_back
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.program.garbage import set_aside, take_back
 from napari_mamamia.widgets.adapter.adapter import (
     forget_history,
     main_view,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.system import PROGRAM_ENDINGS
+from napari_mamamia.core.program.system import PROGRAM_ENDINGS
 
 _PASSED_ON: Final = re.compile(
     r"""

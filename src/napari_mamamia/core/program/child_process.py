@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Final, NoReturn
 
-from napari_mamamia.core.child_environment import child_environment
-from napari_mamamia.core.system import CAN_BECOME, end_session
+from napari_mamamia.core.program.child_environment import child_environment
+from napari_mamamia.core.program.system import CAN_BECOME, end_session
 
 Process = subprocess.Popen[bytes]
 """A child process."""

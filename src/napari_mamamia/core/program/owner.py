@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.system import process_lives
+from napari_mamamia.core.program.system import process_lives
 
 _PROC: Final = Path("/proc")
 _UNKNOWN: Final = "0"
