@@ -44,7 +44,7 @@ _FOLDER_LISTS: Final = (
     "DYLD_FALLBACK_LIBRARY_PATH",
 )
 _SYSTEM_FOLDERS: Final = ("/usr", "/bin", "/sbin", "/opt", "/nix", "/snap")
-_PACKAGE_PARENT: Final = str(Path(__file__).parent.parent.parent)
+_PACKAGE_PARENT: Final = str(Path(__file__).parents[3])
 
 
 def child_environment(**more: str) -> dict[str, str]:
