@@ -20,6 +20,8 @@ from napari_mamamia.io.data_set.volumes import write_volume
 from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.forms.form_file import parse_form
 from napari_mamamia.io.review.store import FolderStore
+from napari_mamamia.reviewing.questions import Question, QuestionKind
+from napari_mamamia.reviewing.ratings import compare_numbers
 from napari_mamamia.reviewing.views import ReadingView
 from napari_mamamia.services.review.agreement import mask_pairs
 from napari_mamamia.services.review.agreement.agree import Truth, list_orders, measure_agreement
@@ -258,18 +260,52 @@ def test_one_reader_and_no_pair_are_said_and_nothing_fails(masks):
         assert found.categories[0].pairs == ()
 
 
-def test_hidden_repeats_are_held_against_the_own_first_time(masks):
+def test_hidden_repeats_are_held_against_the_own_first_time(masks, tmp_path):
     store = table_store(("ana", "ben"), 2, repeat_share=0.5)
     store.study = replace(store.study, tasks=(*store.study.tasks, Task("ana", "c0001", 1)))
-    read(store, "ana", 1, masks(4), {"bpe": "mild"})
-    read(store, "ben", 1, masks(4), {"bpe": "mild"})
-    read(store, "ana", 1, masks(1), {"bpe": "marked"}, occasion=1)
+    read(store, "ana", 1, masks(4), {"bpe": "mild", "size": {"number": "12"}})
+    read(store, "ben", 1, masks(4), {"bpe": "mild", "size": {"number": "20"}})
+    again = {"bpe": "marked", "size": {"number": "9.5"}}
+    read(store, "ana", 1, masks(1), again, occasion=1)
     found = measure_agreement(store)
     (own,) = found.repeats
     assert (own.first, own.second, own.dsc.value) == ("ana", "ana", 0.4)
     assert [(one.first, one.second) for one in found.readers] == [("ana", "ben")]
     assert found.repeat_answers[0].pairs[0].same == 0.0
     assert found.categories[0].pairs[0].same == 1.0, "a repeat is no second reader"
+    (size,) = found.repeat_numbers
+    assert (size.question, size.pairs[0].n, size.pairs[0].bias.value) == ("size", 1, 2.5)
+    assert found.numbers[0].pairs[0].bias.value == -8
+    save_agreement(found, tmp_path)
+    with (tmp_path / "agreement_questions.csv").open() as stream:
+        rows = [row for row in csv.DictReader(stream) if row["what"] == "bias"]
+    assert [(row["of"], row["value"]) for row in rows] == [("readers", "-8.0"), ("repeat", "2.5")]
+    assert any("first time and repeat: differ by 2.50" in one for one in agreement_lines(found))
+
+
+def test_what_is_of_one_case_is_drawn_together():
+    """The same answer of four lesions tells no more than that of one: intervals stay as wide."""
+    sizes = [(5.0, 4.0), (9.0, 12.0), (3.0, 3.5), (20.0, 14.0), (7.0, 9.0)]
+
+    def compare(n_lesions, cases=()):
+        rows = {
+            (at, f"lesion {k}"): {"ana": one, "ben": other}
+            for at, (one, other) in enumerate(
+                size for size in sizes for _ in range(n_lesions if cases else 1)
+            )
+            for k in range(1 if cases else n_lesions)
+        }
+        question = Question("size", QuestionKind.NUMBER, rows, {})
+        return compare_numbers(question, ("ana", "ben"), 500, 1, cases).pairs[0]
+
+    one, four = compare(1), compare(4)
+    assert (one.n, four.n, four.bias.n) == (5, 20, 5)
+    for name in ("bias", "log_ratio"):
+        wanted, got = (getattr(pair, name) for pair in (one, four))
+        assert (got.low, got.high) == pytest.approx((wanted.low, wanted.high))
+    assert four.icc.high - four.icc.low == pytest.approx(one.icc.high - one.icc.low, rel=0.1)
+    # hidden repeats of one case by four readers are of one case, too
+    assert compare(4, [at for at in range(5) for _ in range(4)]).bias == four.bias
 
 
 def test_honeypots_are_followed_over_time_by_the_list_of_the_beginning(masks, tmp_path):

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import isnan, log, nan
-from typing import Any
+from math import isnan, nan
 
 import numpy as np
+from numpy.typing import NDArray
 
+from napari_mamamia.core.progress import report_progress
 from napari_mamamia.reviewing.agreement import (
     BlandAltman,
     Estimate,
@@ -21,12 +22,18 @@ from napari_mamamia.reviewing.agreement import (
     bland_altman,
     compare_ratios,
     count_pairs,
-    estimate_mean,
+    divide_all,
     estimate_sums,
     fleiss_of_counts,
     kappa_of_counts,
 )
-from napari_mamamia.reviewing.questions import Question, QuestionKind, Unit, order_categories
+from napari_mamamia.reviewing.questions import (
+    Question,
+    QuestionKind,
+    QuestionTable,
+    Unit,
+    order_categories,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +114,44 @@ class NumberAgreement:
     n_alone: int = 0
 
 
+def compare_table(
+    table: QuestionTable,
+    readers: Sequence[str],
+    orders: Mapping[str, Sequence[str]],
+    sizes: tuple[int, int],
+    cases: Sequence[int] = (),
+) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
+    """Return how far readers agree on all questions but those of words.
+
+    Parameters
+    ----------
+    orders
+        The categories of questions in their order, by question.
+    sizes
+        Resamples and seed.
+    cases
+        The case of each place of the units, where several are of one; none: each is one.
+    """
+    categories, numbers = [], []
+    for at, question in enumerate(table.questions):
+        report_progress(at, len(table.questions), f"Comparing the answers to {question.name}")
+        if question.kind is QuestionKind.NUMBER:
+            numbers.append(compare_numbers(question, readers, *sizes, cases))
+        elif question.kind is not QuestionKind.TEXT:
+            order = orders.get(question.name, ())
+            categories.append(compare_categories(question, readers, order, *sizes, cases))
+    return tuple(categories), tuple(numbers)
+
+
 def compare_categories(
     question: Question,
     readers: Sequence[str],
     order: Sequence[str] = (),
     n_resamples: int = 1000,
     seed: int = 0,
+    cases: Sequence[int] = (),
 ) -> CategoryAgreement:
-    """Return how far readers agree on a question of categories; intervals are over cases."""
+    """Return how far readers agree on a question of categories; `cases` as `compare_table`."""
     categories, is_ordered = order_categories(question, order)
     units = sorted(question.ratings)
     place = {category: at for at, category in enumerate(categories)}
@@ -122,7 +159,7 @@ def compare_categories(
     for at, unit in enumerate(units):
         for value in question.ratings[unit].values():
             counts[at, place[value]] += 1
-    cases = np.array([case for case, _ in units], dtype=np.intp)
+    of_cases = _list_cases(units, cases)
     n_answers = counts.sum(axis=1)
     usual = _find_usual(n_answers)
     is_usual = n_answers == usual
@@ -136,7 +173,7 @@ def compare_categories(
         shape = (len(categories), len(categories))
         return estimate_sums(
             lambda sums: alpha_of_pairs(sums.reshape(*sums.shape[:-1], *shape), scale),
-            sum_by_case(parts, cases),
+            sum_by_case(parts, of_cases),
             n_resamples,
             seed,
         )
@@ -144,7 +181,7 @@ def compare_categories(
     total = max(1.0, float(counts.sum()))
     shares = counts.sum(axis=0) / total
     pairs = [
-        _compare_pair(question, units, pair, place, is_ordered, (n_resamples, seed))
+        _compare_pair(question, units, of_cases, pair, place, is_ordered, (n_resamples, seed))
         for pair in combinations(readers, 2)
     ]
     return CategoryAgreement(
@@ -155,7 +192,7 @@ def compare_categories(
         tuple(zip(categories, map(float, shares), strict=True)),
         is_ordered,
         tuple(one for one in pairs if one.n or one.n_alone),
-        estimate_sums(fleiss, sum_by_case(made_of, cases[is_usual]), n_resamples, seed)
+        estimate_sums(fleiss, sum_by_case(made_of, of_cases[is_usual]), n_resamples, seed)
         if usual >= 2
         else Estimate(nan, nan, nan, 0),
         usual,
@@ -164,6 +201,10 @@ def compare_categories(
         alpha(Scale.ORDINAL) if is_ordered else None,
         question.count_alone(),
     )
+
+
+def _list_cases(units: Sequence[Unit], cases: Sequence[int]) -> NDArray[np.intp]:
+    return np.array([cases[at] if cases else at for at, _ in units], dtype=np.intp)
 
 
 def _find_usual(n_answers: Floats) -> int:
@@ -175,6 +216,7 @@ def _find_usual(n_answers: Floats) -> int:
 def _compare_pair(
     question: Question,
     units: Sequence[Unit],
+    of_cases: NDArray[np.intp],
     pair: tuple[str, str],
     place: Mapping[str, int],
     is_ordered: bool,
@@ -183,11 +225,11 @@ def _compare_pair(
     first, second = pair
     n = len(place)
     rows, cases = [], []
-    for unit in units:
+    for unit, case in zip(units, of_cases, strict=True):
         row = question.ratings[unit]
         if first in row and second in row:
             rows.append((place[row[first]], place[row[second]]))
-            cases.append(unit[0])
+            cases.append(case)
     at = np.array(rows, dtype=np.intp).reshape(-1, 2)
     parts = np.zeros((len(rows), n * n))
     parts[np.arange(len(rows)), at[:, 0] * n + at[:, 1]] = 1
@@ -215,7 +257,7 @@ def _compare_pair(
     )
 
 
-def sum_by_case(parts: Floats, cases: np.ndarray[Any, np.dtype[np.intp]]) -> Floats:
+def sum_by_case(parts: Floats, cases: NDArray[np.intp]) -> Floats:
     """Return what each case adds, (cases, m): both breasts of a patient are drawn together."""
     if not len(cases):
         return parts
@@ -226,16 +268,22 @@ def sum_by_case(parts: Floats, cases: np.ndarray[Any, np.dtype[np.intp]]) -> Flo
 
 
 def compare_numbers(
-    question: Question, readers: Sequence[str], n_resamples: int = 1000, seed: int = 0
+    question: Question,
+    readers: Sequence[str],
+    n_resamples: int = 1000,
+    seed: int = 0,
+    cases: Sequence[int] = (),
 ) -> NumberAgreement:
-    """Return how far readers agree on a question of numbers; breasts of a case count apart."""
-    rows = list(question.ratings.values())
+    """Return how far readers agree on a question of numbers; `cases` as `compare_table`."""
+    rows = question.ratings
     pairs = []
     for first, second in combinations(readers, 2):
-        both = [(row[first], row[second]) for row in rows if first in row and second in row]
-        if both:
-            pairs.append(compare_values(first, second, both, n_resamples, seed))
-    n_answers = sum(map(len, rows))
+        units = [unit for unit, row in rows.items() if first in row and second in row]
+        if units:
+            both = [(rows[unit][first], rows[unit][second]) for unit in units]
+            of_cases = _list_cases(units, cases)
+            pairs.append(compare_values(first, second, both, n_resamples, seed, of_cases))
+    n_answers = sum(map(len, rows.values()))
     return NumberAgreement(
         question.name, len(rows), n_answers, tuple(pairs), question.count_alone()
     )
@@ -247,9 +295,20 @@ def compare_values(
     values: Sequence[tuple[float, float]],
     n_resamples: int = 1000,
     seed: int = 0,
+    cases: NDArray[np.intp] | None = None,
 ) -> PairedValues:
-    """Return how far two readers' numbers agree: (first, second) of each case; nan left out."""
-    values = [(a, b) for a, b in values if not (isnan(a) or isnan(b))]
+    """Return how far two readers' numbers agree; a pair with nan is left out.
+
+    Parameters
+    ----------
+    values
+        (first, second) of each breast, lesion or case.
+    cases
+        Which case each is of: what is of one case is drawn together. None: each is a case.
+    """
+    cases = np.arange(len(values)) if cases is None else cases
+    known = [at for at, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]
+    values, of_cases = [values[at] for at in known], cases[known]
     ones, others = [a for a, _ in values], [b for _, b in values]
     pairs = np.array(values, dtype=np.float64).reshape(-1, 2)
     centred = pairs - (pairs.mean() if pairs.size else 0.0)
@@ -261,13 +320,22 @@ def compare_values(
         products = sums[..., 3:].reshape(*sums.shape[:-1], 2, 2)
         return absolute_of_sums(sums[..., 0], sums[..., 1:3], products)
 
+    def estimate(of: Floats, which: NDArray[np.bool_]) -> Estimate:
+        counted = np.column_stack((of, np.ones(len(of))))
+        by_case = sum_by_case(counted, of_cases[which])
+        return estimate_sums(
+            lambda sums: divide_all(sums[..., 0], sums[..., 1]), by_case, n_resamples, seed
+        )
+
+    has_ratio: NDArray[np.bool_] = np.all(pairs > 0, axis=1)
+    logs = np.log(pairs[has_ratio, 0] / pairs[has_ratio, 1])
     return PairedValues(
         first,
         second,
         len(values),
         bland_altman(ones, others),
-        estimate_mean([a - b for a, b in values], n_resamples, seed),
+        estimate(pairs[:, 0] - pairs[:, 1], np.ones(len(pairs), np.bool_)),
         compare_ratios(ones, others),
-        estimate_mean([log(a / b) for a, b in values if a > 0 and b > 0], n_resamples, seed),
-        estimate_sums(icc, parts, n_resamples, seed),
+        estimate(logs, has_ratio),
+        estimate_sums(icc, sum_by_case(parts, of_cases), n_resamples, seed),
     )

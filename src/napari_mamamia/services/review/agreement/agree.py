@@ -20,13 +20,12 @@ from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.agreement import N_RESAMPLES, estimate_mean
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_values import parse_answers_text
-from napari_mamamia.reviewing.questions import QuestionKind, ReaderAnswers, collect_questions
+from napari_mamamia.reviewing.questions import ReaderAnswers, collect_questions
 from napari_mamamia.reviewing.ratings import (
     CategoryAgreement,
     NumberAgreement,
     PairedValues,
-    compare_categories,
-    compare_numbers,
+    compare_table,
 )
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
@@ -126,6 +125,7 @@ class StudyAgreement:
     repeats: tuple[MaskAgreement, ...]
     repeat_volumes: tuple[PairedValues, ...]
     repeat_answers: tuple[CategoryAgreement, ...]
+    repeat_numbers: tuple[NumberAgreement, ...]
     honeypots: tuple[HoneypotCourse, ...]
     notes: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
@@ -218,7 +218,7 @@ def measure_agreement(
         n_unmatched,
         tuple(summarise_readers(repeat_pairs, order, sizes)),
         tuple(compare_volumes(repeat_pairs, order, sizes)),
-        _compare_repeated_answers(state, matched, orders or {}, sizes),
+        *_compare_repeated_answers(state, matched, orders or {}, sizes),
         tuple(_follow_honeypots(honeypot_pairs, order, sizes)),
         (*notes, *_note_design(state, pairs, truth)),
         tuple(left_out),
@@ -393,16 +393,8 @@ def _compare_answers(
         for readings in [_list_first(view, state.study)]
         for one in readings
     )
-    categories, numbers = [], []
-    for at, question in enumerate(table.questions):
-        report_progress(at, len(table.questions), f"Comparing the answers to {question.name}")
-        if question.kind is QuestionKind.NUMBER:
-            numbers.append(compare_numbers(question, readers, *sizes))
-        elif question.kind is not QuestionKind.TEXT:
-            order = orders.get(question.name, ())
-            categories.append(compare_categories(question, readers, order, *sizes))
     notes = [f"{name} is not compared: {why}" for name, why in table.notes]
-    return tuple(categories), tuple(numbers), notes, table.n_unmatched
+    return *compare_table(table, readers, orders, sizes), notes, table.n_unmatched
 
 
 def _compare_repeated_answers(
@@ -410,20 +402,18 @@ def _compare_repeated_answers(
     matched: LesionNames,
     orders: Mapping[str, Sequence[str]],
     sizes: tuple[int, int],
-) -> tuple[CategoryAgreement, ...]:
+) -> tuple[tuple[CategoryAgreement, ...], tuple[NumberAgreement, ...]]:
     """Return the answers of all readers to their own, first time against second."""
-    both = [(view.key, pair) for view in state.cases for pair in list_repeats(view)]
+    both = [
+        (at, view.key, pair) for at, view in enumerate(state.cases) for pair in list_repeats(view)
+    ]
     table = collect_questions(
         ReaderAnswers(at, time, one.answers, _name_lesions(one, time, names, pair))
-        for at, (key, pair) in enumerate(both)
+        for at, (_, key, pair) in enumerate(both)
         for names in [matched.of_repeats.get((key, pair[0].reader), {})]
         for time, one in zip(_TIMES, pair, strict=True)
     )
-    return tuple(
-        compare_categories(question, _TIMES, orders.get(question.name, ()), *sizes)
-        for question in table.questions
-        if question.kind in (QuestionKind.CATEGORY, QuestionKind.SEVERAL)
-    )
+    return compare_table(table, _TIMES, orders, sizes, [case for case, _, _ in both])
 
 
 def _name_lesions(

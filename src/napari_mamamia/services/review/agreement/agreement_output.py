@@ -173,12 +173,11 @@ def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
         for one in questions:
             for row in _rows_of_categories(one):
                 yield (one.question, of, *row)
-    for number in result.numbers:
-        for pair in number.pairs:
+    for of, numbers in (("readers", result.numbers), ("repeat", result.repeat_numbers)):
+        for name, pair in ((each.question, pair) for each in numbers for pair in each.pairs):
             names = (pair.first, pair.second)
             for what, value in (("bias", pair.bias), ("icc_a1", pair.icc)):
-                row = (*names, *_list_estimate(value), value.n)
-                yield (number.question, "readers", what, *row)
+                yield (name, of, what, *names, *_list_estimate(value), value.n)
 
 
 def _rows_of_categories(one: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
@@ -226,7 +225,7 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     lines += [_say_lesions(one) for one in result.lesions]
     for question in result.categories:
         lines += _say_categories(question, form)
-    for number in result.numbers:
+    for number in (*result.numbers, *result.repeat_numbers):
         lines += [
             f"{word_question(form, number.question)}, {pair.first} and {pair.second}: differ by "
             f"{say_estimate(pair.bias, 2)}, ICC(A,1) {say_estimate(pair.icc)}."
