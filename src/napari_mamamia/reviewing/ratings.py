@@ -307,13 +307,13 @@ def compare_values(
         Which case each is of: what is of one case is drawn together. None: each is a case.
     """
     cases = np.arange(len(values)) if cases is None else cases
-    known = [at for at, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]
-    values, of_cases = [values[at] for at in known], cases[known]
+    places = [at for at, (a, b) in enumerate(values) if not (isnan(a) or isnan(b))]
+    values, of_cases = [values[at] for at in places], cases[places]
     ones, others = [a for a, _ in values], [b for _, b in values]
     pairs = np.array(values, dtype=np.float64).reshape(-1, 2)
-    centred = pairs - (pairs.mean() if pairs.size else 0.0)
+    from_mean = pairs - (pairs.mean() if pairs.size else 0.0)
     parts = np.column_stack(
-        (np.ones(len(pairs)), centred, centred[:, :1] * centred, centred[:, 1:] * centred)
+        (np.ones(len(pairs)), from_mean, from_mean[:, :1] * from_mean, from_mean[:, 1:] * from_mean)
     )
 
     def icc(sums: Floats) -> Floats:
@@ -321,8 +321,8 @@ def compare_values(
         return absolute_of_sums(sums[..., 0], sums[..., 1:3], products)
 
     def estimate(of: Floats, which: NDArray[np.bool_]) -> Estimate:
-        counted = np.column_stack((of, np.ones(len(of))))
-        by_case = sum_by_case(counted, of_cases[which])
+        with_number = np.column_stack((of, np.ones(len(of))))
+        by_case = sum_by_case(with_number, of_cases[which])
         return estimate_sums(
             lambda sums: divide_all(sums[..., 0], sums[..., 1]), by_case, n_resamples, seed
         )
