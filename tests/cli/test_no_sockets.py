@@ -45,7 +45,7 @@ def test_a_whole_study_by_command_opens_no_socket(small_data_set, tmp_path):
         ("key", "STUDY", "--reader", "Ana", *words),
         ("status", "STUDY", "--out", "said"),
         ("verify", "STUDY", "--images", small_data_set, "--out", "said"),
-        ("audit", "STUDY", "--out", "said"),
+        ("audit", "STUDY", "--out", "said", "--reader", "Lea"),
         ("agreement", "STUDY", "--out", "agreement", "--reader", "Lea"),
         ("export", "STUDY", "--out", "EXPORT", "--format", "masks", "--reader", "Lea"),
         ("report", "STUDY", "--out", "report", "--reader", "Lea"),

@@ -284,7 +284,7 @@ def review_verify(world: Path) -> list[str]:
 
 
 def review_audit(world: Path) -> list[str]:
-    return ["review", "audit", str(reviewed(world)), *out(world)]
+    return ["review", "audit", str(reviewed(world)), *out(world), "--reader", "lea"]
 
 
 def review_agreement(world: Path) -> list[str]:

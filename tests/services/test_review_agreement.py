@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import inspect
 import json
 import weakref
 from dataclasses import replace
@@ -12,6 +13,7 @@ from tests.review_study import TableStore, made, new_tables, study
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
+from napari_mamamia.cli.review import app as review
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid
@@ -401,6 +403,29 @@ def test_who_reads_blind_sees_no_numbers_without_an_event_and_a_reason(masks, tm
     assert load_state(store).refused == ()
     table, _ = save_audit(store, tmp_path / "audit")
     assert "the pilot is over" in table.read_text("utf-8")
+
+
+def test_results_lie_outside_the_study_and_the_audit_trail_is_asked_for_by_name(tmp_path):
+    folder = made(tmp_path, blinding=ALL_HIDDEN)
+    before = sorted(folder.rglob("*"))
+    takes_out = {
+        one.name: ("--reader", "lea")
+        for one in review.registered_commands
+        if {"study", "out"} <= set(inspect.signature(one.callback).parameters)
+    }
+    assert len(takes_out) == 6
+    run = CliRunner().invoke
+    for name, who in takes_out.items():
+        for place in (folder / "masks", folder / "events" / "ana", folder):
+            done = run(app, ["review", name, str(folder), "--out", str(place), *who])
+            assert done.exit_code == 1, name
+            assert "expected a folder outside the study" in f"{done.output}{done.exception}", name
+    assert sorted(folder.rglob("*")) == before
+    out = ["--out", str(tmp_path / "out")]
+    for who, why in (((), "add --reader NAME"), (("--reader", "ana"), "would no longer be blind")):
+        done = run(app, ["review", "audit", str(folder), *out, *who])
+        assert why in f"{done.output}{done.exception}"
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_lead_who_still_reads_is_blind_too(tmp_path):

@@ -184,8 +184,8 @@ def test_the_command_tells_sites_to_who_may_know_them(folder, tmp_path):
 TELLS = re.compile("DUKE|ISPY2|NACT|own_4", re.IGNORECASE)
 SECRET = ("--passphrase-file", "SECRET")
 ASKED: dict[str, tuple[tuple[str, ...], ...]] = {
-    "status": ((), ("--reader", "Ana")),
-    "verify": (("--images", "IMAGES"), ("--reader", "Ana")),
+    "status": (("--out", "OUT"), ("--reader", "Ana")),
+    "verify": (("--images", "IMAGES", "--out", "OUT"), ("--reader", "Ana")),
     "audit": (("--out", "OUT"), ("--out", "OUT", "--reader", "Ana")),
     "agreement": (("--out", "OUT"), ("--out", "OUT", "--reader", "Ana")),
     "export": (("--out", "OUT"), ("--out", "OUT", "--reader", "Ana")),

@@ -202,7 +202,7 @@ def status(
     """Say where a study stands; exit 3 while something contradicts itself. OUT/status.json."""
     from napari_mamamia.services.review import check_study
 
-    store = open_study(study)
+    store = open_study(study, out)
     veil = _find_veil(store, reader, unblind)
     result = run(partial(check_study.find_status, store, veil))
     cells = [
@@ -250,7 +250,7 @@ def verify(
     """Hold a study against its hashes, signatures and rules; exit 3 if anything is wrong."""
     from napari_mamamia.services.review import check_study
 
-    store = open_study(study)
+    store = open_study(study, out)
     veil = _find_veil(store, reader, unblind)
     result = run(partial(check_study.verify_study, store, images, veil))
     print(
@@ -279,7 +279,9 @@ def audit(
     from napari_mamamia.services.review.audit import save_audit
     from napari_mamamia.services.review.study_form import load_study_form
 
-    store = open_study(study)
+    store = open_study(study, out)
+    if store.study.plan.blinding.hides(Hidden.OTHER_READERS):
+        _require_sight(store, reader, unblind)
     veil = _find_veil(store, reader, unblind)
     form = store.read_frozen(load_study_form)
     for path in run(partial(save_audit, store, out, veil, form)):
@@ -320,7 +322,7 @@ def agreement(
 
     if (honeypots is None) is not (truth is None):
         raise typer.BadParameter("expected --honeypots and --truth together, got one: give both")
-    store = open_study(study)
+    store = open_study(study, out)
     _require_sight(store, reader, unblind)
     pots = None
     if honeypots is not None and truth is not None:
@@ -362,7 +364,7 @@ def export(
     from napari_mamamia.io.review.study_file import read_case_list
     from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
 
-    store = open_study(study)
+    store = open_study(study, out)
     _require_sight(store, reader, unblind)
     ids = None if positives is None else read_case_list(positives)
     chosen = tuple(dict.fromkeys(formats or (ReviewFormat.MASKS, ReviewFormat.ANSWERS)))
@@ -402,7 +404,7 @@ def report(
     """Write a study as one page to print; exit 3 if anything is wrong. OUT/report.html."""
     from napari_mamamia.services.review.report.study_report import ReportChoice, write_study_report
 
-    store = open_study(study)
+    store = open_study(study, out)
     _require_sight(store, reader, unblind)
     choice = ReportChoice(names, by_reader, images, pictures, bootstrap)
     result = run(partial(write_study_report, store, out, choice, overwrite=overwrite))

@@ -30,12 +30,22 @@ PassphraseOption = Annotated[
 ]
 
 
-def open_study(study: Path) -> "FolderStore":
-    """Return the study in a folder; this computer's own folder holds what waits to be sent."""
+def open_study(study: Path, out: Path | None = None) -> "FolderStore":
+    """Return the study in a folder; this computer's own folder holds what waits to be sent.
+
+    Raises
+    ------
+    SaveConflictError
+        If the folder `out` for results lies in the study.
+    """
     from napari_mamamia.io.files.user_folders import review_folder
     from napari_mamamia.io.review.store import FolderStore
+    from napari_mamamia.services.review.look import require_outside
 
-    return FolderStore(study, review_folder())
+    store = FolderStore(study, review_folder())
+    if out is not None:
+        require_outside(store, out)
+    return store
 
 
 def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:

@@ -1,12 +1,13 @@
 """Looking at a study: its state now, a person by name, the order of what is disputed."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from napari_mamamia.core.errors import CaseError, FormatError
+from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.review import Meaning, ReadingMode, StudyReader, Task
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.keys import signature_fits
-from napari_mamamia.io.review.store import EventStore, StoreReading
+from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.reviewing.fold import FoldMemory, ReviewState, fold_events
 from napari_mamamia.reviewing.signatures import short_key
@@ -45,6 +46,22 @@ def read_whole(store: EventStore) -> StoreReading:
             "see that the folder is there, then try again"
         )
     return reading
+
+
+def require_outside(store: FolderStore, folder: Path) -> None:
+    """Refuse a folder for results that lies in the study.
+
+    Everybody who reads there would find them, and `verify` would call them changed masks.
+
+    Raises
+    ------
+    SaveConflictError
+        If it does.
+    """
+    if store.visit(lambda study: folder.resolve().is_relative_to(study.resolve())):
+        raise SaveConflictError(
+            f"expected a folder outside the study, got {folder}: name another one"
+        )
 
 
 def require_counted(state: ReviewState, event: Event) -> None:

@@ -47,7 +47,7 @@ from napari_mamamia.services.review.export.answer_tables import (
     save_mrmc,
 )
 from napari_mamamia.services.review.export.other_tools import save_grand_challenge, save_monai_label
-from napari_mamamia.services.review.look import fold_reading, read_whole
+from napari_mamamia.services.review.look import fold_reading, read_whole, require_outside
 from napari_mamamia.services.review.study_form import load_study_form
 
 EXPORT: Final = "export.json"
@@ -164,10 +164,7 @@ def _require_choice(choice: ExportChoice) -> None:
 
 
 def _require_free(store: FolderStore, folder: Path) -> None:
-    if store.visit(lambda study: folder.resolve().is_relative_to(study.resolve())):
-        raise SaveConflictError(
-            f"expected a folder outside the study, got {folder}: name another one"
-        )
+    require_outside(store, folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
             f"expected a new or empty folder, got {folder}, which holds something: name another "
