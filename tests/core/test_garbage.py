@@ -92,7 +92,7 @@ def nothing_frozen():
 @pytest.mark.usefixtures("nothing_frozen")
 def test_what_was_made_uncollected_counts_as_old_and_nothing_is_left_out():
     with uncollected():
-        made = [[] for _ in range(5000)]
+        made = [[] for _ in range(50_000)]
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
     assert any(one is made[0] for one in gc.get_objects(generation=2))
@@ -102,6 +102,15 @@ def test_what_is_set_aside_stays_so_through_an_uncollected_block(thresholds):
     set_aside()
     before = gc.get_freeze_count()
     with uncollected():
-        made = [[] for _ in range(5000)]
+        made = [[] for _ in range(50_000)]
     assert gc.get_freeze_count() <= before
+    assert made
+
+
+def test_a_small_block_counts_nothing_that_is_left_out(monkeypatch):
+    """A look at a study's folder makes few objects; to count a window's takes 40 ms."""
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: pytest.fail("counted"))
+    with uncollected():
+        made = [[] for _ in range(1000)]
+    assert gc.isenabled()
     assert made
