@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from io import StringIO
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import nibabel as nib
 import numpy as np
@@ -20,6 +21,7 @@ import pandas as pd
 import pytest
 from pytestqt.qtbot import QtBot
 
+from napari_mamamia.core import garbage, progress
 from napari_mamamia.core.progress import report_progress
 
 # napari reads this once, at its first import
@@ -73,6 +75,32 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     """Leave the million objects of all tests and modules out of collections: 0.3 s each."""
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def garbage_left_out():
+    """Keep those objects out for the whole run.
+
+    The program takes back all that is left out, theirs and ours, when a window closes or a long job
+    ends: each time one collection more of everything, 1 s. So it leaves out and takes back nothing;
+    that it does is tested with `real_freezing`.
+    """
+    kept = SimpleNamespace(**vars(gc) | {"freeze": lambda: None, "unfreeze": lambda: None})
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (garbage, progress):
+            patch.setattr(module, "gc", kept)
+        yield
+
+
+@pytest.fixture(scope="module")
+def real_freezing(garbage_left_out):
+    """Let the program leave out of collections what it does, for a module's tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (garbage, progress):
+            patch.setattr(module, "gc", gc)
+        yield
+    gc.collect()
     gc.freeze()
 
 

@@ -4,6 +4,7 @@ qtpy is untyped, so that a class which derives from one of Qt's takes any attrib
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import napari_mamamia
@@ -21,6 +22,7 @@ def classes_of_all():
     return classes
 
 
+@cache
 def names_made(node):
     """Return the names that a class gives itself: methods, fields, and what is assigned to self."""
     names = set()
@@ -36,7 +38,7 @@ def names_made(node):
 
 def names_known(node, classes, seen):
     """Return the names of a class and of all that it derives from here."""
-    names = names_made(node)
+    names = set(names_made(node))
     for base in node.bases:
         name = ast.unparse(base).split("[")[0].split(".")[-1]
         for _, other in classes.get(name, ()):

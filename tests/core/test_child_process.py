@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.source import SOURCE, modules_with, words_of
 
 import napari_mamamia
 from napari_mamamia.core.program.child_environment import (
@@ -24,8 +25,6 @@ from napari_mamamia.core.program.child_process import (
     python_command,
     start,
 )
-
-SOURCE = Path(__file__).parents[2] / "src" / "napari_mamamia"
 
 ENDINGS = ("l", "le", "lp", "lpe", "v", "ve", "vp", "vpe")
 STARTERS = {
@@ -52,10 +51,13 @@ ALLOWED = {
 }
 
 
-def starters_in(path):
+NAMED = words_of(set().union(*(names or {module} for module, names in STARTERS.items())))
+
+
+def starters_in(tree):
     """Return what a module uses of what starts processes or looks for programs."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if STARTERS.get(alias.name, 0) is None}
         elif isinstance(node, ast.ImportFrom) and node.module in STARTERS:
@@ -72,8 +74,8 @@ def starters_in(path):
 def test_no_other_module_starts_a_process_or_looks_for_a_program():
     found = {
         path.relative_to(SOURCE).as_posix(): used
-        for path in sorted(SOURCE.rglob("*.py"))
-        if (used := starters_in(path))
+        for path, tree in modules_with(words_of(one.split(".")[0] for one in STARTERS), NAMED)
+        if (used := starters_in(tree))
     }
     assert found == ALLOWED
 
@@ -90,9 +92,8 @@ def test_no_other_module_starts_a_process_or_looks_for_a_program():
         "from qtpy.QtCore import QProcess",
     ],
 )
-def test_the_search_for_starters_sees_each_way(tmp_path, text):
-    (tmp_path / "a.py").write_text(text)
-    assert starters_in(tmp_path / "a.py")
+def test_the_search_for_starters_sees_each_way(text):
+    assert starters_in(ast.parse(text))
 
 
 @pytest.fixture

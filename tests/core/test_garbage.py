@@ -13,6 +13,8 @@ from napari_mamamia.core.program.garbage import (
     uncollected,
 )
 
+pytestmark = pytest.mark.usefixtures("real_freezing")
+
 
 class Ring:
     """Something that only a collection frees, since it refers to itself."""

@@ -7,6 +7,8 @@ from tests.stepped import Stepped
 
 from napari_mamamia.core.progress import gc_frozen, report_progress
 
+pytestmark = pytest.mark.usefixtures("real_freezing")
+
 
 @pytest.fixture(autouse=True)
 def nothing_set_aside():

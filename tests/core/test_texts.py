@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
+from tests.source import calls_of, modules_with
 
 from napari_mamamia.core.texts import LANGUAGE, fields_of, read_catalogue
 
@@ -119,9 +120,9 @@ SHOWING = {"setText", "setToolTip", "setPlaceholderText", "QLabel", "QCheckBox",
 }
 
 
-def plain_texts(source):
+def plain_texts(tree):
     """Yield the sentences that a module hands to the screen as they are written."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -135,14 +136,15 @@ def plain_texts(source):
 
 
 def test_no_sentence_of_the_window_is_left_out_of_the_list():
-    rooms = ROOT / "src" / "napari_mamamia" / "widgets"
     plain = [
         (path.name, *text)
-        for path in sorted(rooms.rglob("*.py"))
-        for text in plain_texts(path.read_text(encoding="utf-8"))
+        for path, tree in modules_with(calls_of(SHOWING), below="widgets")
+        for text in plain_texts(tree)
     ]
     assert not plain
-    assert list(plain_texts('box.setText("not in the list")')) == [(1, "not in the list")]
+    assert list(plain_texts(ast.parse('box.setText("not in the list")'))) == [
+        (1, "not in the list")
+    ]
 
 
 def test_the_list_for_translators_is_true():

@@ -4,14 +4,13 @@ import ast
 import csv
 import math
 from io import StringIO
-from pathlib import Path
 
 import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.source import SOURCE, modules_with
 
-import napari_mamamia
 from napari_mamamia.core.cohort import CaseRecord, Cohort
 from napari_mamamia.io.clinical.clinical import read_clinical, write_clinical
 from napari_mamamia.io.files.csv_text import as_csv_text, from_csv_text, write_csv
@@ -100,14 +99,13 @@ def test_rows_are_written_with_none_as_an_empty_cell():
 
 def test_nothing_else_in_the_source_writes_csv():
     """A second writer would be a second place to forget the apostrophe."""
-    source = Path(napari_mamamia.__file__).parent
     found = set()
-    for path in source.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for path, tree in modules_with(r"\bto_csv\b|\bcsv\b", r"\b(to_csv|writer|DictWriter)\b"):
+        for node in ast.walk(tree):
             name = getattr(getattr(node, "func", None), "attr", "")
             is_csv = getattr(getattr(getattr(node, "func", None), "value", None), "id", "") == "csv"
             if name == "to_csv" or (is_csv and name in ("writer", "DictWriter")):
-                found.add(path.relative_to(source).as_posix())
+                found.add(path.relative_to(SOURCE).as_posix())
     assert found == {
         "io/files/csv_text.py",
         "library/arguments.py",  # a file of our own that is read at once and goes

@@ -2,12 +2,11 @@
 
 import ast
 import os
-from pathlib import Path
 
 import pytest
+from tests.source import calls_of, modules_with, place_of
 from tests.stepped import Stepped
 
-import napari_mamamia
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.io.dicom.headers import read_slices
 from napari_mamamia.io.dicom.probe import is_dicom_file
@@ -17,8 +16,6 @@ from napari_mamamia.io.files.checksums import sha256_of, sha256_of_large
 from napari_mamamia.io.files.json_text import read_json
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.segmentation.model.recipe import read_recipe
-
-SOURCE = Path(napari_mamamia.__file__).parent
 
 OWN = {
     "core.program.owner": "a file of /proc",
@@ -62,8 +59,7 @@ def reading_calls(tree):
             yield node
 
 
-def opens_itself(path):
-    tree = ast.parse(path.read_text())
+def opens_itself(tree):
     names = {getattr(node.func.value, "id", "") for node in reading_calls(tree)}
     # members of archives, and the methods called open of our own records
     return bool(names - {"self", "archive", "opened", "book", "bundle", "os", "igzip", "gzip_ng"})
@@ -71,9 +67,9 @@ def opens_itself(path):
 
 def test_every_file_is_opened_by_the_one_door_or_stands_here_with_its_reason():
     found = {
-        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-        for path in SOURCE.rglob("*.py")
-        if opens_itself(path)
+        place_of(path)
+        for path, tree in modules_with(calls_of(("open", "read_text", "read_bytes")))
+        if opens_itself(tree)
     }
     assert sorted(found - set(OWN)) == []
     assert sorted(set(OWN) - found) == []

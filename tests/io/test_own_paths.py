@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.source import SOURCE, modules_with
 
-import napari_mamamia
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.core.program.owner import this_process
 from napari_mamamia.io.files import own_paths
@@ -213,16 +213,15 @@ IN_THE_ROOM = {"in_room.py"}
 
 def test_only_one_module_makes_temporary_paths():
     """No other module imports tempfile or makes up a name for something unfinished."""
-    root = Path(napari_mamamia.__file__).parent
     found = []
-    for path in root.rglob("*.py"):
+    for path, tree in modules_with(r"\btempfile\b|\.(part|tmp|old)\b"):
         if path == Path(own_paths.__file__) or path.name in IN_THE_ROOM:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             names = [a.name for a in getattr(node, "names", ()) if isinstance(a, ast.alias)]
             names += [getattr(node, "module", None)]
             text = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
             is_name = isinstance(text, str) and text.endswith((".part", ".tmp", ".old"))
             if "tempfile" in names or is_name:
-                found.append(f"{path.relative_to(root)}:{node.lineno}")
+                found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
     assert found == []

@@ -7,11 +7,8 @@ with the reason why nobody else can have prepared the file.
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
-import napari_mamamia
-
-SOURCE = Path(napari_mamamia.__file__).parent
+from tests.source import calls_of, modules_with, place_of
 
 ELSEWHERE = {
     "io.files.foreign._open_at_once": "opens with the flags it is given, those of reading",
@@ -119,11 +116,10 @@ def found_in(text: str) -> set[str]:
 def test_every_file_is_written_in_the_one_way_or_stands_here_with_its_reason():
     found = {
         place
-        for path in SOURCE.rglob("*.py")
-        for place in writers(
-            ast.parse(path.read_text("utf-8")),
-            ".".join(path.relative_to(SOURCE).with_suffix("").parts),
+        for path, tree in modules_with(
+            calls_of(set().union(WRITERS, OPENERS, *OF_MODULES.values()))
         )
+        for place in writers(tree, place_of(path))
     }
     assert sorted(found - ELSEWHERE.keys()) == []
     assert sorted(ELSEWHERE.keys() - found) == []

@@ -5,10 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.source import SOURCE, calls_of, modules_with, words_of
 
-import napari_mamamia
-
-SOURCE = Path(napari_mamamia.__file__).parent
 RULES = Path(__file__).parent / "windows" / "sitecustomize.py"
 SYSTEM = "core/program/system.py"
 ALLOWED = {
@@ -86,9 +84,9 @@ def is_named_import(node):
 
 def test_what_systems_do_differently_is_asked_for_in_one_module():
     found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
+    for path, tree in modules_with(words_of({*MODULES, *NAMES, *FURTHER, "signal"})):
         place = path.relative_to(SOURCE).as_posix()
-        uses = system_uses(ast.parse(path.read_text("utf-8")))
+        uses = system_uses(tree)
         if uses and place != SYSTEM:
             found[place] = uses
     assert {place: uses - ALLOWED.get(place, set()) for place, uses in found.items()} == {
@@ -136,7 +134,7 @@ def without_encoding(tree):
 def test_text_is_read_and_written_in_a_named_encoding():
     found = {
         path.relative_to(SOURCE).as_posix(): lines
-        for path in sorted(SOURCE.rglob("*.py"))
-        if (lines := [*without_encoding(ast.parse(path.read_text("utf-8")))])
+        for path, tree in modules_with(calls_of(("read_text", "write_text", "open", "fdopen")))
+        if (lines := [*without_encoding(tree)])
     }
     assert list(found) == ["io/tables/workbook_writer.py"]  # a member of a zip: bytes

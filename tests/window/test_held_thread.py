@@ -142,6 +142,7 @@ def test_another_layer_of_the_user_is_left_alone_by_a_swap():
 
 
 @pytest.mark.night
+@pytest.mark.usefixtures("real_freezing")
 def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_the_end(
     qtbot, window, docked, monkeypatch
 ):
