@@ -8,7 +8,7 @@ Measured on real exams and on what was computed from them: table in docs/methods
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -197,24 +197,21 @@ def find_borrowed(slabs: _Array, steps: Sequence[float]) -> Borrowed:
     groups = find_groups(slabs, steps)
     if not groups:
         return Borrowed(is_certain=False)
-    gains = _measure_gains(slabs)
+    shares = _Shares(groups, _measure_gains(slabs))
     gone = _find_turned(groups, len(slabs))
     volumes = [k for k in range(len(slabs)) if k not in gone]
-    shares = np.zeros(len(slabs))
+    repeated = volumes
     while len(volumes) > 1:
-        doubtful = [k for k in volumes if shares[k] < _OWN]  # with fewer others a share only grows
-        shares[doubtful] = _measure_shares(groups, doubtful, volumes, gains)
-        repeated = [k for k in doubtful if shares[k] < _OWN]
+        # With fewer others a share only grows.
+        repeated = [k for k in repeated if k in volumes and shares.find(k, volumes) < _OWN]
         if not repeated:
-            is_clear = not gone or bool(
-                _measure_shares(groups, volumes, volumes, gains).max() >= _INDEPENDENT
-            )
+            is_clear = not gone or shares.has_independent(volumes)
             return Borrowed(tuple(sorted(gone)) if is_clear else (), is_clear)
         if len(volumes) == 2:
             return Borrowed(is_certain=False)
-        keys = _find_keys(groups, repeated, volumes, gains)
+        keys = _find_keys(shares, repeated, volumes)
         if keys:
-            first, *instead = _by_guilt(groups, keys, volumes, gains)
+            first, *instead = _by_guilt(shares, keys, volumes)
             return Borrowed(tuple(sorted([*gone, first])), instead=() if gone else tuple(instead))
         n_away = 1 if len(slabs) <= MANY else -(-len(repeated) // 2)
         gone += repeated[-n_away:]
@@ -230,26 +227,39 @@ def own_noise(slabs: _Array, steps: Sequence[float]) -> NDArray[np.float64]:
     groups = find_groups(slabs, steps)
     if not groups:
         return np.full(len(slabs), np.nan)
-    every = list(range(len(slabs)))
-    return _measure_shares(groups, every, every, _measure_gains(slabs))
+    shares, every = _Shares(groups, _measure_gains(slabs)), range(len(slabs))
+    return np.array([shares.find(k, every) for k in every])
 
 
-def _measure_shares(
-    groups: _Groups, wanted: Sequence[int], kept: Sequence[int], gains: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the share of own noise of some volumes among `kept`: in air or body, where it is more.
+@dataclass(slots=True)
+class _Shares:
+    """How much own noise volumes have among others, each found once: several steps ask the same."""
 
-    A volume of much less noise than the others has none of its own, unless its signal is less
-    too; what is brighter needs no more noise for that.
-    """
-    maxima = np.zeros(len(wanted))
-    for blocks in groups:
-        shares = np.array([[unexplained(block, k, kept) for k in wanted] for block in blocks])
-        faint = _measure_loudness(blocks, kept, np.minimum(gains, 1.0))[list(wanted)] < _FAINT
-        medians = np.median(shares, axis=0)
-        medians[faint & (len(kept) > 2)] = 0.0
-        maxima = np.maximum(maxima, medians)
-    return maxima
+    groups: _Groups
+    gains: NDArray[np.float64]
+    found: dict[tuple[int, tuple[int, ...]], float] = field(default_factory=dict)
+
+    def find(self, k: int, kept: Sequence[int]) -> float:
+        """Return the share of own noise of a volume among `kept`: in air or body, where it is more.
+
+        A volume of much less noise than the others has none of its own, unless its signal is less
+        too; what is brighter needs no more noise for that.
+        """
+        place = k, tuple(kept)
+        if place not in self.found:
+            inside = [self._find_in(blocks, k, kept) for blocks in self.groups]
+            self.found[place] = float(np.max(inside))
+        return self.found[place]
+
+    def _find_in(self, blocks: Sequence[Block], k: int, kept: Sequence[int]) -> float:
+        loudness = _measure_loudness(blocks, kept, np.minimum(self.gains, 1.0))
+        if len(kept) > 2 and loudness[k] < _FAINT:
+            return 0.0
+        return float(np.median([unexplained(block, k, kept) for block in blocks]))
+
+    def has_independent(self, kept: Sequence[int]) -> bool:
+        """Return whether a scan of its own is among `kept`, by which others can be judged."""
+        return any(self.find(k, kept) >= _INDEPENDENT for k in kept)
 
 
 def _measure_loudness(
@@ -277,36 +287,32 @@ def _measure_gains(slabs: _Array) -> NDArray[np.float64]:
     return limited
 
 
-def _find_keys(
-    groups: _Groups, repeated: Sequence[int], kept: Sequence[int], gains: NDArray[np.float64]
-) -> list[int]:
+def _find_keys(shares: _Shares, repeated: Sequence[int], kept: Sequence[int]) -> list[int]:
     """Return the volumes without any one of which all of `repeated` have noise of their own."""
     if len(kept) > MANY:
         return []
     return [
         one
         for one in kept
-        if _is_key(groups, [k for k in repeated if k != one], [k for k in kept if k != one], gains)
+        if _is_key(shares, [k for k in repeated if k != one], [k for k in kept if k != one])
     ]
 
 
-def _is_key(
-    groups: _Groups, doubtful: Sequence[int], rest: Sequence[int], gains: NDArray[np.float64]
-) -> bool:
-    if doubtful and _measure_shares(groups, doubtful, rest, gains).min() < _OWN:
+def _is_key(shares: _Shares, doubtful: Sequence[int], rest: Sequence[int]) -> bool:
+    if any(shares.find(k, rest) < _OWN for k in doubtful):
         return False
-    return bool(_measure_shares(groups, rest, rest, gains).max() >= _INDEPENDENT)
+    return shares.has_independent(rest)
 
 
-def _by_guilt(
-    groups: _Groups, keys: Sequence[int], kept: Sequence[int], gains: NDArray[np.float64]
-) -> list[int]:
+def _by_guilt(shares: _Shares, keys: Sequence[int], kept: Sequence[int]) -> list[int]:
     """Return that of `keys` which was computed, and behind it those that may be it instead.
 
     Contrast in most of a body looks like gain, so noise is odd only where it is with and without.
     """
-    every = [block for blocks in groups for block in blocks]
-    both = [_measure_loudness(every, kept, one) for one in (gains, np.ones_like(gains))]
+    every = [block for blocks in shares.groups for block in blocks]
+    both = [
+        _measure_loudness(every, kept, one) for one in (shares.gains, np.ones(len(shares.gains)))
+    ]
     odd = [
         k
         for k in keys
