@@ -21,7 +21,8 @@ import pandas as pd
 import pytest
 from pytestqt.qtbot import QtBot
 
-from napari_mamamia.core import garbage, progress
+from napari_mamamia.core import progress
+from napari_mamamia.core.program import garbage
 from napari_mamamia.core.progress import report_progress
 
 # napari reads this once, at its first import
