@@ -5,9 +5,14 @@ import pytest
 
 from napari_mamamia.core.answers import LesionAnchors, Side
 from napari_mamamia.core.case import Case, Phase
+from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.services.review.case_facts import measure_case, measure_lesions
+from napari_mamamia.services.review.case_facts import (
+    find_breasts,
+    measure_case,
+    measure_lesions,
+)
 
 # LAS: the array's x runs to the patient's left, 50 voxels of 6 mm; the middle is between voxels 24
 # and 25, low x is the patient's right
@@ -179,3 +184,28 @@ def test_a_described_speck_among_200_parts_keeps_its_number():
 def test_anchors_outside_the_mask_belong_to_nobody():
     facts = measured(mask(BOXES[0]), (LesionAnchors("4", ((900, 900, 900), (0, 0, 0))),))
     assert [one.name for one in facts.lesions] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("x_mm", "said", "sides"),
+    [
+        (100.0, "", (Side.RIGHT,)),  # its centre lies 99 mm to the patient's right
+        (100.0, "left", (Side.LEFT,)),  # the clinical table knows better
+        (0.0, "L", (Side.LEFT,)),
+        (1.0, "", (Side.RIGHT, Side.LEFT)),  # in the scanner's middle, and nothing tells
+    ],
+)
+def test_of_one_breast_alone_is_asked_what_is_in_view(x_mm, said, sides):
+    affine = np.diag([-2.0, 2.0, 8.0, 1.0])  # 2 x 2 voxels wide
+    affine[0, 3] = x_mm
+    record = CaseRecord("A", other={"laterality": said}) if said else None
+    grid = Grid((4, 20, 2), affine)
+    assert find_breasts(grid, record).sides == sides
+    facts = measure_case(case((), grid=grid), None, record=record)
+    assert (facts.sides, facts.is_one_breast, facts.lesions) == (sides, True, ())
+
+
+def test_of_two_breasts_both_are_asked_whatever_the_table_says():
+    facts = find_breasts(GRID, CaseRecord("A", other={"laterality": "left"}))
+    assert (facts.sides, facts.is_one_breast) == ((Side.RIGHT, Side.LEFT), False)
+    assert facts.midline_x_mm == pytest.approx(-6.0 * 24.5)

@@ -53,7 +53,7 @@ IMAGES_AND_SETTINGS = {
     *("review.plan_study", "review.list_case_ids", "review.freeze_wished"),
     "review.load_first_look",
     # Which views a case has and other exams of the patient: images, opened by their own service.
-    *("find_breast_box", "plan_hanging", "find_priors", "read_prior"),
+    *("find_breast_box", "plan_hanging", "find_priors", "read_prior", "review.find_breasts"),
     # The reader's own answers and marks; what is measured is asked of `review.measure_lesions`.
     *("findings.load_form", "findings.open", "findings.keep", "findings.mark"),
     *("findings.fill_in", "findings.find_point_mm"),

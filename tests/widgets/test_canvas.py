@@ -158,7 +158,7 @@ def test_a_drag_acts_on_the_subtraction_where_that_is_shown(viewer, image, scene
     assert tuple(image.contrast_limits) == (100.0, 300.0)
 
 
-@pytest.mark.parametrize(("width", "share"), [(900, 1.0), (540, 1.0), (405, 0.75), (100, 0.6)])
+@pytest.mark.parametrize(("width", "share"), [(900, 1.0), (600, 1.0), (450, 0.75), (100, 0.6)])
 def test_on_a_narrow_canvas_texts_are_smaller_so_that_they_do_not_meet(
     viewer, text, width, share, monkeypatch
 ):

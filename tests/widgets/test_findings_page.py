@@ -294,8 +294,22 @@ def test_auto_stands_at_an_answer_until_it_is_touched(qtbot, form):
 
 def test_what_is_filled_in_follows_the_mask(qtbot, form):
     form.findChild(QPushButton, "findings_form_fold").click()
-    form.set_facts(CaseFacts((LesionFacts("1", Side.RIGHT, 700.0),)))
+    form.set_facts(CaseFacts((LesionFacts("1", Side.RIGHT, 700.0, 22.641),)))
     assert form.findChild(QLineEdit, "findings_answer_volume_1").text() == "700"
+    longest = form.findChild(QLineEdit, "findings_answer_long_axis_1")
+    assert longest.text() == "22.6"  # and the record keeps what was measured
+    assert form.current.find("long_axis", LESION).values == ("22.641",)
+
+
+def test_of_one_breast_alone_its_own_assessment_is_missing(qtbot, form):
+    form.set_facts(CaseFacts((), (Side.RIGHT,), is_one_breast=True))
+    assert [one for one in form.list_missing() if "ssessment" in one] == [
+        "Assessment category (right breast)"
+    ]
+    form.set_facts(CaseFacts((), is_one_breast=True))
+    assert [one for one in form.list_missing() if "ssessment" in one] == [
+        "Assessment category (the breast in view)"
+    ]
 
 
 def test_a_term_of_a_later_lexicon_is_shown_as_it_stands(qtbot, form):

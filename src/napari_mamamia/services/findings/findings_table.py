@@ -155,8 +155,10 @@ def _describe_case(
     if with_mask and path.is_file():
         key = case_key(record.case_id)
         files = next(one for one in opened.data_set.cases if case_key(one.case_id) == key)
-        case = load_case(files, opened.record(files.case_id))
-        findings, facts = fill_in(form, findings, measure_case(case, read_mask(path, case)))
+        row = opened.record(files.case_id)
+        case = load_case(files, row)
+        measured = measure_case(case, read_mask(path, case), record=row)
+        findings, facts = fill_in(form, findings, measured)
     rows = list_rows(form, findings.answers)
     if facts.lesions is None:
         names = {

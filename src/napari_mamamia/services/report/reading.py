@@ -153,7 +153,8 @@ def read_case(
         If a file is damaged, or the mask lies on another grid.
     """
     report_progress(0, 3, "Reading")
-    case = load_case(files, opened.record(files.case_id))
+    row = opened.record(files.case_id)
+    case = load_case(files, row)
     chosen = find_mask(opened, files, source)
     path = chosen.path
     records = read_records(opened.workspace.root) if records is None else records
@@ -166,7 +167,7 @@ def read_case(
         opened.workspace,
         case.case_id,
         records.findings,
-        measure_case(case, mask),
+        measure_case(case, mask, record=row),
         reader,
         has_mask=mask is not None,
     )

@@ -19,6 +19,7 @@ from napari_mamamia.core.answers import (
 )
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
+from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, GridMismatchError
 from napari_mamamia.core.form import Form
 from napari_mamamia.core.grid import Grid
@@ -30,6 +31,7 @@ from napari_mamamia.reviewing.form_values import parse_answers, record_answers
 from napari_mamamia.reviewing.lesion_numbers import follow_numbers, pick_anchors, rank_name
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
 from napari_mamamia.scoring.case.failures import midline_x_mm
+from napari_mamamia.services.case.hanging import find_imaged_side
 from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
 
 MOST_LESIONS: Final = 100
@@ -37,11 +39,24 @@ MOST_LESIONS: Final = 100
 _TOUCHING: Final = np.ones((3, 3, 3), dtype=np.bool_)
 
 
+def find_breasts(grid: Grid, record: CaseRecord | None = None) -> CaseFacts:
+    """Return what is known before there is a mask: which breasts are in view, and so asked about.
+
+    Both where one is in view and neither the clinical row nor the scanner's middle tells which.
+    """
+    side = find_imaged_side(grid, record)
+    if side == Side.BOTH:
+        return CaseFacts(midline_x_mm=midline_x_mm(grid))
+    known = (Side(side),) if side else (Side.RIGHT, Side.LEFT)
+    return CaseFacts(sides=known, is_one_breast=True)
+
+
 def measure_case(
     case: Case,
     mask: NDArray[np.bool_] | None,
     rule: TimingRule | None = None,
     before: Sequence[LesionAnchors] = (),
+    record: CaseRecord | None = None,
 ) -> CaseFacts:
     """Return the lesions of a mask by number, with side, sizes and classes of the curve.
 
@@ -58,16 +73,15 @@ def measure_case(
         Which clock the phases are chosen by; None for the case's own.
     before
         Where the lesions were that have a number; without any the largest is "1".
+    record
+        The case's clinical row: it may say which breast is in view.
 
     Raises
     ------
     GridMismatchError
         If the mask has another shape than the case.
     """
-    middle = midline_x_mm(case.grid)
-    blank = CaseFacts((), is_one_breast=math.isnan(middle))
-    if not blank.is_one_breast:
-        blank = replace(blank, midline_x_mm=middle)
+    blank = replace(find_breasts(case.grid, record), lesions=())
     if mask is None:
         return blank
     if mask.shape != case.grid.shape:
@@ -107,13 +121,14 @@ def measure_lesions(
     *,
     with_numbers: bool,
     before: Sequence[LesionAnchors] = (),
+    record: CaseRecord | None = None,
 ) -> CaseFacts:
     """Return the lesions of a mask ``(z, y, x)`` for a form; where they lie alone without numbers.
 
     Numbers of one's own mask are hidden in many blind readings; how many lesions it has is not.
-    `before` as in `measure_case`.
+    `before` and `record` as in `measure_case`.
     """
-    facts = measure_case(case, labels > 0, before=before)
+    facts = measure_case(case, labels > 0, before=before, record=record)
     if with_numbers:
         return facts
     lesions = tuple(

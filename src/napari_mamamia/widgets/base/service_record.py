@@ -114,7 +114,7 @@ from napari_mamamia.services.refine.strokes import describe_stroke, settle_kept
 from napari_mamamia.services.refine.unblind import record_unblinding
 from napari_mamamia.services.register.case import register_case
 from napari_mamamia.services.report.report import report_anew
-from napari_mamamia.services.review.case_facts import fill_hidden, measure_lesions
+from napari_mamamia.services.review.case_facts import fill_hidden, find_breasts, measure_lesions
 from napari_mamamia.services.review.desk import (
     is_study,
     list_people,
@@ -256,6 +256,7 @@ class ReviewServices(ServiceSet):
     is_study = staticmethod(is_study)
     list_people = staticmethod(list_people)
     open_desk = staticmethod(open_desk)
+    find_breasts = staticmethod(find_breasts)
     measure_lesions = staticmethod(measure_lesions)
     fill_hidden = staticmethod(fill_hidden)
     plan_study = staticmethod(plan_study)

@@ -13,6 +13,7 @@ from qtpy.QtCore import QObject, Signal
 
 from napari_mamamia.core.blinding import NOT_BLIND, Blinding
 from napari_mamamia.core.case import Case, LabelMap
+from napari_mamamia.core.cohort import CaseRecord
 from napari_mamamia.core.errors import CaseError, HiddenError
 from napari_mamamia.core.provenance import Provenance
 from napari_mamamia.core.texts import tr
@@ -108,6 +109,11 @@ class Session(QObject):
     def case_key(self) -> CaseKey:
         """What tells the open case from one of the same id in another data set."""
         return (None, self.case_id) if self.context is None else self.context.key
+
+    @property
+    def record(self) -> CaseRecord | None:
+        """The open case's clinical row, None where there is none."""
+        return None if self.context is None else self.context.record
 
     @property
     def listed_id(self) -> str:

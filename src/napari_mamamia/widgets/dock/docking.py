@@ -8,6 +8,7 @@ from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -186,9 +187,21 @@ class Docking(WindowPart):
         room, ratio = window.screen().availableGeometry(), window.devicePixelRatioF()
         wide, high = round(ratio * room.width()), round(ratio * room.height())
         if wide < _SMALLEST[0] or high < _SMALLEST[1]:
-            self._notifier.warn(_TOO_SMALL.format(*_SMALLEST, wide, high))
+            self._stand(_TOO_SMALL.format(*_SMALLEST, wide, high))
         if away:
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
+
+    def _stand(self, text: str) -> None:
+        """Warn, and again after the first list and the first case: each clears the line."""
+        clearing = {"list", "open"}
+
+        def warn_again(ticket: RunningJob, _outcome: object) -> None:
+            if ticket.lane in clearing:
+                clearing.remove(ticket.lane)
+                QTimer.singleShot(0, lambda: self._notifier.warn(text))
+
+        self._notifier.warn(text)
+        self._jobs.ended.connect(warn_again)
 
     def _follow_window(self, event: Any) -> bool:
         """Save before the window closes; where that fails, keep it open once.

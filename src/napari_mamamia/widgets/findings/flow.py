@@ -195,12 +195,12 @@ class FindingsFlow(WindowPart):
         return next((mask for mask in masks if mask is not None), None)
 
     def _measure_lesions(self) -> None:
-        case, mask = self._session.case, self._find_mask()
+        case, mask, record = self._session.case, self._find_mask(), self._session.record
         if case is None or self._of is None:
             return
         self._is_stale = False
         if mask is None:
-            self._take_facts(_NO_MASK, NOTHING_KNOWN)
+            self._take_facts(_NO_MASK, self._services.review.find_breasts(case.grid, record))
             return
         with_numbers = not self._session.blinding.hides(Hidden.NUMBERS)
         name = (
@@ -213,7 +213,7 @@ class FindingsFlow(WindowPart):
         self._jobs.start(
             "findings lesions",
             tr("Measuring the lesions"),
-            lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers),
+            lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers, record=record),
             partial(self._take_facts, whose),
             still=lambda: self._session.shows(case) and self._find_mask() is mask,
             shown=False,

@@ -42,7 +42,19 @@ def say_answer(one: AskedQuestion) -> str:
     terms = [term.text for value in one.values if (term := one.field.term(value)) is not None]
     if terms:
         return ", ".join(terms)
-    return f"{one.field.text.lower()} {', '.join(one.values)} {one.field.unit}".strip()
+    return f"{one.field.text.lower()} {write_value(one)} {one.field.unit}".strip()
+
+
+def write_value(one: AskedQuestion) -> str:
+    """Return a number or text as it is shown; what is measured has at most one decimal.
+
+    The record, the report and tables keep six digits.
+    """
+    value = next(iter(one.values), "")
+    is_measured = one.answer is not None and one.answer.is_computed
+    if not value or not is_measured or one.field.kind is not FieldKind.NUMBER:
+        return value
+    return f"{float(value):.1f}".removesuffix(".0")
 
 
 def _write_limit(limit: float | None) -> str:
@@ -105,7 +117,14 @@ def list_missing_texts(
         for name, _ in list_lost_texts(answers, facts)
     )
     missing = list_missing(form, answers, facts)
-    return (*(describe_question(one.field, one.place) for one in missing), *wrong, *lost)
+    either = facts.is_one_breast and len(facts.sides) > 1
+    asked = (
+        tr("{question} (the breast in view)", question=tr(one.field.text))
+        if either and one.place.scope is FieldScope.BREAST
+        else describe_question(one.field, one.place)
+        for one in missing
+    )
+    return (*dict.fromkeys(asked), *wrong, *lost)
 
 
 def list_contradiction_texts(form: Form, answers: Answers, facts: CaseFacts) -> tuple[str, ...]:

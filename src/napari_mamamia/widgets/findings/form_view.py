@@ -57,6 +57,7 @@ from napari_mamamia.widgets.findings.form_texts import (
     name_question,
     say_answer,
     why_wrong,
+    write_value,
 )
 
 _NONE = "–"
@@ -415,8 +416,7 @@ class FormView(QWidget):
         return holder
 
     def _make_text(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
-        line: QLineEdit = named(QLineEdit(), name, tip)
-        line.setText(next(iter(one.values), ""))
+        line: QLineEdit = named(QLineEdit(write_value(one)), name, tip)
         line.textEdited.connect(lambda text: self._take_answer(one, *filter(None, (text,))))
         return line
 

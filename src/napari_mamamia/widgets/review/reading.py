@@ -373,7 +373,7 @@ class Reading(WindowPart):
         at = self._n_steps
         with_numbers = not taken.blinding.hides(Hidden.NUMBERS)
         measure_lesions = self._services.review.measure_lesions
-        before = self._form.current.anchors
+        before, record = self._form.current.anchors, self._session.record
 
         def take(facts: CaseFacts) -> None:
             self._n_measured = at
@@ -385,7 +385,9 @@ class Reading(WindowPart):
         self._jobs.start(
             "review lesions",
             tr("Measuring the lesions"),
-            lambda: measure_lesions(case, mask.buffer, with_numbers=with_numbers, before=before),
+            lambda: measure_lesions(
+                case, mask.buffer, with_numbers=with_numbers, before=before, record=record
+            ),
             take,
             still=lambda: self._session.shows(case) and self.taken is taken,
             shown=False,

@@ -26,11 +26,11 @@ _MAP: Final = "mamamia_map"
 _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
-_ROOMY_PIXELS: Final = 540
+_ROOMY_PIXELS: Final = 600
 """Width of a canvas, times `_SMALL` in a further view, from which its texts have their full size.
 
 Below, the line in the corner would run into the letter in the middle. A screen whose texts are
-larger needs as much more.
+larger needs as much more. Where the smallest text is too wide, the line is broken.
 """
 _LEAST_SHARE: Final = 0.6
 _BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -175,7 +175,7 @@ class CanvasText:
         self._names_plane = not names_phase
         self._names_phase = names_phase
         self._loaded: frozenset[int] | None = None
-        self._is_closed = self._follows_zoom = False
+        self._is_closed = self._follows_zoom = self._is_narrow = False
         self.is_held = False
         self.name_side: Callable[[], str] = lambda: ""
         self._full = 1.0 if viewer is None else _SMALL
@@ -280,8 +280,10 @@ class CanvasText:
     def _list_texts(self, tag: LayerTag | None) -> dict[str, str]:
         letters = {} if tag is None else edge_letters(tag.grid, *self._read_view())
         texts = {_PREFIX + edge: letters.get(edge, "") for edge in _EDGES}
-        texts[_PREFIX + "phase"] = self._phase_line()
-        texts[_PREFIX + "plane"] = self._plane_line(tag)
+        phase, plane = self._phase_line(), self._plane_line(tag)
+        if self._is_narrow:
+            phase, plane = phase.replace(" · ", "\n"), plane.replace(", ", "\n", 1)
+        texts |= {_PREFIX + "phase": phase, _PREFIX + "plane": plane}
         return texts
 
     def _darken_canvas(self, has_case: bool) -> None:
@@ -296,6 +298,7 @@ class CanvasText:
         width = int(self._viewer.canvas.size[1])
         roomy = _ROOMY_PIXELS * self._full * text_scale()
         share = min(max(width / roomy, _LEAST_SHARE), 1.0) * self._full
+        was_narrow, self._is_narrow = self._is_narrow, width < _LEAST_SHARE * roomy
         overlays = self._viewer.canvas.overlays
         sizes = dict.fromkeys((_PREFIX + edge for edge in _EDGES), _LETTER_SIZE)
         texts = (_PREFIX + "phase", _PREFIX + "plane", _PREFIX + "tool", "scale_bar")
@@ -304,6 +307,8 @@ class CanvasText:
             sizes[_MAP] = _TEXT_SIZE
         for name, size in sizes.items():
             overlays[name].font_size = size * share
+        if self._is_narrow != was_narrow:
+            self.update()
 
     def _fit_bar(self, _event: object = None) -> None:
         zoom = float(self._viewer.scene.camera.zoom)
