@@ -276,6 +276,26 @@ def test_a_job_that_ends_after_its_runner_is_gone_does_no_harm(qtbot):
     assert not thread.is_alive()
 
 
+def test_a_job_that_ends_after_the_program_let_go_of_qt_s_objects_breaks_nothing(monkeypatch):
+    """As at the end of the program, which waits for no job."""
+    sip = pytest.importorskip("PyQt6.sip")
+    broken, let_go = [], threading.Event()
+    monkeypatch.setattr(threading, "excepthook", broken.append)
+
+    def slow():
+        let_go.wait(60)
+        report_progress(1, 1)
+
+    runner = JobRunner(Notifier())
+    runner.start("lane", "Slow", slow, lambda _: None)
+    (worker,) = runner._workers.values()
+    sip.delete(worker)
+    let_go.set()
+    worker.thread.join(60)
+    assert not worker.thread.is_alive()
+    assert broken == []
+
+
 def test_finish_waits_for_a_job_and_delivers_its_outcome_once(qtbot, runner):
     outcomes = []
     runner.start("lane", "Work", lambda: steps(20), **into(outcomes))

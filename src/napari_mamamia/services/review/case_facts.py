@@ -47,8 +47,8 @@ def find_breasts(grid: Grid, record: CaseRecord | None = None) -> CaseFacts:
     side = find_imaged_side(grid, record)
     if side == Side.BOTH:
         return CaseFacts(midline_x_mm=midline_x_mm(grid))
-    known = (Side(side),) if side else (Side.RIGHT, Side.LEFT)
-    return CaseFacts(sides=known, is_one_breast=True)
+    sides = (Side(side),) if side else (Side.RIGHT, Side.LEFT)
+    return CaseFacts(sides=sides, is_one_breast=True)
 
 
 def measure_case(

@@ -101,7 +101,7 @@ class _Worker(QObject):
         with listening(self._report_progress):
             # Kept as well as sent: `finish` takes it where the event loop turns no more.
             self.outcome = outcome_of(self._run_work)
-        self._emit_value(self.ended, self.outcome)
+        self._emit_value("ended", self.outcome)
 
     def _run_work(self) -> Any:
         if self._stop_wanted:
@@ -124,11 +124,11 @@ class _Worker(QObject):
         now = time.monotonic()
         if now - self._reported >= _REPORT_EVERY_S or progress.done == progress.total:
             self._reported = now
-            self._emit_value(self.progressed, progress)
+            self._emit_value("progressed", progress)
 
-    def _emit_value(self, signal: Any, value: object) -> None:
+    def _emit_value(self, signal: str, value: object) -> None:
         try:
-            signal.emit(self.ticket, value)
+            getattr(self, signal).emit(self.ticket, value)  # of an object that is gone, no signal is
         except RuntimeError:
             _log.debug("the window was closed before %r answered", self.ticket.title)
 

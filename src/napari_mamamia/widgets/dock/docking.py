@@ -187,11 +187,11 @@ class Docking(WindowPart):
         room, ratio = window.screen().availableGeometry(), window.devicePixelRatioF()
         wide, high = round(ratio * room.width()), round(ratio * room.height())
         if wide < _SMALLEST[0] or high < _SMALLEST[1]:
-            self._stand(_TOO_SMALL.format(*_SMALLEST, wide, high))
+            self._warn_twice(_TOO_SMALL.format(*_SMALLEST, wide, high))
         if away:
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
-    def _stand(self, text: str) -> None:
+    def _warn_twice(self, text: str) -> None:
         """Warn, and again after the first list and the first case: each clears the line."""
         clearing = {"list", "open"}
 

@@ -118,13 +118,13 @@ def list_missing_texts(
     )
     missing = list_missing(form, answers, facts)
     either = facts.is_one_breast and len(facts.sides) > 1
-    asked = (
+    questions = (
         tr("{question} (the breast in view)", question=tr(one.field.text))
         if either and one.place.scope is FieldScope.BREAST
         else describe_question(one.field, one.place)
         for one in missing
     )
-    return (*dict.fromkeys(asked), *wrong, *lost)
+    return (*dict.fromkeys(questions), *wrong, *lost)
 
 
 def list_contradiction_texts(form: Form, answers: Answers, facts: CaseFacts) -> tuple[str, ...]:
