@@ -7,6 +7,7 @@ from typing import Any, Final
 from weakref import WeakMethod
 
 import napari
+from napari._qt.widgets.qt_viewer_dock_widget import QtViewerDockWidget
 from napari.layers import Labels
 from napari.qt import QtViewer
 from napari.settings import get_settings
@@ -27,6 +28,7 @@ _WAYS_OUT: Final = (
     "napari.window.file.quit_dialog",
     "napari.window.view.toggle_fullscreen",
 )
+_NOTES_PLACE: Final = "_update_default_dock_area"
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,23 @@ def fit_axis_labels(view: Any) -> None:
     """
     with suppress(AttributeError, IndexError):
         view.dims._resize_axis_labels()
+
+
+def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
+    """Add a dock of ours, and keep it out of napari's settings, which it writes at once otherwise.
+
+    They say where each dock was, to open it there again (napari 0.9.2,
+    `_qt/widgets/qt_viewer_dock_widget.py`, ``_update_default_dock_area``); this one is put in place
+    by us.
+    """
+    note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
+    if note is None:
+        return window.add_dock_widget(widget, name=name, area=area)
+    setattr(QtViewerDockWidget, _NOTES_PLACE, lambda _dock, _area: None)
+    try:
+        return window.add_dock_widget(widget, name=name, area=area)
+    finally:
+        setattr(QtViewerDockWidget, _NOTES_PLACE, note)
 
 
 def has_own_window_size() -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from qtpy.QtCore import Qt
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QVBoxLayout, QWidget
 
+from napari_mamamia.widgets.adapter.adapter import add_unnoted_dock
 from napari_mamamia.widgets.base.turns import Turns
 
 BOTTOM_NAME: Final = "MAMA-MIA results"
@@ -93,7 +94,7 @@ class BottomDock:
         if self._holder is None:
             self._holder = QWidget()
             QVBoxLayout(self._holder).setContentsMargins(0, 0, 0, 0)
-        dock = window.add_dock_widget(self._holder, name=BOTTOM_NAME, area="bottom")
+        dock = add_unnoted_dock(window, self._holder, BOTTOM_NAME, "bottom")
         dock.hide()
         _leave_the_right(dock)
 

@@ -128,7 +128,7 @@ class _Worker(QObject):
 
     def _emit_value(self, signal: str, value: object) -> None:
         try:
-            getattr(self, signal).emit(self.ticket, value)  # of an object that is gone, no signal is
+            getattr(self, signal).emit(self.ticket, value)  # one that is gone has no signal
         except RuntimeError:
             _log.debug("the window was closed before %r answered", self.ticket.title)
 
