@@ -5,6 +5,7 @@ import shutil
 import nibabel as nib
 import numpy as np
 import pytest
+from napari.settings import get_settings
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QDockWidget
@@ -59,6 +60,7 @@ def test_from_the_form_to_the_largest_error_of_the_worst_case(
     qtbot.waitUntil(lambda: not ready.jobs.is_running("batch"), timeout=60_000)
     assert "1 case(s) need a look" in ready.batch_page.state.text()
     assert BOTTOM_NAME in window.window.dock_widgets
+    assert BOTTOM_NAME not in get_settings().application.plugin_widget_positions
     assert ready.results.isVisible()
     assert ready.results.case_ids() == ["B_1", "A_2", "A_1"]
     picture(window, "31_batch_finished")

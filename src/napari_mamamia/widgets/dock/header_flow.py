@@ -10,7 +10,7 @@ from napari_mamamia.widgets.base.layers import MASK_ROLES
 from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
-_CLEARS_MESSAGE = ("list", "open", "predict", "export")
+_CLEARS_MESSAGE = ("list", "open", "predict", "export", "report")
 """What the user starts by hand: the message of what was before is out of date then."""
 
 
