@@ -176,7 +176,7 @@ def test_two_who_decide_without_knowing_of_each_other_are_a_conflict_until_one_k
     state = story.state()
     assert state.case("c0001").state is CaseState.DISAGREES
     assert state.conflicts == (
-        ("c0001", "jo (decide) and lea (decide) decided without knowing of each other"),
+        ("c0001", "decide and decide by two who did not know of each other"),
     )
     story.tell("lea", "adjudicate")
     story.tell("lea", "decide", mask=OTHER, reason="both seen")
@@ -191,6 +191,16 @@ def test_the_same_decision_twice_is_no_conflict():
     story.tell("jo", "decide", mask=SHA, reason="a", seen=seen)
     story.tell("lea", "decide", mask=SHA, reason="b", seen=seen)
     assert (story.case().state, story.state().conflicts) == (CaseState.ACCEPTED, ())
+    # the same mask, and other answers: neither may stand in silence
+    story.tell("jo", "reopen", reason="again")
+    for reader in ("ana", "ben"):
+        story.read(reader, mask="", answers=f'{{"assessment":"{reader}"}}', round=2)
+    seen = [one[-1].hash for one in story.chains.values()]
+    for judge, answers in (("jo", '{"assessment":"2"}'), ("lea", '{"assessment":"5"}')):
+        story.tell(judge, "accept", mask="", answers=answers, choice="ana", seen=seen, round=2)
+    assert [text for _, text in story.state().conflicts] == [
+        "accept and accept by two who did not know of each other"
+    ]
 
 
 def test_one_reader_on_two_computers_is_a_conflict_if_the_masks_differ():

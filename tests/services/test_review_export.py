@@ -23,7 +23,11 @@ from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.io.workspace.provenance import read_provenance
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.consensus import make_consensus
-from napari_mamamia.services.review.export.answer_tables import MrmcRow, save_mrmc
+from napari_mamamia.services.review.export.answer_tables import (
+    MrmcRow,
+    list_answers,
+    save_mrmc,
+)
 from napari_mamamia.services.review.export.other_tools import save_grand_challenge
 from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
 from napari_mamamia.services.review.look import load_state
@@ -147,14 +151,16 @@ def test_beside_each_reader_s_number_of_a_lesion_stands_the_study_s(tmp_path):
         store = stores[who] = FolderStore(study, tmp_path / who, host=who, session="1")
         session = ReviewSession(store, who, tmp_path / who)
         session.claim(session.next_task())
-        session.finish(session.next_task(), path.read_bytes(), {"shape@1": who, "shape@2": "x"})
+        said = {"shape@1": who, "shape@2": "x", "sure@1": "1", "sure@2": "2"}
+        session.finish(session.next_task(), path.read_bytes(), said)
         session.close()
     jo = ReviewSession(FolderStore(study, tmp_path / "jo", session="1"), "jo", tmp_path)
     jo.adjudicate("c0001")
     ben = next(one for one in jo.refresh().case("c0001").readings if one.reader == "ben")
     jo.decide("c0001", ben.mask, "ben", "she saw it", ben.answers)
     jo.close()
-    export_study(jo.store, tmp_path / "out", ExportChoice((ReviewFormat.ANSWERS,)))
+    choice = ExportChoice(tuple(ReviewFormat), "sure")
+    assert export_study(jo.store, tmp_path / "out", choice).left_out == ()
     long = rows_of(tmp_path / "out" / "answers" / "answers_long.csv")
     # By size: of Ana the left is 1, of Ben the right; both have 9 voxels, the left comes first.
     numbers = {(one["who"], one["place"]): one["lesion"] for one in long}
@@ -165,6 +171,20 @@ def test_beside_each_reader_s_number_of_a_lesion_stands_the_study_s(tmp_path):
     }  # fmt: skip
     wide = rows_of(tmp_path / "out" / "answers" / "answers_wide.csv")
     assert [one["lesions"] for one in wide] == ["1=1 2=2", "1=2 2=1", "1=2 2=1"]
+    # in what other programs read a lesion has one number: Ben's 1 is the study's 2
+    ratings = rows_of(tmp_path / "out" / "mrmc" / "mrmc.csv")
+    assert {(one["reader"], one["case"]): one["rating"] for one in ratings} == {
+        ("ana", "A@1"): "1.0", ("ana", "A@2"): "2.0",
+        ("ben", "A@1"): "2.0", ("ben", "A@2"): "1.0",
+    }  # fmt: skip
+    labels = json.loads((tmp_path / "out" / "monai-label" / "datastore_v2.json").read_text())
+    for tag in ("ben", "final"):
+        answers = labels["objects"]["A"]["labels"][tag]["info"]["answers"]
+        assert (answers["shape@1"], answers["shape@2"]) == (["x"], ["ben"])
+    records = require_grand_challenge(tmp_path / "out" / "grand-challenge")
+    by_url = {one["api_url"]: one["question_text"] for one in records["questions"]}
+    said = {(one["creator"], by_url[one["question"]]): one["answer"] for one in records["answers"]}
+    assert (said["ana", "shape (1)"], said["ben", "shape (1)"]) == ("ana", "x")
     mask = next((study / "masks").glob(f"{ben.mask}*"))
     mask.chmod(0o600)
     mask.write_bytes(b"changed")
@@ -172,6 +192,12 @@ def test_beside_each_reader_s_number_of_a_lesion_stands_the_study_s(tmp_path):
     assert [one.what for one in found.left_out] == ["numbers of its lesions"]
     long = rows_of(tmp_path / "again" / "answers" / "answers_long.csv")
     assert {one["lesion"] for one in long} == {""}
+    # without its number an answer is not given to other programs, and that is told once
+    both = (ReviewFormat.GRAND_CHALLENGE, ReviewFormat.MONAI_LABEL)
+    found = export_study(jo.store, tmp_path / "third", ExportChoice(both))
+    told = [one.what for one in found.left_out]
+    assert told.count("shape by ana") == 2  # of two lesions, in two formats
+    assert require_grand_challenge(tmp_path / "third" / "grand-challenge")["answers"] == []
 
 
 def test_nothing_is_overwritten_and_no_half_export_has_the_name(studied, tmp_path, monkeypatch):
@@ -364,7 +390,8 @@ def test_grand_challenge_has_options_by_number_and_hostile_words_as_text(studied
         Field("other", "Never asked", FieldKind.TEXT),
     )
     store = lead(studied)
-    save_grand_challenge(load_state(store), Form("f", fields=fields), tmp_path)
+    state = load_state(store)
+    save_grand_challenge(state, list_answers(state), Form("f", fields=fields), tmp_path)
     records = require_grand_challenge(tmp_path)
     by_text = {one["question_text"]: one for one in records["questions"]}
     first = by_text["<i>Assessment</i> (right)"]
@@ -408,7 +435,7 @@ def test_a_reader_may_be_called_as_what_was_accepted_is(tmp_path):
 
 
 def test_no_name_of_a_study_reads_as_a_number_of_imrmc_s_header(tmp_path):
-    rows = [MrmcRow("ana", "N1: both\nNR:x", case, case, 1.0) for case in "01"]
+    rows = [MrmcRow("ana", "N1: both\nNR:x", case, case, 1234567.25) for case in "01"]
     save_mrmc(rows, tmp_path)
     lines = (tmp_path / "mrmc.imrmc").read_text().splitlines()
     assert lines[:6] == [
@@ -419,6 +446,7 @@ def test_no_name_of_a_study_reads_as_a_number_of_imrmc_s_header(tmp_path):
         "NM: 1",
         "BEGIN DATA:",
     ]
+    assert lines[-1] == "1,2,1,1234567.25"  # 1.23457e+06 would tie with others
 
 
 def test_a_conflict_and_a_lost_mask_exit_with_3_and_readers_do_not_unblind_in_silence(
@@ -448,7 +476,8 @@ def test_a_conflict_and_a_lost_mask_exit_with_3_and_readers_do_not_unblind_in_si
     late.close()
     done = run(app, [*words, "--reader", "lea"])
     assert done.exit_code == 3, done.output
-    assert "failed: twice: conflict: jo" in done.output
+    assert "failed: twice: conflict: " in done.output
+    assert " and reject by two who did not know of each other" in done.output
     assert "failed: bad: the accepted mask" in done.output
     assert f"failed: {'D' * 200}: the read by ana: its mask is not in the store" in done.output
     expert = tmp_path / "out" / "masks" / "segmentations" / "expert"

@@ -13,7 +13,8 @@ from napari_mamamia.core.review import FilePrint
 from napari_mamamia.io.forms.form_file import form_text, with_digest
 from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.reviewing.form_words import word_answers, word_question, word_reason, word_term
-from napari_mamamia.scoring.report.page import render_page
+from napari_mamamia.scoring.report.page import PageSection, render_page
+from napari_mamamia.scoring.report.text import Column, ReportTable, Row
 from napari_mamamia.services.review.desk import open_desk
 from napari_mamamia.services.review.judging import open_dispute
 from napari_mamamia.services.review.overseeing import tell_agreement
@@ -113,6 +114,11 @@ def test_the_list_of_disputes_the_judge_agreement_report_and_audit_page_use_the_
                 for table in one.tables)  # fmt: skip
     assert cases.is_whole  # in print "DUKE_0" and "41" stood on two lines
     assert '<th scope="row" class="whole">A</th>' in render_page(page)
+    # one long id of the hospital breaks its own line, and not those of all others
+    table = ReportTable("t", (cases, Column("n")), (Row(("DUKE_041", "1")), Row(("x" * 60, "2"))))
+    text = render_page(replace(page, sections=(PageSection("s", (table,)),)))
+    assert '<th scope="row" class="whole">DUKE_041</th>' in text
+    assert f'<th scope="row">{"x" * 60}</th>' in text
     assert "Kind of lesion" in cells
     assert any("Oval 50 %" in cell for cell in cells)
     assert run(app, ["review", "audit", str(folder), "--out", str(tmp_path / "b")]).exit_code == 0

@@ -179,7 +179,7 @@ class CaseFold:
         if (slot.mask, slot.answers) == (mask, read_text(event, "answers", "{}")):
             return _SAME
         if not self._has_seen(event, slot.hash):
-            text = f"{event.reader} read it twice, on computers that did not know of each other"
+            text = "one reader read it twice, on computers that did not know of each other"
             self._conflicts.append((text, frozenset({slot.hash, event.hash})))
             return _SAME
         return ""
@@ -297,13 +297,11 @@ class CaseFold:
         before = self._decision
         if before is None:
             return ""
-        same = (before.act, before.mask) == (event.body.get("act"), read_text(event, "mask"))
-        if not same:
+        other = (event.body.get("act"), read_text(event, "mask"), read_text(event, "answers", "{}"))
+        if (before.act, before.mask, before.answers) != other:
             act = event.body.get("act")
-            text = (
-                f"{before.reader} ({before.act}) and {event.reader} ({act}) decided without "
-                "knowing of each other"
-            )
+            # who they are stands in the audit trail: this is read where names are hidden, too
+            text = f"{before.act} and {act} by two who did not know of each other"
             self._conflicts.append((text, frozenset({before.hash, event.hash})))
             self._decided = _S.DISAGREES
         return ""

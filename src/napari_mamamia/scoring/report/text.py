@@ -28,13 +28,21 @@ _VARIABLES: Final = {
 }
 
 
+_WHOLE_LETTERS: Final = 24
+"""What a line of a table has room for beside other columns, such as a case's id: our choice."""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading; numbers are set to the right, `is_whole` cells are never broken."""
+    """A column's heading; numbers are set to the right, short `is_whole` cells are not broken."""
 
     label: str
     is_number: bool = True
     is_whole: bool = False
+
+    def keeps_whole(self, cell: str) -> bool:
+        """Whether a cell stands on one line: one long id lets the others be as they are."""
+        return self.is_whole and len(cell) <= _WHOLE_LETTERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,7 +206,7 @@ class SigningView(QWidget):
         self.digits.setPlaceholderText(tr("the 16 digits, as read to you"))
         want = self._want_word
         self.word = _make_secret(
-            "review_lead_passphrase", tr("Your own passphrase"), tr("yours"), want
+            "review_lead_passphrase", tr("Your own passphrase"), tr("your passphrase"), want
         )
         self.countersign = button(
             "review_countersign",
@@ -253,7 +253,7 @@ class SigningView(QWidget):
         self.since.setPlaceholderText(tr("from now on, or since 2026-11-20 14:30"))
         want = self._want_end
         self.end_word = _make_secret(
-            "review_key_end_passphrase", tr("Your own passphrase"), tr("yours"), want
+            "review_key_end_passphrase", tr("Your own passphrase"), tr("your passphrase"), want
         )
         self.end = button(
             "review_key_end", tr("End this key"), tr("Ends it for good, with your passphrase"), want

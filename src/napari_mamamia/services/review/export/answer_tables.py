@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.answers import Answer, Answers
+from napari_mamamia.core.answers import Answer, Answers, Place
 from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
 from napari_mamamia.core.form import FieldScope, Form
 from napari_mamamia.core.progress import report_progress
@@ -163,6 +163,35 @@ def _number_case(store: EventStore, given: Sequence[GivenAnswers]) -> dict[str, 
     return numbers
 
 
+def use_study_numbers(
+    given: Iterable[GivenAnswers],
+    numbers: Mapping[str, Mapping[str, str]],
+    left_out: list[LeftOut],
+) -> tuple[GivenAnswers, ...]:
+    """Return answers about lesions by the study's numbers, as `number_lesions` returns them.
+
+    For other programs, in which "lesion 2" has to be the same one of every reader. What was said
+    of a lesion that has none, since its mask has not got it, is added to `left_out`.
+    """
+    return tuple(_renumber(one, numbers.get(one.hash, {}), left_out) for one in given)
+
+
+def _renumber(
+    one: GivenAnswers, by_name: Mapping[str, str], left_out: list[LeftOut]
+) -> GivenAnswers:
+    items = []
+    for item in one.answers.items:
+        place = item.place
+        if place.scope is FieldScope.LESION:
+            if place.name not in by_name:
+                text = f"lesion {place.name} has no number over all readers: see answers_long.csv"
+                left_out.append(LeftOut(one.case_id, f"{item.field} by {one.who}", text))
+                continue
+            place = Place(place.scope, by_name[place.name])
+        items.append(replace(item, place=place))
+    return replace(one, answers=replace(one.answers, items=tuple(items)))
+
+
 def save_answers(
     state: ReviewState,
     form: Form | None,
@@ -215,14 +244,19 @@ class MrmcRow:
 
 
 def list_ratings(
-    state: ReviewState, question: str, positives: Sequence[str] | None
+    given: Iterable[GivenAnswers], treatment: str, question: str, positives: Sequence[str] | None
 ) -> tuple[MrmcRow, ...]:
     """Return the ratings of the readings that stand, hidden repeats left out.
 
     Parameters
     ----------
+    given
+        By the study's numbers of lesions.
+    treatment
+        How the one treatment is called: the study.
     question
-        Answered by numbers or by terms that are numbers; of a breast the case is ``ID@right``.
+        Answered by numbers or by terms that are numbers; of a breast the case is ``ID@right``, of a
+        lesion ``ID@2``.
     positives
         Cases whose truth is 1, as the column `case` names them; all others are 0. None: nobody
         says.
@@ -233,7 +267,7 @@ def list_ratings(
         If nobody answered the question, an answer is no number, or a positive is no case of it.
     """
     rows = []
-    for one in list_answers(state):
+    for one in given:
         if one.is_accepted or one.occasion or not one.stands:
             continue
         for item in one.answers.items:
@@ -241,7 +275,7 @@ def list_ratings(
                 case = name_question(Answer(one.case_id, item.values, item.place))
                 truth = "" if positives is None else str(int(case in positives))
                 rating = _read_rating(item.values[0], question, one.case_id)
-                rows.append(MrmcRow(one.who, state.study.plan.name, case, truth, rating))
+                rows.append(MrmcRow(one.who, treatment, case, truth, rating))
     _require_ratings(rows, question, positives)
     return tuple(rows)
 
@@ -303,7 +337,10 @@ def save_mrmc(rows: Sequence[MrmcRow], folder: Path) -> tuple[Path, ...]:
         "NM: 1",
         "BEGIN DATA:",
         *(f"-1,{numbers[case]},0,{truths[case]}" for case in cases),
-        *(f"{of_reader[row.reader]},{numbers[row.case]},1,{row.rating:g}" for row in rows),
+        *(
+            f"{of_reader[row.reader]},{numbers[row.case]},1,{f'{row.rating!r}'.removesuffix('.0')}"
+            for row in rows
+        ),
     ]
     write_text_atomically(folder / "mrmc.imrmc", "\n".join(lines) + "\n")
     ids = [("reader", number, name) for name, number in of_reader.items()]

@@ -26,7 +26,7 @@ from napari_mamamia.reviewing.form_values import name_question
 from napari_mamamia.reviewing.views import CaseView
 from napari_mamamia.services.review.accepted import name_files, write_study_mask
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut
-from napari_mamamia.services.review.export.answer_tables import GivenAnswers, list_answers
+from napari_mamamia.services.review.export.answer_tables import GivenAnswers
 
 _FINAL: Final = "final"
 """MONAI Label's tag of a label that stands; `original` is its other own one."""
@@ -40,12 +40,16 @@ labels, as it starts (unless it is told read_only).
 
 
 def save_monai_label(
-    store: EventStore, state: ReviewState, folder: Path, left_out: list[LeftOut]
+    store: EventStore,
+    state: ReviewState,
+    given: Iterable[GivenAnswers],
+    folder: Path,
+    left_out: list[LeftOut],
 ) -> tuple[Path, ...]:
     """Write ``datastore_v2.json`` and ``labels/TAG/ID.nii.gz``; TAG is final or a reader's id.
 
     The images lie where the study says; they are not copied. A reading in which nothing was drawn
-    is an empty mask.
+    is an empty mask. `given` are the answers by the study's numbers of lesions.
     """
     stems = name_files(state)
     views = {view.key: view for view in state.cases}
@@ -60,7 +64,7 @@ def save_monai_label(
         for case in state.study.cases
     }
     paths = [folder / "README.txt", folder / "datastore_v2.json"]
-    for one in list_answers(state):
+    for one in given:
         if one.occasion or not one.stands:
             continue
         tag, name = _name_tag(one), f"{stems[one.key]}{MASK_SUFFIX}"
@@ -116,13 +120,16 @@ def _describe_label(one: GivenAnswers, view: CaseView, name: str) -> dict[str, A
 # ---------------------------------------------------------------- grand-challenge
 
 
-def save_grand_challenge(state: ReviewState, form: Form | None, folder: Path) -> tuple[Path, ...]:
+def save_grand_challenge(
+    state: ReviewState, given: Iterable[GivenAnswers], form: Form | None, folder: Path
+) -> tuple[Path, ...]:
     """Write ``display_sets.json``, ``questions.json`` and ``answers.json``.
 
     A display set is a case, in the study's order, and a hidden repeat a further one; a question
     that is asked of a breast or lesion is one for each. Accepted answers are `is_ground_truth`.
+    `given` are the answers by the study's numbers of lesions.
     """
-    given = [one for one in list_answers(state) if one.stands]
+    given = [one for one in given if one.stands]
     names = _Names(state.study.study_id)
     questions = _list_questions(given, form)
     answers = [

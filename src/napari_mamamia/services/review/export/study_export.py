@@ -4,7 +4,7 @@ All of it is made in a folder of its own, read back, and gets its name when it i
 """
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -41,10 +41,13 @@ from napari_mamamia.services.review.accepted import (
 from napari_mamamia.services.review.agreement.agreement_output import save_rows
 from napari_mamamia.services.review.agreement.mask_pairs import LeftOut, list_waiting
 from napari_mamamia.services.review.export.answer_tables import (
+    GivenAnswers,
+    list_answers,
     list_ratings,
     number_lesions,
     save_answers,
     save_mrmc,
+    use_study_numbers,
 )
 from napari_mamamia.services.review.export.other_tools import save_grand_challenge, save_monai_label
 from napari_mamamia.services.review.look import fold_reading, read_whole, require_outside
@@ -118,11 +121,14 @@ def export_study(store: FolderStore, folder: Path, choice: ExportChoice) -> Revi
     accepted = list_accepted(state)
     left_out = list_waiting(state)
     with own_folder(folder.parent) as place:
-        run = _Run(store, state, form, accepted, choice, left_out)
+        has_answers = not {*choice.formats} <= {ReviewFormat.MASKS, ReviewFormat.EVENTS}
+        numbers = number_lesions(store, state, left_out) if has_answers else {}
+        run = _Run(store, state, form, accepted, choice, left_out, numbers)
         for number, one in enumerate(choice.formats):
             report_progress(number, len(choice.formats), f"Exporting {one}")
             (place / one).mkdir()
             run.write(one, place / one)
+        left_out = list(dict.fromkeys(left_out))  # what several formats could not have
         _save_cases(state, accepted, left_out, place)
         report_progress(len(choice.formats), len(choice.formats), "Reading it back")
         files = _check_files(place)
@@ -190,24 +196,26 @@ class _Run:
     accepted: AcceptedCases
     choice: ExportChoice
     left_out: list[LeftOut]
+    numbers: Mapping[str, Mapping[str, str]]
 
     def write(self, one: ReviewFormat, folder: Path) -> None:
         """Write one format into its folder."""
         writers: dict[ReviewFormat, Callable[[Path], object]] = {
             ReviewFormat.MASKS: self._write_masks,
-            ReviewFormat.ANSWERS: lambda at: save_answers(
-                self.state, self.form, at, number_lesions(self.store, self.state, self.left_out)
-            ),
+            ReviewFormat.ANSWERS: lambda at: save_answers(self.state, self.form, at, self.numbers),
             ReviewFormat.MRMC: self._write_ratings,
             ReviewFormat.MONAI_LABEL: lambda at: save_monai_label(
-                self.store, self.state, at, self.left_out
+                self.store, self.state, self._list_numbered(), at, self.left_out
             ),
             ReviewFormat.GRAND_CHALLENGE: lambda at: save_grand_challenge(
-                self.state, self.form, at
+                self.state, self._list_numbered(), self.form, at
             ),
             ReviewFormat.EVENTS: lambda at: _copy_events(self.store, at),
         }
         writers[one](folder)
+
+    def _list_numbered(self) -> tuple[GivenAnswers, ...]:
+        return use_study_numbers(list_answers(self.state), self.numbers, self.left_out)
 
     def _write_masks(self, folder: Path) -> None:
         for number, case in enumerate(self.accepted.cases):
@@ -219,7 +227,8 @@ class _Run:
                 self.left_out.append(LeftOut(case.case_id, "the accepted mask", str(error)))
 
     def _write_ratings(self, folder: Path) -> None:
-        rows = list_ratings(self.state, self.choice.rating, self.choice.positives)
+        given, study = self._list_numbered(), self.state.study.plan.name
+        rows = list_ratings(given, study, self.choice.rating, self.choice.positives)
         save_mrmc(rows, folder)
 
 

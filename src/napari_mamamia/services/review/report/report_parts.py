@@ -25,8 +25,7 @@ from napari_mamamia.services.review.report.reader_codes import ReaderLabels
 from napari_mamamia.services.review.report.study_pictures import Gallery
 
 ROWS_SHOWN: Final = 200
-_WHOLE_ID: Final = 24
-"""Letters of a case id that a line of a table has room for beside the others: our choice."""
+_CASE: Final = Column("Case", False, is_whole=True)
 _S: Final = CaseState
 _EDGES: Final = (1, 2, 5, 10, 20, 30, 60)
 _CLASSES: Final = ("< 1", "1 to 2", "2 to 5", "5 to 10", "10 to 20", "20 to 30", "30 to 60", "> 60")
@@ -110,7 +109,7 @@ def make_disputes(
     views = list_disputes(state)
     rows = [_make_dispute_row(state, labels, one, form) for one in views[:ROWS_SHOWN]]
     columns = (
-        _head_cases(rows),
+        _CASE,
         Column("Lowest Dice"),
         Column("State", False),
         Column("Decided by way of", False),
@@ -163,11 +162,6 @@ def _make_dispute_row(
             labels.hide("; ".join(tell_reasons(form, view))),
         )
     )
-
-
-def _head_cases(rows: Sequence[Row]) -> Column:
-    """Return the column of case ids, which come first: short ones are broken nowhere."""
-    return Column("Case", False, all(len(row.cells[0]) <= _WHOLE_ID for row in rows))
 
 
 def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> PageSection:
@@ -264,7 +258,7 @@ def make_signatures(state: ReviewState, labels: ReaderLabels) -> PageSection:
     ]
     names = ("Signed by", "as", "at (UTC)", "Key", "Counts")
     others = (Column(name, False, name in ("as", "at (UTC)", "Key")) for name in names)
-    columns = (_head_cases(rows), *others)
+    columns = (_CASE, *others)
     says = f"{len(rows)} signature(s)." if rows else "Nothing was signed."
     table = ReportTable("Signatures", columns, tuple(rows[:ROWS_SHOWN]))
     notes = [f"{len(rows) - ROWS_SHOWN} more are in the audit trail."] * (len(rows) > ROWS_SHOWN)
