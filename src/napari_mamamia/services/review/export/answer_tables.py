@@ -173,10 +173,10 @@ def use_study_numbers(
     For other programs, in which "lesion 2" has to be the same one of every reader. What was said
     of a lesion that has none, since its mask has not got it, is added to `left_out`.
     """
-    return tuple(_renumber(one, numbers.get(one.hash, {}), left_out) for one in given)
+    return tuple(_rename_lesions(one, numbers.get(one.hash, {}), left_out) for one in given)
 
 
-def _renumber(
+def _rename_lesions(
     one: GivenAnswers, by_name: Mapping[str, str], left_out: list[LeftOut]
 ) -> GivenAnswers:
     items = []
