@@ -16,7 +16,12 @@ WORDS = """
 import napari
 from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QWidget
 from napari_mamamia.widgets.dock.place import dock_of
+from napari_mamamia.widgets.dock.steps import PAGES
 panel = dock_of(napari.current_viewer())
+for page in PAGES:
+    panel.show_page(page)
+panel.pages.toggle_keys()
+panel.pages.show_import()
 result = []
 for one in panel.findChildren(QWidget):
     if isinstance(one, QLabel | QAbstractButton):

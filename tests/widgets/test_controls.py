@@ -36,6 +36,16 @@ CONTROLS = (
 )
 
 
+@pytest.fixture
+def whole(dock):
+    """The dock with all its pages made."""
+    for page in PAGES:
+        dock.show_page(page)
+    dock.pages.toggle_keys()
+    dock.pages.show_import()
+    return dock
+
+
 def controls(dock):
     """Every control that a user can touch; the parts that Qt makes inside of them do not count."""
     for widget in dock.findChildren(object):
@@ -51,8 +61,8 @@ def _popup_of_a_combo_box(widget):
     )
 
 
-def test_every_control_has_a_name_and_a_tooltip(dock):
-    found = list(controls(dock))
+def test_every_control_has_a_name_and_a_tooltip(whole):
+    found = list(controls(whole))
     assert len(found) > 30
     nameless = [widget for widget in found if not widget.objectName()]
     silent = [widget.objectName() for widget in found if not widget.toolTip()]
@@ -60,8 +70,8 @@ def test_every_control_has_a_name_and_a_tooltip(dock):
     assert silent == []
 
 
-def test_no_two_controls_have_one_name(dock):
-    names = [widget.objectName() for widget in controls(dock)]
+def test_no_two_controls_have_one_name(whole):
+    names = [widget.objectName() for widget in controls(whole)]
     assert len(names) == len(set(names))
 
 
@@ -143,10 +153,10 @@ def test_a_control_that_discards_itself_is_silent_and_found_no_more(qtbot):
 SIGNS = set("▾▸▶◀‹›✕×◎☰…")
 
 
-def test_a_screen_reader_calls_each_control_by_a_short_name_and_describes_it(opened):
+def test_a_screen_reader_calls_each_control_by_a_short_name_and_describes_it(opened, whole):
     """Of every page, whatever comes to it: words, few, without signs; the tooltip beside."""
     nameless, long, odd, undescribed = [], [], [], []
-    for control in controls(opened):
+    for control in controls(whole):
         tell_reader(control)  # as it is when the keyboard comes to it
         name, own = control.accessibleName(), control.objectName()
         nameless += [own] if sum(letter.isalnum() for letter in name) < 2 else []
@@ -156,27 +166,25 @@ def test_a_screen_reader_calls_each_control_by_a_short_name_and_describes_it(ope
     assert (nameless, long, odd, undescribed) == ([], [], [], [])
 
 
-def test_a_screen_reader_reads_a_text_as_it_stands(opened):
+def test_a_screen_reader_reads_a_text_as_it_stands(opened, whole):
     """A label that is called by its tooltip would be silent about what it says."""
-    texts = [one for one in opened.findChildren(QLabel) if one.objectName() and one.toolTip()]
+    texts = [one for one in whole.findChildren(QLabel) if one.objectName() and one.toolTip()]
     assert len(texts) > 20
     assert [one.objectName() for one in texts if one.accessibleName()] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "called"),
-    [
-        ("batch_out", "Results to"),
-        ("batch_bootstrap_text", "Bootstrap"),
-        ("batch_choose_clinical", "Choose a table"),
-        ("header_next", "Opens the next case"),
-        ("batch_start", "Start"),
-        ("leaderboard_cases", "cases"),
-        ("key_next_case", "key of next case"),
-    ],
-)
-def test_names_are_words_on_it_before_it_or_of_it(opened, name, called):
-    assert opened.findChild(QWidget, name).accessibleName() == called
+def test_names_are_words_on_it_before_it_or_of_it(whole):
+    called = {
+        "batch_out": "Results to",
+        "batch_bootstrap_text": "Bootstrap",
+        "batch_choose_clinical": "Choose a table",
+        "header_next": "Opens the next case",
+        "batch_start": "Start",
+        "leaderboard_cases": "cases",
+        "key_next_case": "key of next case",
+    }
+    names = {one: whole.findChild(QWidget, one).accessibleName() for one in called}
+    assert names == called
 
 
 def test_what_a_screen_reader_says_follows_the_text_and_the_tooltip(qtbot, opened):

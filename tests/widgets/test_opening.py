@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from napari.layers import Layer
 from qtpy.QtCore import Qt
-from qtpy.QtWidgets import QAbstractButton, QWidget
+from qtpy.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.progress import report_progress
@@ -76,12 +76,64 @@ def test_a_mask_that_needs_a_new_layer_comes_a_turn_later_and_the_header_follows
     assert there[1] is dock.scene.layer(Role.REFERENCE)
 
 
-def test_a_mask_of_a_case_that_was_closed_meanwhile_gets_no_layer(qtbot, dock, viewer):
-    dock.opening.case_shown.connect(viewer.layers.clear)
-    dock.open_data_set(Path("data"), "A_1")
-    qtbot.waitUntil(lambda: dock.session.opened is not None and dock.session.case is None)
-    qtbot.waitUntil(lambda: not dock.opening._late._timer.isActive())
-    assert len(viewer.layers) == 0
+@pytest.fixture
+def between_turns(qtbot, dock, world, case, new_mask):
+    """Open A_1, act after the first of its late turns, and let all turns come."""
+    world.predictions = {name: new_mask(case.grid) for name in ("A_1", "A_2")}
+
+    def run(act):
+        acted = []
+
+        def act_once():
+            dock.opening.case_shown.disconnect(act_once)
+            assert dock.scene.layer(Role.REFERENCE) is None, "its turn is still to come"
+            act()
+            acted.append(True)
+
+        dock.opening.case_shown.connect(act_once)
+        dock.open_data_set(Path("data"), "A_1")
+        qtbot.waitUntil(lambda: bool(acted))
+        qtbot.waitUntil(lambda: not dock.jobs._newest)
+        for _ in range(20):
+            QApplication.processEvents()
+
+    return run
+
+
+def test_late_turns_of_a_case_write_nothing_on_the_next_one(qtbot, dock, viewer, between_turns):
+    def go_on():
+        open_case(qtbot, dock, "A_2")
+
+    between_turns(go_on)
+    assert {tag_of(layer).case_id for layer in viewer.layers if tag_of(layer)} == {"A_2"}
+    for role in (Role.REFERENCE, Role.PREDICTION):
+        assert np.shares_memory(array_of(dock.scene.layer(role)), dock.session.mask(role).buffer)
+    assert dock.header.case.text() == "A_2"
+    assert dock.header.findChild(QWidget, "header_mask_prediction").isChecked()
+
+
+def test_late_turns_go_on_where_the_next_case_was_cancelled(dock, viewer, between_turns):
+    def ask_and_cancel():
+        dock.cases_flow.open_case("A_2")
+        dock.header.cancel.click()
+
+    between_turns(ask_and_cancel)
+    assert {tag_of(layer).case_id for layer in viewer.layers if tag_of(layer)} == {"A_1"}
+    for role in (Role.REFERENCE, Role.PREDICTION):
+        assert np.shares_memory(array_of(dock.scene.layer(role)), dock.session.mask(role).buffer)
+    assert dock.header.case.text() == "A_1"
+
+
+@pytest.mark.parametrize("end", ["case left", "window closed", "layers deleted"])
+def test_late_turns_write_nothing_after_the_end(dock, viewer, between_turns, end):
+    act = {
+        "case left": dock.session.close_case,
+        "window closed": dock.close_down,
+        "layers deleted": viewer.layers.clear,
+    }[end]
+    between_turns(act)
+    assert dock.scene.layer(Role.REFERENCE) is None
+    assert dock.scene.layer(Role.PREDICTION) is None
 
 
 def test_a_case_opens_on_the_first_phase_after_contrast_and_the_slice_of_the_tumour(opened):

@@ -188,7 +188,7 @@ def test_no_option_of_the_command_is_named_in_the_window(qtbot, opened, page, fa
 
 
 def test_how_a_mask_was_made_can_be_said_where_no_record_tells(qtbot, opened, page, fake, tmp_path):
-    opened.import_flow.imported.emit(tmp_path)
+    opened.session.set_dicom_study(tmp_path)
     page.dicom.click()
     assert page.maker.isVisibleTo(page)
     page.maker.setCurrentIndex(page.maker.findData(SegmentMaker.MANUAL))
@@ -201,7 +201,7 @@ def test_dicom_needs_the_study_that_an_import_fills_in(qtbot, opened, page, fake
     page.dicom.click()
     assert not page.start.isEnabled()
     assert "choose its study" in page.problem.text()
-    opened.import_flow.imported.emit(tmp_path)
+    opened.session.set_dicom_study(tmp_path)
     assert page.start.isEnabled()
     page.start.click()
     qtbot.waitUntil(lambda: "written" in page.result.text())

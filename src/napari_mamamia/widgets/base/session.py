@@ -6,6 +6,7 @@ all that is read or written for it goes by its own `context`, never by `opened`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,9 @@ class Session(QObject):
     `names` is what the cases are called where their ids are hidden, None where they are not.
     `study` is the name of the review study that this window reads, "" for none: its cases are
     opened on page Review alone.
+    `rows` are the cases of the data set that is listed, by id; `rows_changed` says that they are
+    others, `row_changed` carries one of them. `dicom_study` is the folder of the DICOM files that a
+    case was imported from last, None for none.
     """
 
     data_set_changed = Signal()
@@ -72,7 +76,9 @@ class Session(QObject):
     masks_changed = Signal()
     mask_edited = Signal()
     reader_changed = Signal()
+    rows_changed = Signal()
     row_changed = Signal(object)
+    study_imported = Signal(object)
     queue_changed = Signal()
     blinding_changed = Signal()
 
@@ -89,6 +95,8 @@ class Session(QObject):
         self.counting = AS_CLINICAL
         self.reader: str | None = None
         self.queue: list[str] = []
+        self.rows: dict[str, CaseRow] = {}
+        self.dicom_study: Path | None = None
 
     @property
     def workspace(self) -> Workspace | None:
@@ -166,6 +174,11 @@ class Session(QObject):
         self.opened = opened
         self.data_set_changed.emit()
 
+    def set_rows(self, rows: Sequence[CaseRow]) -> None:
+        """Take the cases of the data set that is listed."""
+        self.rows = {row.case_id: row for row in rows}
+        self.rows_changed.emit()
+
     def set_case(
         self, case: Case, context: CaseContext | None, masks: Sequence[SessionMask]
     ) -> None:
@@ -240,4 +253,10 @@ class Session(QObject):
     def set_row(self, opened: OpenDataSet, row: CaseRow) -> None:
         """Say that something was saved for a case; only rows of the listed data set are shown."""
         if self.lists(opened):
+            self.rows[row.case_id] = row
             self.row_changed.emit(row)
+
+    def set_dicom_study(self, folder: Path) -> None:
+        """Take the folder of the DICOM files that a case was imported from."""
+        self.dicom_study = folder
+        self.study_imported.emit(folder)

@@ -19,7 +19,6 @@ from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.batch.page import BatchDefaults, BatchPage, BatchRequest
 from napari_mamamia.widgets.batch.run import BatchAnswer, BatchRun
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.opening import Opening
 
 _LANE: Final = "batch"
 _TABLE_LANE: Final = "batch table"
@@ -33,18 +32,18 @@ class BatchFlow(WindowPart):
     started = Signal()
     finished = Signal(object)
 
-    def __init__(self, context: WindowContext, page: BatchPage, opening: Opening) -> None:
+    def __init__(self, context: WindowContext, page: BatchPage) -> None:
         super().__init__(context)
-        self._page = page
+        self.page = page
         self._run: BatchRun | None = None
         self._stopped: BatchRequest | None = None
-        self._rows: dict[str, CaseRow] = {}
         page.start_wanted.connect(self.start)
         page.table_changed.connect(self.look_at_table)
         page.cancel_wanted.connect(lambda: self._jobs.stop(_LANE))
         page.options.show_cluster(self._services.has_cluster())
-        opening.listed.connect(self._take_rows)
-        self._session.row_changed.connect(self._take_row)
+        self._session.rows_changed.connect(self._show_data_set)
+        self._session.row_changed.connect(self._show_predictions)
+        self._show_data_set()
 
     def start(self, request: BatchRequest) -> None:
         """Score what the page asks for; a run of ours that was cancelled goes on."""
@@ -53,8 +52,8 @@ class BatchFlow(WindowPart):
         run = BatchRun(request, self._services, self._run, self._session.opened)
 
         self._run = run
-        self._page.show_end("", None, None)
-        self._page.set_running(True)
+        self.page.show_end("", None, None)
+        self.page.set_running(True)
         self.started.emit()
         self._jobs.start(
             _LANE,
@@ -63,13 +62,13 @@ class BatchFlow(WindowPart):
             self._show_answer,
             failed=self._show_failure,
             stopped=lambda: self._show_stop(request),
-            ended=lambda: self._page.set_running(False),
+            ended=lambda: self.page.set_running(False),
             on_progress=self._show_progress,
         )
 
     def look_at_table(self) -> None:
         """Show what the clinical table of the form knows; nothing while it names no file."""
-        page, table = self._page, self._page.table
+        page, table = self.page, self.page.table
         if table is None or not table.is_file():
             self._jobs.cancel(_TABLE_LANE)
             return
@@ -89,12 +88,12 @@ class BatchFlow(WindowPart):
 
     def _show_progress(self, progress: Progress) -> None:
         if self._run is not None:
-            self._page.show_progress(*self._run.pace.follow(progress, time.monotonic()))
+            self.page.show_progress(*self._run.pace.follow(progress, time.monotonic()))
 
     def _show_answer(self, answer: BatchAnswer) -> None:
         self._stopped = None
         if answer.n_failures:
-            self._page.say(
+            self.page.say(
                 tr(
                     "Finished; {n_failures} case(s) need a look: see the table below the image.",
                     n_failures=answer.n_failures,
@@ -102,45 +101,43 @@ class BatchFlow(WindowPart):
                 "warning",
             )
         else:
-            self._page.say(tr("Finished: every case was scored."))
-        self._page.show_end(_describe_answer(answer), answer.folder, answer.report)
+            self.page.say(tr("Finished: every case was scored."))
+        self.page.show_end(_describe_answer(answer), answer.folder, answer.report)
         self.finished.emit(answer)
 
     def _show_stop(self, wanted: BatchRequest) -> None:
         self._stopped = replace(wanted, existing=Existing.REFUSE)
-        self._page.say(
+        self.page.say(
             tr("Cancelled. Cases that were done are kept: Start goes on where it stopped."),
             "warning",
         )
 
     def _show_failure(self, error: Exception) -> None:
         if isinstance(error, SaveConflictError):
-            self._page.say(tr("Nothing was written: {error}", error=error))
-            self._page.show_taken(True)
+            self.page.say(tr("Nothing was written: {error}", error=error))
+            self.page.show_taken(True)
             return
-        self._page.say(tr("Failed: {plain_text}", plain_text=plain_text(error)), "error")
+        self.page.say(tr("Failed: {plain_text}", plain_text=plain_text(error)), "error")
         self._notifier.fail("Batch scoring", error)
 
-    def _take_rows(self, rows: tuple[CaseRow, ...]) -> None:
-        self._rows = {row.case_id: row for row in rows}
+    def _show_data_set(self) -> None:
         opened = self._session.opened
         if opened is None:
             return
         references = [case.reference for case in opened.data_set.cases if case.reference]
-        self._page.show_defaults(
+        self.page.show_defaults(
             BatchDefaults(
                 references[0].parent if references else None,
-                _list_folders(opened, tuple(self._rows.values())),
+                _list_folders(opened, tuple(self._session.rows.values())),
                 opened.data_set.clinical,
                 opened.workspace.scores,
             )
         )
 
-    def _take_row(self, row: CaseRow) -> None:
-        self._rows[row.case_id] = row
+    def _show_predictions(self, _changed: object = None) -> None:
         if self._session.opened is not None:
-            rows = tuple(self._rows.values())
-            self._page.show_predictions(_list_folders(self._session.opened, rows))
+            rows = tuple(self._session.rows.values())
+            self.page.show_predictions(_list_folders(self._session.opened, rows))
 
 
 def _describe_answer(answer: BatchAnswer) -> str:

@@ -6,7 +6,6 @@ from typing import Final
 from qtpy.QtCore import Signal
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.case.data_set import CaseRow
 from napari_mamamia.widgets.cases.page import CasesPage
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -37,7 +36,7 @@ class CasesFlow(WindowPart):
         page.case_chosen.connect(self.open_case)
         page.workspace_chosen.connect(self._change_workspace)
         page.queue_changed.connect(lambda: self._session.set_queue(page.queue()))
-        opening.listed.connect(self._show_rows)
+        self._session.rows_changed.connect(self._show_rows)
         self._session.case_changed.connect(lambda: page.set_current(self._session.listed_id))
         self._session.row_changed.connect(page.set_row)
         self._show_recent()
@@ -93,8 +92,8 @@ class CasesFlow(WindowPart):
 
         self._editing.save_if_needed(saved)
 
-    def _show_rows(self, rows: tuple[CaseRow, ...]) -> None:
-        opened = self._session.opened
+    def _show_rows(self) -> None:
+        opened, rows = self._session.opened, tuple(self._session.rows.values())
         if opened is None:
             return
         problems = sum(bool(row.files.problems) for row in rows)

@@ -23,13 +23,11 @@ _STOPPED: Final = tr("Stopped: cases that were finished are there, none is half.
 class ImportFlow(WindowPart):
     """Joins the page, the session and the jobs of an import.
 
-    `shown_wanted` asks for the page, `left` for the page before. `imported` carries the folder of
-    the DICOM files where one study of a folder became a case, None otherwise.
+    `shown_wanted` asks for the page, `left` for the page before.
     """
 
     shown_wanted = Signal()
     left = Signal()
-    imported = Signal(object)
     state_changed = Signal()
 
     def __init__(
@@ -39,7 +37,7 @@ class ImportFlow(WindowPart):
         open_data_set: Callable[[Path, str | None], None],
     ) -> None:
         super().__init__(context)
-        self._page = page
+        self.page = page
         self._open = open_data_set
         self.choosing = Choosing(context, page)
         page.source_wanted.connect(self.look)
@@ -52,7 +50,7 @@ class ImportFlow(WindowPart):
     @property
     def is_begun(self) -> bool:
         """Whether something is looked into, found or imported on the page."""
-        return self._page.state is not ImportState.IDLE
+        return self.page.state is not ImportState.IDLE
 
     def look(self, source: Path) -> None:
         """Show what is in a folder or zip; the one that is being looked into goes on."""
@@ -60,7 +58,7 @@ class ImportFlow(WindowPart):
         if self._jobs.is_running(_RUN):
             self._notifier.hint(tr("An import is running: wait for it, or stop it first."))
             return
-        if self._jobs.is_running(_LOOK) and self._page.source.text() == str(source):
+        if self._jobs.is_running(_LOOK) and self.page.source.text() == str(source):
             return
         self.choosing.forget()
 
@@ -69,12 +67,12 @@ class ImportFlow(WindowPart):
             tr("Looking into {name}", name=source.name),
             lambda: self._services.imports.look(source),
             self._take_studies,
-            failed=lambda error: self._page.show_idle(plain_text(error), "error"),
-            stopped=lambda: self._page.show_idle(tr("Stopped: nothing was imported.")),
+            failed=lambda error: self.page.show_idle(plain_text(error), "error"),
+            stopped=lambda: self.page.show_idle(tr("Stopped: nothing was imported.")),
             ended=self.state_changed.emit,
-            on_progress=self._page.show_progress,
+            on_progress=self.page.show_progress,
         )
-        self._page.show_looking(source)
+        self.page.show_looking(source)
         self.state_changed.emit()
 
     def close(self) -> None:
@@ -86,13 +84,13 @@ class ImportFlow(WindowPart):
         opened = self._session.opened
         recent = self._services.load_preferences().recent
         data_set = None if opened is None else opened.data_set
-        self._page.form.offer_target(self._services.imports.default_target(data_set, recent))
+        self.page.form.offer_target(self._services.imports.default_target(data_set, recent))
         self.choosing.take(looked)
 
     # ----------------------------------------------------------------- import
 
     def _import_choices(self) -> None:
-        out, choices = self._page.form.out, self.choosing.wanted()
+        out, choices = self.page.form.out, self.choosing.wanted()
         if out is None or not choices:
             return
 
@@ -106,23 +104,24 @@ class ImportFlow(WindowPart):
             ),
             stopped=lambda: self._show_why(_STOPPED),
             ended=self.state_changed.emit,
-            on_progress=self._page.show_progress,
+            on_progress=self.page.show_progress,
         )
-        self._page.show_importing()
+        self.page.show_importing()
 
     def _show_why(self, text: str) -> None:
         self.choosing.show()
-        self._page.show_failed(text)
+        self.page.show_failed(text)
 
     def _finish_import(self, summary: ImportSummary, out: Path) -> None:
         text, level = result_text(summary, self.choosing.refused(), out)
-        self._page.show_done(text, level)
+        self.page.show_done(text, level)
         if not summary.imported:
             return
         looked = self.choosing.looked
         is_whole = looked is not None and looked.source == looked.folder
         is_one = is_whole and len(self.choosing.choices) == 1
-        self.imported.emit(looked.source if looked is not None and is_one else None)
+        if looked is not None and is_one:
+            self._session.set_dicom_study(looked.source)
         self._open(out, summary.imported[0].case_id)
         if level == "hint":
             self._notifier.hint(text)
@@ -151,6 +150,6 @@ class ImportFlow(WindowPart):
 
     def _go_back(self) -> None:
         self.choosing.forget()
-        self._page.show_idle()
+        self.page.show_idle()
         self.state_changed.emit()
         self.left.emit()

@@ -25,9 +25,9 @@ from napari_mamamia.widgets.base.layers import find_line_look, tag_of
 from napari_mamamia.widgets.base.notify import Notifier
 from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
+from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import style_sheet
-from napari_mamamia.widgets.controls.focus_ring import FocusRing
-from napari_mamamia.widgets.controls.tab_order import ReadingOrder
+from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder
 from napari_mamamia.widgets.dock.docking import Docking
 from napari_mamamia.widgets.dock.frame import CaseLine, PanelFold, ReadingMode, WorkListRoom
 from napari_mamamia.widgets.dock.parts import DockParts
@@ -78,10 +78,6 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     # -------------------------------------------------------------- for others
 
-    def show_page(self, name: str) -> None:
-        """Show a page by its name in `SECTIONS` of the steps."""
-        self.pages.show_page(name)
-
     @property
     def page(self) -> str:
         """The name of the page on screen."""
@@ -115,13 +111,15 @@ class MamamiaDock(ReadingOrder, DockParts):
         """Save what is unsaved and stop all work, because the window closes; False if not saved."""
         # First of all: stopping all work would stop a saving that is under way.
         all_saved = self.editing.save_now()
-        self.review_flow.close()
+        for bid_farewell in self.farewells:
+            bid_farewell()
         self.kinetics.findings.close()
         self.measuring.close()
         self.opening.ahead.stop()
         self.jobs.cancel_all()
+        for turns in self.findChildren(Turns):
+            turns.start([])
         self.predict_flow.close()
-        self.import_flow.close()
         self.planes.close()
         self.scene.stack.spares.close()
         self.scene.cool_down()
@@ -146,6 +144,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.reading = ReadingMode(self.context, self.case_line, self)
         width = lambda: self.pages.width + 2 * _MARGIN  # noqa: E731
         self.docking = Docking(self.context, self, width, self.header.case, self.close_down)
+        self.pages.filled.connect(lambda width: self.docking.widen(width + 2 * _MARGIN))
         self.fold = PanelFold(self.context, self, self.docking, self.reading)
         self.fold.follow_results(self.bottom)
         self.keys.elsewhere.append(self.case_line)
@@ -171,7 +170,6 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.hand.page_wanted.connect(self.show_page)
         self.tools.signs.problem_changed.connect(self.header.set_refusal)
         self.projecting.changed.connect(self.tools.aim.look)
-        self.keys_panel.closed.connect(self.pages.toggle_keys)
         self.predict_page.grow_wanted.connect(self._grow_candidate)
         self._connect_header()
         self._connect_review()
@@ -184,11 +182,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.viewer.events.theme.connect(self._dress_panel)
         watch_font(self._dress_panel)
         self.keys.bind(self._list_actions())
-        for part in (self.keys_panel.show_keys, self.refine_flow.set_keys, self.pages.set_keys):
+        for part in (self.refine_flow.set_keys, self.pages.set_keys):
             self.keys.changed.connect(part)
-        self.keys.refused.connect(self.keys_panel.show_refused)
-        self.keys_panel.key_wanted.connect(self.keys.change)
-        self.keys_panel.reset_wanted.connect(self.keys.reset)
 
     def _connect_header(self) -> None:
         header = self.header
@@ -201,14 +196,11 @@ class MamamiaDock(ReadingOrder, DockParts):
         header.napari_wanted.connect(self.reading.toggle)
 
     def _connect_import(self) -> None:
-        flow = self.import_flow
         self.cases_page.import_wanted.connect(self.pages.show_import)
         self.cases_page.protocol_wanted.connect(self.protocols.ask)
-        flow.shown_wanted.connect(self.pages.show_import)
-        flow.left.connect(lambda: self.show_page("Cases"))
-        flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
-        for show_study in (self.export_page.options.show_study, self.report_page.show_study):
-            flow.imported.connect(show_study)
+        self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
+        self.dropping.dicom_dropped.connect(self.import_dicom)
+        self.dropping.study_dropped.connect(self.open_study)
 
     def _connect_many(self) -> None:
         """Join what the work list does with all cases."""
@@ -219,16 +211,12 @@ class MamamiaDock(ReadingOrder, DockParts):
 
     def _connect_review(self) -> None:
         self.score_page.batch_wanted.connect(lambda: self.show_page("Batch scoring"))
-        self.batch_page.table_wanted.connect(self.results_flow.show_table)
-        self.batch_page.log_wanted.connect(self.results_flow.show_log)
-        self.results.cohort.report_wanted.connect(self.batch_page.show_report)
         self.events.added.connect(self.results.log.add)
         self.reviewing.changed.connect(self.header.set_agreement)
         self._connect_leaderboard()
 
     def _connect_leaderboard(self) -> None:
         flow = self.leaderboard_flow
-        self.batch_page.leaderboard_wanted.connect(self.show_leaderboard)
         self.cases_flow.ranking_chosen.connect(flow.open_ranking)
         self.dropping.ranking_dropped.connect(flow.open_ranking)
         flow.shown.connect(self.show_leaderboard)
@@ -283,7 +271,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.hand.turn(page)
         self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
         self.kinetics.want(page)
-        self.report_flow.want(page == "Report")
+        if page == "Report":
+            self.report_flow.look()
         self.hanging.bar.want(self.pages.step == "Read")
 
     # --------------------------------------------------------------- window

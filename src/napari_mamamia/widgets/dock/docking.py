@@ -138,6 +138,11 @@ class Docking(WindowPart):
             layout.activate()  # a picture that was just shown has no room yet to give or to take
         window.resizeDocks([self.home], [width], Qt.Orientation.Horizontal)
 
+    def widen(self, width: int) -> None:
+        """Take the dock's width anew where a page that was just made needs more than there is."""
+        if width > self._panel.contentsRect().width():
+            self.take_width()
+
     def _follow_panel(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.ParentChange:
             self._note_dock()

@@ -17,8 +17,6 @@ from napari_mamamia.widgets.base.blinding import NOTHING_ELSE
 from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.cases.flow import CasesFlow
 from napari_mamamia.widgets.controls.drops import dropped_paths
-from napari_mamamia.widgets.dicom.flow import ImportFlow
-from napari_mamamia.widgets.review.flow import ReviewFlow
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.ShiftModifier
@@ -28,27 +26,19 @@ _FOR_NAPARI: Final = Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.Shift
 class Dropping(WindowPart):
     """Takes drops for the dock, and for napari's view while the dock is there.
 
-    `cases_wanted` asks for the page on which the cases of a dropped data set are listed,
-    `ranking_dropped` carries a folder with a ranking, or its ``rank.json``.
+    `cases_wanted` asks for the page on which the cases of a dropped data set are listed. The others
+    carry a folder: with DICOM files, of a study, with a ranking (or its ``rank.json``).
     """
 
     cases_wanted = Signal()
+    dicom_dropped = Signal(object)
+    study_dropped = Signal(object)
     ranking_dropped = Signal(object)
 
-    def __init__(
-        self,
-        context: WindowContext,
-        panel: QWidget,
-        importing: ImportFlow,
-        cases: CasesFlow,
-        review: ReviewFlow,
-    ) -> None:
+    def __init__(self, context: WindowContext, panel: QWidget, cases: CasesFlow) -> None:
         super().__init__(context)
         self._panel = panel
-        self._importing = importing
         self._cases = cases
-        self._review = review
-
         panel.setAcceptDrops(True)
         panel.installEventFilter(self)
 
@@ -69,7 +59,7 @@ class Dropping(WindowPart):
             self._notifier.warn(plain_text(error))
             return True
         if is_study:
-            self._review.open_study(paths[0])
+            self.study_dropped.emit(paths[0])
             return True
         if is_one and self._services.ranks.is_ranking(paths[0]):
             self.ranking_dropped.emit(paths[0])
@@ -81,7 +71,7 @@ class Dropping(WindowPart):
         source = None if kind is LayoutKind.SINGLE_FILE else self._services.imports.source_of(paths)
         if source is None:
             return False
-        self._importing.look(source)
+        self.dicom_dropped.emit(source)
         return True
 
     def take_or_open(self, paths: list[Path]) -> None:

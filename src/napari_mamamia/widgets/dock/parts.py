@@ -1,6 +1,8 @@
 """What the dock is made of: the parts of one viewer's window, made in the order they need."""
 
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
 
 from qtpy.QtWidgets import QWidget
 
@@ -22,8 +24,7 @@ from napari_mamamia.widgets.dicom.flow import ImportFlow
 from napari_mamamia.widgets.dicom.page import ImportPage
 from napari_mamamia.widgets.dock.blind import BlindFlow
 from napari_mamamia.widgets.dock.dropping import Dropping
-from napari_mamamia.widgets.dock.header_flow import HeaderFlow
-from napari_mamamia.widgets.dock.jumping import Jumping
+from napari_mamamia.widgets.dock.header_flow import HeaderFlow, Jumping
 from napari_mamamia.widgets.dock.layer_watch import LayerWatch
 from napari_mamamia.widgets.dock.results_flow import KineticsParts, ResultsFlow
 from napari_mamamia.widgets.dock.results_panel import ResultsPanel
@@ -72,9 +73,20 @@ from napari_mamamia.widgets.viewer.subtracting import Subtracting
 from napari_mamamia.widgets.viewer.view_flow import ViewFlow
 from napari_mamamia.widgets.viewer.view_panel import ViewPanel
 
+P = TypeVar("P", bound=QWidget)
+
 
 class DockParts(QWidget):
-    """Makes every part. `MamamiaDock`, which holds the viewer, lays them out and joins them."""
+    """Makes every part. `MamamiaDock`, which holds the viewer, lays them out and joins them.
+
+    A part that a property gives is made with its page when it is first asked for, by the page that
+    is turned to or by whatever else wants it; it takes what is open from the session then.
+
+    Attributes
+    ----------
+    farewells
+        What such parts do as the window closes.
+    """
 
     viewer: Any
     session: Session
@@ -84,7 +96,12 @@ class DockParts(QWidget):
     scene: Scene
     context: WindowContext
 
+    def show_page(self, name: str) -> None:
+        """Show a page by its name in `SECTIONS` of the steps."""
+        self.pages.show_page(name)
+
     def _make_parts(self) -> None:
+        self.farewells: list[Callable[[], object]] = []
         self.keys = KeyChoice(self.context, self)
         self.idle_collection = IdleCollection(self)
         self.canvas_text = CanvasText(self.scene)
@@ -133,20 +150,26 @@ class DockParts(QWidget):
         self.score_page = ScorePage()
         self.kinetics_page = KineticsPage()
         self.findings_page = FindingsPage()
-        self.batch_page = BatchPage()
         self.results = ResultsPanel(self.jobs, self)
         self.results.hide()
         self.bottom = BottomDock(self.viewer, self.results, self.results.fill_steps)
-        self.report_page = ReportPage()
-        self.export_page = ExportPage()
-        self.review_page = ReviewPage()
-        self.import_page = ImportPage()
-        self.keys_panel = KeysPanel(self.keys.keys)
-        read = (self.findings_page, self.kinetics_page, self.review_page)
-        mask = (self.predict_page, self.refine_page)
-        check = (self.score_page, self.report_page, self.export_page)
-        pages = (self.cases_page, self.batch_page, *read, *mask, *check)
-        self.pages = Steps(pages, self.view_panel, self.import_page, self.keys_panel)
+        pages = {
+            "Cases": self.cases_page,
+            "Findings": self.findings_page,
+            "Kinetics": self.kinetics_page,
+            "Predict": self.predict_page,
+            "Refine": self.refine_page,
+            "Score": self.score_page,
+        }
+        late = {
+            "Batch scoring": lambda: self.batch_flow,
+            "Review": lambda: self.review_flow,
+            "Report": lambda: self.report_flow,
+            "Export": lambda: self.export_flow,
+            "Import": lambda: self.import_flow,
+            "Keys": lambda: self.keys_panel,
+        }
+        self.pages = Steps(pages, late, self.view_panel)
         self.pages.setParent(self)
 
     def _make_flows(self) -> None:
@@ -159,7 +182,7 @@ class DockParts(QWidget):
         self.predict_flow = PredictFlow(context, self.predict_page, self.predicting, self.prompts)
         self._make_refine()
         self._make_results()
-        self._make_import()
+        self.dropping = Dropping(context, self, self.cases_flow)
         self._make_kinetics()
         self._make_jumps()
         edited = (self.refine_page, *at_work, self.readers)
@@ -181,32 +204,18 @@ class DockParts(QWidget):
         context = self.context
         self.tagging = Tagging(context, self.readers.with_reader)
         self.score_flow = ScoreFlow(context, self.score_page, self.reviewing, self.tagging)
-        self.export_flow = ExportFlow(context, self.export_page, self.opening, self.editing)
-        self.batch_flow = BatchFlow(context, self.batch_page, self.opening)
         scored = ScoredMasks(context, self.reviewing)
         shown = (self.cases_flow, self.opening)
         compared = (*shown, self.reviewing, scored)
         self.results_review = ResultsReview(context, self.results.cases, *compared)
         self.leaderboard_flow = LeaderboardFlow(context, self.results.leaderboard, *shown, scored)
-        after = (self.batch_flow, self.results_review, self.tagging)
+        after = (self.results_review, self.tagging)
         self.results_flow = ResultsFlow(context, self.results, self.bottom, *after)
-
-    def _make_import(self) -> None:
-        context = self.context
-        self.review_flow = ReviewFlow(
-            context, self.review_page, self.opening, self.editing, self.readers, self.protocols
-        )
-        self.review_flow.shown_wanted.connect(lambda: self.show_page("Review"))
-        self.import_flow = ImportFlow(context, self.import_page, self.cases_flow.open_data_set)
-        self.dropping = Dropping(context, self, self.import_flow, self.cases_flow, self.review_flow)
-        self.dropping.cases_wanted.connect(lambda: self.show_page("Cases"))
 
     def _make_kinetics(self) -> None:
         context = self.context
         asked = (self.kinetics_page, self.findings_page, self.readers.with_reader)
         self.kinetics = KineticsParts(context, *asked, self.results, self.bottom, self.tools)
-        at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
-        self.report_flow = ReportFlow(context, self.report_page, *at_work)
         self.session.phases_changed.connect(self.canvas_text.update)
         views = (self.planes, self.view_flow, self.subtracting, self.projecting, self.contrasting)
         own_view = OwnView(context, *views, self.kinetics.map)
@@ -228,3 +237,87 @@ class DockParts(QWidget):
         self.jumping = Jumping(context, self.planes, self.reviewing, doubt, self.pages)
         shown = (self.projecting, self.kinetics.map, self.reviewing)
         self.layer_watch = LayerWatch(context, self.opening, self.editing, *shown)
+
+    # ------------------------------------------------- made when first asked for
+
+    @property
+    def batch_page(self) -> BatchPage:
+        """Page Batch scoring."""
+        return self.batch_flow.page
+
+    @cached_property
+    def batch_flow(self) -> BatchFlow:
+        """Page Batch scoring at work."""
+        flow = BatchFlow(self.context, self._fill_page("Batch scoring", BatchPage()))
+        flow.page.leaderboard_wanted.connect(self.show_leaderboard)
+        self.results_flow.follow(flow)
+        return flow
+
+    @property
+    def review_page(self) -> ReviewPage:
+        """Page Review."""
+        return self.review_flow.page
+
+    @cached_property
+    def review_flow(self) -> ReviewFlow:
+        """Page Review at work."""
+        page = self._fill_page("Review", ReviewPage())
+        people = (self.readers, self.protocols)
+        flow = ReviewFlow(self.context, page, self.opening, self.editing, *people)
+        flow.shown_wanted.connect(lambda: self.show_page("Review"))
+        self.farewells.append(flow.close)
+        return flow
+
+    @property
+    def report_page(self) -> ReportPage:
+        """Page Report."""
+        return self.report_flow.page
+
+    @cached_property
+    def report_flow(self) -> ReportFlow:
+        """Page Report at work."""
+        page = self._fill_page("Report", ReportPage())
+        at_work = (self.editing, self.kinetics.findings, self.readers.with_reader)
+        return ReportFlow(self.context, page, *at_work)
+
+    @property
+    def export_page(self) -> ExportPage:
+        """Page Export."""
+        return self.export_flow.page
+
+    @cached_property
+    def export_flow(self) -> ExportFlow:
+        """Page Export at work."""
+        return ExportFlow(self.context, self._fill_page("Export", ExportPage()), self.editing)
+
+    @property
+    def import_page(self) -> ImportPage:
+        """Page Import."""
+        return self.import_flow.page
+
+    @cached_property
+    def import_flow(self) -> ImportFlow:
+        """Page Import at work."""
+        page = self._fill_page("Import", ImportPage())
+        flow = ImportFlow(self.context, page, self.cases_flow.open_data_set)
+        flow.shown_wanted.connect(self.pages.show_import)
+        flow.left.connect(lambda: self.show_page("Cases"))
+        flow.state_changed.connect(lambda: self.cases_page.show_import_begun(flow.is_begun))
+        self.farewells.append(flow.close)
+        return flow
+
+    @cached_property
+    def keys_panel(self) -> KeysPanel:
+        """The table of keys."""
+        panel = self._fill_page("Keys", KeysPanel(self.keys.keys))
+        panel.closed.connect(self.pages.toggle_keys)
+        panel.key_wanted.connect(self.keys.change)
+        panel.reset_wanted.connect(self.keys.reset)
+        self.keys.changed.connect(panel.show_keys)
+        self.keys.refused.connect(panel.show_refused)
+        return panel
+
+    def _fill_page(self, name: str, page: P) -> P:
+        self.pages.fill(name, page)
+        self.keys.name_in(page)
+        return page

@@ -40,7 +40,6 @@ class ResultsFlow(WindowPart):
         context: WindowContext,
         panel: ResultsPanel,
         bottom: BottomDock,
-        batch: BatchFlow,
         review: ResultsReview,
         tagging: Tagging,
     ) -> None:
@@ -53,12 +52,18 @@ class ResultsFlow(WindowPart):
         self._tables: list[CaseTable] = []
         self._looked_at: set[int] = set()
         self._at = 0
-        batch.started.connect(bottom.prepare)
-        batch.finished.connect(self._show_answer)
         panel.fold_wanted.connect(bottom.fold)
         panel.cases.model_chosen.connect(self._turn_to)
         panel.cases.tag_wanted.connect(self._tag_case)
         tagging.changed.connect(self._add_tags)
+
+    def follow(self, batch: BatchFlow) -> None:
+        """Show what a run of page Batch found, and page Batch the report of the run on screen."""
+        batch.started.connect(self._bottom.prepare)
+        batch.finished.connect(self._show_answer)
+        batch.page.table_wanted.connect(self.show_table)
+        batch.page.log_wanted.connect(self.show_log)
+        self._panel.cohort.report_wanted.connect(batch.page.show_report)
 
     def open_case(self, case_id: str) -> None:
         """Open a case of the table, its errors in colour, at the largest one."""

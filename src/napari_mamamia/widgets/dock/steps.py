@@ -92,7 +92,7 @@ class StepPanel(QWidget):
     step
         Which step it is.
     pages
-        One for each section of the step, in that order.
+        One for each section of the step, in that order; an empty one stands for one to be made.
     next_step
         The button that leads on; None for the work list.
     """
@@ -165,18 +165,18 @@ class StepPanel(QWidget):
 class Steps(QObject):
     """Turns the pages; `turned` carries the name of the one that is now shown.
 
-    `clicked` says that the reader turned them, `go_on_wanted` that the last step is through.
+    `clicked` says that the reader turned them, `go_on_wanted` that the last step is through,
+    `filled` carries the width in pixels that a page needs which was just made.
 
     Parameters
     ----------
     pages
-        One for each name of `PAGES`, in that order.
+        By their names in `SECTIONS`, those that are there from the start.
+    late
+        What makes the others, Import and Keys too, when they are first shown: each calls `fill`.
+        Import stands in the work list in place of Cases, Keys in front of whatever is shown.
     view
         How the image is shown; in its section, or wherever it is put.
-    import_page
-        Stands in the work list in place of Cases.
-    keys_panel
-        Stands in front of whatever is shown.
 
     Attributes
     ----------
@@ -189,24 +189,22 @@ class Steps(QObject):
     turned = Signal(str)
     clicked = Signal()
     go_on_wanted = Signal()
+    filled = Signal(int)
 
     def __init__(
         self,
-        pages: Sequence[QWidget],
+        pages: Mapping[str, QWidget],
+        late: Mapping[str, Callable[[], object]],
         view: ViewPanel,
-        import_page: QWidget,
-        keys_panel: QWidget,
     ) -> None:
         super().__init__()
         self.view, self.measure = view, MeasureSection()
         self.view_home = column(self.measure, 1)
         self.view_home.setObjectName("view")
-        by_name = {"View": self.view_home} | dict(zip(PAGES, pages, strict=True))
-        for page in pages:
-            if isinstance(page, Page):
-                page.cases_wanted.connect(lambda: self.show_page("Cases"))
-        self._import = PageArea(import_page, "import_page_area")
-        self._keys = PageArea(keys_panel, "keys_page_area")
+        self._late = dict(late)
+        by_name = {name: QWidget() for name in late} | {"View": self.view_home} | dict(pages)
+        self._import = PageArea(by_name["Import"], "import_page_area")
+        self._keys = PageArea(by_name["Keys"], "keys_page_area")
         self._reasons: dict[str, str] = {}
         self._why = label("page_shut", tip=tr("Why this page shows nothing"))
         self._notice = PageArea(column(self._why, 1), "page_shut_area")
@@ -218,6 +216,8 @@ class Steps(QObject):
             StepPanel(step, [by_name[name] for name in step.sections], after)
             for step, after in zip(STEPS, self._next_buttons, strict=True)
         ]
+        for page in pages.values():
+            self._join_page(page)
         for panel in (self.work_list, *self.panels):
             panel.turned.connect(self._click_section)
             self.stack.addWidget(panel)
@@ -269,6 +269,16 @@ class Steps(QObject):
         )
         return next((a.widget() for a in areas if a.isVisibleTo(self.stack)), self.stack)
 
+    def fill(self, name: str, page: QWidget) -> None:
+        """Put a page that was just made into its place."""
+        self._late.pop(name)
+        special = {"Import": self._import, "Keys": self._keys}
+        area = special.get(name) or self._panel_of(name).areas[name]
+        area.setWidget(page)
+        area.setObjectName(f"{page.objectName()}_area")
+        self._join_page(page)
+        self.filled.emit(area.whole_width)
+
     def shut(self, reasons: Mapping[str, str]) -> None:
         """Show why in place of each page that has a reason here, "" opens it; Import is one too."""
         self._reasons = dict(reasons)
@@ -298,6 +308,7 @@ class Steps(QObject):
         if self.stack.currentWidget() is self._keys:
             self._show_section(self._page)
         else:
+            self._make_page("Keys")
             self.stack.setCurrentWidget(self._keys)
 
     def set_case(self, *, is_open: bool, has_mask: bool = False) -> None:
@@ -345,6 +356,15 @@ class Steps(QObject):
         self.clicked.emit()
         self.show_page(name)
 
+    def _make_page(self, name: str) -> None:
+        """Let a page be made that was not shown yet."""
+        if name in self._late:
+            self._late[name]()
+
+    def _join_page(self, page: QWidget) -> None:
+        if isinstance(page, Page):
+            page.cases_wanted.connect(lambda: self.show_page("Cases"))
+
     def _panel_of(self, page: str) -> StepPanel:
         panels = (self.work_list, *self.panels)
         return next(panel for panel in panels if page in panel.areas)
@@ -356,6 +376,8 @@ class Steps(QObject):
         instead: QWidget | None = self._import if what == "Import" else None
         if self._why.text():
             instead = self._notice
+        else:
+            self._make_page(what or page)
         for spare in (self._import, self._notice):
             spare.setVisible(spare is instead)
         panel.open(page, instead)

@@ -15,7 +15,6 @@ from napari_mamamia.widgets.export.text import summary_text
 from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.opening import Opening
 
 _STOPPED: Final = tr("Stopped: finished cases are there, the whole was not checked. Export again.")
 
@@ -23,46 +22,41 @@ _STOPPED: Final = tr("Stopped: finished cases are there, the whole was not check
 class ExportFlow(WindowPart):
     """Joins the page, the session and the export job."""
 
-    def __init__(
-        self, context: WindowContext, page: ExportPage, opening: Opening, editing: Editing
-    ) -> None:
+    def __init__(self, context: WindowContext, page: ExportPage, editing: Editing) -> None:
         super().__init__(context)
-        self._page = page
+        self.page = page
         self._editing = editing
-        self._rows: dict[str, CaseRow] = {}
         page.export_wanted.connect(self._save_then_export)
         page.target_asked.connect(self._look_at)
         page.options.labels.asked.connect(self._look_at_labels)
-        opening.listed.connect(self._take_rows)
-        self._session.row_changed.connect(self._take_row)
+        session = self._session
+        session.rows_changed.connect(self._follow_rows)
+        session.row_changed.connect(self._show_sets)
+        session.study_imported.connect(page.options.show_study)
+        page.options.show_study(session.dicom_study)
         self._show_sets()
 
-    def _take_rows(self, rows: tuple[CaseRow, ...]) -> None:
-        self._rows = {row.case_id: row for row in rows}
-        self._page.show_result("", None)
+    def _follow_rows(self) -> None:
+        self.page.show_result("", None)
         self._show_sets()
 
-    def _take_row(self, row: CaseRow) -> None:
-        self._rows[row.case_id] = row
-        self._show_sets()
-
-    def _show_sets(self) -> None:
+    def _show_sets(self, _changed: object = None) -> None:
         opened = self._session.opened
-        sets = [] if opened is None else _mask_sets(opened, tuple(self._rows.values()))
+        sets = [] if opened is None else _mask_sets(opened, tuple(self._session.rows.values()))
         missing = "" if opened else tr("Open a data set first.")
         if opened and not sets:
             missing = tr("There is nothing to export yet: predict or edit a case first.")
-        self._page.need(missing)
+        self.page.need(missing)
         is_dicom = opened is not None and opened.data_set.kind is LayoutKind.DICOM
-        self._page.show_sets(sets, is_dicom=is_dicom)
+        self.page.show_sets(sets, is_dicom=is_dicom)
 
     def _look_at(self, folder: Path) -> None:
-        look, show = self._services.look_at_target, self._page.show_target
+        look, show = self._services.look_at_target, self.page.show_target
         doing = tr("Looking at {name}", name=folder.name or folder)
         self._jobs.start("export target", doing, lambda: look(folder), show, shown=False)
 
     def _look_at_labels(self, path: Path) -> None:
-        look, show = self._services.look_at_labels, self._page.options.labels.show_found
+        look, show = self._services.look_at_labels, self.page.options.labels.show_found
         self._jobs.start(
             "export labels",
             tr("Reading {name}", name=path.name),
@@ -79,7 +73,7 @@ class ExportFlow(WindowPart):
             )
 
     def _export_masks(self, opened: OpenDataSet, wanted: ExportRequest) -> None:
-        page, export = self._page, self._services.export_bundle
+        page, export = self.page, self._services.export_bundle
         existing = Existing.OVERWRITE if wanted.replace else Existing.REFUSE
         masks = tuple(MaskFolder(chosen.folder) for chosen in wanted.sets)
         settings = replace(wanted.settings, masks=masks)
@@ -106,7 +100,7 @@ class ExportFlow(WindowPart):
 
     def _show_summary(self, summary: ExportSummary) -> None:
         text, level = summary_text(summary)
-        self._page.show_result(text, summary.out, level)
+        self.page.show_result(text, summary.out, level)
         if summary.failures:
             self._notifier.warn_loudly(
                 tr(

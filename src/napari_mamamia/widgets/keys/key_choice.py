@@ -142,7 +142,7 @@ class KeyChoice(WindowPart):
         """Bind every key of the table, and name them in the tooltips."""
         self._actions = actions
         bind_keys(self._viewer, self._dock, actions, self.keys)
-        self._retitle_tips(KEYS, self.keys)
+        self._retitle_tips(KEYS, self.keys, (self._dock, *self.elsewhere))
         for refused in self.refused_at_start:
             self._notifier.warn(tr("Your own keys: {refused}", refused=refused))
 
@@ -172,12 +172,16 @@ class KeyChoice(WindowPart):
         """Give every action the key of the table back."""
         self._take_table(KEYS, ())
 
+    def name_in(self, page: QWidget) -> None:
+        """Name the keys as they are now in the tooltips of a page that was just made."""
+        self._retitle_tips(KEYS, self.keys, (page,))
+
     def _take_table(self, table: Sequence[Key], own: tuple[tuple[str, str], ...]) -> None:
         before, self.keys, self._own = self.keys, tuple(table), own
         unbind_keys(self._viewer, before)
         # No window is given: a second shortcut of one key would make Qt heed neither.
         bind_keys(self._viewer, None, self._actions, self.keys)
-        self._retitle_tips(before, self.keys)
+        self._retitle_tips(before, self.keys, (self._dock, *self.elsewhere))
         self.refused.emit("")
         self.changed.emit(self.keys)
         self._remember_keys()
@@ -191,13 +195,14 @@ class KeyChoice(WindowPart):
                 tr("Your keys are used now but not remembered: {error}", error=error)
             )
 
-    def _retitle_tips(self, before: Sequence[Key], now: Sequence[Key]) -> None:
-        """Name the new keys in the tooltips of the dock."""
+    @staticmethod
+    def _retitle_tips(before: Sequence[Key], now: Sequence[Key], roots: Sequence[QWidget]) -> None:
+        """Name the new keys in the tooltips below `roots`."""
         new = {key.action: key.shown for key in now}
         shown = {key.shown: new[key.action] for key in before if key.shown != new[key.action]}
         if not shown:
             return
-        for root in (self._dock, *self.elsewhere):
+        for root in roots:
             for widget in root.findChildren(QWidget):
                 tip = widget.toolTip()
                 if "(key " in tip:

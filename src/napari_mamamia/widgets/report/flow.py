@@ -36,7 +36,7 @@ class ReportFlow(WindowPart):
         with_reader: Callable[[Callable[[], None]], None],
     ) -> None:
         super().__init__(context)
-        self._page = page
+        self.page = page
         self._editing = editing
         self._findings = findings
         page.report_wanted.connect(
@@ -46,12 +46,13 @@ class ReportFlow(WindowPart):
         for signal in (session.case_changed, session.masks_changed, session.reader_changed):
             signal.connect(self._follow_case)
         session.case_changed.connect(lambda: page.show_result("", None))
+        session.study_imported.connect(page.show_study)
+        page.show_study(session.dicom_study)
         self._follow_case()
 
-    def want(self, wanted: bool) -> None:
+    def look(self) -> None:
         """Look again at what the findings lack, because the page is on screen."""
-        if wanted:
-            self._follow_case()
+        self._follow_case()
 
     # -------------------------------------------------------------------- inner
 
@@ -60,14 +61,14 @@ class ReportFlow(WindowPart):
         missing = "" if case is not None else tr("Open a case first.")
         if case is not None and opened is None:
             missing = tr("A report is made of a data set: open its folder first.")
-        self._page.need(missing)
+        self.page.need(missing)
         if opened is not None:
-            self._page.show_data_set(
+            self.page.show_data_set(
                 len(opened.data_set.cases),
                 opened.workspace.exports / FOLDER,
                 is_dicom=opened.data_set.kind is LayoutKind.DICOM,
             )
-        self._page.show_case(self._describe_mask(), self._findings.describe_gaps())
+        self.page.show_case(self._describe_mask(), self._findings.describe_gaps())
 
     def _describe_mask(self) -> str:
         if self._session.mask(Role.REFINED) is not None:
@@ -93,7 +94,7 @@ class ReportFlow(WindowPart):
     def _write_report(
         self, opened: OpenDataSet, case_ids: tuple[str, ...], reader: str, request: ReportRequest
     ) -> None:
-        page, report_anew = self._page, self._services.report_anew
+        page, report_anew = self.page, self._services.report_anew
         source = ReportSource(reader=reader)
         finished: list[CaseReport] = []
 
@@ -135,7 +136,7 @@ class ReportFlow(WindowPart):
         lines += [f"{one.case_id}: {drop_options(one.reason)}" for one in failures[:_MOST_LINES]]
         if len(failures) > _MOST_LINES:
             lines.append(tr("… and {n} more", n=len(failures) - _MOST_LINES))
-        self._page.show_result(
+        self.page.show_result(
             "\n".join(lines), _find_page(summary), "warning" if failures else "hint"
         )
         if failures:

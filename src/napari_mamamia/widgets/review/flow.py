@@ -225,7 +225,7 @@ class ReviewFlow(WindowPart):
         protocols: Protocols,
     ) -> None:
         super().__init__(context)
-        self._page, self._readers, self._editing = page, readers, editing
+        self.page, self._readers, self._editing = page, readers, editing
         self._protocols = protocols
         self._folder: Path | None = None
         self.desk: StudyDesk | None = None
@@ -266,14 +266,14 @@ class ReviewFlow(WindowPart):
 
     def _follow_frozen(self, folder: Path) -> None:
         self._notifier.hint(tr("The study has begun in {folder}.", folder=folder))
-        self._page.show_entry()
+        self.page.show_entry()
         self.open_study(folder)
 
     def _choose_person(self, people: tuple[str, ...], remembered: str, *, is_given: bool) -> None:
         if self._folder is None:
             return
         is_there = case_key(remembered.strip()) in map(case_key, people)
-        self._page.show_entry(str(self._folder), people, remembered if is_there else "")
+        self.page.show_entry(str(self._folder), people, remembered if is_there else "")
         if is_given or is_there:
             self.sit_down(remembered)
 
@@ -312,13 +312,13 @@ class ReviewFlow(WindowPart):
         self._readers.fix(desk.reader.reader_id, opened.look.person)
         self._remember_name(opened.look.person)
         self.desk = desk
-        self._page.form.set_form(desk.form)
+        self.page.form.set_form(desk.form)
         if opened.protocol is not None:
             self._protocols.use(opened.protocol)
         self.reading.begin(desk)
         self.judging.begin(desk)
         self.signing.desk = self.leading.desk = desk
-        self._page.show_look(opened.look)
+        self.page.show_look(opened.look)
         self._timer.start()
         self.look()
 
@@ -353,7 +353,7 @@ class ReviewFlow(WindowPart):
 
     def _show_look(self, both: tuple[StudyLook, MoreLook]) -> None:
         look, more = both
-        self._page.show_look(look, more)
+        self.page.show_look(look, more)
         for case_id in look.lost:
             self._notifier.warn(
                 tr(

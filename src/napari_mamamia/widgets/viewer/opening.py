@@ -61,11 +61,10 @@ class CaseRead:
 class Opening(WindowPart):
     """Runs the jobs and puts their results into the session and the scene.
 
-    `listed` carries the rows of a data set that was opened, `case_shown` says that a case is on
-    screen, `mask_shown` that one of its masks came a turn later.
+    `case_shown` says that a case is on screen, `mask_shown` that one of its masks came a turn
+    later.
     """
 
-    listed = Signal(object)
     case_shown = Signal()
     mask_shown = Signal()
 
@@ -150,7 +149,7 @@ class Opening(WindowPart):
         self._jobs.cancel("open")  # of the data set that was listed before
         is_same_reader = opened.workspace.reader == self._session.reader
         self._session.set_data_set(opened.read_by(self._session.reader))
-        self.listed.emit(rows)
+        self._session.set_rows(rows)
         if not is_same_reader:
             self.list_again()
         if opened.warnings:
@@ -180,7 +179,7 @@ class Opening(WindowPart):
             "list",
             tr("Listing your masks"),
             lambda: list_cases(opened),
-            self.listed.emit,
+            self._session.set_rows,
             still=lambda: self._session.opened is opened,
             shown=False,
         )

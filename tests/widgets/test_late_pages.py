@@ -1,0 +1,140 @@
+"""Pages that are made when they are first asked for: by whom, and what they know then."""
+
+from pathlib import Path
+
+import pytest
+from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QTabBar, QWidget
+
+from napari_mamamia.core.blinding import ALL_HIDDEN, NOT_BLIND
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+
+LATE = {
+    "Batch scoring": "batch_flow",
+    "Review": "review_flow",
+    "Report": "report_flow",
+    "Export": "export_flow",
+}
+NOT_SECTIONS = ("import_flow", "keys_panel")
+
+
+def list_made(dock):
+    """Return which of the late parts there are."""
+    return {name for name in (*LATE.values(), *NOT_SECTIONS) if name in vars(dock)}
+
+
+def describe(page):
+    """Return what each control of a page says and how it stands."""
+    return [
+        (
+            one.objectName(),
+            one.isVisibleTo(page),
+            one.isEnabledTo(page),
+            one.toolTip(),
+            one.text() if isinstance(one, (QLabel, QLineEdit, QAbstractButton)) else "",
+            [one.itemText(k) for k in range(one.count())] if isinstance(one, QComboBox) else (),
+            [one.tabText(k) for k in range(one.count())] if isinstance(one, QTabBar) else (),
+        )
+        for one in page.findChildren(QWidget)
+        if one.objectName() and not one.objectName().startswith("qt_")
+    ]
+
+
+@pytest.fixture
+def other_dock(qtbot, world):
+    """Return a dock on a viewer of its own, with the same services."""
+
+    def make(viewer):
+        made = MamamiaDock(viewer, world.services())
+        qtbot.addWidget(made)
+        return made
+
+    return make
+
+
+def test_a_page_is_made_when_it_is_first_shown_and_no_other(dock):
+    assert list_made(dock) == set()
+    assert dock.findChild(QWidget, "export") is None
+    dock.show_page("Export")
+    assert list_made(dock) == {"export_flow"}
+    page = dock.findChild(QWidget, "export")
+    assert page.isVisible()
+    dock.show_page("Cases")
+    dock.show_page("Export")
+    assert dock.pages.shown is page
+    dock.pages.toggle_keys()
+    dock.pages.show_import()
+    assert list_made(dock) == {"export_flow", *NOT_SECTIONS}
+    for name, flow in LATE.items():
+        dock.show_page(name)
+        assert dock.pages.shown is getattr(dock, flow).page
+
+
+def test_a_page_that_is_made_late_shows_what_one_that_was_there_shows(
+    qtbot, dock, world, case, new_mask, other_dock, tmp_path
+):
+    dock_before = other_dock(type(dock.viewer)())
+    for name in (*LATE.values(), *NOT_SECTIONS):
+        getattr(dock_before, name)
+    world.predictions = {"A_1": new_mask(case.grid)}
+    for one in (dock_before, dock):
+        one.open_data_set(Path("data"), "A_1")
+        qtbot.waitUntil(lambda one=one: one.session.case is not None and not one.jobs._newest)
+        one.session.set_reader("Ben")
+        one.session.set_row(one.session.opened, world.row("A_1"))
+        one.session.set_dicom_study(tmp_path)
+        one.keys.change("smartpaint", "F7")
+    assert list_made(dock) == set()
+    assert "kinetic" in " ".join(str(line) for line in describe(dock_before.export_page))
+    for flow in LATE.values():
+        early, late = (describe(getattr(one, flow).page) for one in (dock_before, dock))
+        assert late == early, flow
+    assert describe(dock.keys_panel) == describe(dock_before.keys_panel)
+    assert describe(dock.import_page) == describe(dock_before.import_page)
+
+
+def test_a_key_of_ones_own_is_named_on_a_page_that_is_made_later(dock):
+    dock.keys.change("accept", "F7")
+    tips = [one.toolTip() for one in dock.review_page.findChildren(QWidget)]
+    assert any("(key F7)" in tip for tip in tips)
+    assert dock.keys_panel.buttons["accept"].text() == "F7"
+
+
+def test_a_page_that_is_shut_is_made_once_it_is_open(dock):
+    dock.session.set_blinding(ALL_HIDDEN)
+    dock.show_page("Export")
+    assert list_made(dock) == set()
+    assert dock.findChild(QLabel, "page_shut").isVisible()
+    dock.session.set_blinding(NOT_BLIND)
+    assert list_made(dock) == {"export_flow"}
+    assert dock.pages.shown is dock.export_page
+
+
+def test_what_is_dropped_makes_the_page_that_it_needs(dock, tmp_path):
+    asked = []
+    dock.dropping.study_dropped.emit(tmp_path)
+    assert list_made(dock) == {"review_flow"}
+    assert dock.page == "Review"
+    dock.dropping.dicom_dropped.emit(tmp_path)
+    assert list_made(dock) == {"review_flow", "import_flow"}
+    assert dock.pages.is_importing
+    dock.import_flow.left.connect(lambda: asked.append("left"))
+    dock.import_page.closed.emit()
+    assert asked == ["left"]
+
+
+def test_a_window_closes_with_its_pages_made_or_not(dock, other_dock):
+    assert dock.close_down()
+    assert list_made(dock) == set()
+    made = other_dock(type(dock.viewer)())
+    for name in (*LATE.values(), *NOT_SECTIONS):
+        getattr(made, name)
+    assert made.close_down()
+
+
+def test_a_dock_grows_for_a_page_that_needs_more_and_never_shrinks(dock, monkeypatch):
+    taken = []
+    monkeypatch.setattr(dock.docking, "take_width", lambda: taken.append(True))
+    dock.pages.filled.emit(100)
+    assert taken == []
+    dock.pages.filled.emit(dock.width() + 1)
+    assert taken == [True]
