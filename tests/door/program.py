@@ -6,6 +6,8 @@ widgets by their objectName. Mouse and keys are xdotool's, pictures are what the
 """
 
 import contextlib
+import ctypes
+import ctypes.util
 import json
 import os
 import signal
@@ -276,6 +278,18 @@ class Program:
         return self.screen.picture(path)[y : y + height, x : x + width]
 
 
+MENU_PLACE = """
+from qtpy.QtCore import QPoint
+from qtpy.QtWidgets import QApplication, QMenu, QMenuBar
+kind = QMenuBar if {menu!r} == "menubar" else QMenu
+result = None
+for widget in QApplication.allWidgets():
+    if isinstance(widget, kind) and widget.isVisible():
+        for action in widget.actions():
+            if action.text().replace("&", "") == {text!r}:
+                place = widget.mapToGlobal(widget.actionGeometry(action).center())
+                result = [place.x(), place.y()]
+"""
 ACTIVATE = """
 from qtpy.QtWidgets import QApplication, QMainWindow
 window = [w for w in QApplication.topLevelWidgets() if isinstance(w, QMainWindow)][0]
@@ -284,15 +298,49 @@ result = True
 """
 
 
+QUESTIONS = ("Do you want to close the application", "Confirm to close window")
+"""napari's, after its key or menu, and after the window's cross."""
+
+
 def close_by_keys(program: Program) -> int:
-    """Close as napari's menu does; it asks once more. Return the exit code."""
+    """Close by napari's key. Return the exit code."""
     program.ask("evaluate", code=ACTIVATE)  # no window manager gives it the keyboard
     program.screen.key("ctrl+q")
+    return wait_for_end(program)
+
+
+def close_by_menu(program: Program) -> int:
+    """Close by napari's menu File, which is there outside of reading mode. Return the exit code."""
+    for menu, text in (("menubar", "File"), ("file", "Exit")):
+        code = MENU_PLACE.format(menu=menu, text=text)
+        place = wait_until(lambda code=code: program.ask("evaluate", code=code), f"menu {text}")
+        program.screen.click(*place)
+    return wait_for_end(program)
+
+
+def close_by_cross(program: Program) -> int:
+    """Close as the cross that a window manager draws: it asks the window. Return the exit code."""
+    x = ctypes.CDLL(ctypes.util.find_library("X11"))
+    for name in ("XOpenDisplay", "XInternAtom"):
+        getattr(x, name).restype = ctypes.c_void_p
+    display = ctypes.c_void_p(x.XOpenDisplay(program.screen.display.encode()))
+    atoms = [x.XInternAtom(display, one, 0) for one in (b"WM_PROTOCOLS", b"WM_DELETE_WINDOW")]
+    target = program.ask("evaluate", code=ACTIVATE + "result = int(window.winId())")
+    client_message = 33
+    # an XClientMessageEvent of 64 bits: each member stands on 8 bytes of its own
+    event = (ctypes.c_long * 24)(client_message, 0, 0, 0, target, atoms[0], 32, atoms[1])
+    x.XSendEvent(display, ctypes.c_ulong(target), 0, ctypes.c_long(0), ctypes.byref(event))
+    x.XCloseDisplay(display)
+    return wait_for_end(program)
+
+
+def wait_for_end(program: Program) -> int:
+    """Say Close where napari asks once more. Return the exit code."""
 
     def answer():
         if program.process.poll() is None:
             with contextlib.suppress(AssertionError):
-                return "asked" if program.widgets(part="Do you want to close") else ""
+                return "asked" if any(program.widgets(part=one) for one in QUESTIONS) else ""
         return "ended"
 
     if wait_until(answer, "the end, or its question") == "asked":

@@ -36,6 +36,14 @@ window.activateWindow()
 result = True
 """
 )
+WINDOWS = (
+    TREE
+    + """
+from qtpy.QtWidgets import QApplication
+shown = [one for one in QApplication.topLevelWidgets() if one.isVisible() and one is not window]
+result = [one.objectName() or type(one).__name__ for one in shown]
+"""
+)
 HELD = (
     TREE
     + """
@@ -78,6 +86,7 @@ def test_the_frame_comes_goes_and_folds_and_napari_is_as_before(start, small_dat
     """One window, one story: another plugin's dock and layer, the mode, the folds, a job."""
     program = start("mamamia", "view", small_data_set, "--case", "A_1", "--panels")
     wait_for_case(program)
+    assert ask(program, WINDOWS) == [], "the line's controls, whose line is not there yet"
     assert ask(program, FOREIGN)
     before = ask(program, TREE)
 

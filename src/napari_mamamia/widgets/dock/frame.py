@@ -76,6 +76,8 @@ class CaseLine(ReadingOrder, QToolBar):
         self._line.setContentsMargins(8, 1, 8, 1)
         self._line.setSpacing(5)
         self.addWidget(holder)
+        for control in (*self.chips.values(), self.armed, self.notice):
+            control.setParent(holder)  # or each is a window of its own until there is a line
         bar.walked.connect(self._show_hanging)
 
     def settle(self) -> None:

@@ -149,8 +149,8 @@ class ReviewPage(QWidget):
             self.tabs.addTab(title)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         self.tabs.currentChanged.connect(self._turn_to)
-        self._turn_to(0)
         self._work = column(self.person, self.waiting, self.trouble, self.tabs, *self._views)
+        self._turn_to(0)  # not before they are in there: what is shown without a parent is a window
         return self._work
 
     def _turn_to(self, at: int) -> None:
