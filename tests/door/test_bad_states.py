@@ -41,6 +41,11 @@ result = bool(case and case.is_loaded) and case.case_id
 LARGE = DOCK + "viewer.window._qt_window.resize(1300, 820); result = True"
 """So that the results have their room, and nothing of ours makes the window grow."""
 IDLE = DOCK + "result = panel.jobs.wait(0) and not panel.planes.is_building"
+PAINTED = """
+from qtpy.QtWidgets import QApplication
+QApplication.processEvents()
+result = True
+"""
 STEP = DOCK + "result = str(panel.hanging.step)"
 JOB = (
     DOCK
@@ -81,14 +86,7 @@ def wait_for_words(program, words, picture=None):
     wait_until(lambda: words in texts(program), f"the words {words!r}")
     wait_until(lambda: program.ask("evaluate", code=IDLE), "the window at rest")
     if picture is not None:
-        before = program.screen.picture()
-
-        def is_still():
-            nonlocal before
-            last, before = before, program.screen.picture()
-            return np.array_equal(last, before)
-
-        wait_until(is_still, "a still picture")
+        program.ask("evaluate", code=PAINTED)
         program.screen.picture(picture)
     assert words in texts(program)
 
