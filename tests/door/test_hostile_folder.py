@@ -129,7 +129,7 @@ SWEEP = (
     ("review revoke", "study --reader Lea --reason x --passphrase-file pass.txt", 0),
     ("review lead-key", "--passphrase-file pass.txt", 0),
     ("review sign", "study --reader Ana --case A_1 --meaning author --passphrase-file pass.txt", 1),
-    ("review audit", "study --out audited", 0),
+    ("review audit", "study --out audited --reader Lea", 0),
     ("review agreement", "study --out agreed --reader Lea", 0),
     ("review report", "study --out told --reader Lea --bootstrap 20", 0),
     ("review queue", "scores --out queue", 0),

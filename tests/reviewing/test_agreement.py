@@ -4,7 +4,7 @@ from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from napari_mamamia.reviewing.agreement import (
@@ -165,6 +165,7 @@ def test_resamples_without_a_value_are_left_out_and_counted():
     assert 0.4 < found.n_undefined / 400 < 0.6
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # of the computer, not of the rows
 @given(st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=3, max_size=12))
 def test_the_icc_of_sums_is_that_of_the_values(rows):
     values = np.array(rows)

@@ -158,7 +158,7 @@ def freeze_study(
     CaseError
         If a case cannot be read and every one must be there, or a key is none or no lead's.
     SaveConflictError
-        If there is something in the folder, or it lies in the data set.
+        If there is something in the folder.
     SaveError
         If the system refuses.
     """
@@ -174,11 +174,6 @@ def freeze_study(
 
 
 def _write_frozen(texts: Sequence[tuple[str, str]], study: Study, folder: Path) -> str:
-    if folder.resolve().is_relative_to(Path(study.data_set).resolve()):
-        raise SaveConflictError(
-            f"expected a folder outside the data set, which is never written to, got {folder}: "
-            "name another folder"
-        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SaveConflictError(
             f"expected a new or empty folder for the study, got {folder}, which holds something: "
