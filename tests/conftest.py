@@ -44,7 +44,10 @@ def real_data():
     return find
 
 
-ROOMS = ("window", "door", "cli", "fuzz", "fault", "widgets", "services", "segmentation")
+ROOMS = (
+    *("window", "door", "cli", "fuzz", "fault", "widgets", "services", "segmentation"),
+    *("library", "smartpaint", "scoring", "docs", "kinetics", "io"),
+)
 """The folders of the tests whose files take longest, the longest first."""
 
 
@@ -54,6 +57,7 @@ def pytest_configure(config):
     pytest puts assertions in words when it first reads a file, 20 s for all, and keeps that: so
     each worker does it for some of the files, and finds those of the others done.
     """
+    gc.disable()  # until all is read: little of it is garbage, and all would be looked at again
     worker = getattr(config, "workerinput", None)
     here = Path(__file__).parent
     if worker is None or [Path(one).resolve() for one in config.args] != [here]:
@@ -77,6 +81,7 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish():
     """Leave the million objects of all tests and modules out of collections: 0.3 s each."""
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

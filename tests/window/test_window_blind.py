@@ -48,9 +48,47 @@ def mask_at(place):
     return mask
 
 
+@pytest.fixture(scope="module")
+def given():
+    """What the last test with `blind` was given: a data set, and what all was like then."""
+    return {}
+
+
 @pytest.fixture
-def world(small_data_set):
-    """The data set with masks of each kind in sight of whoever is not blind."""
+def world(request, given, dock_of_module):
+    """The data set with masks of each kind in sight of whoever is not blind; `blind` has it open.
+
+    It is that of the test before where that left no trace, neither in the window nor in files.
+    """
+    is_untouched = given and all_of(dock_of_module, given["root"]) == given["all"]
+    if "blind" in request.fixturenames and is_untouched:
+        return given["root"]
+    return add_masks(request.getfixturevalue("small_data_set"))
+
+
+def all_of(panel, root):
+    """Return what a test that leaves a trace changes: in the window, and below the data set."""
+    session, header = panel.session, panel.header
+    places = (root, root.with_name(f"{root.name}-workspace"))
+    return {
+        "case": (session.opened and session.opened.data_set.root, session.case_id, session.case),
+        "session": (sorted(session.masks), session.blinding, session.reader),
+        "mask that is edited": (panel.editing.live, panel.editing.open),
+        "protocol": panel.protocols.protocol,
+        "layers": [(layer, layer.name, layer.visible) for layer in panel.viewer.layers],
+        "place": tuple(panel.viewer.dims.point),
+        "views": (panel.planes.layout, panel.planes.panes),
+        "header": {one for one in header.findChildren(QWidget) if one.isVisible()}
+        - {header.message},
+        "files": {
+            path: (path.stat().st_size, path.stat().st_mtime_ns)
+            for place in places
+            for path in place.rglob("*")
+        },
+    }
+
+
+def add_masks(small_data_set):
     expert = small_data_set / "segmentations" / "expert"
     like = nib.load(expert / "A_2.nii.gz")
     workspace = small_data_set.with_name(f"{small_data_set.name}-workspace")
@@ -79,9 +117,16 @@ def world(small_data_set):
 
 
 @pytest.fixture
-def blind(qtbot, docked, world):
+def blind(qtbot, request, world, given, dock_of_module):
     """A window on case A_2 in which everything is hidden, read by Ana."""
-    return open_blind(qtbot, docked, world)
+    panel = dock_of_module
+    if given.get("root") != world:
+        open_blind(qtbot, request.getfixturevalue("docked"), world)
+        given.update(root=world, all=all_of(panel, world), page=panel.page)
+    panel.show_page(given["page"])
+    panel.cases_page.search.setText("")
+    panel.header.say(Level.HINT, "")
+    return panel
 
 
 def open_blind(qtbot, panel, root, blinding=ALL_HIDDEN, case_id="A_2"):
@@ -212,13 +257,6 @@ def test_the_case_list_has_no_column_of_what_is_hidden(qtbot, blind, picture):
     picture(blind.viewer, "blind-cases")
 
 
-def test_the_next_case_is_blind_too(qtbot, blind):
-    blind.cases_flow.open_neighbour(1)
-    wait_open(qtbot, blind, "B_1")
-    settle(qtbot, blind)
-    assert leaks(blind) == []
-
-
 @pytest.mark.parametrize("what", ["data set", "folder of masks", "mask"])
 def test_a_blind_window_stays_with_its_data_set(qtbot, blind, world, tmp_path, what):
     """A folder of masks is a data set, too: the mask would be the image of a case."""
@@ -233,6 +271,13 @@ def test_a_blind_window_stays_with_its_data_set(qtbot, blind, world, tmp_path, w
     assert [layer.name for layer in blind.viewer.layers] == ["A_2 phases"]
     if what != "folder of masks":  # which is no data set
         assert "stays with the data set" in blind.header.message.text()
+
+
+def test_the_next_case_is_blind_too(qtbot, blind):
+    blind.cases_flow.open_neighbour(1)
+    wait_open(qtbot, blind, "B_1")
+    settle(qtbot, blind)
+    assert leaks(blind) == []
 
 
 def test_a_data_set_chosen_by_mistake_can_be_changed_before_a_case_is_open(qtbot, docked, world):
@@ -269,6 +314,29 @@ def test_a_prediction_that_is_written_meanwhile_is_not_shown(qtbot, blind):
 # ------------------------------------------------------------------------------- pages and keys
 
 
+def test_a_row_of_results_does_not_bring_the_masks_that_were_scored(blind):
+    with pytest.raises(HiddenError, match="hidden"):
+        blind.services.review_masks(blind.session.case, None, None, "secretnet", None)
+
+
+def test_the_menu_predicts_and_scores_nothing(qtbot, blind, menu_item):
+    for item in ("Predict", "Score"):
+        found = [a for a in blind.viewer.window.plugins_menu.actions() if item in a.text()]
+        for action in found:
+            action.trigger()
+    blind.predict()
+    settle(qtbot, blind)
+    assert leaks(blind) == []
+    assert Role.PREDICTION not in blind.session.masks
+
+
+def test_the_tumour_cannot_be_jumped_to_without_an_own_mask(qtbot, blind, control):
+    before = tuple(blind.viewer.dims.point)
+    control(blind, "header_lesion")
+    settle(qtbot, blind)
+    assert tuple(blind.viewer.dims.point) == before
+
+
 def test_no_page_shows_what_is_hidden(qtbot, blind, picture):
     paint(qtbot, blind)
     shut = {"Predict", "Score", "Report", "Batch scoring", "Export"}
@@ -283,17 +351,6 @@ def test_no_page_shows_what_is_hidden(qtbot, blind, picture):
             assert said.text().startswith("Blind: "), page
             assert said.text().endswith("hidden in this reading."), page
         picture(blind.viewer, f"blind-{page}")
-
-
-def test_the_menu_predicts_and_scores_nothing(qtbot, blind, menu_item):
-    for item in ("Predict", "Score"):
-        found = [a for a in blind.viewer.window.plugins_menu.actions() if item in a.text()]
-        for action in found:
-            action.trigger()
-    blind.predict()
-    settle(qtbot, blind)
-    assert leaks(blind) == []
-    assert Role.PREDICTION not in blind.session.masks
 
 
 @pytest.mark.parametrize(
@@ -319,24 +376,12 @@ def test_no_key_shows_what_is_hidden(qtbot, blind, pages):
         assert leaks(blind) == [], page
 
 
-def test_the_tumour_cannot_be_jumped_to_without_an_own_mask(qtbot, blind, control):
-    before = tuple(blind.viewer.dims.point)
-    control(blind, "header_lesion")
-    settle(qtbot, blind)
-    assert tuple(blind.viewer.dims.point) == before
-
-
 def test_errors_cannot_be_stepped_through(qtbot, blind):
     paint(qtbot, blind)
     blind.reviewing.next_error()
     settle(qtbot, blind)
     assert blind.scene.layer(Role.AGREEMENT) is None
     assert blind.header.message.text().startswith("Blind: reference is hidden")
-
-
-def test_a_row_of_results_does_not_bring_the_masks_that_were_scored(blind):
-    with pytest.raises(HiddenError, match="hidden"):
-        blind.services.review_masks(blind.session.case, None, None, "secretnet", None)
 
 
 def test_an_own_mask_is_begun_from_nothing_alone(qtbot, blind, picture):
@@ -445,14 +490,6 @@ def test_sample_data_bring_no_reference_into_a_blind_window(qtbot, blind):
     assert blind.session.case_id == "A_2"
 
 
-def test_layers_that_were_there_before_go_when_a_blind_reading_begins(qtbot, docked):
-    docked.viewer.add_labels(mask_at(LESION), name="secretnet")
-    docked.session.set_blinding(ALL_HIDDEN)
-    assert leaks(docked) == []
-    settle(qtbot, docked)
-    assert list(docked.viewer.layers) == []
-
-
 def test_no_layer_of_a_hidden_role_is_made_by_whoever_tries(blind):
     case, mask = blind.session.case, mask_at(LESION)
     for role in (Role.REFERENCE, Role.PREDICTION):
@@ -471,6 +508,14 @@ def test_a_dicom_study_with_a_segmentation_is_not_looked_into(blind, world):
     for name in ("look", "preview", "part_picture", "run"):
         with pytest.raises(HiddenError, match="reference is hidden"):
             getattr(blind.services.imports, name)(world)
+
+
+def test_layers_that_were_there_before_go_when_a_blind_reading_begins(qtbot, docked):
+    docked.viewer.add_labels(mask_at(LESION), name="secretnet")
+    docked.session.set_blinding(ALL_HIDDEN)
+    assert leaks(docked) == []
+    settle(qtbot, docked)
+    assert list(docked.viewer.layers) == []
 
 
 # -------------------------------------------------------------------------------- other readers
@@ -675,8 +720,9 @@ def test_the_end_asks_for_a_name_first(qtbot, docked, world, control):
     assert leaks(docked) == []
 
 
-def test_a_blind_window_leaves_no_trace_in_the_preferences_that_ends_it(blind):
+def test_a_blind_window_leaves_no_trace_in_the_preferences_that_ends_it(qtbot, docked, world):
     """Nothing is remembered that would make the next window believe it were blind, or not."""
+    open_blind(qtbot, docked, world)
     assert "blind" not in json.dumps(load_preferences().view)
 
 
