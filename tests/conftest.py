@@ -57,7 +57,6 @@ def pytest_configure(config):
     pytest puts assertions in words when it first reads a file, 20 s for all, and keeps that: so
     each worker does it for some of the files, and finds those of the others done.
     """
-    gc.disable()  # until all is read: little of it is garbage, and all would be looked at again
     worker = getattr(config, "workerinput", None)
     here = Path(__file__).parent
     if worker is None or [Path(one).resolve() for one in config.args] != [here]:
@@ -65,6 +64,11 @@ def pytest_configure(config):
     parts = sorted({path.relative_to(here).parts[0] for path in here.rglob("test_*.py")})
     first = int(worker["workerid"].removeprefix("gw")) * len(parts) // worker["workercount"]
     config.args = [str(here / part) for part in parts[first:] + parts[:first]]
+
+
+def pytest_collectstart():
+    """Collect no garbage until all is read: there is little, and all would be looked at again."""
+    gc.disable()
 
 
 def pytest_collection_modifyitems(items):
