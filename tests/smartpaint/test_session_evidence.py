@@ -15,6 +15,7 @@ from napari_mamamia.services.refine.numbers import measure_mask
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.stroke import VERSION, SettledStroke, settle_stroke
+from napari_mamamia.smartpaint.session.evidence_stroke import keep_stroke
 from napari_mamamia.smartpaint.session.recorded_mask import PAINTED_OUTSIDE
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.smartpaint.session.stroke import TOO_FAR
@@ -141,6 +142,43 @@ def test_the_late_result_of_an_earlier_stroke_is_not_taken_for_a_later_one(edite
     assert edited.settle(first, late) is None
     assert edited.settle(second, settle_stroke(second)) is not None
     assert edited.labels[5, 16, 16] == 0
+
+
+def test_the_change_that_a_thread_packed_is_the_one_that_the_session_finds(edited, images):
+    other = EditingSession("A", GRID, np.zeros(SHAPE, np.uint8), images)
+    states = [state(edited)]
+    for brush, place in ((ADD, MIDDLE), (ERASE, ASIDE), (replace(ADD, label=2), ASIDE)):
+        draw(edited, brush, place)
+        work = edited.lift()
+        step = edited.settle(work, keep_stroke(work, settle_stroke(work)))
+        draw(other, brush, place)
+        work = other.lift()
+        settled, label = settle_stroke(work), brush.label
+        other.labels[work.box.slices] = settled.labels
+        other.state.words(label)[work.box.slices] = settled.words
+        found = other.state.record(label, (work.box,), marks=True)
+        other.abandon()
+        assert step.difference.same_bits(found)
+        assert state(edited) == state(other)
+        assert edited.state.all_marks()[0].box == other.state.all_marks()[0].box
+        states.append(state(edited))
+    for position in (0, 3, 1, 2):
+        edited.go_to(position)
+        assert (edited.position, state(edited)) == (position, states[position])
+
+
+def test_a_packed_change_is_looked_for_anew_where_marks_are_others_by_then(edited):
+    draw(edited, ADD, MIDDLE)
+    work = edited.lift()
+    kept = keep_stroke(work, settle_stroke(work))
+    place = work.box.start
+    edited.state.words(1)[place] ^= 1  # nobody does: what stands there wins over what was packed
+    before = edited.state._words_recorded[1].tobytes()
+    step = edited.settle(work, kept)
+    assert step is not None
+    edited.undo()
+    assert edited.state.words(1).tobytes() == before
+    assert not edited.labels.any()
 
 
 def test_what_was_painted_from_outside_after_the_lift_is_recorded_before_the_stroke(edited):

@@ -12,7 +12,7 @@ from napari_mamamia.core.edits import Action, Brush
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, StrokeWork, settle_stroke
-from napari_mamamia.smartpaint.session.evidence_stroke import keep_promises
+from napari_mamamia.smartpaint.session.evidence_stroke import KeptStroke, keep_stroke
 from napari_mamamia.smartpaint.session.session import EditingSession
 
 _MM3_PER_ML: Final = 1000.0
@@ -51,9 +51,9 @@ class StrokeChange:
     text: str
 
 
-def settle_kept(work: StrokeWork) -> tuple[SettledStroke, int]:
-    """Return what a stroke comes to, its promises kept, and how many voxels were held back."""
-    return keep_promises(work, settle_stroke(work))
+def settle_kept(work: StrokeWork) -> KeptStroke:
+    """Return what a stroke comes to, its promises kept and its change packed."""
+    return keep_stroke(work, settle_stroke(work))
 
 
 def describe_stroke(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
+from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Action, Brush, Edit, Stroke, Voxel
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.provenance import Setting
@@ -144,6 +145,32 @@ class LiftedStroke:
         if held_back:
             parameters.append((HELD_BACK, held_back))
         return replace(self.edit, parameters=tuple(parameters))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptStroke:
+    """A result that keeps its promises, how many voxels were held back, and what it changes."""
+
+    settled: SettledStroke
+    held_back: int
+    difference: Difference
+
+
+def keep_stroke(work: StrokeWork, settled: SettledStroke) -> KeptStroke:
+    """Return a result with its promises kept and what it changes packed: 20 to 60 ms.
+
+    It reads only what `work` holds, so that a thread can do it for the window.
+
+    Raises
+    ------
+    CaseError
+        If the result is not one of this work: another box, shape or type.
+    """
+    settled, held_back = keep_promises(work, settled)
+    labels = BitChange.of(work.labels ^ settled.labels, work.box)
+    words = BitChange.of(work.words ^ settled.words, work.box)
+    changes = ((labels,) if labels else (), (), (words,) if words else ())
+    return KeptStroke(settled, held_back, Difference(work.brush.label, *changes))
 
 
 def keep_promises(work: StrokeWork, settled: SettledStroke) -> tuple[SettledStroke, int]:

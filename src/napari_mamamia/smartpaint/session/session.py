@@ -28,8 +28,9 @@ from napari_mamamia.smartpaint.evidence.stroke import (
 )
 from napari_mamamia.smartpaint.session.evidence_stroke import (
     EvidenceInHand,
+    KeptStroke,
     LiftedStroke,
-    keep_promises,
+    keep_stroke,
     require_fitting,
 )
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES
@@ -173,14 +174,12 @@ class EditingSession(RecordedMask):
             self._lifted = LiftedStroke(work, hand.edit)
         return work
 
-    def settle(
-        self, work: StrokeWork, settled: SettledStroke, held_back: int | None = None
-    ) -> Step | None:
+    def settle(self, work: StrokeWork, result: SettledStroke | KeptStroke) -> Step | None:
         """Record what came of a lifted stroke; None where it changed nothing.
 
         A result of a stroke that was settled or abandoned meanwhile is dropped: `work`, as `lift`
-        returned it, says of which stroke it is. With `held_back` the result has gone through
-        `keep_promises` already, as a thread does it for the window.
+        returned it, says of which stroke it is. A `KeptStroke` has its promises kept and its change
+        packed already, as a thread does it for the window.
 
         Raises
         ------
@@ -189,7 +188,7 @@ class EditingSession(RecordedMask):
         """
         if self._lifted is None or self._lifted.work is not work:
             return None
-        return self._settle_waiting(settled, held_back)
+        return self._settle_waiting(result)
 
     def settle_lifted(self) -> Step | None:
         """Settle a lifted stroke here and now; `on_settled` hears of it."""
@@ -220,7 +219,11 @@ class EditingSession(RecordedMask):
             return None
         if isinstance(hand, EvidenceInHand):
             work = hand.work
-            difference = None if work is None else self._write_settled(work, settle_stroke(work))[0]
+            difference = (
+                None
+                if work is None
+                else self._write_kept(work, keep_stroke(work, settle_stroke(work)))
+            )
         else:
             difference = self._take_difference(hand)
         if difference is not None:
@@ -250,9 +253,7 @@ class EditingSession(RecordedMask):
         hand.finish()
         return self.state.record(hand.brush.label, hand.boxes, soft=True, marks=hand.leaves_marks)
 
-    def _settle_waiting(
-        self, settled: SettledStroke | None = None, held_back: int | None = None
-    ) -> Step | None:
+    def _settle_waiting(self, result: SettledStroke | KeptStroke | None = None) -> Step | None:
         """Record the lifted stroke; its result is worked out where there is none.
 
         Or where something else painted there since it was lifted: that came first.
@@ -267,22 +268,30 @@ class EditingSession(RecordedMask):
             work = prepare_stroke(
                 work.images, self.labels, words, work.brush, work.path, work.locked
             )
-            settled = held_back = None
-        settled = settled or settle_stroke(work)
-        difference, held_back = self._write_settled(work, settled, held_back)
-        return self._record_step(lifted.describe(settled, held_back), difference)
+            result = None
+        result = result or settle_stroke(work)
+        stroke = result if isinstance(result, KeptStroke) else keep_stroke(work, result)
+        return self._record_step(
+            lifted.describe(stroke.settled, stroke.held_back), self._write_kept(work, stroke)
+        )
 
-    def _write_settled(
-        self, work: StrokeWork, settled: SettledStroke, held_back: int | None = None
-    ) -> tuple[Difference | None, int]:
-        if held_back is None:
-            settled, held_back = keep_promises(work, settled)
-        else:
-            require_fitting(work, settled)
+    def _write_kept(self, work: StrokeWork, kept: KeptStroke) -> Difference | None:
+        """Write what a stroke came to; return what that changed, None where it is nothing.
+
+        Its change was packed from what the work holds; where something else stands there by now, or
+        was not recorded yet, it is looked for anew.
+        """
+        settled = kept.settled
+        require_fitting(work, settled)
         part, label = work.box.slices, work.brush.label
+        words = self.state.words(label)
+        is_as_before = self.state.is_still(label, work.box, work.labels, work.words)
         self.labels[part] = settled.labels
-        self.state.words(label)[part] = settled.words
-        return self.state.record(label, (work.box,), marks=True), held_back
+        words[part] = settled.words
+        if not is_as_before:
+            return self.state.record(label, (work.box,), marks=True)
+        self.state.take(kept.difference, work.box)
+        return kept.difference if kept.difference.labels or kept.difference.evidence else None
 
     # ---------------------------------------------------------- whole steps
 

@@ -207,6 +207,26 @@ class MaskState:
         _join_boxes(self._words_box, label, channels[2])
         return Difference(label, *channels) if any(channels) else None
 
+    def is_still(
+        self, label: int, box: Box, labels: NDArray[np.uint8], words: NDArray[np.uint16]
+    ) -> bool:
+        """Whether `labels` and `words` stand inside `box`, now and after the last record."""
+        part = box.slices
+        pairs: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = (
+            (self.labels, labels),
+            (self._recorded, labels),
+            (self.words(label), words),
+            (self._words_recorded[label], words),
+        )
+        return all(np.array_equal(array[part], other) for array, other in pairs)
+
+    def take(self, difference: Difference, box: Box) -> None:
+        """Count what was written into `box` as recorded; `difference` is all that it changed."""
+        part, label = box.slices, difference.label
+        self._recorded[part] = self.labels[part]
+        self._words_recorded[label][part] = self._words[label][part]
+        _join_boxes(self._words_box, label, difference.evidence)
+
     def roll_back(self, label: int, boxes: tuple[Box, ...]) -> None:
         """Make everything inside `boxes` what it was after the last record."""
         now, then = self.membership(label), self._soft_recorded[label]

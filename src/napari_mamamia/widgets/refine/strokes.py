@@ -13,7 +13,8 @@ from qtpy.QtCore import Signal
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Step, Voxel
 from napari_mamamia.services.refine.strokes import StrokeChange
-from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, StrokeWork
+from napari_mamamia.smartpaint.evidence.stroke import StrokeWork
+from napari_mamamia.smartpaint.session.evidence_stroke import KeptStroke
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
@@ -132,7 +133,7 @@ class StrokeQueue(WindowPart):
             _SETTLING,
             _DOING,
             lambda: settle(work),
-            lambda kept: self._take_result(live, work, *kept),
+            lambda kept: self._take_result(live, work, kept),
             failed=lambda error: self._lose_stroke(live, error),
             stopped=live.settle_lifted,
             ended=self._go_on,
@@ -140,12 +141,11 @@ class StrokeQueue(WindowPart):
             shown=False,
         )
 
-    def _take_result(
-        self, live: EditingSession, work: StrokeWork, settled: SettledStroke, held_back: int
-    ) -> None:
+    def _take_result(self, live: EditingSession, work: StrokeWork, kept: KeptStroke) -> None:
         def lay_in() -> tuple[Step | None, StrokeChange]:
-            step = live.settle(work, settled, held_back)
-            return step, self._services.describe_stroke(work, settled, live.labels, live.grid)
+            step = live.settle(work, kept)
+            describe = self._services.describe_stroke
+            return step, describe(work, kept.settled, live.labels, live.grid)
 
         outcome = outcome_of(lay_in)
         if isinstance(outcome, Finished):
