@@ -45,9 +45,6 @@ from napari_mamamia.widgets.refine.mask_watch import SaveState  # noqa: E402
 TURN_MS, FIRST_PICTURE_S = 50.0, 0.6
 EXCEPTIONS = {
     "three planes": (150.0, "napari's view of a plane comes into the window: all canvases resize"),
-    "page Review": (350.0, "it is made, once: Qt gives 430 controls the style rules"),
-    "page Batch scoring": (150.0, "it is made, once: Qt gives 150 controls the style rules"),
-    "page Export": (100.0, "it is made, once: Qt gives 105 controls the style rules"),
 }
 """Actions with a limit of their own in ms, and why: one call into napari or Qt takes that long."""
 SHAPE = (160, 448, 448)

@@ -27,6 +27,13 @@ def test_each_menu_item_opens_the_one_dock_on_its_page(qtbot, window, menu_item,
     assert len(panels) == 1
 
 
+def test_in_a_window_no_page_is_still_to_be_made(window, the_dock):
+    window.window.add_plugin_dock_widget("napari-mamamia", PAGES[0])
+    panel = the_dock(window)
+    late = {"batch_flow", "review_flow", "report_flow", "export_flow", "import_flow", "keys_panel"}
+    assert late <= vars(panel).keys()
+
+
 @pytest.mark.night
 @ALL_PAGES
 def test_the_panel_is_the_same_one_every_time(qtbot, window, pages):

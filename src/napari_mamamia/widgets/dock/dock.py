@@ -72,6 +72,9 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._lay_out()
         self.step_flow = StepFlow(self.context, self.header, self.pages, self.opening, self)
         self._connect_parts()
+        if main_view(self.viewer) is not None:
+            # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
+            self.pages.make_all()
         self.focus_ring = FocusRing(self, self.results, self.case_line)
         self._dress_panel()
         self.layer_watch.adopt_soon()

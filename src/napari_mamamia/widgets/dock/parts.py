@@ -80,7 +80,8 @@ class DockParts(QWidget):
     """Makes every part. `MamamiaDock`, which holds the viewer, lays them out and joins them.
 
     A part that a property gives is made with its page when it is first asked for, by the page that
-    is turned to or by whatever else wants it; it takes what is open from the session then.
+    is turned to or by whatever else wants it, in a window while that starts; it takes what is open
+    from the session then.
 
     Attributes
     ----------

@@ -279,6 +279,11 @@ class Steps(QObject):
         self._join_page(page)
         self.filled.emit(area.whole_width)
 
+    def make_all(self) -> None:
+        """Make all pages now, before anybody looks at one."""
+        for name in tuple(self._late):
+            self._make_page(name)
+
     def shut(self, reasons: Mapping[str, str]) -> None:
         """Show why in place of each page that has a reason here, "" opens it; Import is one too."""
         self._reasons = dict(reasons)
