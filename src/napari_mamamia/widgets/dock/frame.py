@@ -66,9 +66,9 @@ class CaseLine(ReadingOrder, QToolBar):
         self._plan: HangingPlan | None = None
         self._step: HangingStep | None = None
         self.chips = {step: self._make_chip(step) for step in HangingStep}
-        self.armed = tool_button("line_armed", "", "", self.put_down_wanted.emit)
+        self.armed = tool_button("line_armed", "", tr("Puts it down"), self.put_down_wanted.emit)
         self.armed.hide()
-        self.notice = tool_button("line_notice", "", "", self.panel_wanted.emit)
+        self.notice = tool_button("line_notice", "", tr("Shows the panel"), self.panel_wanted.emit)
         self.notice.hide()
         holder = QWidget()
         holder.setMinimumWidth(1)  # or the window could be no narrower than all that stands here
