@@ -6,16 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from napari_mamamia.cli import (
-    detection,
-    exporting,
-    importing,
-    kinetics,
-    models,
-    perfusion,
-    ranking,
-)
+from napari_mamamia.cli import detection, exporting, importing, models, ranking
 from napari_mamamia.cli.app import app
+from napari_mamamia.cli.case import kinetics, perfusion
 from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput
