@@ -74,7 +74,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_parts()
         if main_view(self.viewer) is not None:
             # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
-            self.pages.make_all()
+            self.pages.make_pages()
         self.focus_ring = FocusRing(self, self.results, self.case_line)
         self._dress_panel()
         self.layer_watch.adopt_soon()

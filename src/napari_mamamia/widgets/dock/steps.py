@@ -57,7 +57,6 @@ WORK_LIST: Final = Step(
     "work_list",
     ("Cases", "Batch scoring"),
 )
-_READ: Final = ("View", "Findings", "Kinetics", "Review")
 STEPS: Final = (
     Step(
         "Read",
@@ -279,10 +278,11 @@ class Steps(QObject):
         self._join_page(page)
         self.filled.emit(area.whole_width)
 
-    def make_all(self) -> None:
-        """Make all pages now, before anybody looks at one."""
-        for name in tuple(self._late):
-            self._make_page(name)
+    def make_pages(self, *names: str) -> None:
+        """Let pages be made that were not asked for yet; all of them where none is named."""
+        for name in names or tuple(self._late):
+            if name in self._late:
+                self._late[name]()
 
     def shut(self, reasons: Mapping[str, str]) -> None:
         """Show why in place of each page that has a reason here, "" opens it; Import is one too."""
@@ -313,7 +313,7 @@ class Steps(QObject):
         if self.stack.currentWidget() is self._keys:
             self._show_section(self._page)
         else:
-            self._make_page("Keys")
+            self.make_pages("Keys")
             self.stack.setCurrentWidget(self._keys)
 
     def set_case(self, *, is_open: bool, has_mask: bool = False) -> None:
@@ -361,11 +361,6 @@ class Steps(QObject):
         self.clicked.emit()
         self.show_page(name)
 
-    def _make_page(self, name: str) -> None:
-        """Let a page be made that was not shown yet."""
-        if name in self._late:
-            self._late[name]()
-
     def _join_page(self, page: QWidget) -> None:
         if isinstance(page, Page):
             page.cases_wanted.connect(lambda: self.show_page("Cases"))
@@ -382,7 +377,7 @@ class Steps(QObject):
         if self._why.text():
             instead = self._notice
         else:
-            self._make_page(what or page)
+            self.make_pages(what or page)
         for spare in (self._import, self._notice):
             spare.setVisible(spare is instead)
         panel.open(page, instead)
