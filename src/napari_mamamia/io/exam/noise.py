@@ -247,15 +247,14 @@ class _Shares:
         """
         place = k, tuple(kept)
         if place not in self.found:
-            inside = [self._find_in(blocks, k, kept) for blocks in self.groups]
-            self.found[place] = float(np.max(inside))
+            inside = []
+            for blocks in self.groups:
+                loudness = _measure_loudness(blocks, kept, np.minimum(self.gains, 1.0))
+                is_faint = len(kept) > 2 and loudness[k] < _FAINT
+                shares = [0.0] if is_faint else [unexplained(block, k, kept) for block in blocks]
+                inside.append(float(np.median(shares)))
+            self.found[place] = max(inside)
         return self.found[place]
-
-    def _find_in(self, blocks: Sequence[Block], k: int, kept: Sequence[int]) -> float:
-        loudness = _measure_loudness(blocks, kept, np.minimum(self.gains, 1.0))
-        if len(kept) > 2 and loudness[k] < _FAINT:
-            return 0.0
-        return float(np.median([unexplained(block, k, kept) for block in blocks]))
 
     def has_independent(self, kept: Sequence[int]) -> bool:
         """Return whether a scan of its own is among `kept`, by which others can be judged."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import isnan
-from typing import Final
+from typing import ClassVar, Final
 
 from napari_mamamia.scoring.cohort.strata import TAG
 
@@ -28,21 +28,18 @@ _VARIABLES: Final = {
 }
 
 
-_WHOLE_LETTERS: Final = 24
-"""What a line of a table has room for beside other columns, such as a case's id: our choice."""
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's heading; numbers are set to the right, short `is_whole` cells are not broken."""
+    """A column's heading; numbers are set to the right, short `is_whole` cells are not broken.
+
+    `WHOLE_LETTERS` is what a line has room for beside other columns, such as a case's id: our
+    choice. One longer id is broken, and lets the others stand as they are.
+    """
 
     label: str
     is_number: bool = True
     is_whole: bool = False
-
-    def keeps_whole(self, cell: str) -> bool:
-        """Whether a cell stands on one line: one long id lets the others be as they are."""
-        return self.is_whole and len(cell) <= _WHOLE_LETTERS
+    WHOLE_LETTERS: ClassVar[int] = 24
 
 
 @dataclass(frozen=True, slots=True)

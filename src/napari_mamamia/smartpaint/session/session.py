@@ -283,15 +283,13 @@ class EditingSession(RecordedMask):
         """
         settled = kept.settled
         require_fitting(work, settled)
+        before, after = (work.labels, work.words), (settled.labels, settled.words)
+        if self.state.put(kept.difference, work.box, before, after):
+            return kept.difference if kept.difference.labels or kept.difference.evidence else None
         part, label = work.box.slices, work.brush.label
-        words = self.state.words(label)
-        is_as_before = self.state.is_still(label, work.box, work.labels, work.words)
         self.labels[part] = settled.labels
-        words[part] = settled.words
-        if not is_as_before:
-            return self.state.record(label, (work.box,), marks=True)
-        self.state.take(kept.difference, work.box)
-        return kept.difference if kept.difference.labels or kept.difference.evidence else None
+        self.state.words(label)[part] = settled.words
+        return self.state.record(label, (work.box,), marks=True)
 
     # ---------------------------------------------------------- whole steps
 

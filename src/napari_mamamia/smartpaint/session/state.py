@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ class LabelMarks:
     label: int
     box: Box
     words: NDArray[np.uint16]
+
+
+LabelsWords: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint16]]
 
 
 class MaskState:
@@ -207,25 +210,28 @@ class MaskState:
         _join_boxes(self._words_box, label, channels[2])
         return Difference(label, *channels) if any(channels) else None
 
-    def is_still(
-        self, label: int, box: Box, labels: NDArray[np.uint8], words: NDArray[np.uint16]
+    def put(
+        self, difference: Difference, box: Box, before: LabelsWords, after: LabelsWords
     ) -> bool:
-        """Whether `labels` and `words` stand inside `box`, now and after the last record."""
-        part = box.slices
-        pairs: tuple[tuple[NDArray[Any], NDArray[Any]], ...] = (
-            (self.labels, labels),
-            (self._recorded, labels),
-            (self.words(label), words),
-            (self._words_recorded[label], words),
-        )
-        return all(np.array_equal(array[part], other) for array, other in pairs)
+        """Write labels and words into `box`, all that they change being known already.
 
-    def take(self, difference: Difference, box: Box) -> None:
-        """Count what was written into `box` as recorded; `difference` is all that it changed."""
+        Nothing is written, and False returned, where something else than `before` stands there, now
+        or after the last record.
+        """
         part, label = box.slices, difference.label
-        self._recorded[part] = self.labels[part]
-        self._words_recorded[label][part] = self._words[label][part]
+        words = self.words(label)
+        places: tuple[tuple[NDArray[Any], NDArray[Any], NDArray[Any]], ...] = (
+            (self.labels, before[0], after[0]),
+            (self._recorded, before[0], after[0]),
+            (words, before[1], after[1]),
+            (self._words_recorded[label], before[1], after[1]),
+        )
+        if not all(np.array_equal(now[part], old) for now, old, _ in places):
+            return False
+        for now, _, new in places:
+            now[part] = new
         _join_boxes(self._words_box, label, difference.evidence)
+        return True
 
     def roll_back(self, label: int, boxes: tuple[Box, ...]) -> None:
         """Make everything inside `boxes` what it was after the last record."""
