@@ -234,11 +234,21 @@ class Program:
         return wait_until(lambda: self.widgets(name=name), f"widget {name}", seconds)[0]
 
     def click(self, name: str, button: int = 1, times: int = 1) -> dict:
-        """Wait until the control of an objectName is there and enabled, and click its middle."""
-        row = wait_until(
-            lambda: [w for w in self.widgets(name=name) if w["enabled"] and w["visible_rect"]],
-            f"control {name}",
-        )[0]
+        """Wait until the control of an objectName is enabled and stays put; click its middle.
+
+        A page that has just opened is laid out more than once: a click aimed at the first place
+        lands on what moved there.
+        """
+        seen: list[dict] = []
+
+        def row_that_stays():
+            rows = self.widgets(name=name)
+            rows = [row for row in rows if row["enabled"] and row["visible_rect"]]
+            stays = bool(rows and seen) and rows[0]["visible_rect"] == seen[-1]["visible_rect"]
+            seen[:] = rows[:1]
+            return stays and rows[0]
+
+        row = wait_until(row_that_stays, f"control {name}")
         self.screen.click(*row["centre"], button=button, times=times)
         return row
 
