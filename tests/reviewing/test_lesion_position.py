@@ -258,6 +258,17 @@ def test_a_sagittal_volume_of_one_breast_has_no_side_until_its_nipple_is_marked(
     assert (one.side, one.quadrant, one.clock) == (Side.RIGHT, "UO", "11")
 
 
+def test_the_nipple_of_the_other_breast_is_told_not_used_and_no_side_is_filled_in():
+    mass = LesionFacts("1", Side.RIGHT, 100.0, 12.0, centre_mm=(90.0, 40.0, 10.0))
+    facts = CaseFacts((mass,), sides=(Side.RIGHT,), is_one_breast=True)
+    assert place_lesions(facts, Landmarks()).lesions[0].side is Side.RIGHT
+    mistaken = place_lesions(facts, marked(Side.LEFT, (110.0, 80.0, 0.0)))
+    assert (mistaken.lesions[0].side, mistaken.lesions[0].clock) == (None, "")
+    assert "left nipple is marked, but this exam is of the right breast" in mistaken.remarks[0]
+    right = place_lesions(facts, marked(Side.RIGHT, (110.0, 80.0, 0.0))).lesions[0]
+    assert (right.side, right.clock) == (Side.RIGHT, "2")
+
+
 def test_the_middle_is_as_near_as_scoring_takes_it():
     assert THRESHOLDS.midline_mm == NEAR_MIDLINE_MM
 

@@ -63,9 +63,10 @@ def test_a_lesion_in_the_middle_is_on_no_side():
     assert one.side is None
 
 
-def test_a_narrow_volume_has_no_sides_and_one_breast():
-    grid = Grid(GRID.shape, np.diag([-3.0, 2.0, 8.0, 1.0]))  # 150 mm wide
-    facts = measure_case(case(grid=grid), mask(BOXES[0]))
+def test_a_narrow_volume_in_the_scanners_middle_has_no_sides_and_one_breast():
+    affine = np.diag([-3.0, 2.0, 8.0, 1.0])  # 150 mm wide
+    affine[0, 3] = 70.0  # its middle lies 4 mm from the scanner's
+    facts = measure_case(case(grid=Grid(GRID.shape, affine)), mask(BOXES[0]))
     assert facts.is_one_breast
     assert facts.lesions[0].side is None
 
@@ -203,6 +204,10 @@ def test_of_one_breast_alone_is_asked_what_is_in_view(x_mm, said, sides):
     assert find_breasts(grid, record).sides == sides
     facts = measure_case(case((), grid=grid), None, record=record)
     assert (facts.sides, facts.is_one_breast, facts.lesions) == (sides, True, ())
+    drawn = np.zeros(grid.shape, np.bool_)
+    drawn[1:3, 4:9, 0] = True
+    (lesion,) = measure_case(case((), grid=grid), drawn, record=record).lesions
+    assert lesion.side == (sides[0] if len(sides) == 1 else None), "the breast in view, or asked"
 
 
 def test_of_two_breasts_both_are_asked_whatever_the_table_says():

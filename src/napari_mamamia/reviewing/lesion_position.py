@@ -60,17 +60,25 @@ def place_lesions(facts: CaseFacts, landmarks: Landmarks) -> CaseFacts:
     The side is that of the centre from the middle between both nipples where both are marked, else
     from the middle of the volume; where the volume may hold one breast alone and one nipple is
     marked, it is that nipple's. Landmarks that cannot be meant (the right nipple left of the left
-    one, or in the left half of the volume) are not used and are told.
+    one, or in the left half of the volume) are not used and are told; where the exam is of the
+    other breast, which of the two is wrong is the reader's to say, and no side is filled in.
     """
     problem = _find_problem(facts, landmarks)
     usable = Landmarks() if problem else landmarks
-    lesions = tuple(_place_lesion(one, facts, usable) for one in facts.lesions or ())
+    is_other = _find_other_breast(facts, landmarks) is not None
+    parts = (replace(one, side=None) if is_other else one for one in facts.lesions or ())
+    lesions = tuple(_place_lesion(one, facts, usable) for one in parts)
     remarks = (problem,) if problem else tuple(dict.fromkeys(_list_remarks(lesions, facts, usable)))
     return replace(facts, lesions=None if facts.lesions is None else lesions, remarks=remarks)
 
 
 def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
     """Return why the marks cannot be meant, "" where they can."""
+    if other := _find_other_breast(facts, landmarks):
+        return (
+            f"The {other} nipple is marked, but this exam is of the {_OTHER[other]} breast, by the "
+            "clinical table or its place in the scanner: mark it again, or say the side yourself."
+        )
     right = landmarks.find(Landmark.NIPPLE, Side.RIGHT)
     left = landmarks.find(Landmark.NIPPLE, Side.LEFT)
     if right and left:
@@ -82,6 +90,14 @@ def _find_problem(facts: CaseFacts, landmarks: Landmarks) -> str:
                 where = f"the {_OTHER[side]} half of the volume"
                 return f"The {side} nipple is marked in {where}: mark it again."
     return ""
+
+
+def _find_other_breast(facts: CaseFacts, landmarks: Landmarks) -> Side | None:
+    """Return the side of a nipple that is marked in an exam of the other breast alone."""
+    if len(facts.sides) != 1:
+        return None
+    other = _OTHER[facts.sides[0]]
+    return None if landmarks.find(Landmark.NIPPLE, other) is None else other
 
 
 def _measure_outward(x_mm: float, side: Side) -> float:

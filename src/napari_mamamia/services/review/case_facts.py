@@ -61,7 +61,7 @@ def measure_case(
     """Return the lesions of a mask by number, with side, sizes and classes of the curve.
 
     A lesion is a 26-connected part. Its side is that of its centre from the middle of the volume,
-    None where the volume may hold one breast alone or the centre is within 10 mm of the middle.
+    None within 10 mm of it; in a volume of one breast that breast's, None where it is not known.
     Classes are of the mean curve over the lesion, phases chosen as `docs/methods/kinetics.md` says;
     "" where the case has one phase, is not read to its end, or a class is undefined.
 
@@ -97,11 +97,12 @@ def measure_case(
     numbers = follow_numbers(held, largest, MOST_LESIONS)
     crowded = {name for _, name in numbers.joined}
     anchors = {one.name: one.voxels for one in before if one.name in crowded}
+    only = blank.sides[0] if len(blank.sides) == 1 else None
     lesions = []
     for part, name in sorted(numbers.names.items(), key=lambda pair: rank_name(pair[1])):
         lesion = np.zeros(mask.shape, dtype=np.bool_)
         lesion[box.slices] = parts == part + 1
-        facts = _measure_lesion(case, lesion, name, rule)
+        facts = _measure_lesion(case, lesion, name, only, rule)
         # While it is one with another its anchors stay where they were: they part the two again.
         lesions.append(replace(facts, anchors=anchors.get(name, facts.anchors)))
     return replace(blank, lesions=tuple(lesions), joined=numbers.joined, parted=numbers.parted)
@@ -138,26 +139,35 @@ def measure_lesions(
 
 
 def fill_hidden(
-    form: Form, case: Case, labels: NDArray[np.uint8], record: Mapping[str, Any]
+    form: Form,
+    case: Case,
+    labels: NDArray[np.uint8],
+    draft: Mapping[str, Any],
+    record: CaseRecord | None = None,
 ) -> dict[str, Any]:
     """Return a reading's answers with what the program measures of a mask ``(z, y, x)``.
 
     For who reads without numbers: nobody saw them before the reading is handed in with them.
-    `record` is as an event of a reading holds answers; what somebody answered stays.
+    `draft` is as an event of a reading holds answers; what somebody answered stays. `record` as in
+    `measure_case`.
     """
-    answers = parse_answers(record)
-    facts = measure_case(case, labels > 0, before=answers.anchors)
+    answers = parse_answers(draft)
+    facts = measure_case(case, labels > 0, before=answers.anchors, record=record)
     return record_answers(form, fill_computed(form, answers, facts))
 
 
 def _measure_lesion(
-    case: Case, lesion: NDArray[np.bool_], name: str, rule: TimingRule | None
+    case: Case,
+    lesion: NDArray[np.bool_],
+    name: str,
+    only: Side | None,
+    rule: TimingRule | None,
 ) -> LesionFacts:
     rise, course = _classify_curve(case, lesion, rule)
     anchors = pick_anchors(np.argwhere(lesion))
     return LesionFacts(
         name,
-        find_side(case.grid, lesion),
+        find_side(case.grid, lesion) if only is None else only,
         float(np.count_nonzero(lesion)) * case.grid.voxel_volume_mm3,
         diameters_mm(lesion, case.grid)[1],
         rise,

@@ -227,13 +227,19 @@ def watch_font(then: Callable[[], None]) -> None:
     get_settings().appearance.events.font_size.connect(then)
 
 
-def fit_axis_labels(view: Any) -> None:
-    """Give the sliders' names their room again: napari looks before the sliders have their width.
+def fit_slider_texts(view: Any) -> None:
+    """Give the sliders' names and numbers of slices their room.
 
-    (napari 0.9.2, `_qt/widgets/qt_dims.py`, ``_resize_axis_labels``.)
+    napari looks at names before the sliders have their width, and counts the room of numbers in a
+    font that they have not: at 14 points they were cut (napari 0.9.2, `_qt/widgets/qt_dims.py`,
+    ``_resize_axis_labels``, ``_resize_slice_labels``).
     """
     with suppress(AttributeError, IndexError):
         view.dims._resize_axis_labels()
+        totals = [slider.totslice_label for slider in view.dims.slider_widgets]
+        width = max((total.sizeHint().width() for total in totals), default=0)
+        for total in totals:
+            total.setFixedWidth(max(total.width(), width))
 
 
 def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:

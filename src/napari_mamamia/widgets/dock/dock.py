@@ -9,7 +9,7 @@ from qtpy.QtWidgets import QSizePolicy, QVBoxLayout
 
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
-    fit_axis_labels,
+    fit_slider_texts,
     focus_canvas,
     main_view,
     tend_canvas,
@@ -179,7 +179,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_import()
         self._connect_many()
         self.opening.case_shown.connect(self._focus_image)
-        self.opening.case_shown.connect(lambda: fit_axis_labels(main_view(self.viewer)))
+        self.opening.case_shown.connect(lambda: fit_slider_texts(main_view(self.viewer)))
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
         self.viewer.events.theme.connect(self._dress_panel)

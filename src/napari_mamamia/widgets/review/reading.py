@@ -268,12 +268,13 @@ class Reading(WindowPart):
         doing = tr("Handing in {case_id}", case_id=taken.case_id)
         case, drawn = self._session.case, self._session.mask(Role.REFINED)
         fill_hidden, form = self._services.review.fill_hidden, desk.form
+        row = self._session.record
 
         def hand_in() -> Callable[[], object]:
             answers = draft.answers
             hides_numbers = taken.blinding.hides(Hidden.NUMBERS) and mask is not None
             if hides_numbers and form is not None and case is not None and drawn is not None:
-                answers = fill_hidden(form, case, drawn.buffer, answers)
+                answers = fill_hidden(form, case, drawn.buffer, answers, row)
             return desk.hand_in(taken, mask, replace(draft, answers=answers))
 
         self._view.show_task(taken, is_busy=True)

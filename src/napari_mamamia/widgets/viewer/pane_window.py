@@ -14,7 +14,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
     canvas_of,
     canvas_widget,
-    fit_axis_labels,
+    fit_slider_texts,
     main_view,
     new_view,
     sliders_of,
@@ -311,4 +311,4 @@ class PaneWindow:
             is_hidden = widget.isHidden()
             layout.addWidget(widget)
             widget.setHidden(is_hidden)  # Qt hides a widget that gets another parent
-            fit_axis_labels(main_view(self._viewer))
+            fit_slider_texts(main_view(self._viewer))
