@@ -121,6 +121,7 @@ class RefineTools(QWidget):
         self.show_hint("")
         self.show_grow_note("")
         self.show_stroke("")
+        self._keep_room()
 
     # ------------------------------------------------------------- for the page
 
@@ -138,9 +139,7 @@ class RefineTools(QWidget):
 
     def show_next(self, step: NextStep, text: str) -> None:
         """Make the control of the next step the most visible one, and say the step."""
-        # Room for two lines, so that no other text moves what is below.
-        for line in (self.next_step, self.stroke_note):
-            line.setMinimumHeight(2 * line.fontMetrics().lineSpacing())
+        self._keep_room()
         self.next_step.setText(text)
         set_primary(self.tools[PaintTool.SMARTPAINT], step is NextStep.PAINT)
         set_primary(self.grow, step is NextStep.GROW)
@@ -203,6 +202,11 @@ class RefineTools(QWidget):
         self.grow.setEnabled(smartpaint and not growing)
 
     # ------------------------------------------------------------------- inner
+
+    def _keep_room(self) -> None:
+        """Keep room for two lines: no text moves what is below, the first one neither."""
+        for line in (self.next_step, self.stroke_note):
+            line.setMinimumHeight(2 * line.fontMetrics().lineSpacing())
 
     def _make_tools(self) -> QWidget:
         for tool, text, tip, key in _TOOLS:
