@@ -163,21 +163,26 @@ def own_preferences(preference_folders, monkeypatch):
 
 @pytest.fixture
 def quick_figures(monkeypatch):
-    """Put a dot in the place of each figure of a report: for tests of numbers.
+    """Put a dot in the place of each figure of a report or a page: for tests of numbers.
 
     Matplotlib takes 2 s for the figures of one run. They are looked at in test_report, test_kill,
-    test_batch_score, the window's first test of a batch and those of kinetics. So is the process
+    test_batch_score, the window's first test of a batch and those of kinetics; those of a ranking
+    in test_leaderboard and, proved again, in test_challenge_rank. So is the process
     that writes the .parquet table beside a thread, 1.2 s a run: here it is written in the thread.
     """
-    from napari_mamamia.scoring.report.drawing import Drawn
+    from napari_mamamia.scoring.report import drawing as drawings
     from napari_mamamia.services.batch import beside
     from napari_mamamia.services.detection import score_detection
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
         report_progress(0, 1, "Drawing")
-        return Drawn(DOT, "<svg/>" if drawing.has_svg else "")
+        return draw_dot(drawing)
 
+    def draw_dot(drawing):
+        return drawings.Drawn(DOT, "<svg></svg>" if drawing.has_svg else "")
+
+    monkeypatch.setattr(drawings, "draw_now", draw_dot)
     monkeypatch.setattr(score_report, "drawing_place", lambda: nullcontext(draw))
     monkeypatch.setattr(score_detection, "drawing_place", lambda: nullcontext(draw))
     monkeypatch.setattr(beside, "current_thread", threading.main_thread)

@@ -128,14 +128,18 @@ def draw_dots() -> None:
     """Put a dot in the place of each figure: matplotlib takes 2 s for those of one report."""
     from contextlib import nullcontext
 
-    from napari_mamamia.scoring.report.drawing import Drawn
+    from napari_mamamia.scoring.report import drawing as drawings
     from napari_mamamia.services.detection import score_detection
     from napari_mamamia.services.score import report as score_report
 
     def draw(drawing):
         report_progress(0, 1, "Drawing")
-        return Drawn(b"\x89PNG", "<svg/>" if drawing.has_svg else "")
+        return draw_dot(drawing)
 
+    def draw_dot(drawing):
+        return drawings.Drawn(b"\x89PNG", "<svg></svg>" if drawing.has_svg else "")
+
+    drawings.draw_now = draw_dot
     score_report.drawing_place = lambda: nullcontext(draw)
     score_detection.drawing_place = lambda: nullcontext(draw)
 

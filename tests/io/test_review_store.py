@@ -499,6 +499,9 @@ def test_a_key_signs_with_its_passphrase_only(tmp_path):
     assert len(short_key(public)) == 19
     assert path.stat().st_mode & 0o077 == 0
     assert "correct" not in path.read_text()
+    # OWASP, Password Storage Cheat Sheet: n = 2^15, r = 8, p = 3; tests of services take 16
+    cost = json.loads(path.read_text())["kdf"]
+    assert (cost["n"], cost["r"], cost["p"]) == (2**15, 8, 3)
     with pytest.raises(keys.WrongPassphraseError, match="what you signed before goes on counting"):
         keys.sign_with(path, "Correct horse", message)
     with pytest.raises(SaveConflictError):

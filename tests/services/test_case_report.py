@@ -42,6 +42,9 @@ GRID = Grid(SHAPE, np.diag([-1.0, 1.0, 2.5, 1.0]))
 BOX = np.s_[2:6, 10:19, 4:17]
 ANYBODY = ReportSource()
 
+with_dots = pytest.mark.usefixtures("quick_figures")
+"""Figures are drawn in the tests without it alone."""
+
 
 def make_data_set(root, case_ids=("A",), grid=GRID, reference=True):
     rng = np.random.default_rng(2)
@@ -80,6 +83,7 @@ def rows_of(path):
         return list(csv.DictReader(stream))
 
 
+@with_dots
 def test_the_numbers_of_a_box_are_those_by_hand(opened, tmp_path):
     summary = report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
     assert summary.failures == ()
@@ -94,6 +98,7 @@ def test_the_numbers_of_a_box_are_those_by_hand(opened, tmp_path):
     assert rows["Longest in plane"]["unit"] == "mm"
 
 
+@with_dots
 def test_the_table_as_parquet_holds_the_same(opened, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
@@ -116,6 +121,7 @@ def test_the_page_needs_nothing_else_and_says_what_it_is_not(opened, tmp_path):
     assert page.count('src="data:image/png;base64,') == 1
 
 
+@with_dots
 def test_words_of_a_reader_stay_words(opened, tmp_path):
     draw(opened, MeasureKind.ARROW, [(3, 2, 2), (3, 5, 9)], text="<script>x</script> $\\frac{")
     draw(opened, MeasureKind.KEY_IMAGE, [(3, 10, 10)], text="=cmd()")
@@ -125,6 +131,7 @@ def test_words_of_a_reader_stay_words(opened, tmp_path):
     assert "<script" not in page
 
 
+@with_dots
 def test_what_was_drawn_stands_in_page_and_table_with_who_drew_it(opened, tmp_path):
     draw(opened, MeasureKind.CROSS, [(3, 2, 2), (3, 2, 14), (3, 0, 8), (3, 5, 8)])
     draw(opened, MeasureKind.ELLIPSE, [(3, 14, 10), (3, 14, 13), (3, 16, 10)], reader="Ben")
@@ -141,6 +148,7 @@ def test_what_was_drawn_stands_in_page_and_table_with_who_drew_it(opened, tmp_pa
     assert {row.reader for row in mine.reports[0].rows} == {"", "Ben"}
 
 
+@with_dots
 def test_key_images_come_first_and_each_lesion_at_its_largest_slice_after_them(opened):
     def names():
         reading = read_case(opened, opened.data_set.case("A"), ANYBODY)
@@ -157,6 +165,7 @@ def test_key_images_come_first_and_each_lesion_at_its_largest_slice_after_them(o
     ]
 
 
+@with_dots
 def test_the_largest_slice_of_a_lesion_is_where_its_longest_diameter_lies(opened, tmp_path):
     # 3 columns on slices 2 and 3, 11 on slice 4: 10 mm between the outer centres there
     mask = np.zeros(SHAPE, np.uint8)
@@ -169,6 +178,7 @@ def test_the_largest_slice_of_a_lesion_is_where_its_longest_diameter_lies(opened
     assert pictures == [("1. lesion 1", " slice 5 of 8"), ("2. lesion 2", " slice 7 of 8")]
 
 
+@with_dots
 def test_a_drawing_tells_which_lesion_it_is_of_and_an_older_one_none(opened, tmp_path):
     draw(opened, MeasureKind.RULER, [(3, 5, 5), (3, 5, 9)], lesion="1")
     draw(opened, MeasureKind.RULER, [(3, 7, 5), (3, 7, 9)])
@@ -177,6 +187,7 @@ def test_a_drawing_tells_which_lesion_it_is_of_and_an_older_one_none(opened, tmp
     assert [row["place"] for row in rows] == ["ruler 1 of lesion 1", "ruler 2"]
 
 
+@with_dots
 @pytest.mark.parametrize("at", ["page", "pdf"])
 def test_a_stop_leaves_whole_reports_alone_and_their_table(tmp_path, monkeypatch, at):
     opened = make_data_set(tmp_path / "data", ("A", "B", "C"))
@@ -205,6 +216,7 @@ def test_a_stop_leaves_whole_reports_alone_and_their_table(tmp_path, monkeypatch
     assert {row["case_id"] for row in rows_of(tmp_path / "out/measures.csv")} == {"A"}
 
 
+@with_dots
 @pytest.mark.parametrize("at", ["reading", "drawing", "pdf", "dicom"])
 def test_a_new_report_that_is_stopped_before_it_is_whole_leaves_no_folder(
     opened, tmp_path, monkeypatch, at
@@ -223,6 +235,7 @@ def test_a_new_report_that_is_stopped_before_it_is_whole_leaves_no_folder(
         assert list((tmp_path / "reports").iterdir()) == []
 
 
+@with_dots
 def test_what_somebody_puts_into_a_report_s_folder_stays_when_it_is_stopped(
     opened, tmp_path, monkeypatch
 ):
@@ -238,12 +251,14 @@ def test_what_somebody_puts_into_a_report_s_folder_stays_when_it_is_stopped(
     assert {path.name for path in folder.iterdir()} == {"notes.txt", "run.json"}
 
 
+@with_dots
 def test_a_key_image_outside_the_volume_shows_the_last_slice(opened):
     draw(opened, MeasureKind.KEY_IMAGE, [(60, 3, 3)])
     picture, _lesion = make_pictures(read_case(opened, opened.data_set.case("A"), ANYBODY))
     assert "slice 8 of 8" in picture.caption
 
 
+@with_dots
 def test_a_case_without_mask_and_one_with_an_empty_mask_say_so(tmp_path):
     opened = make_data_set(tmp_path / "data", ("A", "B"), reference=False)
     masks = tmp_path / "masks"
@@ -255,6 +270,7 @@ def test_a_case_without_mask_and_one_with_an_empty_mask_say_so(tmp_path):
     assert rows_of(tmp_path / "out/measures.csv") == []
 
 
+@with_dots
 def test_masks_of_several_readers_are_never_chosen_among_and_the_others_go_on(tmp_path):
     opened = make_data_set(tmp_path / "data", ("A", "B"))
     for reader in ("Ana", "Ben"):
@@ -272,6 +288,7 @@ def test_masks_of_several_readers_are_never_chosen_among_and_the_others_go_on(tm
     assert "drawn by Ana" in (tmp_path / "mine/A.html").read_text("utf-8")
 
 
+@with_dots
 def test_a_mask_on_another_grid_fails_its_case_alone(tmp_path):
     opened = make_data_set(tmp_path / "data", ("A", "B"))
     moved = GRID.affine.copy()
@@ -284,6 +301,7 @@ def test_a_mask_on_another_grid_fails_its_case_alone(tmp_path):
     assert [one.case_id for one in summary.reports] == ["B"]
 
 
+@with_dots
 def test_a_damaged_record_of_measurements_is_told_on_the_page(opened, tmp_path):
     draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
     draw(opened, MeasureKind.RULER, [(3, 2, 2), (3, 2, 12)])
@@ -293,6 +311,7 @@ def test_a_damaged_record_of_measurements_is_told_on_the_page(opened, tmp_path):
     assert "1 damaged place(s)" in (tmp_path / "out/A.html").read_text("utf-8")
 
 
+@with_dots
 def test_an_older_report_is_never_replaced_unasked(opened, tmp_path):
     report_cases(opened, tmp_path / "out", ANYBODY, ReportWish())
     before = (tmp_path / "out/A.html").read_bytes()
@@ -327,6 +346,7 @@ def page_of(opened, out, source=ANYBODY, wish=None):
     return (out / "A.html").read_text("utf-8")
 
 
+@with_dots
 def test_answers_stand_in_page_and_table_with_codes_and_what_is_open(opened, tmp_path):
     describe(opened, *WORDS, Answer("of a later edition", ("x",)))
     page = page_of(opened, tmp_path / "out")
@@ -364,6 +384,7 @@ def test_answers_stand_in_page_and_table_with_codes_and_what_is_open(opened, tmp
     assert "irregular SCT:49608001" in page
 
 
+@with_dots
 def test_a_case_that_nobody_described_says_so_and_has_no_open_questions(opened, tmp_path):
     page = page_of(opened, tmp_path / "out")
     assert "Nobody described this case." in page
@@ -371,6 +392,7 @@ def test_a_case_that_nobody_described_says_so_and_has_no_open_questions(opened, 
     assert "not answered" not in (tmp_path / "out/measures.csv").read_text("utf-8")
 
 
+@with_dots
 def test_a_finding_on_the_other_side_than_its_mask_stands_at_the_top_of_the_page(tmp_path):
     opened = make_wide_data_set(tmp_path / "data")
     describe(opened, *WORDS, Answer("side", ("left",), LESION))
@@ -381,6 +403,7 @@ def test_a_finding_on_the_other_side_than_its_mask_stands_at_the_top_of_the_page
     assert (row["value"], row["source"]) == ("left", "answered")
 
 
+@with_dots
 def test_a_lesion_that_was_described_and_erased_is_still_told(opened, tmp_path):
     describe(opened, *WORDS)
     write_volume(np.zeros(SHAPE, np.uint8), GRID, opened.workspace.refined("Ana", "A"))
@@ -390,6 +413,7 @@ def test_a_lesion_that_was_described_and_erased_is_still_told(opened, tmp_path):
     assert "Mass: shape: irregular" in page
 
 
+@with_dots
 def test_findings_of_several_readers_are_never_chosen_among(opened, tmp_path):
     describe(opened, *WORDS)
     describe(opened, Answer("bpe", ("marked",)), reader="Ben")
@@ -405,6 +429,7 @@ def test_findings_of_several_readers_are_never_chosen_among(opened, tmp_path):
     assert "Described by Ana" in page_of(opened, tmp_path / "ana")
 
 
+@with_dots
 def test_a_blind_reader_reports_what_is_his_alone(opened, tmp_path):
     describe(opened, *WORDS)
     describe(opened, Answer("bpe", ("marked",)), reader="Ben")
@@ -416,6 +441,7 @@ def test_a_blind_reader_reports_what_is_his_alone(opened, tmp_path):
     )
 
 
+@with_dots
 def test_a_damaged_line_of_the_findings_is_told_without_the_path(opened, tmp_path):
     describe(opened, *WORDS)
     (path,) = (opened.workspace.root / "findings/Ana").iterdir()
@@ -428,6 +454,7 @@ def test_a_damaged_line_of_the_findings_is_told_without_the_path(opened, tmp_pat
 # ------------------------------------------------------------------------------- PDF
 
 
+@with_dots
 def test_without_qt_a_pdf_is_refused_before_anything_is_written(opened, tmp_path, monkeypatch):
     monkeypatch.setattr(printing, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"napari-mamamia\[pyqt6\]"):
@@ -489,6 +516,7 @@ def make_masks(folder, opened):
     return files.case_id, grid
 
 
+@with_dots
 def test_a_dicom_report_is_read_back_with_the_same_numbers(exam, tmp_path):
     import highdicom as hd
     import pydicom
@@ -550,6 +578,7 @@ def walk_codes(item):
         yield from walk_codes(one)
 
 
+@with_dots
 def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(exam, tmp_path):
     import highdicom as hd
     import pydicom
@@ -585,6 +614,7 @@ def test_answers_in_the_structured_report_have_the_lexicons_codes_and_numbers(ex
     assert names == {"lesion 7, no mask", "case", "breast right"}
 
 
+@with_dots
 @pytest.mark.skipif(which("dciodvfy") is None, reason="dciodvfy (dicom3tools) is not installed")
 def test_dciodvfy_finds_no_error_in_the_dicom_objects(exam, tmp_path):
     opened = open_data_set(exam, tmp_path / "workspace")
@@ -602,6 +632,7 @@ def test_dciodvfy_finds_no_error_in_the_dicom_objects(exam, tmp_path):
         assert "Error" not in text, text
 
 
+@with_dots
 def test_key_objects_name_the_slice_that_was_marked(exam, tmp_path):
     import pydicom
 
@@ -625,6 +656,7 @@ def test_key_objects_name_the_slice_that_was_marked(exam, tmp_path):
     assert named == shown.SOPInstanceUID
 
 
+@with_dots
 def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path):
     pytest.importorskip("highdicom")
     wish = ReportWish(dicom=DicomChoice(maker=SegmentMaker.MANUAL))
@@ -636,6 +668,7 @@ def test_a_case_that_is_no_dicom_says_so_and_its_page_is_there(opened, tmp_path)
     assert [path.name for path in summary.reports[0].files] == ["A.html"]
 
 
+@with_dots
 def test_a_study_that_is_not_there_is_refused_at_once(opened, tmp_path):
     pytest.importorskip("highdicom")
     wish = ReportWish(dicom=DicomChoice(tmp_path / "none"))

@@ -28,6 +28,8 @@ from napari_mamamia.services.rank.inputs import RankInputs
 from napari_mamamia.services.rank.rank import rank_files
 from napari_mamamia.services.rank.team_masks import find_team_folder, find_team_mask
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 WIDE = "case,A,B,C\nc1,.9,.8,.8\nc2,.5,.7,\nc3,.6,.6,.2\nc4,.95,.7,.9\n"
 SITES = (
     "algorithm,case,value,site\nA,c1,.9,N\nB,c1,.8,N\nA,c2,.7,N\nB,c2,.5,N\n"

@@ -15,6 +15,8 @@ from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.rank.inputs import AlgorithmTable, RankInputs, algorithm_table
 from napari_mamamia.services.rank.rank import rank_files
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 WIDE = "case,A,B,C\nc1,.9,.8,.8\nc2,.5,.7,\nc3,.6,.6,.2\nc4,.95,.7,.9\n"
 METHODS = [one.value for one in RankMethod if one is not RankMethod.COMPOSITE]
 FEW = RankSettings(n_resamples=20)
@@ -40,7 +42,7 @@ def test_the_command_writes_the_shape_that_programs_read(write, tmp_path):
     table = write(WIDE)
     draws = write("c1,c1,c2,c3\nc4,c4,c4,c1\n", "draws.csv")
     words = ["--table", table, "--missing", "value:0", "--draws", draws]
-    done = mamamia("rank", *words, "--out", tmp_path / "o")
+    done = mamamia("rank", *words, "--out", tmp_path / "o", has_figures=False)
     assert done.returncode == 0, done.stderr
     got = json.loads((tmp_path / "o" / "rank.json").read_text())
     assert list(got) == ["methods", "scores", "stability", "draws", "significance", "filled"]
@@ -314,7 +316,7 @@ def test_a_metrics_name_tells_which_way_is_good():
     ],
 )
 def test_words_that_do_not_fit_are_errors_of_the_command_line(words, said, tmp_path):
-    done = mamamia("rank", *words, "--out", tmp_path / "o")
+    done = mamamia("rank", *words, "--out", tmp_path / "o", has_figures=False)
     assert done.returncode == 2
     assert said in " ".join(done.stderr.replace("│", " ").split())
 

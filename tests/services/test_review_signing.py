@@ -13,7 +13,6 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import ReadingMode
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review import keys
 from napari_mamamia.io.review.desk_files import Draft
 from napari_mamamia.io.review.keys import WrongPassphraseError
 from napari_mamamia.reviewing.states import CaseState
@@ -29,12 +28,6 @@ from napari_mamamia.services.review.signing import (
 
 GRID = Grid((2, 4, 5), np.diag([-1.0, 1.0, 2.0, 1.0]))
 WORDS = "three small words"
-
-
-@pytest.fixture(autouse=True)
-def cheap_keys(monkeypatch):
-    """What stretches a passphrase is slow on purpose; tests/io holds it to its strength."""
-    monkeypatch.setattr(keys, "_COST", 1 << 4)
 
 
 class Desks:

@@ -283,6 +283,7 @@ def test_signatures_and_the_heads_of_all_chains_stand_on_the_page(page, store):
     assert store.origin in section(page, "Chains").says[0].replace(" ", "")
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_report_that_is_there_stays_unless_asked(store, tmp_path):
     path = write_study_report(store, tmp_path, QUICK).path
     before = path.read_bytes()
@@ -292,6 +293,7 @@ def test_a_report_that_is_there_stays_unless_asked(store, tmp_path):
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_damaged_mask_is_told_and_the_report_is_made(home, tmp_path):
     shutil.copytree(home / "STUDY", tmp_path / "STUDY")
     view = FolderStore(tmp_path / "STUDY", tmp_path / "h", host="H", session="1")
