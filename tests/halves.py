@@ -1,4 +1,4 @@
-"""Half of a long list of cases by day, so that `make test` keeps its time; the rest at night."""
+"""A half or a third of a long list of cases by day, so that `make test` keeps its time."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,5 +8,14 @@ import pytest
 
 def half_by_day(cases: Sequence[Any]) -> list[Any]:
     """Return the cases as parameters: each second one is marked `night`."""
+    return _each_by_day(cases, 2)
+
+
+def third_by_day(cases: Sequence[Any]) -> list[Any]:
+    """Return the cases as parameters: two of three are marked `night`."""
+    return _each_by_day(cases, 3)
+
+
+def _each_by_day(cases: Sequence[Any], n: int) -> list[Any]:
     at_night = pytest.mark.night
-    return [pytest.param(case, marks=at_night) if at % 2 else case for at, case in enumerate(cases)]
+    return [pytest.param(case, marks=at_night) if at % n else case for at, case in enumerate(cases)]

@@ -16,17 +16,26 @@ def classes_of_all():
     """Return each class by its name with its module; names are looked up as bases are written."""
     classes = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        inner = ast.parse(path.read_text("utf-8")).body
+        while inner:
+            node = inner.pop()
+            inner += [part for part in getattr(node, "body", ()) if isinstance(part, ast.stmt)]
             if isinstance(node, ast.ClassDef):
                 classes.setdefault(node.name, []).append((path, node))
     return classes
 
 
 @cache
+def parts_of(node):
+    """Return all that a class is made of; each class is walked through once."""
+    return tuple(ast.walk(node))
+
+
+@cache
 def names_made(node):
     """Return the names that a class gives itself: methods, fields, and what is assigned to self."""
     names = set()
-    for part in ast.walk(node):
+    for part in parts_of(node):
         if isinstance(part, ast.FunctionDef):
             names.add(part.name)
         elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
@@ -49,7 +58,7 @@ def names_known(node, classes, seen):
 
 def names_read(node):
     """Yield the private names that a class reads of self, with their lines."""
-    for part in ast.walk(node):
+    for part in parts_of(node):
         if (
             isinstance(part, ast.Attribute)
             and isinstance(part.ctx, ast.Load)

@@ -16,6 +16,8 @@ _SPEC = importlib.util.spec_from_file_location(
 phantoms = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(phantoms)
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 COLUMNS = {
     "case_id": "Subject", "age": "Age (y)", "acquisition_times_s": "Scan times",
     "breast_density": None,

@@ -1,24 +1,16 @@
 """A network in a single file from the command line, with a result that is worked out by hand."""
 
 import json
-import subprocess
-import sys
 import warnings
 
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 
 torch = pytest.importorskip("torch")
 for package in ("dynamic_network_architectures", "onnx", "onnxruntime"):
     pytest.importorskip(package)
-
-
-def mamamia(*arguments, **options):
-    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
 
 
 def enhancing_net(folder, above):

@@ -110,6 +110,7 @@ def stock_mask(model, images):
     return predictor.predict_single_npy_array(arrays, properties)
 
 
+@pytest.mark.night  # by day: in a region, test_nnunet_parity
 @pytest.mark.real
 @pytest.mark.parity
 @pytest.mark.filterwarnings("ignore")
@@ -220,6 +221,7 @@ def assert_same(masks, out):
         assert np.array_equal(mask(out / f"{case}.nii.gz"), one), case
 
 
+@pytest.mark.night  # by day: test_predict_cases has a process beside, test_batch_cluster two
 def test_two_workers_make_the_masks_of_one_process(small_data_set, model, masks_here, tmp_path):
     pytest.importorskip("distributed")
     predicted(small_data_set, model, tmp_path / "there", "--workers", "2")

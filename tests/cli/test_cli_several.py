@@ -80,7 +80,13 @@ def probability_of(entry, case):
 MEAN = ("--model", "a", "--model", "b", "--fuse", "mean")
 
 
-def test_the_mean_of_two_models_here_and_by_workers_and_resumed(small_data_set, added, tmp_path):
+@pytest.mark.parametrize(
+    "has_workers",
+    [False, pytest.param(True, marks=pytest.mark.night)],  # by day: those of test_batch_cluster
+)
+def test_the_mean_of_two_models_here_and_by_workers_and_resumed(
+    has_workers, small_data_set, added, tmp_path
+):
     here, there = tmp_path / "here", tmp_path / "there"
     words = ("predict", small_data_set, *MEAN, "--case", "A_1", "--out")
     done = mamamia(*words, here, "--probability")
@@ -100,9 +106,10 @@ def test_the_mean_of_two_models_here_and_by_workers_and_resumed(small_data_set, 
     assert kept["parameters"]["a: folds"] == "0,1"
     assert kept["parameters"]["b: weights_sha256"] == added[1].card.sha256
 
-    done = mamamia(*words, there, "--workers", 2)
-    assert done.exit_code == 0, done.output
-    assert np.array_equal(mask(here / "A_1.nii.gz"), mask(there / "A_1.nii.gz"))
+    if has_workers:
+        done = mamamia(*words, there, "--workers", 2)
+        assert done.exit_code == 0, done.output
+        assert np.array_equal(mask(here / "A_1.nii.gz"), mask(there / "A_1.nii.gz"))
 
     again = mamamia(*words, here, "--probability", "--resume")
     assert again.exit_code == 0, again.output

@@ -2,13 +2,13 @@
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 
 from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.segmentation.submission.isolation import find_isolation
@@ -23,13 +23,6 @@ _FOUND = importlib.util.spec_from_file_location(
 maker = importlib.util.module_from_spec(_FOUND)
 sys.modules["bundle_maker_here"] = maker
 _FOUND.loader.exec_module(maker)
-
-
-def mamamia(*arguments, **options):
-    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
-    return subprocess.run(
-        [*command, *map(str, arguments)], capture_output=True, text=True, check=False, **options
-    )
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 import csv
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from tests.conftest import contents, write_nifti
 from tests.ultrafast_phantoms import RAS, write_ultrafast, write_ultrafast_data_set
 from typer.testing import CliRunner
@@ -53,9 +51,7 @@ def volume(out, name, case="ULTRAFAST_1"):
 def test_a_known_phantom_gives_its_ktrans_ve_and_vp_back(exam, tmp_path):
     root, phantom = exam
     out = tmp_path / "out"
-    command = [Path(sys.executable).with_name("mamamia"), "perfusion", root / "data"]
-    command += [*EXTENDED, "--t10", root / "t1", "--out", out]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = mamamia("perfusion", root / "data", *EXTENDED, "--t10", root / "t1", "--out", out)
     assert done.returncode == 0, done.stderr
     assert "ULTRAFAST_1" in done.stdout
     for name, truth in (("ktrans", phantom.ktrans), ("ve", phantom.ve), ("vp", phantom.vp)):

@@ -4,10 +4,9 @@ ISPY1_1002 lies in the shared data; Breast_MRI_153 is fetched, and found through
 What is expected of them stands in `shared/facts/ucsf_ftv.md` and in the Duke collection's boxes.
 """
 
+import contextlib
 import csv
 import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import nibabel as nib
 import numpy as np
 import pydicom
 import pytest
+from tests.cli import warm_program
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.io.seg.ucsf import read_ucsf_seg
@@ -27,10 +27,8 @@ DUKE_BOX = np.s_[60:78, 366:402, 89:124]  # the collection's box of the tumour, 
 
 
 def mamamia(folder, *words):
-    done = subprocess.run(
-        [Path(sys.executable).with_name("mamamia"), *map(str, words)],
-        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    with contextlib.chdir(folder):
+        done = warm_program.mamamia(*words, has_figures=words[0] != "score")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

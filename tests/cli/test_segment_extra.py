@@ -61,6 +61,7 @@ def test_the_extra_brings_no_package_of_nnunets_training():
     assert "nnunetv2" in locked("test")
 
 
+@pytest.mark.night  # by day: what the lock holds, above
 @pytest.mark.door
 def test_an_nnunet_model_predicts_with_nothing_but_the_extra(python, small_data_set, tmp_path):
     model = made.write_model(tmp_path / "model", made.Spec())

@@ -1,12 +1,10 @@
 """`mamamia kinetics` on ultrafast and on standard phases, as it is typed."""
 
 import csv
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from tests.conftest import SHAPE, write_nifti
 from tests.ultrafast_phantoms import RAS, write_ultrafast_data_set
 from typer.testing import CliRunner
@@ -24,9 +22,8 @@ def rows_of(path):
 @pytest.mark.door
 def test_an_ultrafast_exam_gets_its_columns_and_counts_from_the_aorta(tmp_path):
     write_ultrafast_data_set(tmp_path / "data", spacing_s=5.0, arrival_s=22.0, **SMALL)
-    command = [Path(sys.executable).with_name("mamamia"), "kinetics", tmp_path / "data"]
-    command += ["--out", tmp_path / "out", "--vessels", tmp_path / "vessels", "--pe-at", "30"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    words = ("--out", tmp_path / "out", "--vessels", tmp_path / "vessels", "--pe-at", "30")
+    done = mamamia("kinetics", tmp_path / "data", *words)
     assert done.returncode == 0, done.stderr
     assert "%/s, arrival" in done.stdout
     assert "30 s after the vessel" in done.stdout

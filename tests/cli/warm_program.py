@@ -19,9 +19,13 @@ LIMIT_S = 240
 
 
 @cache
-def _warm() -> subprocess.Popen:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, PROGRAM], stdin=pipe, stdout=pipe, text=True)
+def warm_process(python_path: str = "") -> subprocess.Popen:
+    """Return the process of this whole run; one more where Python looks elsewhere first."""
+    pipe, own = subprocess.PIPE, dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    own |= {"PYTHONPATH": python_path} if python_path else {}
+    process = subprocess.Popen(
+        [sys.executable, PROGRAM], stdin=pipe, stdout=pipe, text=True, env=own
+    )
     assert process.stdout.readline() == "warm\n"
     atexit.register(process.wait)
     atexit.register(process.stdin.close)
@@ -30,7 +34,7 @@ def _warm() -> subprocess.Popen:
 
 def mamamia(*arguments, has_figures=True) -> subprocess.CompletedProcess:
     """Run `mamamia`; without figures a dot is put in the place of each, as `quick_figures` does."""
-    process, words = _warm(), [str(word) for word in arguments]
+    process, words = warm_process(), [str(word) for word in arguments]
     with tempfile.TemporaryDirectory() as folder:
         said = [Path(folder) / name for name in ("out", "err", "counts")]
         out, err, counts = map(str, said)

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from trials import COLUMNS, KINDS, Trials
 from worlds import COMMANDS, Way
 
@@ -39,7 +40,6 @@ def main() -> None:
                 totals.update(counts)
             row = " | ".join(map(cell, cells.values()))
             say(f"| {way.name} | {row} | |")
-        trials.close()
     say(f"\nSeed {seed}, up to {places} places a kind: {cell(totals)}.")
 
 

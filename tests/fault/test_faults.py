@@ -29,16 +29,12 @@ SEED = int(os.environ.get("FAULT_SEED", "1"))
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory):
-    made = Trials(tmp_path_factory.mktemp("worlds"))
-    yield made
-    made.close()
+    return Trials(tmp_path_factory.mktemp("worlds"))
 
 
 @pytest.fixture(scope="module")
 def drawn_trials(tmp_path_factory):
-    made = Trials(tmp_path_factory.mktemp("worlds"), has_figures=True)
-    yield made
-    made.close()
+    return Trials(tmp_path_factory.mktemp("worlds"), has_figures=True)
 
 
 def leaves(command, before=""):

@@ -35,9 +35,7 @@ IDS = ("a_1", "A_1", "Größe 1", "Gro\u0308ße 1", LONG)
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory):
-    made = Trials(tmp_path_factory.mktemp("reviews"))
-    yield made
-    made.close()
+    return Trials(tmp_path_factory.mktemp("reviews"))
 
 
 class Read:

@@ -120,8 +120,7 @@ PLACES_AT_NIGHT = 40
 def trials(tmp_path_factory):
     made = Trials(tmp_path_factory.mktemp("silent"))
     os.mkfifo(made.folder / "pipe")
-    yield made
-    made.close()
+    return made
 
 
 def run_silent(trials: Trials, way: Way, at: int) -> dict:

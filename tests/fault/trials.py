@@ -1,24 +1,21 @@
 """A trial: a command in its world is struck, looked at, and run once more."""
 
 import json
-import os
 import random
 import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from faults import READS, WRITES
 from same import SECONDS, STAMP, contents, fault_of, files_below, is_temporary, strangers
+from tests.cli.warm_program import warm_process
 from worlds import Way, environment, furnished
 
 from napari_mamamia.core.program.owner import owner_named
 
-PROGRAM = Path(__file__).with_name("warm.py")
 LIMIT_S = 120
 KINDS = ("kill", "full", "eio", "estale")
 COLUMNS = {"kill": "kill", "full": "full disk", "eio": "I/O error", "estale": "I/O error"}
@@ -58,24 +55,12 @@ class Trial:
 class Trials:
     """The warm process and the worlds, all below `folder`."""
 
-    def __init__(self, folder: Path, *, has_figures: bool = False) -> None:
+    def __init__(self, folder: Path, *, has_figures: bool = False, python_path: str = "") -> None:
         self.folder = folder
         self._dots = not has_figures
         self._words: dict[str, list[str]] = {}
         self._undisturbed: dict[str, Undisturbed] = {}
-        self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1"),
-        )
-        assert self._process.stdout.readline() == "warm\n"
-
-    def close(self) -> None:
-        self._process.stdin.close()
-        self._process.wait(timeout=60)
-        self._process.stdout.close()
+        self._process = warm_process(python_path)
 
     # ------------------------------------------------------------------ worlds
 

@@ -46,7 +46,7 @@ def curves(model, minutes, vp=0.05):
     return np.stack(parts, axis=1), np.array(PAIRS).T
 
 
-@pytest.mark.parametrize("spacing_s", [3.5, 7.0, 15.0])
+@pytest.mark.parametrize("spacing_s", [3.5, pytest.param(7.0, marks=pytest.mark.night), 15.0])
 @pytest.mark.parametrize("model", list(TissueModel))
 def test_the_refined_fit_knows_ktrans_to_a_thousandth_at_every_spacing_that_passes(
     model, spacing_s

@@ -85,6 +85,7 @@ def test_what_is_no_study_is_refused(tmp_path):
         mm.open_study(5)
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_model_is_scored_against_what_was_accepted_and_the_rest_is_named(studied, tmp_path):
     for case_id, n_rows in (("A_1", 4), ("A_2", 2), ("B_1", 4)):
         mm.write_mask(mask_of(n_rows), tmp_path / "masks" / f"{case_id}.nii.gz")

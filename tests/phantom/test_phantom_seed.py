@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from scipy import ndimage
@@ -28,6 +29,13 @@ SPEC = PhantomSpec(
     fat_suppression_failure_mm=25.0,
 )
 
+
+@cache
+def made_once():
+    """Return the phantom of SPEC; no test changes it."""
+    return make_phantom(SPEC)
+
+
 PROGRAM = """
 import hashlib
 from napari_mamamia.phantom import *
@@ -51,23 +59,23 @@ def test_the_same_spec_gives_the_same_bits_in_a_fresh_process():
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == digest(make_phantom(SPEC))
+    assert done.stdout.strip() == digest(made_once())
 
 
 def test_another_seed_gives_another_patient():
     other = make_phantom(replace(SPEC, seed=22))
-    assert not np.array_equal(other.tissue, make_phantom(SPEC).tissue)
+    assert not np.array_equal(other.tissue, made_once().tissue)
 
 
 def test_noise_and_coil_do_not_change_the_anatomy():
-    one = make_phantom(SPEC)
+    one = made_once()
     other = make_phantom(replace(SPEC, contrast_to_noise=3.0, bias_percent=30.0))
     assert np.array_equal(one.tissue, other.tissue)
     assert np.array_equal(one.lesions, other.lesions)
 
 
 def test_a_second_tumour_leaves_the_rest_in_its_place():
-    one = make_phantom(SPEC)
+    one = made_once()
     two = make_phantom(replace(SPEC, tumours=(*SPEC.tumours, TumourSpec(14.0))))
     assert np.array_equal(two.lesions == 1, one.lesions == 1)
     changed = two.tissue != one.tissue
@@ -76,7 +84,7 @@ def test_a_second_tumour_leaves_the_rest_in_its_place():
 
 
 def test_density_does_not_change_skin_and_chest():
-    one, other = make_phantom(SPEC), make_phantom(replace(SPEC, breast_density="d", tumours=()))
+    one, other = made_once(), make_phantom(replace(SPEC, breast_density="d", tumours=()))
     for tissue in (Tissue.AIR, Tissue.LUNG, Tissue.LIVER):
         assert np.array_equal(one.tissue == tissue, other.tissue == tissue)
 
@@ -93,7 +101,7 @@ def test_the_job_reports_progress_from_start_to_end():
 
 
 def test_truth_arrays_are_read_only_and_the_record_names_the_case():
-    phantom = make_phantom(SPEC)
+    phantom = made_once()
     for array in (phantom.tissue, phantom.lesions, phantom.breast, phantom.reference.array):
         assert not array.flags.writeable
     assert phantom.record.case_id == phantom.case.case_id == "PHANTOM_001"

@@ -41,12 +41,7 @@ def under_windows(code, *words, **more):
 def ways(tmp_path_factory):
     """The commands as they are here, and as they are there."""
     here = Trials(tmp_path_factory.mktemp("here"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(RULES))
-        there = Trials(tmp_path_factory.mktemp("there"))
-    yield here, there
-    here.close()
-    there.close()
+    return here, Trials(tmp_path_factory.mktemp("there"), python_path=str(RULES))
 
 
 def same_there_and_again(ways, way):

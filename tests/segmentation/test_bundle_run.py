@@ -163,6 +163,7 @@ def test_a_zip_with_a_folder_inside_runs_too(bundle, tmp_path):
     )
 
 
+@pytest.mark.night  # by day: test_predict_cases, test_network_formats have one for other kinds
 def test_the_worker_gives_the_result_of_this_process(bundle):
     worker, card = Worker(), recognise_model(bundle)
     try:

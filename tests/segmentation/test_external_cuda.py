@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.warm_program import mamamia
 
 from napari_mamamia.segmentation.submission import cuda as external_cuda
 from napari_mamamia.segmentation.submission.external import cuda_by_name
@@ -89,6 +90,7 @@ print("done")
 """
 
 
+@pytest.mark.night  # by day: a submission that asks, below
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a card")
 def test_whatever_asks_for_cuda_gets_the_processor(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(Path(external_cuda.__file__).read_text())
@@ -129,19 +131,16 @@ def test_the_command_says_it_at_once_and_runs_it_on_the_processor(small_data_set
     folder = tmp_path / "asks_for_cuda"
     folder.mkdir()
     (folder / "model.py").write_text(SUBMISSION)
-    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()"]
-    command += ["run-submission", str(folder), str(small_data_set), "--out", str(tmp_path / "out")]
+    command = ["run-submission", folder, small_data_set, "--out", tmp_path / "out"]
     command += ["--task", "segmentation", "--case", "A_1", "--as-root"]
     command += ["--isolation", "none", "--consent-no-isolation"]
-    refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    refused = mamamia(*command)
     assert refused.returncode == 1
     said = " ".join(refused.stderr.split())
     assert "asks_for_cuda asks for CUDA by name (model.py line 13)" in said
     assert "--cuda-on-processor" in said
     assert not (tmp_path / "out").exists()
-    done = subprocess.run(
-        [*command, "--cuda-on-processor"], capture_output=True, text=True, check=False
-    )
+    done = mamamia(*command, "--cuda-on-processor")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "it was given the processor" in done.stdout
     made = json.loads((tmp_path / "out" / "pred_segmentations" / "A_1.json").read_text())

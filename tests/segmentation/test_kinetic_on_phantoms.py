@@ -43,7 +43,7 @@ def masks_of(prediction, shape):
     return masks
 
 
-@pytest.fixture(scope="module", params=sorted(FIELDS))
+@pytest.fixture(scope="module", params=["LAS", pytest.param("PSR", marks=pytest.mark.night)])
 def tried(request):
     """Return the phantoms of one orientation with their predictions, made once."""
     phantoms = [easy(request.param, seed) for seed in SEEDS]

@@ -131,7 +131,6 @@ def phases(data_set: Path) -> list[Path]:
     return sorted((data_set / "images" / "OBL_1").glob("*.nii.gz"))
 
 
-@pytest.mark.night
 def test_the_recipe_of_the_sample_submission_gives_its_mask(data_set, made, tmp_path):
     root = write_model(made, tmp_path, "mama-mia-sample", channels=("post1",), seed=1)
     given = tmp_path / "in" / "OBL_1_0001_0000.nii.gz"
@@ -144,6 +143,7 @@ def test_the_recipe_of_the_sample_submission_gives_its_mask(data_set, made, tmp_
     np.testing.assert_array_equal(ours, expected)
 
 
+@pytest.mark.night  # by day: the sample submission's recipe; the steps of FME in test_recipe
 def test_the_recipe_fme_gives_its_mask_cut_with_the_cases_own_box(data_set, made, tmp_path):
     root = write_model(
         made, tmp_path, "fme", channels=("sub",), folds=tuple("01234"), residual=True, seed=4,

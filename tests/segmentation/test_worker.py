@@ -160,6 +160,7 @@ def test_a_killed_process_is_a_message_with_the_memory_and_the_next_request_work
     assert worker.predict(card, ONE, EngineInput(signal_of(), GRID)).labels.shape == GRID.shape
 
 
+@pytest.mark.night  # by day: a killed one comes back, above
 def test_without_work_the_process_ends_and_comes_back(card):
     idle = Worker(idle_s=0.05)
     idle.plan(card, ONE, GRID, None)

@@ -139,6 +139,7 @@ def sizes(monkeypatch):
     return sent
 
 
+@pytest.mark.night  # by day: the two tests around
 def test_quick_cases_travel_together_and_one_that_ends_its_worker_fails_alone(
     work, cases_of, sizes, monkeypatch
 ):
@@ -193,7 +194,7 @@ def test_workers_end_a_case_over_its_time_limit(work, cases_of, notes, is_runnin
     assert not any(is_running(pid_in(path)) for path in notes.iterdir())
 
 
-@pytest.mark.parametrize("limit_s", [None, 30.0])
+@pytest.mark.parametrize("limit_s", [None, pytest.param(30.0, marks=pytest.mark.night)])
 def test_a_cancel_answers_soon_and_leaves_no_process(work, cases_of, notes, is_running, limit_s):
     job = Stepped(run_batch, cases_of("forever_1", "forever_2", "a"), work, Place(2, "", limit_s))
     until(job, lambda: (notes / "forever_1.1").exists() and (notes / "forever_2.1").exists())
@@ -212,6 +213,7 @@ def test_a_cancel_while_the_workers_start_answers_soon(work, cases_of):
     assert next(job, "over") == "over"
 
 
+@pytest.mark.night  # by day: `until` waits for them in every test
 def test_steps_come_often_while_workers_start_and_work(work, cases_of, notes):
     job = Stepped(run_batch, cases_of("gate_1"), work, Place(workers=1))
     next(job)
@@ -253,6 +255,7 @@ def test_when_the_scheduler_dies_the_rest_fails_and_a_resumed_run_does_only_that
     assert not (notes / "a.2").exists()
 
 
+@pytest.mark.night  # by day: a killed worker, above
 def test_a_node_that_leaves_costs_no_case(work, cases_of, notes, scheduler, start):
     _, address = scheduler
     first = start_worker(start, address, "--no-nanny")

@@ -56,6 +56,7 @@ def test_three_broken_files_of_a_hundred_give_97_scores_three_reasons_and_exit_c
     assert all(f"{case_id}.nii.gz" in reason for case_id, reason in reasons.items())
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_resumed_run_scores_only_what_changed_or_failed(folders):
     score(folders)
     before = rows(folders)
@@ -73,6 +74,7 @@ def test_a_resumed_run_scores_only_what_changed_or_failed(folders):
     assert rows(folders)[10].dsc == 1.0
 
 
+@pytest.mark.usefixtures("quick_figures")
 def test_a_resumed_run_with_other_parameters_is_refused(folders):
     score(folders)
     result = score(folders, "--resume", "--profile", "paper")

@@ -331,6 +331,7 @@ def test_the_nnunet_layout_opens_again_and_names_channels_and_labels(opened, exp
     assert all(len(case.phases) == 4 and case.reference for case in found.cases)
 
 
+@pytest.mark.night  # by day: its files and dataset.json by hand, above
 @pytest.mark.parity
 def test_nnunets_own_check_accepts_the_layout(opened, expert, tmp_path):
     nnunet = pytest.importorskip("nnunetv2.experiment_planning.verify_dataset_integrity")

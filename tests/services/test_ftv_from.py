@@ -1,13 +1,11 @@
 """FTV under a SEG of UCSF: on SEGs made by hand, hostile ones, and UCSF's own of a real exam."""
 
 import csv
-import subprocess
-import sys
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from tests.io.made_ucsf_seg import THRESHOLDS, region
 from tests.services.seg_of_case import VOI, lps_of, make_seg
 from typer.testing import CliRunner
@@ -28,7 +26,6 @@ def rows_of(path):
 def test_ours_and_theirs_stand_side_by_side_for_the_case_of_the_seg(small_data_set, tmp_path):
     pe, ser, least = make_seg(small_data_set, tmp_path / "seg.dcm")
     assert pe > 20
-    command = Path(sys.executable).with_name("mamamia")
     words = [
         "kinetics",
         small_data_set,
@@ -37,7 +34,7 @@ def test_ours_and_theirs_stand_side_by_side_for_the_case_of_the_seg(small_data_s
         "--out",
         tmp_path / "o",
     ]
-    done = subprocess.run([command, *words], capture_output=True, text=True, timeout=120)
+    done = mamamia(*words)
     assert done.returncode == 0, done.stderr
     first, second = rows_of(tmp_path / "o" / "ftv_from.csv")
     assert (first["case_id"], first["seg"], first["measure"]) == ("A_1", "seg.dcm", "pe")

@@ -3,14 +3,13 @@
 import importlib.util
 import json
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
@@ -389,11 +388,8 @@ def test_the_dry_run_tells_each_part_in_words_and_as_json_and_writes_no_case(tmp
     shutil.copytree(tmp_path / "in", tmp_path / "both")
     protocols.only_dti(tmp_path / "both")
     told = tmp_path / "told.json"
-    done = subprocess.run(
-        [sys.executable, "-c", "from napari_mamamia.cli import main; main()", "import",
-         str(tmp_path / "both"), "--out", str(tmp_path / "out"), "--dry-run", "--json", str(told)],
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+    words = ("import", tmp_path / "both", "--out", tmp_path / "out", "--dry-run", "--json", told)
+    done = mamamia(*words)
     assert done.returncode == 0, done.stderr
     (study,) = json.loads(told.read_text())["studies"]
     parts = {(row["number"], row["part"]): row for row in study["parts"]}
@@ -413,16 +409,12 @@ def test_the_dry_run_tells_each_part_in_words_and_as_json_and_writes_no_case(tmp
 @pytest.mark.door
 def test_a_study_that_must_be_asked_about_ends_the_command_with_the_selectors(tmp_path):
     protocols.left_and_right(tmp_path / "in")
-    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()", "import",
-               str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--case"]  # fmt: skip
-    asked = subprocess.run([*command, "P1"], capture_output=True, text=True, check=False)
+    command = ("import", tmp_path / "in", "--out", tmp_path / "out", "--case")
+    asked = mamamia(*command, "P1")
     assert asked.returncode == 1
     assert "--use side=left" in asked.stderr
     for side in ("left", "right"):
-        done = subprocess.run(
-            [*command, f"P1_{side}", "--use", f"side={side}"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = mamamia(*command, f"P1_{side}", "--use", f"side={side}")
         assert done.returncode == 0, done.stderr
     assert len(volumes_of(tmp_path / "out", "P1_left")) == 6
 

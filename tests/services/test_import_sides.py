@@ -2,14 +2,13 @@
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pydicom
 import pytest
+from tests.cli.warm_program import mamamia
 
 from napari_mamamia.core.choices import ExportFormat, SegmentMaker, Sides
 from napari_mamamia.core.errors import CaseError
@@ -229,12 +228,9 @@ def test_a_few_seconds_between_the_breasts_are_a_warning_and_the_earlier_one_tim
 @pytest.mark.door
 def test_the_command_asks_and_then_joins_or_keeps_two(tmp_path):
     protocols.left_and_right(tmp_path / "in")
-    command = [sys.executable, "-c", "from napari_mamamia.cli import main; main()", "import",
-               str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--case"]  # fmt: skip
+    command = ("import", tmp_path / "in", "--out", tmp_path / "out", "--case")
     done = {
-        name: subprocess.run(
-            [*command, name, *option], capture_output=True, text=True, check=False, timeout=120
-        )
+        name: mamamia(*command, name, *option)
         for name, option in (("A", ()), ("J", ("--sides", "join")), ("T", ("--sides", "two")))
     }
     assert (done["A"].returncode, done["J"].returncode, done["T"].returncode) == (1, 0, 0)

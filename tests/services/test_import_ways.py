@@ -2,15 +2,13 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import nibabel
 import numpy as np
 import pytest
-from tests.halves import half_by_day
+from tests.cli.warm_program import mamamia
+from tests.halves import third_by_day
 
 from napari_mamamia.core.choices import Clock, Sides
 from napari_mamamia.io.exam.selectors import read_selectors
@@ -81,7 +79,7 @@ def require_dynamic(exam, problem):
         assert any(word in told for word in WITHOUT_PRE), (problem, exam.warnings)
 
 
-@pytest.mark.parametrize("protocol", half_by_day(ASKED), ids=lambda one: one.name)
+@pytest.mark.parametrize("protocol", third_by_day(ASKED), ids=lambda one: one.name)
 def test_every_way_that_a_refusal_names_leads_to_an_import_and_none_in_a_circle(tmp_path, protocol):
     protocol.write(tmp_path)
     waiting = [((), ImportSettings(), text) for text in problems_of(tmp_path, ImportSettings())]
@@ -143,13 +141,6 @@ def test_two_studies_of_one_patient_day_and_place_name_each_other(tmp_path, day,
             "P1_001 is of the same patient" in told[1]] == [is_told] * 2  # fmt: skip
 
 
-def mamamia(*arguments):
-    return subprocess.run(
-        [sys.executable, "-c", "from napari_mamamia.cli import main; main()", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "COLUMNS": "400"},
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("name", BAD_PHASE)
 def test_one_bad_phase_of_a_series_is_left_out_by_the_option_that_the_refusal_names(tmp_path, name):
     one = next(p for p in hostile.BAD_PHASES if p.name == name)
@@ -162,7 +153,8 @@ def test_one_bad_phase_of_a_series_is_left_out_by_the_option_that_the_refusal_na
 
 
 @pytest.mark.door
-def test_the_command_takes_the_option_that_its_own_refusal_prints(tmp_path):
+def test_the_command_takes_the_option_that_its_own_refusal_prints(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
     name = "last phase lacks a slice inside"
     next(p for p in hostile.BAD_PHASES if p.name == name).write(tmp_path / "in")
     command = ("import", tmp_path / "in", "--out", tmp_path / "out", "--case", "P1")

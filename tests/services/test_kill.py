@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 N_SESSIONS = 25
-"""In each of four sweeps: a hundred kills at night, a quarter of them for each commit."""
+"""In each of four sweeps: a hundred kills at night, eight for each commit."""
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +55,12 @@ def kill_while_painting(painter, folder, seed, after):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
-    "sweep", [0, *(pytest.param(k, marks=pytest.mark.night) for k in range(1, 4))]
+    ("sweep", "n_sessions"),
+    [(0, 8), *(pytest.param(k, N_SESSIONS, marks=pytest.mark.night) for k in range(4))],
 )
-def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting, tmp_path, sweep):
+def test_every_acknowledged_stroke_of_killed_sessions_is_back(
+    painter, painting, tmp_path, sweep, n_sessions
+):
     from napari_mamamia.core.edits import Step
     from napari_mamamia.io.workspace.journal import Damage, scan_journal
     from napari_mamamia.services.refine.journal_play import JournalPlay
@@ -66,7 +69,7 @@ def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting,
     images = painting.make_images(case)
     rng = np.random.default_rng(3 + sweep)
     n_strokes = 0
-    for seed in range(N_SESSIONS * sweep, N_SESSIONS * (sweep + 1)):
+    for seed in range(N_SESSIONS * sweep, N_SESSIONS * sweep + n_sessions):
         folder = tmp_path / str(seed)
         acknowledged = kill_while_painting(painter, folder, seed, int(rng.integers(0, 25)))
         journal = painting.journal_of(folder)
@@ -90,4 +93,4 @@ def test_every_acknowledged_stroke_of_killed_sessions_is_back(painter, painting,
             assert editing.recovered.n_steps == len(found), seed
             assert len(editing.session.steps) == len(found), seed
         editing.close()
-    assert n_strokes > 8 * N_SESSIONS
+    assert n_strokes > 8 * n_sessions

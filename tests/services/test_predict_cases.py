@@ -177,7 +177,7 @@ def test_a_fold_that_is_not_there_is_refused_at_once(model):
         trained(model, folds=("0", "3"))
 
 
-@pytest.mark.night  # by day the recipe FME is compared through the command
+@pytest.mark.night  # by day: test_published_recipes compares a recipe through the command
 @pytest.mark.real
 @pytest.mark.parity
 @pytest.mark.timeout(1200)  # 108 tiles: a minute where nothing else runs

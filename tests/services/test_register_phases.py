@@ -187,6 +187,7 @@ def test_a_folder_that_holds_results_is_refused_and_resumed_only_for_the_same_ru
     assert (out / "images" / "A_1" / "A_1_0000.nii.gz").stat().st_mtime_ns == before
 
 
+@pytest.mark.night  # by day: test_batch_cluster for any work
 def test_two_workers_write_the_files_of_this_process(written, data_set, tmp_path):
     out, _ = written
     words = ["register", str(data_set), "--out", str(tmp_path / "two"), "--transform", "rigid"]

@@ -258,7 +258,7 @@ def test_a_table_without_a_row_is_no_result(tmp_path):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("model", ["conv", "resenc"])
+@pytest.mark.parametrize("model", ["conv", pytest.param("resenc", marks=pytest.mark.night)])
 def test_the_authors_means_of_each_cohort_follow_from_their_cases(real_data, tmp_path, model):
     folder = real_data("scores")
     table = pd.read_csv(folder / "percase_test_scores.csv")

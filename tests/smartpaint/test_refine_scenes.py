@@ -87,6 +87,7 @@ def test_a_scene_whose_exam_is_not_here_says_so():
             scenes.load_scene(SPECS[name], None)
 
 
+@pytest.mark.night  # by day: test_outlined
 def test_a_second_outline_that_the_image_had_found_does_not_let_it_leak():
     scene = load("second-uneven-201")
     one, two = (
