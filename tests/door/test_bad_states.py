@@ -268,6 +268,19 @@ def test_a_screen_below_1024_x_600_is_told_what_is_needed(start, small_data_set,
     )
 
 
+def test_a_window_made_smaller_says_what_it_needs_until_it_is_large_again(
+    start, small_data_set, picture_folder
+):
+    program = start("mamamia", "view", small_data_set, "--case", "A_1")
+    wait_for_case(program)
+    number = program.ask("evaluate", code=DOCK + "result = int(viewer.window._qt_window.winId())")
+    program.screen.xdotool("windowsize", number, 900, 580)
+    words = "This window needs 1024 x 600 pixels, and now it has 900 x 580"
+    wait_for_words(program, words, picture_folder / "bad_small_window.png")
+    program.screen.xdotool("windowsize", number, 1200, 700)
+    wait_until(lambda: words not in texts(program), "the words gone")
+
+
 def test_a_read_only_data_set_takes_nothing_and_what_is_made_of_it_is_kept_elsewhere(
     start, small_data_set, tmp_path, picture_folder
 ):
@@ -360,7 +373,7 @@ def test_one_phase_no_prior_the_other_breast_no_nipple_and_no_dicom_are_said(
     program.click("findings_place_lesion")
     program.widget("findings_answer_finding_1")
     wait_for_words(
-        program, "unknown until its nipple is marked", picture_folder / "bad_no_nipple.png"
+        program, "Nipple not marked (right): clock unknown", picture_folder / "bad_no_nipple.png"
     )
     program.turn_to("Report")
     program.click("report_dicom")

@@ -5,7 +5,7 @@ from qtpy.QtCore import QRect, Qt
 from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_mamamia.widgets.controls.controls import NameLabel
-from napari_mamamia.widgets.dock.docking import fit_window
+from napari_mamamia.widgets.dock.docking import fit_window, say_too_small
 from napari_mamamia.widgets.dock.frame import _find_first_place
 
 
@@ -50,6 +50,23 @@ def test_a_window_comes_into_the_second_screen(qtbot, width):
     assert window.width() <= room.width()
     assert window.height() <= room.height()
     assert window.geometry().left() >= room.left()
+
+
+@pytest.mark.parametrize(
+    ("room", "size", "said"),
+    [
+        ((1920, 1080), (1024, 600), ""),
+        ((1920, 1080), (1023, 700), "needs 1024 x 600 pixels, and now it has 1023 x 700"),
+        ((1920, 1080), (1200, 500), "needs 1024 x 600 pixels, and now it has 1200 x 500"),
+        ((1024, 600), (942, 540), ""),  # as a first window has it on the least screen
+        ((1024, 600), (800, 540), "and now it has 800 x 540"),
+    ],
+)
+def test_a_window_made_too_small_says_what_it_needs(qtbot, room, size, said):
+    window = _Window(QRect(0, 0, *room))
+    qtbot.addWidget(window)
+    window.resize(*size)
+    assert say_too_small(window) == "" if not said else said in say_too_small(window)
 
 
 def test_a_long_name_keeps_its_beginning_and_its_end(qtbot):

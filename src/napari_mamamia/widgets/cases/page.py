@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import QSize, Qt, Signal
 from qtpy.QtGui import QAction, QFontMetrics, QKeyEvent
 from qtpy.QtWidgets import (
     QFileDialog,
@@ -49,6 +50,9 @@ _NOTHING_OPEN = tr(
 )
 
 
+_LEAST_ROWS: Final = 2
+
+
 class CaseTable(QTableView):
     """The table; Enter and double-click open, other keys go on to the image."""
 
@@ -68,6 +72,13 @@ class CaseTable(QTableView):
         self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.row()))
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for its head and two rows: on a low screen the button below stays in sight."""
+        hint = super().minimumSizeHint()
+        rows = _LEAST_ROWS * self.verticalHeader().defaultSectionSize()
+        least = self.horizontalHeader().sizeHint().height() + rows + 2 * self.frameWidth()
+        return QSize(hint.width(), min(hint.height(), least))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Open on Enter; leave letters to the keys of the window."""

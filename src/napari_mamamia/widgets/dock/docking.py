@@ -12,7 +12,7 @@ from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
-_OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close)
+_OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close, QEvent.Type.Resize)
 _PUT_AWAY: Final = tr(
     "napari's {} have no room on this screen and are put away: menu Window brings them back"
 )
@@ -26,6 +26,14 @@ _TOO_SMALL: Final = tr(
     "This window needs a screen of {} x {} pixels, and this one has {} x {}: fold the panel away "
     "with F9, or choose smaller text in napari's preferences."
 )
+_SHRUNK: Final = tr(
+    "This window needs {} x {} pixels, and now it has {} x {}: make it larger, or fold the panel "
+    "away with F9."
+)
+_OF_SCREEN: Final = 0.85
+"""A window that has this share of a small screen is as large as it can be. Ours: the first one
+takes 0.9 of the screen's height."""
+_SIZE_SETTLES_MS: Final = 300
 _BARS: Final = 60
 """Pixels of the window's menu and status bar, by looking."""
 _NOT_SAVED: Final = tr(
@@ -85,6 +93,11 @@ class Docking(WindowPart):
         self.is_folding = False
         self._is_fitted = False
         self._made_room: list[QDockWidget] = []
+        self._size_told = self._last_said = ""
+        self._size_settled = QTimer(self)
+        self._size_settled.setSingleShot(True)
+        self._size_settled.timeout.connect(self._tell_size)
+        self._notifier.said.connect(self._note_said)
         # Between two docks the panel has no parent for a moment: only a turn later is it told from
         # removed.
         self._orphaned = QTimer(self)
@@ -196,6 +209,20 @@ class Docking(WindowPart):
         if away:
             self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
 
+    def _tell_size(self) -> None:
+        """Say what the window needs once it was made too small; take that back once it has it."""
+        window = self._main_window
+        if not self._is_fitted or not isinstance(window, QMainWindow) or window.isHidden():
+            return
+        before, self._size_told = self._size_told, say_too_small(window)
+        if self._size_told and self._size_told != before:
+            self._notifier.warn(self._size_told)
+        elif before and not self._size_told and self._last_said == before:
+            self._notifier.hint("")
+
+    def _note_said(self, _level: object, text: str) -> None:
+        self._last_said = text
+
     def _warn_twice(self, text: str) -> None:
         """Warn, and again after the first list and the first case: each clears the line."""
         clearing = {"list", "open"}
@@ -215,6 +242,8 @@ class Docking(WindowPart):
         """
         if event.type() == QEvent.Type.WindowActivate:
             self.window_came.emit()
+        if event.type() == QEvent.Type.Resize:
+            self._size_settled.start(_SIZE_SETTLES_MS)
         if event.type() == QEvent.Type.Close:
             self.give_room_back()  # before napari notes how its window stands
         if event.type() != QEvent.Type.Close or self._close_down() or self.was_warned:
@@ -229,6 +258,20 @@ class Docking(WindowPart):
 
 _LEAST_IMAGE: Final = 400
 """Width in pixels that the image keeps, by looking."""
+
+
+def say_too_small(window: QMainWindow) -> str:
+    """Return what a window needs that is smaller than 1024 x 600 pixels, "" where it has room.
+
+    On a screen of hardly more than that the room is what most of the screen has; what the screen
+    itself lacks is said at the start. A minimised window has its size still.
+    """
+    ratio, room = window.devicePixelRatioF(), window.screen().availableGeometry()
+    sizes = [round(ratio * one) for one in (window.width(), window.height())]
+    most = [_OF_SCREEN * ratio * one for one in (room.width(), room.height())]
+    if all(size >= min(both) for size, *both in zip(sizes, _SMALLEST, most, strict=True)):
+        return ""
+    return _SHRUNK.format(*_SMALLEST, *sizes)
 
 
 def fit_window(window: QMainWindow, width: int) -> list[str]:
