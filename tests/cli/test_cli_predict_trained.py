@@ -283,6 +283,7 @@ app(sys.argv[1:])
 """
 
 
+@pytest.mark.night  # by day: test_predict_cases resumes, tests/fault kills every command
 def test_after_a_kill_resuming_makes_what_is_missing(small_data_set, model, masks_here, tmp_path):
     out = tmp_path / "out"
     words = ["predict", str(small_data_set), "--model", str(model), "--out", str(out)]

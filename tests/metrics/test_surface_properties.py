@@ -45,14 +45,14 @@ def both_have_contours(a, b, rule):
     return slow_contour(a, rule).any() and slow_contour(b, rule).any()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(pairs, st.sampled_from(RULES))
 def test_the_contour_is_the_mask_less_its_erosion(pair, rule):
     mask, _ = pair
     assert np.array_equal(contour(mask, rule), slow_contour(mask, rule))
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(pairs, spacings, st.floats(-0.5, 0.5), st.sampled_from(RULES))
 def test_distances_equal_the_slow_path_on_any_grid(pair, spacing, shear, rule):
     a, b = pair
@@ -65,7 +65,7 @@ def test_distances_equal_the_slow_path_on_any_grid(pair, spacing, shear, rule):
     assert np.allclose(d.prediction_to_reference, back, rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(pairs, spacings, st.sampled_from(RULES))
 def test_metrics_are_symmetric_ordered_and_within_their_range(pair, spacing, rule):
     a, b = pair
@@ -80,7 +80,7 @@ def test_metrics_are_symmetric_ordered_and_within_their_range(pair, spacing, rul
     assert 0 <= nsd(d, 1.0) <= nsd(d, 2.0) <= 1
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(pairs, st.sampled_from([0.5, 2.0, 4.0]))
 def test_distances_scale_with_the_spacing(pair, factor):
     a, b = pair
@@ -92,7 +92,7 @@ def test_distances_scale_with_the_spacing(pair, factor):
     assert hausdorff95(scaled) == factor * hausdorff95(d)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(pairs, st.tuples(*[st.integers(0, 3)] * 6))
 def test_moving_both_masks_in_a_larger_image_changes_nothing(pair, margins):
     a, b = pair
@@ -105,7 +105,7 @@ def test_moving_both_masks_in_a_larger_image_changes_nothing(pair, margins):
     assert np.allclose(d.prediction_to_reference, moved.prediction_to_reference, rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 @given(pairs, st.sampled_from(RULES))
 def test_cropping_first_changes_nothing_even_where_the_box_touches_the_border(pair, rule):
     a, b = pair
@@ -130,7 +130,7 @@ def test_far_false_positives_and_large_contours_equal_the_slow_path():
     assert np.allclose(d.prediction_to_reference, back, rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(label_pairs, st.integers(0, 1), st.booleans())
 def test_a_plain_pair_has_the_contours_of_its_foregrounds_under_both_rules(labels, pad, one_label):
     a, b = (np.pad(np.minimum(v, 1) if one_label else v, pad) for v in labels)

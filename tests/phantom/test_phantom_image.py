@@ -64,7 +64,7 @@ def test_noise_differs_between_phases_and_is_not_correlated(noisy):
     assert abs(np.corrcoef(a, b)[0, 1]) < 0.03
 
 
-@pytest.mark.parametrize("cnr", [3.0, 8.0])
+@pytest.mark.parametrize("cnr", [3.0, pytest.param(8.0, marks=pytest.mark.night)])
 @pytest.mark.parametrize("suppressed", [True, False])
 def test_contrast_to_noise_is_as_stated(cnr, suppressed):
     spec = replace(SPEC, contrast_to_noise=cnr, fat_suppressed=suppressed)

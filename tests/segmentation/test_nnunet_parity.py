@@ -153,7 +153,14 @@ def test_the_mask_is_that_of_nnunet(name, made, tmp_path):
     assert np.array_equal(our_labels(root, arrays, grid, settings), expected)
 
 
-@pytest.mark.parametrize("name", ["isotropic, two folds, mirroring", "thick slices kept", "slices"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("isotropic, two folds, mirroring", marks=pytest.mark.night),
+        "thick slices kept",
+        "slices",
+    ],
+)
 def test_input_and_outputs_of_the_network_are_those_of_nnunet_to_the_bit(
     name, made, tmp_path, monkeypatch
 ):

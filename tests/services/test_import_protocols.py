@@ -9,7 +9,7 @@ from pathlib import Path
 import nibabel
 import numpy as np
 import pytest
-from tests.halves import half_by_day
+from tests.halves import third_by_day
 
 from napari_mamamia.core.choices import Clock
 from napari_mamamia.core.errors import MamamiaError
@@ -53,7 +53,7 @@ def outcome_of(protocol, folder):
 
 @pytest.mark.parametrize(
     "protocol",
-    half_by_day([*protocols.PROTOCOLS, *hostile.HOSTILE]),
+    third_by_day([*protocols.PROTOCOLS, *hostile.HOSTILE]),
     ids=lambda one: one.name,
 )
 def test_a_protocol_gets_its_verdict(tmp_path, protocol):
