@@ -36,6 +36,7 @@ def main() -> None:
         _take(demo, target / "window.png")
         _take_kinetics(demo, target / "kinetics.png")
         _take_leaderboard(demo, Path(folder) / "teams", target / "leaderboard.png")
+        _take_review(demo, Path(folder) / "review", target / "review.png")
         _take_planes(demo, target / "planes.png")  # last: the window remembers the layout
 
 
@@ -154,6 +155,67 @@ def _rank_teams(data_set: Path, folder: Path) -> Path:
         tables.append(algorithm_table(str(folder / "scores" / team / "case_scores.csv")))
     rank_files(RankInputs(algorithms=tuple(tables)), folder / "ranks")
     return folder / "ranks"
+
+
+def _take_review(data_set: Path, folder: Path, picture: Path) -> None:
+    """Show a judge a case that two readers drew otherwise, and a place where they differ."""
+    import napari
+
+    from napari_mamamia.widgets.dock.place import show_dock
+
+    study = _read_study(data_set, folder)
+    viewer = napari.Viewer(title="napari", show=True)
+    viewer.theme = "dark"
+    viewer.window.resize(WIDTH, HEIGHT)
+    panel = show_dock(viewer, "Review")
+    panel.reading.enter()
+    panel.open_study(study, "Jo Judge")
+    flow = panel.review_flow
+    _wait(lambda: flow.desk is not None)
+    queue = panel.review_page.judging.queue
+    _wait(lambda: queue.count() > 0)
+    flow.judging.take_up("c0001")
+    _wait(lambda: panel.session.case is not None and panel.session.case.is_loaded)
+    _wait(lambda: flow.judging.dispute is not None and panel.jobs.wait(0))
+    panel.findChild(object, "review_next_difference").click()
+    _wait(_after(0.5))
+    viewer.scene.camera.zoom *= 2
+    panel.findChild(object, "review_next_difference").click()
+    _keep(viewer, panel, picture)
+
+
+def _read_study(data_set: Path, folder: Path) -> Path:
+    """Return a study whose first case one reader drew as the expert has it, and one too large."""
+    import hashlib
+
+    import nibabel as nib
+    import numpy as np
+    from scipy import ndimage
+
+    from napari_mamamia.core.blinding import ALL_HIDDEN
+    from napari_mamamia.core.review import ReadingMode, StudyPlan
+    from napari_mamamia.io.review.desk_files import Draft
+    from napari_mamamia.services.case.data_set import open_data_set
+    from napari_mamamia.services.review.desk import StudyDesk
+    from napari_mamamia.services.review.make_study import StudyPeople, draft_study, freeze_study
+
+    plan = StudyPlan("Trial", ReadingMode.ARBITRATION, 2, ALL_HIDDEN, seed=7)
+    people = StudyPeople(("Lea Lead",), ("Ana López", "Ben Beck"), ("Jo Judge",))
+    study = folder / "study"
+    freeze_study(draft_study(open_data_set(data_set), plan, people), study)
+    for number, who in enumerate(("Ana López", "Ben Beck")):
+        desk = StudyDesk(study, who, folder / str(number))
+        while (task := desk.take_next()) is not None:
+            image = nib.load(data_set / "segmentations" / "expert" / f"{task.case_id}.nii.gz")
+            mask = np.asarray(image.dataobj) > 0
+            if number:
+                mask = ndimage.binary_dilation(mask, iterations=3)
+            path = folder / f"{number}_{task.case_id}.nii.gz"
+            nib.save(nib.Nifti1Image(mask.astype(np.uint8), image.affine), path)
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            desk.hand_in(task, (path, digest), Draft())()
+        desk.close()
+    return study
 
 
 def _take_planes(data_set: Path, picture: Path) -> None:
