@@ -45,6 +45,7 @@ def list_vocabulary() -> set[str]:
     from napari_mamamia.kinetics.map_kinds import MapKind
     from napari_mamamia.metrics.registry import Place, metrics_at
     from napari_mamamia.segmentation.model.planner import LADDER
+    from napari_mamamia.services.case.hanging import HangingStep
     from napari_mamamia.services.export.formats import EXPORT_FORMATS
     from napari_mamamia.services.score.case_tags import KNOWN_TAGS
     from napari_mamamia.widgets.base.layers import MASK_ROLES
@@ -66,6 +67,7 @@ def list_vocabulary() -> set[str]:
         *map(str, (*MASK_ROLES, *Hidden, *ConsensusRule, *MapKind, *LADDER, *Where)),
         *SECTIONS,
         *(step.name for step in (WORK_LIST, *STEPS)),
+        *(step.words for step in HangingStep),
         *(words for spec in EXPORT_FORMATS.values() for words in (spec.title, spec.tip)),
         *(words for spec in metrics_at(Place.CASE) for words in (spec.label, spec.meaning)),
         *KNOWN_TAGS,

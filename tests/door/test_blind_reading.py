@@ -6,7 +6,6 @@ import subprocess
 
 import pytest
 from program import count_colour, wait_until
-from tests.halves import half_by_day
 
 from napari_mamamia.io.workspace.workspace import Workspace
 
@@ -54,7 +53,8 @@ def test_without_blind_both_masks_are_on_the_screen(start, data_set):
     wait_until(lambda: max(colours(program)) > 200, "a mask")
 
 
-@pytest.mark.parametrize("by", half_by_day(["option", "protocol"]))
+@pytest.mark.night  # by day the window of test_hostile_folder is started blind
+@pytest.mark.parametrize("by", ["option", "protocol"])
 def test_a_window_started_blind_shows_no_mask_and_says_so(start, data_set, tmp_path, by):
     words = ["--blind"] if by == "option" else ["--protocol", write_protocol(tmp_path, True)]
     program = start("mamamia", "view", data_set, "--case", "A_1", *words)

@@ -7,9 +7,6 @@ import importlib.util
 import io
 import json
 import lzma
-import os
-import subprocess
-import sys
 import zipfile
 import zlib
 from pathlib import Path
@@ -18,6 +15,7 @@ from urllib.parse import quote
 import nibabel as nib
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.services.export.export import export_masks
@@ -95,15 +93,17 @@ def bundle(small_data_set, tmp_path):
     return tmp_path / "bundle"
 
 
-def verify(bundle, source, tmp_path):
-    environment = {
-        **os.environ, "HOME": str(tmp_path / "home"), "COLUMNS": "300",
-        "MAMAMIA_CONFIG_DIR": str(tmp_path / "config"),
-    }  # fmt: skip
-    done = subprocess.run(
-        [Path(sys.executable).with_name("mamamia"), "verify", bundle, "--study", source],
-        capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path, check=False,
-    )  # fmt: skip
+@pytest.fixture(autouse=True)
+def own_place(tmp_path, monkeypatch):
+    """Give the command a home, a wide terminal and a folder of its own."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("MAMAMIA_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+
+
+def verify(bundle, source):
+    done = mamamia("verify", bundle, "--study", source)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -204,8 +204,8 @@ def hide(bundle, files):
             (bundle / name).write_bytes(content)
 
 
-def test_what_any_file_of_the_source_tells_is_found_wherever_it_hides(bundle, source, tmp_path):
-    code, said = verify(bundle, source, tmp_path)
+def test_what_any_file_of_the_source_tells_is_found_wherever_it_hides(bundle, source):
+    code, said = verify(bundle, source)
     assert code == 0, said
     assert "1 of 12 DICOM file(s) of the source say that the patient's identity was removed" in said
     assert "the 11 other(s) do not" in said
@@ -213,7 +213,7 @@ def test_what_any_file_of_the_source_tells_is_found_wherever_it_hides(bundle, so
 
     hide(bundle, {name: content for name, (content, _) in HIDDEN.items()} | CLEAN)
     (bundle / "sealed.7z").write_bytes(b"7z\xbc\xaf'\x1c" + bytes(40))
-    code, said = verify(bundle, source, tmp_path)
+    code, said = verify(bundle, source)
     assert code == 3
     lines = [line for line in said.splitlines() if "holds the source's" in line]
     missed = {
@@ -242,7 +242,7 @@ def test_how_many_files_say_that_the_identity_was_removed_is_said(bundle, tmp_pa
             PatientIdentityRemoved="YES" if number < n_removed else None,
         )  # fmt: skip
     (tmp_path / "study/more.zip").write_bytes(zipped(b"DICOM"))
-    code, said = verify(bundle, tmp_path / "study", tmp_path)
+    code, said = verify(bundle, tmp_path / "study")
     assert code == 0, said
     assert "note: 1 file(s) of the source are neither DICOM nor volumes" in said
     if n_removed:

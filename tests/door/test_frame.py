@@ -2,6 +2,7 @@
 
 import pytest
 from program import wait_until
+from test_screens import faults
 
 pytestmark = pytest.mark.door
 
@@ -84,7 +85,9 @@ def wait_for_case(program):
 
 def test_the_frame_comes_goes_and_folds_and_napari_is_as_before(start, small_data_set):
     """One window, one story: another plugin's dock and layer, the mode, the folds, a job."""
-    program = start("mamamia", "view", small_data_set, "--case", "A_1", "--panels")
+    program = start(
+        "mamamia", "view", small_data_set, "--case", "A_1", "--panels", size=(1280, 720)
+    )
     wait_for_case(program)
     assert ask(program, WINDOWS) == [], "the line's controls, whose line is not there yet"
     assert ask(program, FOREIGN)
@@ -101,6 +104,8 @@ def test_the_frame_comes_goes_and_folds_and_napari_is_as_before(start, small_dat
     assert "hanging_step" not in names, "the steps stand in the line alone"
     assert [w for w in program.widgets() if w["text"] == "somebody else's"], "not ours to hide"
 
+    assert not program.widgets(**{"class": "QMenuBar"})
+    wait_until(lambda: not faults(program), "nothing cut, every control within reach", 20)
     wide = program.canvas()[2]
     assert ask(program, RUN)
     program.widget("header_progress")

@@ -1,7 +1,8 @@
 """Studies as scanners leave them, dropped on the started program, chosen from, imported, opened.
 
-One program for all, as on a working day. Pictures go to MAMAMIA_SCREENSHOTS; those of
-``docs/pictures.md`` are taken so.
+One program for all, as on a working day: by day a messy study, and a choice that a tick decides;
+the others at night (by day tests/widgets/test_import_page.py chooses, and tests/io reads them).
+Pictures go to MAMAMIA_SCREENSHOTS; those of ``docs/pictures.md`` are taken so.
 """
 
 import json
@@ -188,6 +189,7 @@ def test_of_a_messy_siemens_study_the_dynamic_alone_becomes_the_case(program, dr
     assert_files(program, "messy_siemens", phases, (0, 90, 180, 270, 360))
 
 
+@pytest.mark.night
 def test_of_a_philips_mdixon_the_water_is_taken_and_each_part_is_seen(program, dropped):
     phases = dropped(studies.philips_mdixon)
     rows = table(program)
@@ -221,6 +223,7 @@ def test_an_ultrafast_series_like_the_standard_one_is_asked_about_and_a_tick_dec
     assert_files(program, "ultrafast_and_standard", phases, times)
 
 
+@pytest.mark.night
 def test_a_repeated_pre_is_left_out_or_kept_by_a_tick_and_averaged_on_the_page_kinetics(
     program, dropped, picture_folder
 ):
@@ -257,6 +260,7 @@ result = None
     judged_again(program, lambda: program.click(name))
 
 
+@pytest.mark.night
 def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
     program, dropped, picture_folder
 ):
@@ -270,6 +274,7 @@ def test_a_failed_phase_is_left_out_by_one_click_beside_the_refusal(
     assert_files(program, "failed_last_phase", phases, studies.TIMES_S)
 
 
+@pytest.mark.night
 def test_two_breasts_become_two_cases_by_one_click(program, dropped, picture_folder):
     halves = dropped(studies.two_sagittal_breasts)
     press(program, "import_part")
@@ -280,6 +285,7 @@ def test_two_breasts_become_two_cases_by_one_click(program, dropped, picture_fol
         assert_files(program, f"two_sagittal_breasts_{side}", half, studies.TIMES_S)
 
 
+@pytest.mark.night
 def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
     program, small_data_set, tmp_path, picture_folder
 ):

@@ -1,6 +1,13 @@
-"""The started program in a language that is none: each of our words stands between ⟦ and ⟧."""
+"""The panel in a language that is none: each of our words stands between ⟦ and ⟧.
 
+By day in a process of its own without napari's window, at night in the started program.
+"""
+
+import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from babel.messages.catalog import Catalog
@@ -12,12 +19,14 @@ from napari_mamamia.core import texts
 
 pytestmark = pytest.mark.door
 
-WORDS = """
+PANEL = """
 import napari
-from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QWidget
 from napari_mamamia.widgets.dock.place import dock_of
-from napari_mamamia.widgets.dock.steps import PAGES
 panel = dock_of(napari.current_viewer())
+"""
+WORDS = """
+from qtpy.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QWidget
+from napari_mamamia.widgets.dock.steps import PAGES
 for page in PAGES:
     panel.show_page(page)
 panel.pages.toggle_keys()
@@ -60,11 +69,39 @@ def make_language(path):
     return path
 
 
-def test_every_word_of_the_panel_can_be_said_in_another_language(start, small_data_set, tmp_path):
+ALONE = """
+import json, sys
+from qtpy.QtWidgets import QApplication
+app = QApplication([])
+from napari.components import ViewerModel
+from napari_mamamia.widgets.dock.dock import MamamiaDock
+panel = MamamiaDock(ViewerModel())
+panel.show()
+"""
+
+
+def test_every_word_of_the_panel_can_be_said_in_another_language(tmp_path):
+    """In a process of its own: some words are asked for as modules are imported."""
+    language = make_language(tmp_path / "marked.mo")
+    code = f"{ALONE}{WORDS}print(json.dumps(result), flush=True)\nimport os\nos._exit(0)\n"
+    environment = {**os.environ, texts.LANGUAGE: str(language)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert_translated(json.loads(done.stdout))
+
+
+@pytest.mark.night
+def test_every_word_of_the_started_program_can_be_said_so(start, small_data_set, tmp_path):
     language = make_language(tmp_path / "marked.mo")
     program = start("mamamia", "view", small_data_set, **{texts.LANGUAGE: str(language)})
     program.widget("cases_table")
-    words = program.ask("evaluate", code=WORDS)
+    assert_translated(program.ask("evaluate", code=PANEL + WORDS))
+
+
+def assert_translated(words):
+    """Say which of the words (kind, name of the control, text) are in plain English."""
     plain = [
         (kind, name, text)
         for kind, name, text in words

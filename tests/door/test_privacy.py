@@ -2,15 +2,13 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pydicom
 import pytest
+from tests.cli.warm_program import mamamia as run_mamamia
 
 pytestmark = pytest.mark.door
 
@@ -65,17 +63,14 @@ def write_study(folder, **elements):
 
 
 @pytest.fixture
-def mamamia(tmp_path):
-    environment = {
-        **os.environ, "HOME": str(tmp_path / "home"), "COLUMNS": "300",
-        "MAMAMIA_CONFIG_DIR": str(tmp_path / "config"),
-    }  # fmt: skip
+def mamamia(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("MAMAMIA_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
 
     def run(*words):
-        done = subprocess.run(
-            [Path(sys.executable).with_name("mamamia"), *map(str, words)],
-            capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path, check=False,
-        )  # fmt: skip
+        done = run_mamamia(*words)
         return done.returncode, done.stdout + done.stderr
 
     return run

@@ -1,4 +1,7 @@
-"""Reading mode from the command: the image has the room, napari's settings stay as they were."""
+"""Reading mode from the command: the image has the room, napari's settings stay as they were.
+
+By day test_ways_in measures the room of the image, and reads the settings that a window left.
+"""
 
 import pytest
 from program import close_by_keys, wait_until
@@ -18,6 +21,7 @@ def share_of_image(program):
     return width * height / (screen[0] * screen[1])
 
 
+@pytest.mark.night
 def test_the_image_has_most_of_a_small_screen_and_napari_is_a_click_away(start, small_data_set):
     program = start("mamamia", "view", small_data_set, size=(1280, 720))
     program.widget("cases_table")
@@ -61,6 +65,7 @@ def run(start, small_data_set, tmp_path):
     return run
 
 
+@pytest.mark.night
 def test_naparis_settings_are_byte_for_byte_those_of_before(run):
     before = run("--panels")
     assert b"window_size" in before

@@ -2,7 +2,8 @@
 
 Large text is napari's own setting (14 points for 9) and a desktop's scale of 150 %, on the
 largest screen of 200 % (`QT_FONT_DPI`; on the others less than 1024 x 600 would be left).
-In each state the mask is seen, no text is cut and every control can be clicked.
+In each state the mask is seen, no text is cut and every control can be clicked. By day test_frame
+asks the same of the page on screen, and test_window_story of all pages in a window.
 """
 
 import json
@@ -26,9 +27,8 @@ panel = dock_of(napari.current_viewer())
 SIZES = ((1280, 720), (1400, 900), (1920, 1080))
 THEMES = ("dark", "light")
 FONTS = ("usual", "setting", "scale")
-SOME = (((1280, 720), "light", "scale"),)
 DOUBLE = tuple(product(SIZES[2:], THEMES, ("double",)))
-ALL = (*(state for state in product(SIZES, THEMES, FONTS) if state not in SOME), *DOUBLE)
+ALL = (*product(SIZES, THEMES, FONTS), *DOUBLE)
 SCALES = {"scale": "144", "double": "192"}
 """Of text, in dots per inch: 150 % and 200 % of the usual 96."""
 PAGES = (
@@ -186,10 +186,8 @@ def walk(program, keep):
     return list(found)
 
 
-@pytest.mark.parametrize(
-    ("size", "theme", "font"),
-    [*SOME, *(pytest.param(*state, marks=pytest.mark.night) for state in ALL)],
-)
+@pytest.mark.night
+@pytest.mark.parametrize(("size", "theme", "font"), ALL)
 def test_masks_are_seen_nothing_is_cut_and_every_control_can_be_clicked(
     start, small_data_set, size, theme, font, picture_folder
 ):

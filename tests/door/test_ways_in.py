@@ -6,7 +6,8 @@ window manager and a file manager, which know nothing of ours.
 
 import numpy as np
 import pytest
-from program import count_colour, wait_until
+from program import close_by_keys, count_colour, wait_until
+from test_reading_mode import share_of_image
 
 import dicom_phantoms as phantoms
 
@@ -56,6 +57,14 @@ def test_mamamia_view_draws_every_mask_the_brush_circle_and_another_phase(start,
     see(program, REFINED, "the refined mask")
     program.click("refine_tool_sphere")
     assert circle_pixels(program) > 100
+    assert share_of_image(program) > 0.45
+    assert not program.widgets(**{"class": "QMenuBar"}), (
+        "in reading mode, which is not told to napari"
+    )
+    assert close_by_keys(program) == 0, program.output
+    settings = (program.folder / "napari" / "settings.yaml").read_bytes()
+    assert b"window_size" in settings
+    assert b"window_statusbar: false" not in settings
 
 
 def circle_pixels(program):

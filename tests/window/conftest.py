@@ -111,20 +111,31 @@ def control():
     return click
 
 
+PICTURES_WANTED = "MAMAMIA_SCREENSHOTS" in os.environ
+
+
 @pytest.fixture
-def picture(qtbot, picture_folder):
+def whole_window(qtbot, picture_folder):
     """Return a function that returns the whole window's pixels (rows, columns, RGB).
 
     It saves them where somebody asked for pictures: packing one takes 60 ms.
     """
-    is_wanted = "MAMAMIA_SCREENSHOTS" in os.environ
 
     def take(viewer, name):
         qtbot.wait(60)
-        path = str(picture_folder / f"{name}.png") if is_wanted else None
+        path = str(picture_folder / f"{name}.png") if PICTURES_WANTED else None
         return viewer.window.screenshot(path, flash=False, canvas_only=False)[..., :3]
 
     return take
+
+
+@pytest.fixture
+def picture(qtbot, whole_window):
+    """Return a function that keeps a picture of the window where somebody asked for pictures.
+
+    Else it waits as long: the window draws itself, once more would be 100 pictures of nothing.
+    """
+    return whole_window if PICTURES_WANTED else lambda _viewer, _name: qtbot.wait(60)
 
 
 def canvas_of(viewer):

@@ -39,6 +39,7 @@ def test_the_commands_of_the_layers_menu_are_there_and_work(qtbot, window, docke
     assert docked.page == "Score"
 
 
+@pytest.mark.night  # by day each started program of tests/door is opened so
 def test_the_command_line_names_the_data_set_in_the_environment(
     qtbot, window, small_data_set, monkeypatch, menu_item, the_dock
 ):

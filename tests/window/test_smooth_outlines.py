@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from napari.layers import Labels
 from napari.utils.colormaps import DirectLabelColormap
+from one_window import napari_window
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.widgets.adapter.adapter import main_view
@@ -68,12 +69,18 @@ class Stage:
         return np.hypot(row - CENTRE[0], column - CENTRE[1])
 
 
+@pytest.fixture(scope="module")
+def viewer_of_module(qapp, tmp_path_factory):
+    with napari_window(tmp_path_factory.mktemp("preferences")) as made:
+        yield made
+
+
 @pytest.fixture
-def viewer(make_napari_viewer):
-    made = make_napari_viewer(show=True)
-    made.window.resize(1400, 900)
+def viewer(viewer_of_module):
+    """The module's viewer, 1400 x 900, without layers."""
+    viewer_of_module.layers.clear()
     QApplication.processEvents()
-    return made
+    return viewer_of_module
 
 
 def test_a_disc_has_a_smooth_line_where_it_ends_readable_on_any_grey(viewer):

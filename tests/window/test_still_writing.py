@@ -82,8 +82,12 @@ def test_the_picture_has_the_pixels_of_what_it_stands_for(stage):
     assert np.abs(see(stage.canvas) - stepped).max() <= 1
 
 
+def say(stage):
+    write(stage, "phase 9 · 777 s")
+
+
 @pytest.mark.parametrize(
-    "change", [lambda stage: write(stage, "phase 9 · 777 s"), narrow, turn, hide]
+    "change", [say, narrow, *(pytest.param(one, marks=pytest.mark.night) for one in (turn, hide))]
 )
 def test_a_change_is_on_the_screen_at_once_and_in_the_next_picture(stage, change):
     _, before = see_both(stage)

@@ -257,7 +257,9 @@ def test_the_case_list_has_no_column_of_what_is_hidden(qtbot, blind, picture):
     picture(blind.viewer, "blind-cases")
 
 
-@pytest.mark.parametrize("what", ["data set", "folder of masks", "mask"])
+@pytest.mark.parametrize(
+    "what", ["data set", pytest.param("folder of masks", marks=pytest.mark.night), "mask"]
+)
 def test_a_blind_window_stays_with_its_data_set(qtbot, blind, world, tmp_path, what):
     """A folder of masks is a data set, too: the mask would be the image of a case."""
     second = tmp_path / "follow up"
@@ -353,19 +355,26 @@ def test_no_page_shows_what_is_hidden(qtbot, blind, picture):
         picture(blind.viewer, f"blind-{page}")
 
 
+VIEWS = {"planes", "two_phases", "hanging_next", "hanging_back", "prior", "cine", "projection"}
+"""Keys of views, which show the layers of the main one: two thirds of the time of all keys."""
+
+
 @pytest.mark.parametrize(
-    "pages",
-    [("Refine",), pytest.param(("Predict", "Refine", "Score"), marks=pytest.mark.night)],
+    ("pages", "left_out"),
+    [
+        (("Refine",), VIEWS),
+        pytest.param(("Predict", "Refine", "Score"), set(), marks=pytest.mark.night),
+    ],
     ids=["few", "all"],
 )
-def test_no_key_shows_what_is_hidden(qtbot, blind, pages):
+def test_no_key_shows_what_is_hidden(qtbot, blind, pages, left_out):
     """Every key of the table, pressed in the real window, on every page that has keys."""
     paint(qtbot, blind)
     canvas = blind.viewer.window._qt_viewer.canvas.native
     for page in pages:
         blind.show_page(page)
         for key in blind.keys.keys:
-            if key.action in ("accept", "next_case", "previous_case"):
+            if key.action in {"accept", "next_case", "previous_case", *left_out}:
                 continue
             sequence = QKeySequence(key.shown)
             combination = sequence[0] if sequence.count() else None
@@ -429,17 +438,25 @@ def test_compare_with_start_shows_the_readers_own_start_alone(qtbot, blind):
 # --------------------------------------------------------------------------------- other doors
 
 
-def test_a_file_opened_by_napari_is_taken_out_again(qtbot, blind, world, picture):
+@pytest.mark.parametrize(
+    "files",
+    [("expert", "array"), pytest.param(("model", "reader", "case"), marks=pytest.mark.night)],
+    ids=["two", "others"],
+)
+def test_a_file_opened_by_napari_is_taken_out_again(qtbot, blind, world, picture, files):
     root, workspace = world, blind.session.workspace.root
     array = root / "reference.npy"
     np.save(array, mask_at(LESION))
-    for what, path, plugin in (
-        ("expert", root / "segmentations" / "expert" / "A_2.nii.gz", "napari-mamamia"),
-        ("model", workspace / "predictions" / "secretnet" / "A_2.nii.gz", "napari-mamamia"),
-        ("reader", workspace / "refined" / "benjamin" / "A_2.nii.gz", "napari-mamamia"),
-        ("array", array, "napari"),
-        ("case", root / "images" / "A_2" / "A_2_0001.nii.gz", "napari-mamamia"),
-    ):
+    ours, name = "napari-mamamia", "A_2.nii.gz"
+    ways = {
+        "expert": (root / "segmentations" / "expert" / name, ours),
+        "model": (workspace / "predictions" / "secretnet" / name, ours),
+        "reader": (workspace / "refined" / "benjamin" / name, ours),
+        "array": (array, "napari"),
+        "case": (root / "images" / "A_2" / "A_2_0001.nii.gz", ours),
+    }
+    for what in files:
+        path, plugin = ways[what]
         blind.header.say(Level.HINT, "")
         blind.viewer.open(str(path), plugin=plugin)
         # In this very turn, before anything is drawn.
@@ -586,7 +603,7 @@ def sighted_work(world, case_id="A_2", saved=True):
     return opened.workspace.refined("Ana", case_id)
 
 
-@pytest.mark.parametrize("saved", [True, False])
+@pytest.mark.parametrize("saved", [pytest.param(True, marks=pytest.mark.night), False])
 def test_own_work_of_before_the_blind_reading_is_not_shown(qtbot, docked, world, saved, picture):
     """A mask that began as the prediction, or what a crash left of it, would show it."""
     mask = sighted_work(world, saved=saved)
@@ -643,7 +660,7 @@ def test_a_protocol_makes_the_window_blind_before_a_data_set_is_opened(
     assert said["hidden"] == ", ".join(ALL_HIDDEN.names)
 
 
-@pytest.mark.parametrize("blind_now", [False, ["model"]])
+@pytest.mark.parametrize("blind_now", [pytest.param(False, marks=pytest.mark.night), ["model"]])
 def test_no_protocol_takes_the_blinding_away(qtbot, blind, tmp_path, blind_now):
     assert blind.protocols.load(write_protocol(tmp_path, blind=blind_now))
     assert blind.session.blinding == ALL_HIDDEN
@@ -669,7 +686,7 @@ def test_a_blind_reading_ends_only_when_asked_twice(qtbot, blind, control, pictu
     assert leaks(blind) == []
 
 
-@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("begun", [True, pytest.param(False, marks=pytest.mark.night)])
 def test_the_end_of_a_blind_reading_is_recorded_and_then_all_is_shown(
     qtbot, blind, control, picture, begun
 ):

@@ -165,6 +165,7 @@ def test_a_tumour_with_a_rim_from_one_press_then_what_is_too_much(
     np.testing.assert_array_equal(live.labels, before)
 
 
+@pytest.mark.night  # by day tests/widgets/test_refine_page.py, test_strokes.py
 def test_two_lesions_each_with_its_own_strokes(qtbot, window, docked, mixed, picture, control):
     truth, middle = begin(qtbot, docked, mixed, "PHANTOM_001")
     native, live = native_of(docked), docked.editing.live

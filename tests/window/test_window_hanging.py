@@ -102,6 +102,7 @@ def go_to_tumour(panel, phantom):
     return grid, place
 
 
+@pytest.mark.night
 def test_each_step_shows_the_mask_the_letters_and_the_breast(qtbot, hung, two_exams, picture):
     _root, phantom = two_exams
     grid, place = go_to_tumour(hung, phantom)
@@ -154,6 +155,16 @@ def test_each_step_shows_the_mask_the_letters_and_the_breast(qtbot, hung, two_ex
     hung.hanging.leave()
     qtbot.waitUntil(lambda: not hung.planes.is_building and not hung.planes.panes)
     assert [layout for layout, button in layouts.items() if button.isChecked()] == [Layout.ONE]
+
+
+def test_both_breasts_in_one_window_show_the_mask_in_the_views_of_its_side(qtbot, hung, two_exams):
+    """By day; what each step shows is held without a window by tests/widgets/test_hanging.py."""
+    go_to_tumour(hung, two_exams[1])
+    go(qtbot, hung, BOTH)
+    right, left = [pane.model for pane in hung.planes.panes]
+    seen = [outline_pixels(hung, one) > 0 for one in (hung.viewer, right, left)]
+    assert seen == [True, True, False]
+    assert letters(hung.viewer) == ["R", "L"]
 
 
 @pytest.mark.night

@@ -1,4 +1,7 @@
-"""DICOM to export in a real window: dropped, confirmed, imported, refined, handed over."""
+"""DICOM to export in a real window: dropped, confirmed, imported, refined, handed over.
+
+By day tests/door/test_import_stories.py drops, imports and opens, test_window_export hands over.
+"""
 
 import importlib.util
 import shutil
@@ -107,6 +110,7 @@ def type_into(field, text):
     QTest.keyClicks(field, text)
 
 
+@pytest.mark.night
 def test_from_a_dropped_study_to_a_verified_dicom_seg(
     qtbot, window, docked, study, tmp_path, control, picture
 ):

@@ -50,7 +50,9 @@ def curves_drawn(panel):
     return [(line.name, line.percent) for line in panel.kinetics.curves.plot().lines]
 
 
-def test_from_the_map_to_pinned_curves(qtbot, window, docked, phantoms, picture, canvas):
+def test_from_the_map_to_pinned_curves(
+    qtbot, window, docked, phantoms, picture, whole_window, canvas
+):
     open_kinetics(qtbot, docked, phantoms, "PHANTOM_001")
     page = docked.kinetics_page
     qtbot.waitUntil(lambda: "cc" in page.ftv.value.text(), timeout=10_000)
@@ -74,7 +76,7 @@ def test_from_the_map_to_pinned_curves(qtbot, window, docked, phantoms, picture,
         docked.kinetics.curves._follow_pointer()
         docked.results.curves.pin_cursor.click()
     assert len(docked.kinetics.curves.pinned) == 3
-    pixels = picture(window, "62_kinetics_three_pinned")
+    pixels = whole_window(window, "62_kinetics_three_pinned")
     assert coloured(pixels[pixels.shape[0] // 2 :], "#E69F00") > 30
     QTest.keyClick(native, Qt.Key.Key_K)
     qtbot.waitUntil(lambda: docked.scene.layer(Role.MAP) is None)

@@ -48,6 +48,7 @@ def wait_still(qtbot, panel):
     qtbot.wait(50)
 
 
+@pytest.mark.night  # by day tests/widgets/test_leaks.py, without a window
 def test_a_leak_is_clicked_away_cut_off_and_does_not_come_back(
     qtbot, window, leaking, picture, control
 ):

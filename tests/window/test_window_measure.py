@@ -40,9 +40,9 @@ def is_line(pixels):
     return np.abs(pixels.astype(int) - COLOUR).max(axis=-1) < 30
 
 
-def canvas_pixels(panel, name, picture):
+def canvas_pixels(panel, name, whole_window):
     """Return the canvas as it stands in the window, (rows, columns, RGB)."""
-    whole, native = picture(panel.viewer, name), native_of(panel)
+    whole, native = whole_window(panel.viewer, name), native_of(panel)
     corner = native.mapTo(panel.viewer.window._qt_window, native.rect().topLeft())
     return whole[
         corner.y() : corner.y() + native.height(), corner.x() : corner.x() + native.width()
@@ -53,7 +53,9 @@ def stored(panel):
     return read_measurements(panel.session.workspace.root, "A_2").items
 
 
-def test_a_ruler_is_dragged_seen_with_a_dark_edge_on_any_grey_and_kept(qtbot, reading, picture):
+def test_a_ruler_is_dragged_seen_with_a_dark_edge_on_any_grey_and_kept(
+    qtbot, reading, whole_window
+):
     z, y, x = reading.middle
     start, end = (z, y, x - 12), (z, y, x + 12)
     before = reading.viewer.scene.camera.center
@@ -74,7 +76,7 @@ def test_a_ruler_is_dragged_seen_with_a_dark_edge_on_any_grey_and_kept(qtbot, re
         low = {0: 1e5, 128: -1e5, 255: -2e5}[grey]
         layer.contrast_limits_range = (-3e5, 3e5)
         layer.contrast_limits = (low, low + (2e5 if grey == 128 else 1e5))
-        pixels = canvas_pixels(reading, f"measure_{grey}", picture)
+        pixels = canvas_pixels(reading, f"measure_{grey}", whole_window)
         band = pixels[row - 8 : row + 9, columns]
         assert abs(int(band[0].mean()) - grey) < 12
         on_line = is_line(band).any(axis=0)
@@ -83,21 +85,23 @@ def test_a_ruler_is_dragged_seen_with_a_dark_edge_on_any_grey_and_kept(qtbot, re
         assert dark.mean() > 0.95, grey
     layer.contrast_limits = limits
     reading.scene.view.go_to((z + 1, y, x), centre=False)
-    assert not is_line(canvas_pixels(reading, "measure_next_slice", picture)).any()
+    assert not is_line(canvas_pixels(reading, "measure_next_slice", whole_window)).any()
     sheets = native_of(reading).findChildren(QWidget, "measure_sheet")
     assert not any(one.isVisible() for one in sheets)
 
 
 @pytest.mark.night
-def test_what_is_drawn_moves_with_the_zoom_and_is_seen_in_every_view(qtbot, reading, picture):
+def test_what_is_drawn_moves_with_the_zoom_and_is_seen_in_every_view(
+    qtbot, reading, picture, whole_window
+):
     z, y, x = reading.middle
     reading.measuring.use(MeasureKind.RULER)
     drag(qtbot, reading, [(z, y, x - 12), (z, y, x + 12)])
     QTest.keyClick(native_of(reading), Qt.Key.Key_Escape)
     assert reading.hand.tool is None
-    wide = np.ptp(np.nonzero(is_line(canvas_pixels(reading, "measure_1", picture)))[1])
+    wide = np.ptp(np.nonzero(is_line(canvas_pixels(reading, "measure_1", whole_window)))[1])
     reading.viewer.scene.camera.zoom *= 1.5
-    wider = np.ptp(np.nonzero(is_line(canvas_pixels(reading, "measure_2", picture)))[1])
+    wider = np.ptp(np.nonzero(is_line(canvas_pixels(reading, "measure_2", whole_window)))[1])
     assert wider > wide
     reading.planes.set_layout(Layout.PLANES)
     qtbot.waitUntil(lambda: not reading.planes.is_building)

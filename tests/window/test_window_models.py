@@ -88,6 +88,7 @@ def progress_told(dock):
     return dock.header.progress_text.toolTip()
 
 
+@pytest.mark.night  # by day with a fake model: tests/widgets/test_predict_models.py
 def test_drop_edit_predict_cancel_predict_again_and_step(
     qtbot, window, opened, model_folder, control, picture, picture_folder, held_saving
 ):

@@ -144,17 +144,15 @@ def test_the_cross_hair_is_drawn_on_all_three_canvases(three):
         assert sum(line.isVisible() for line in lines) >= 3
 
 
-def test_keys_reach_the_window_after_a_click_on_another_plane(qtbot, three):
+def test_a_key_after_a_click_on_a_plane_closes_them_and_leaves_no_view_and_no_canvas(
+    qtbot, three, window
+):
     main_canvas(three).setFocus()
     canvas, at = pixel(three, three.planes.panes[0], (4, 12, 20))
     QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=at)
     assert three.window().focusWidget() is main_canvas(three)
     QTest.keyClick(main_canvas(three), Qt.Key.Key_J)
     assert three.planes.panes == []
-
-
-def test_closed_planes_leave_no_view_and_no_canvas(qtbot, three, window):
-    lay_out(qtbot, three, Layout.ONE)
 
     def is_alone():
         gc.collect()

@@ -87,6 +87,7 @@ def refining(qtbot, docked, small_data_set):
     return docked
 
 
+@pytest.mark.night  # by day test_window_evidence grows and corrects; test_window_story saves
 def test_outline_grow_ten_strokes_undo_save_reopen_and_compare(
     qtbot, window, refining, control, picture, canvas
 ):
@@ -210,7 +211,7 @@ def crash(panel, case_id):
     return editing.session.labels.copy()
 
 
-def test_every_state_of_the_page_fits(qtbot, window, refining, picture):
+def test_every_state_of_the_page_fits(qtbot, window, refining, whole_window):
     refining.painting.set_tool(PaintTool.SMARTPAINT)
     drag(qtbot, refining, [refining.centre, refining.centre])
     refining.refine_page.more.fold.click()
@@ -222,12 +223,13 @@ def test_every_state_of_the_page_fits(qtbot, window, refining, picture):
     ):
         window.theme = theme
         window.window.resize(width, height)
-        pixels = picture(window, f"refine_{theme}_{width}")
+        pixels = whole_window(window, f"refine_{theme}_{width}")
         assert pixels[:, -refining.width() :].astype(int).std() > 5
         assert refining.minimumSizeHint().width() <= refining.width()
         assert refining.refine_page.accept.isVisible()
 
 
+@pytest.mark.night  # by day test_window_refine_bad: on a full disk it is said, strokes stay
 def test_a_full_disk_is_said_in_the_header_and_the_strokes_stay(
     qtbot, window, refining, picture, monkeypatch
 ):

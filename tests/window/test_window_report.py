@@ -12,9 +12,11 @@ from napari_mamamia.widgets.refine.mask_watch import SaveState
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
 
+@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.night)])
 def test_a_report_tells_the_mask_and_the_findings_and_a_second_replaces_nothing(
-    qtbot, window, shared_dock, small_data_set, control, picture
+    qtbot, window, shared_dock, small_data_set, control, picture, again
 ):
+    """By day one report; that a second replaces nothing is tests/services/test_case_report.py's."""
     panel = shared_dock
     panel.session.set_reader("Ana")
     panel.header.set_reader("Ana")
@@ -41,6 +43,8 @@ def test_a_report_tells_the_mask_and_the_findings_and_a_second_replaces_nothing(
     rows = list(csv.DictReader((first / "measures.csv").open()))
     (answer,) = [row for row in rows if row["source"] == "answered"]
     assert (answer["scope"], answer["place"], answer["reader"]) == ("breast", "right", "Ana")
+    if not again:
+        return
     before = {path: hashlib.sha256(path.read_bytes()).digest() for path in first.iterdir()}
     control(panel, "report_start")
     qtbot.waitUntil(lambda: len(list(folder.iterdir())) == 2)

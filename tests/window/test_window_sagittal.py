@@ -107,7 +107,7 @@ def saved_centre_mm(qtbot, panel):
 @pytest.mark.parametrize(
     ("stack", "neurological"),
     [
-        (0, False),
+        pytest.param(0, False, marks=pytest.mark.night),
         pytest.param(0, True, marks=pytest.mark.night),
         pytest.param(20, False, marks=pytest.mark.night),
         (20, True),

@@ -178,20 +178,28 @@ def test_letters_scale_bar_and_phase_stand_on_the_image(
         assert part.sum() > 10, name
 
 
-def test_every_page_fits_in_both_themes_and_sizes(qtbot, window, docked, small_data_set, picture):
+SMALL, LARGE = (1400, 900), (1900, 1050)
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        [("dark", *SMALL), ("light", *LARGE)],
+        pytest.param([("dark", *LARGE), ("light", *SMALL)], marks=pytest.mark.night),
+    ],
+    ids=["day", "others"],
+)
+def test_every_page_fits_in_both_themes_and_sizes(
+    qtbot, window, docked, small_data_set, whole_window, states
+):
     docked.open_data_set(small_data_set, "A_1")
     wait_open(qtbot, docked, "A_1")
-    for theme, width, height in (
-        ("dark", 1400, 900),
-        ("dark", 1900, 1050),
-        ("light", 1900, 1050),
-        ("light", 1400, 900),
-    ):
+    for theme, width, height in states:
         window.theme = theme
         window.window.resize(width, height)
         for page in ("Cases", "Predict", "Refine", "Score", "Export"):
             docked.show_page(page)
-            pixels = picture(window, f"page_{page.lower()}_{theme}_{width}")
+            pixels = whole_window(window, f"page_{page.lower()}_{theme}_{width}")
             assert pixels[:, -docked.width() :].astype(int).std() > 5, (page, theme, width)
             assert docked.pages.stack.currentWidget().height() <= docked.height()
             assert docked.minimumSizeHint().width() <= docked.width()

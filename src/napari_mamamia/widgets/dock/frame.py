@@ -132,7 +132,7 @@ class CaseLine(ReadingOrder, QToolBar):
             self._line.addWidget(control)
 
     def _make_chip(self, step: HangingStep) -> QToolButton:
-        chip = tool_button(f"line_{step}", "", step.words, lambda: self._click_step(step))
+        chip = tool_button(f"line_{step}", "", tr(step.words), lambda: self._click_step(step))
         chip.setCheckable(True)
         chip.setProperty("step", True)
         chip.hide()
@@ -152,7 +152,7 @@ class CaseLine(ReadingOrder, QToolBar):
             chip.setVisible(is_there)
             chip.setChecked(is_there and one is step)
             more = tr("a click again gives your own view back") if one is step else ""
-            chip.setToolTip("; ".join(part for part in (one.words, more) if part))
+            chip.setToolTip("; ".join(part for part in (tr(one.words), more) if part))
         self._bar.choose.setVisible(plan is not None)
         self._fit_chips()
 

@@ -101,9 +101,9 @@ class HangingBar(QFrame):
             return
         text = _OWN_VIEW
         if step in plan.steps:
-            text = f"{plan.steps.index(step) + 1}/{len(plan.steps)}  {step.words}"
+            text = f"{plan.steps.index(step) + 1}/{len(plan.steps)}  {tr(step.words)}"
         self.text.setText(text)
-        lacks = [f"{other.words}: {why}" for other, why in plan.left_out]
+        lacks = [f"{tr(other.words)}: {why}" for other, why in plan.left_out]
         tip = "\n".join([tr("Left out:"), *lacks] if lacks else [tr("All steps are there")])
         self.text.setToolTip(tip)
         tell_reader(self.text)
@@ -188,15 +188,15 @@ class HangingBar(QFrame):
         if plan is None:
             return
         for step in plan.steps:
-            action = self.menu.addAction(step.words)
+            action = self.menu.addAction(tr(step.words))
             action.triggered.connect(lambda _on=False, s=step: self.shown_wanted.emit(s))
         for step, why in plan.left_out:
-            action = self.menu.addAction(f"{step.words} ({why.split(':')[0]})")
+            action = self.menu.addAction(f"{tr(step.words)} ({why.split(':')[0]})")
             action.setToolTip(why)
             action.setEnabled(False)
         self.menu.addSection(tr("Wanted"))
         for step in HangingStep:
-            action = self.menu.addAction(step.words)
+            action = self.menu.addAction(tr(step.words))
             action.setCheckable(True)
             action.setChecked(step not in self._unwanted)
             action.toggled.connect(lambda wanted, s=step: self.chosen.emit(s, wanted))

@@ -439,4 +439,4 @@ class Hanging(WindowPart):
 
 
 def _join_reasons(plan: HangingPlan) -> str:
-    return "; ".join(f"{step.words} ({why})" for step, why in plan.left_out)
+    return "; ".join(f"{tr(step.words)} ({why})" for step, why in plan.left_out)
