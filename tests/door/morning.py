@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from program import wait_until
+from program import wait_still, wait_until
 
 CASE = """
 import napari
@@ -127,7 +127,7 @@ class Hand:
             is_shown, *where = self.ask(ITEM.format(name=name, value=value))
             return is_shown and where
 
-        self.screen.click(*wait_until(place, f"the terms of {name}"))
+        self.screen.click(*wait_still(place, f"the terms of {name}"))
 
     def choose(self, name, value):
         """Take an item of a box: two clicks."""
@@ -143,7 +143,7 @@ class Hand:
 
     def middle(self):
         """Return where on the screen the mask's middle is drawn, and pixels per mm."""
-        return self.ask(MIDDLE)
+        return wait_still(lambda: self.ask(MIDDLE), "the middle of the mask")
 
     def stroke(self, across_mm, down_mm, length_mm=2.0):
         """Draw from a place beside the middle of the mask."""
@@ -157,7 +157,8 @@ class Hand:
 
 def open_first(program, case):
     """Double-click the first case of the list."""
-    place = program.ask("evaluate", code=ROW.format(case=case))
+    code = ROW.format(case=case)
+    place = wait_still(lambda: program.ask("evaluate", code=code), f"the row of {case}")
     program.screen.click(*place, times=2)
 
 

@@ -41,6 +41,21 @@ def wait_until(true, what: str, seconds: float = WAIT_S):
         time.sleep(POLL_S)
 
 
+def wait_still(place, what: str):
+    """Ask for a place until it is there and twice the same, and return it.
+
+    A page that has just opened is laid out more than once: a click aimed at the first place lands
+    on what moved there.
+    """
+    seen: list = []
+
+    def same():
+        seen.append(place())
+        return seen[-1] if len(seen) > 1 and seen[-1] == seen[-2] else None
+
+    return wait_until(same, what)
+
+
 class Screen:
     """An Xvfb display of a size; `with Screen(1280, 720) as screen`."""
 
@@ -234,21 +249,16 @@ class Program:
         return wait_until(lambda: self.widgets(name=name), f"widget {name}", seconds)[0]
 
     def click(self, name: str, button: int = 1, times: int = 1) -> dict:
-        """Wait until the control of an objectName is enabled and stays put; click its middle.
+        """Wait until the control of an objectName is enabled and stays put; click its middle."""
+        found: list[dict] = []
 
-        A page that has just opened is laid out more than once: a click aimed at the first place
-        lands on what moved there.
-        """
-        seen: list[dict] = []
-
-        def row_that_stays():
+        def place():
             rows = self.widgets(name=name)
-            rows = [row for row in rows if row["enabled"] and row["visible_rect"]]
-            stays = bool(rows and seen) and rows[0]["visible_rect"] == seen[-1]["visible_rect"]
-            seen[:] = rows[:1]
-            return stays and rows[0]
+            found[:] = [row for row in rows if row["enabled"] and row["visible_rect"]][:1]
+            return found and found[0]["visible_rect"]
 
-        row = wait_until(row_that_stays, f"control {name}")
+        wait_still(place, f"control {name}")
+        (row,) = found
         self.screen.click(*row["centre"], button=button, times=times)
         return row
 
@@ -276,11 +286,16 @@ class Program:
 
     def canvas(self) -> tuple[int, int, int, int]:
         """Return the rectangle of napari's canvas on the screen: x, y, width, height."""
-        rows = wait_until(
-            lambda: self.widgets(**{"class": "CanvasBackendDesktop"}),
-            "napari's canvas",
-        )
-        return tuple(max(rows, key=lambda row: row["rect"][2] * row["rect"][3])["rect"])
+
+        def place():
+            rows = self.widgets(**{"class": "CanvasBackendDesktop"})
+            return max((row["rect"] for row in rows), key=lambda r: r[2] * r[3], default=None)
+
+        return tuple(wait_still(place, "napari's canvas"))
+
+    def wait_rect(self, name: str) -> list[int]:
+        """Return the rectangle of a control once it stays put: x, y, width, height."""
+        return wait_still(lambda: self.widget(name)["rect"], f"place of {name}")
 
     def canvas_picture(self, path: Path | None = None) -> np.ndarray:
         """Return the pixels of the canvas as the screen shows them."""
@@ -323,7 +338,7 @@ def close_by_menu(program: Program) -> int:
     """Close by napari's menu File, which is there outside of reading mode. Return the exit code."""
     for menu, text in (("menubar", "File"), ("file", "Exit")):
         code = MENU_PLACE.format(menu=menu, text=text)
-        place = wait_until(lambda code=code: program.ask("evaluate", code=code), f"menu {text}")
+        place = wait_still(lambda code=code: program.ask("evaluate", code=code), f"menu {text}")
         program.screen.click(*place)
     return wait_for_end(program)
 
@@ -354,6 +369,9 @@ def wait_for_end(program: Program) -> int:
         return "ended"
 
     if wait_until(answer, "the end, or its question") == "asked":
-        (button,) = program.widgets(text="Close")  # the mouse: nothing gives a dialog the keyboard
-        program.screen.click(*button["centre"])
+        # the mouse: nothing gives a dialog the keyboard
+        place = wait_still(
+            lambda: [w["centre"] for w in program.widgets(text="Close")], "its Close"
+        )
+        program.screen.click(*place[0])
     return program.process.wait(120)

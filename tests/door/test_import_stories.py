@@ -11,7 +11,7 @@ import re
 import nibabel as nib
 import numpy as np
 import pytest
-from program import Program, Screen, wait_until
+from program import Program, Screen, wait_still, wait_until
 from test_screens import MARK_CONTRAST, contrast
 from tests import protocol_studies as studies
 from tests.services.seg_of_case import make_seg
@@ -131,7 +131,7 @@ def judged_again(program, act):
 
 def click_tick(program, row):
     """Click the tick of a row with the mouse."""
-    place = tick_of(program, row)
+    place = wait_still(lambda: tick_of(program, row), f"the tick of row {row}")
     judged_again(program, lambda: program.screen.click(*place))
 
 
@@ -181,7 +181,9 @@ def test_of_a_messy_siemens_study_the_dynamic_alone_becomes_the_case(program, dr
     assert [number for number, _, ticked, _ in rows if ticked] == [5, 6, 7, 8, 9]
     bright = {number: grey for number, _, _, grey in rows}
     assert None not in bright.values()
-    x, y = tick_of(program, 0)  # of the localiser, which is not ticked
+    x, y = wait_still(
+        lambda: tick_of(program, 0), "a tick"
+    )  # of the localiser, which is not ticked
     box = program.screen.picture()[y - 12 : y + 12, x - 8 : x + 10]
     assert contrast(box) >= MARK_CONTRAST
     assert max(bright[30 + k] for k in range(1, 5)) < min(bright[5 + k] for k in range(5))
@@ -292,7 +294,7 @@ def test_a_seg_of_ucsf_dropped_on_the_page_shows_ours_beside_theirs(
     pe, _, _ = make_seg(small_data_set, tmp_path / "VOI_PE_thresh70.dcm")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
     program.wait_for_text("3 case(s)")
-    x, y, width, _ = program.widget("cases_table")["rect"]
+    x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 34, times=2)
     ready = "result = panel.session.case_id == 'A_1' and panel.kinetics.case.case is not None"
     wait_until(lambda: inside(program, ready), "A_1 open")

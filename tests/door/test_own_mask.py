@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from program import wait_until
+from program import wait_still, wait_until
 
 from napari_mamamia.core.edits import Action, Brush, Jump, Tool
 from napari_mamamia.io.data_set.layout import find_data_set
@@ -96,7 +96,8 @@ def test_a_click_in_the_history_goes_to_a_step_that_changed_no_voxel(
     journal = editing.journal.path
     editing.close()  # not saved, as after a crash
     program = open_in_window(start, small_data_set, config, last)
-    program.screen.click(*program.ask("evaluate", code=ROW.format(2)))
+    place = wait_still(lambda: program.ask("evaluate", code=ROW.format(2)), "the step's row")
+    program.screen.click(*place)
     wait_until(lambda: program.ask("evaluate", code=VOXELS) == first, "the state after step 2", 30)
     program.screen.picture(tmp_path / "history.png")
     acts = [placed.record for placed in read_journal(journal).records]

@@ -32,7 +32,7 @@ def test_the_image_has_most_of_a_small_screen_and_napari_is_a_click_away(start, 
     program.click("header_napari")
     wait_until(lambda: not program.widgets(**welcome), "the welcome gone again")
     wait_until(lambda: program.widget("cases_table")["rect"][2] > 1000, "the list's room")
-    x, y, width, _ = program.widget("cases_table")["rect"]
+    x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 34, times=2)
     ready(program)
     # 22 % of this screen before there was a reading mode (facts of the reading room).

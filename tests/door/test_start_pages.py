@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from program import Program, Screen, wait_until
+from program import Program, Screen, wait_still, wait_until
 from test_tools import Reader
 
 pytestmark = [pytest.mark.door, pytest.mark.night]
@@ -71,12 +71,15 @@ def keep(day, picture_folder):
 
 
 def click_text(program, text):
-    rows = wait_until(lambda: [w for w in program.widgets(text=text) if w["enabled"]], text)
-    program.screen.click(*rows[0]["centre"])
+    def places():
+        return [row["centre"] for row in program.widgets(text=text) if row["enabled"]]
+
+    program.screen.click(*wait_still(places, text)[0])
 
 
 def open_from(program, table, case):
-    place = program.ask("evaluate", code=ROW.format(table=table, case=case))
+    code = ROW.format(table=table, case=case)
+    place = wait_still(lambda: program.ask("evaluate", code=code), f"the row of {case}")
     program.screen.click(*place, times=2)
     wait_until(lambda: program.ask("evaluate", code=CASE) == case, f"{case} open")
 

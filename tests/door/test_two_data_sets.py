@@ -5,7 +5,7 @@ import shutil
 import nibabel as nib
 import numpy as np
 import pytest
-from program import wait_until
+from program import wait_still, wait_until
 
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.predict.cases import predict_data_set
@@ -78,9 +78,12 @@ def test_in_the_window_a_moved_workspace_is_shown_and_only_its_own_one_is_writte
 def close_and_reopen_the_dock(program):
     """See that it comes back with the case, the list and its filter."""
     program.ask("evaluate", code=FIND_DOCK + "dock.cases_page.search.setText('A_')")
-    crosses = program.widgets(name="QTitleBarCloseButton")
-    cross = next(row for row in crosses if row["centre"][1] < 100 and row["centre"][0] > 900)
-    program.screen.click(*cross["centre"])
+
+    def cross():
+        places = [row["centre"] for row in program.widgets(name="QTitleBarCloseButton")]
+        return next((one for one in places if one[1] < 100 and one[0] > 900), None)
+
+    program.screen.click(*wait_still(cross, "the dock's cross"))
     wait_until(lambda: not program.widgets(name="mamamia_dock"), "the dock to close")
     program.ask("evaluate", code=OPEN_CASES)
     program.wait_for_text("A_2 · baseline")

@@ -6,7 +6,7 @@ window manager and a file manager, which know nothing of ours.
 
 import numpy as np
 import pytest
-from program import close_by_keys, count_colour, wait_until
+from program import close_by_keys, count_colour, wait_still, wait_until
 from test_reading_mode import share_of_image
 
 import dicom_phantoms as phantoms
@@ -23,8 +23,6 @@ def see(program, colour, what):
 def change(program, do, what):
     """Wait until the image on the screen is another one after `do`."""
     wait_until(lambda: not program.widgets(name="header_progress"), "the end of all work")
-    places = [program.canvas()]
-    wait_until(lambda: places.append(program.canvas()) or places[-1] == places[-2], "the layout")
     before = program.canvas_picture().astype(int)
     do()
 
@@ -94,7 +92,7 @@ def test_the_menu_opens_the_dock_and_a_dropped_data_set_shows_its_masks(start, s
     program.widget("step_bar")
     assert program.ask("drop", name="CanvasBackendDesktop", paths=[str(small_data_set)])
     program.wait_for_text("3 case(s)")
-    x, y, width, _ = program.widget("cases_table")["rect"]
+    x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 50, times=2)
     see(program, REFERENCE, "the reference")
 
@@ -112,7 +110,7 @@ for kind in (QMenuBar, QMenu):
                 found.append([place.x(), place.y()])
 result = found
 """
-    return wait_until(lambda: program.ask("evaluate", code=code), f"menu {title}", 30)[-1]
+    return wait_still(lambda: program.ask("evaluate", code=code), f"menu {title}")[-1]
 
 
 @pytest.mark.night
