@@ -349,6 +349,19 @@ def test_closed_planes_leave_nothing_behind(qtbot, three):
 # ---------------------------------------------------------------------- two phases
 
 
+def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, opened):
+    planes = opened.planes
+    for steps in (1, 14):
+        planes.set_layout(Layout.PLANES)
+        planes._build.stop()
+        for _ in range(steps):
+            planes._build_next()
+        planes.set_layout(Layout.ONE)
+        assert (planes.panes, planes.is_building, planes._unfinished) == ([], False, None)
+    planes.set_layout(Layout.PLANES)
+    qtbot.waitUntil(lambda: len(planes.panes) == 2 and not planes.is_building)
+
+
 def test_two_phases_stand_side_by_side_with_the_same_slice(qtbot, opened, viewer):
     lay_out(qtbot, opened, Layout.PHASES)
     (pane,) = opened.planes.panes

@@ -340,10 +340,8 @@ def test_what_changes_together_is_sliced_once_and_shows_the_new_voxels():
     np.testing.assert_array_equal(phases._slice.image.raw, phases.data[2, step[1]])
 
 
-@pytest.mark.parametrize(
-    "left_after",
-    [(14,), *(pytest.param(some, marks=pytest.mark.night) for some in ((1, 14), (4, 9)))],
-)
+@pytest.mark.night  # by day without a window: tests/widgets/test_planes.py
+@pytest.mark.parametrize("left_after", [(1, 14), (4, 9)])
 def test_planes_that_are_left_while_they_are_built_leave_nothing(qtbot, docked, left_after):
     planes = docked.planes
     show(docked.scene, FIRST, (0.0, 90.0))

@@ -51,13 +51,10 @@ def ready(qtbot, docked, small_data_set, predictions):
     return docked
 
 
-@pytest.mark.parametrize("figures", ["quick_figures", pytest.param(None, marks=pytest.mark.night)])
+@pytest.mark.night  # by day: a run is cancelled and gone on with, a team's error is looked at
 def test_from_the_form_to_the_largest_error_of_the_worst_case(
-    request, qtbot, window, ready, control, picture, canvas, predictions, figures
+    qtbot, window, ready, control, picture, canvas, predictions
 ):
-    """At night with the figures that are drawn beside the window; by day those of a report are."""
-    if figures:
-        request.getfixturevalue(figures)
     assert ready.batch_page.models.folder.currentText() == str(predictions)
     picture(window, "30_batch_form")
     control(ready, "batch_start")
