@@ -67,7 +67,12 @@ def of_the_day() -> list[tuple[Way, str]]:
 
 
 @pytest.mark.parametrize(
-    ("way", "kind"), [pytest.param(w, k, id=f"{w.name}-{k}") for w, k in of_the_day()]
+    ("way", "kind"),
+    [
+        # by day: that all write in one way, tests/io/test_writers
+        pytest.param(w, k, id=f"{w.name}-{k}", marks=[pytest.mark.night] * (number % 2))
+        for number, (w, k) in enumerate(of_the_day())
+    ],
 )
 def test_a_fault_costs_nothing_that_was_there_and_the_next_run_is_whole(trials, way, kind):
     (place,) = trials.places(way, kind, 1, SEED)
