@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 class Drawing:
     """A figure that is not drawn yet: a function at the top of a module, and its arguments.
 
-    `has_svg` says whether it is wanted as SVG too.
+    `has_svg` and `has_png` say what it is wanted as: a page shows the SVG of most, and a file of
+    200 dots per inch takes as long again.
     """
 
     make: "Callable[..., Figure]"
     arguments: tuple[Any, ...]
     has_svg: bool = True
+    has_png: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure as the bytes of a PNG file and, where it was wanted, as an ``<svg>`` element."""
+    """A figure as the bytes of a PNG file and as an ``<svg>`` element; empty what is not wanted."""
 
     png: bytes
     svg: str = ""
@@ -45,7 +47,8 @@ def draw_now(drawing: Drawing) -> Drawn:
 
     with style.context("default"):
         figure = drawing.make(*drawing.arguments)
-        return Drawn(png_of(figure), svg_of(figure) if drawing.has_svg else "")
+        png = png_of(figure) if drawing.has_png else b""
+        return Drawn(png, svg_of(figure) if drawing.has_svg else "")
 
 
 def draw_here(drawing: Drawing) -> Drawn:
@@ -66,7 +69,7 @@ def draw_each_once(draw: Draw) -> Draw:
     by_request: dict[bytes, Drawn] = {}
 
     def draw_or_recall(drawing: Drawing) -> Drawn:
-        key = pickle.dumps((drawing.make, drawing.arguments, drawing.has_svg))
+        key = pickle.dumps((drawing.make, drawing.arguments, drawing.has_svg, drawing.has_png))
         if key not in by_request:
             by_request[key] = draw(drawing)
         return by_request[key]

@@ -234,6 +234,7 @@ def draw_stability(
             Drawing(
                 rank_blobs,
                 (shown, shares, stable.median[order], stable.low[order], stable.high[order]),
+                has_png=False,
             ),
         )
     if len(methods) > 1:
@@ -241,14 +242,18 @@ def draw_stability(
         yield ReportFigure(
             f"lines-{stem}",
             "Rank by each method: lines that cross say that the order hangs on the method.",
-            Drawing(rank_lines, (shown, [f"{one.method}" for one in methods], ranks)),
+            Drawing(
+                rank_lines, (shown, [f"{one.method}" for one in methods], ranks), has_png=False
+            ),
         )
     taus = [one.stability.tau for one in methods if one.stability is not None]
     if taus:
         yield ReportFigure(
             f"tau-{stem}",
             "How like the full order the resampled ones are, by method; the cross is the median.",
-            Drawing(tau_violins, ([f"{m.method}" for m in methods if m.stability], taus)),
+            Drawing(
+                tau_violins, ([f"{m.method}" for m in methods if m.stability], taus), has_png=False
+            ),
         )
 
 
@@ -291,7 +296,7 @@ def _describe_pairs(one: TableRanking) -> PageSection:
         "significance",
         f"Dark: the row is better than the column, p at most {ALPHA:g} after Holm. Pale: these "
         "cases do not tell them apart.",
-        Drawing(significance_map, (shown, p_values, ALPHA)),
+        Drawing(significance_map, (shown, p_values, ALPHA), has_png=False),
     )
     if len(names) <= _MOST_SPREAD:
         return PageSection("Who beats whom", tuple(tables), (figure,))
@@ -334,7 +339,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
         ReportFigure(
             "rank-counts",
             "Cases by rank: dark where an algorithm often had that rank.",
-            Drawing(rank_counts, (shown, counts)),
+            Drawing(rank_counts, (shown, counts), has_png=False),
         )
     ]
     if m <= _MOST_ON_PODIUM:
@@ -344,7 +349,7 @@ def _describe_cases(one: TableRanking, seed: int) -> PageSection:
                 "podium",
                 "Each case is a line over the algorithms in the order that they have in it; ties "
                 f"are broken at random (seed {seed}).",
-                Drawing(podium, (shown, ranks, values, seed)),
+                Drawing(podium, (shown, ranks, values, seed), has_png=False),
             )
         )
     return PageSection("Cases", (table,), tuple(figures))
@@ -379,7 +384,7 @@ def _describe_sites(ranking: Ranking, sites: SitesResult) -> PageSection:
             ReportFigure(
                 f"sites-{place}",
                 f"Mean {what} by site; dark is good, a cross: not run there.",
-                Drawing(site_heat_map, (means.sites, names, means.means, is_larger)),
+                Drawing(site_heat_map, (means.sites, names, means.means, is_larger), has_png=False),
             )
         )
     notes = []

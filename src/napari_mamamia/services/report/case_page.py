@@ -265,7 +265,7 @@ def _tell_kinetics(reading: CaseReading) -> PageSection | None:
     except MamamiaError as error:
         return PageSection("Kinetics", notes=(f"Not measured: {error}",))
     plot = plot_of(row)
-    figure = ReportFigure("kinetics", plot.title, Drawing(curve_figure, (plot,)))
+    figure = ReportFigure("kinetics", plot.title, Drawing(curve_figure, (plot,), has_png=False))
     notes = [phases_of_row(row), row.early_late_reason, row.timing_remark, row.ftv_reason]
     return PageSection(
         "Kinetics", (_tabulate_kinetics(row),), (figure,), tuple(filter(None, notes))

@@ -61,7 +61,7 @@ def make_flow(state: ReviewState) -> PageSection:
     figure = ReportFigure(
         "flow",
         "Where the cases of the study stand; every case is in one box.",
-        Drawing(flow_diagram, (whole, boxes)),
+        Drawing(flow_diagram, (whole, boxes), has_png=False),
     )
     return PageSection("Cases", (table, _tell_decisions(state)), (figure,))
 
@@ -187,7 +187,9 @@ def make_times(state: ReviewState, labels: ReaderLabels, *, by_reader: bool) -> 
         notes.append("Not by reader: time is no measure of a reader, and is told when asked for.")
     counts = _count_minutes([one.active_s / 60 for one in timed])
     figure = ReportFigure(
-        "time", "Active minutes of the readings.", Drawing(time_bars, (_CLASSES, counts))
+        "time",
+        "Active minutes of the readings.",
+        Drawing(time_bars, (_CLASSES, counts), has_png=False),
     )
     table = ReportTable("Active time of a reading", columns, rows, tuple(notes))
     bars = ReportTable(

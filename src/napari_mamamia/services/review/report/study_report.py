@@ -193,7 +193,7 @@ def _make_agreement(
     figure = ReportFigure(
         "dice",
         "Lowest Dice of two readings of each case; below the dashed line they disagree.",
-        Drawing(dice_of_cases, ([one.lowest_dsc for one in defined], trigger)),
+        Drawing(dice_of_cases, ([one.lowest_dsc for one in defined], trigger), has_png=False),
     )
     tables = [_tell_masks(result)]
     if len(result.readers) > 1 or result.volumes:
@@ -402,6 +402,7 @@ def _make_capture(state: ReviewState, queue: Queue) -> tuple[PageSection, ...]:
         Drawing(
             capture_curve,
             ([one.n_read for one in points], [one.n_errors for one in points], n, totals),
+            has_png=False,
         ),
     )
     section = PageSection(
