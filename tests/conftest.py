@@ -166,9 +166,9 @@ def quick_figures(monkeypatch):
     """Put a dot in the place of each figure of a report or a page: for tests of numbers.
 
     Matplotlib takes 2 s for the figures of one run. They are looked at in test_report, test_kill,
-    test_batch_score, the window's test of a batch at night and those of kinetics; those of a ranking
-    in test_leaderboard and, proved again, in test_challenge_rank. So is the process
-    that writes the .parquet table beside a thread, 1.2 s a run: here it is written in the thread.
+    test_batch_score, the window's test of a batch at night and those of kinetics; those of a
+    ranking in test_leaderboard and, proved again, in test_challenge_rank. So is the process that
+    writes the .parquet table beside a thread, 1.2 s a run: here it is written in the thread.
     """
     from napari_mamamia.scoring.report import drawing as drawings
     from napari_mamamia.services.batch import beside
