@@ -178,8 +178,9 @@ BY_DAY = {"predict", "run-submission", "report", "models wrap"}
 """One of each way to load and start things; all of them at night.
 
 A worker of our own; a sealed program of somebody else's, by bwrap and git; figures, by Matplotlib's
-own backend and fonts; a model, by torch. What makes all safe is the first line of the one `main` of
-all commands, and `child_environment` for what they start.
+own backend and fonts; a model, by torch. What makes all safe is how the script is started,
+`child_environment` for what we start, and for what libraries start the first line of the one `main`
+of all commands (tests/cli/test_main.py).
 """
 
 
