@@ -1,7 +1,10 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layers, tag_for, tag_of
+from napari_mamamia.widgets.viewer import slice_view
 from napari_mamamia.widgets.viewer.scene import Scene
 
 
@@ -83,6 +86,29 @@ def test_go_to_moves_the_view_only_when_asked(scene, viewer):
     assert viewer.scene.camera.center == before
     scene.view.go_to((4, 3, 7))
     # row 16 of 2 mm, column 7 of 1.5 mm
+    assert viewer.scene.camera.center[1:] == pytest.approx((32.0, 10.5))
+
+
+def test_what_is_revealed_moves_the_view_only_where_it_is_zoomed_in_or_out_of_sight(
+    scene, viewer, monkeypatch
+):
+    scene.view.fit()
+    zoom, whole = viewer.scene.camera.zoom, viewer.scene.camera.center
+    scene.view.reveal((4, 3, 7))
+    assert viewer.dims.current_step[1:] == (4, 20 - 1 - 3, 7)
+    assert viewer.scene.camera.center == whole, "the whole slice is seen"
+    canvas = SimpleNamespace(height=lambda: 200, width=lambda: 300)
+    monkeypatch.setattr(slice_view, "canvas_widget", lambda _viewer: canvas)
+    # row 16 of 2 mm, column 7 of 1.5 mm: dragged to where it is beyond the upper edge, at 100 px
+    viewer.scene.camera.center = (0.0, 32.0 + 101 / zoom, 10.5)
+    scene.view.reveal((4, 3, 7))
+    assert viewer.scene.camera.center[1:] == pytest.approx((32.0, 10.5))
+    just_in_sight = (0.0, 32.0 + 99 / zoom, 10.5 + 149 / zoom)
+    viewer.scene.camera.center = just_in_sight
+    scene.view.reveal((4, 3, 7))
+    assert viewer.scene.camera.center == just_in_sight
+    viewer.scene.camera.zoom = 2 * zoom
+    scene.view.reveal((4, 3, 7))
     assert viewer.scene.camera.center[1:] == pytest.approx((32.0, 10.5))
 
 

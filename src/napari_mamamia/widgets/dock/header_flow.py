@@ -12,7 +12,6 @@ from napari_mamamia.widgets.dock.steps import Steps
 from napari_mamamia.widgets.predict.doubt_list import DoubtList
 from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
-from napari_mamamia.widgets.viewer.planes import Planes
 from napari_mamamia.widgets.viewer.slice_view import Voxel
 
 _CLEARS_MESSAGE = ("list", "open", "predict", "export", "report")
@@ -94,13 +93,11 @@ class Jumping(WindowPart):
     def __init__(
         self,
         context: WindowContext,
-        planes: Planes,
         reviewing: Reviewing,
         doubt: DoubtList,
         pages: Steps,
     ) -> None:
         super().__init__(context)
-        self._planes = planes
         self._reviewing = reviewing
         self._doubt = doubt
         self._pages = pages
@@ -155,7 +152,4 @@ class Jumping(WindowPart):
         if place is None:
             self._notifier.hint(tr("The {role} mask is empty.", role=role))
             return
-        view = self._scene.view
-        # Planes that are seen whole stay so: their cross-hairs show the place.
-        whole = len(self._planes.panes) > 0 and not view.is_zoomed_in
-        view.go_to(place, centre=not whole)
+        self._scene.view.reveal(place)

@@ -235,7 +235,7 @@ class DockParts(QWidget):
 
     def _make_jumps(self) -> None:
         context, doubt = self.context, self.predict_page.doubt
-        self.jumping = Jumping(context, self.planes, self.reviewing, doubt, self.pages)
+        self.jumping = Jumping(context, self.reviewing, doubt, self.pages)
         shown = (self.projecting, self.kinetics.map, self.reviewing)
         self.layer_watch = LayerWatch(context, self.opening, self.editing, *shown)
 

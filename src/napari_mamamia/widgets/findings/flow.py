@@ -328,7 +328,7 @@ class FindingsFlow(WindowPart):
     def _go_to_lesion(self) -> None:
         lesion = self._facts.lesion(self._page.place.name)
         if lesion is not None and lesion.voxel is not None:
-            self._scene.view.go_to(lesion.voxel)
+            self._scene.view.reveal(lesion.voxel)
 
     # -------------------------------------------------------------------- marking
 

@@ -174,8 +174,7 @@ class MeasureFlow(WindowPart):
         if inside[on.axis] != on.index:
             self._notifier.hint(_OUTSIDE)
             return
-        view = self._scene.view
-        view.go_to((inside[0], inside[1], inside[2]), centre=view.is_zoomed_in)
+        self._scene.view.reveal((inside[0], inside[1], inside[2]))
         if not any(key in shown.keys for shown in self.views):
             words = tr("It was drawn in the {plane} plane: show three planes", plane=on.plane)
             self._notifier.hint(with_key(words, "planes"))

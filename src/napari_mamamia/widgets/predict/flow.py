@@ -250,7 +250,7 @@ class PredictFlow(WindowPart):
 
     def _go_to_place(self, number: int) -> None:
         if 0 <= number < len(self._places):
-            self._scene.view.go_to(self._places[number].voxel)
+            self._scene.view.reveal(self._places[number].voxel)
 
     def _choice_changed(self) -> None:
         self.estimate.forget()

@@ -190,14 +190,14 @@ class Judging(WindowPart):
             return
         self._at = (self._at + by) % len(self._parts)
         part = self._parts[self._at]
-        self._scene.view.go_to(part.voxel, centre=self._scene.view.is_zoomed_in)
+        self._scene.view.reveal(part.voxel)
         self._view.show_difference(part, self._at, len(self._parts))
 
     def show_lesion(self, at: int) -> None:
         """Go to a lesion of the list."""
         if 0 <= at < len(self._lesions.rows):
             voxel = self._lesions.rows[at].voxel
-            self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
+            self._scene.view.reveal(voxel)
 
     # ------------------------------------------------------------------- deciding
 

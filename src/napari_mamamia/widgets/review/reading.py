@@ -207,7 +207,7 @@ class Reading(WindowPart):
         self._scene.show_mask(tag_for(case, Role.READING_A), buffer)
         self._session.set_mask(SessionMask(Role.READING_A, first.name, buffer, first.labels))
         if place is not None:
-            self._scene.view.go_to(place, centre=self._scene.view.is_zoomed_in)
+            self._scene.view.reveal(place)
 
     def begin_from_first(self) -> None:
         """Lay the reading that is looked at a second time over one's own mask."""
@@ -395,7 +395,7 @@ class Reading(WindowPart):
         )
 
     def _show_voxel(self, voxel: Voxel) -> None:
-        self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
+        self._scene.view.reveal(voxel)
 
     def _follow_answers(self) -> None:
         if self._view.missing.text():

@@ -167,7 +167,7 @@ class Reviewing(WindowPart):
         """Go to the error; the view itself moves only where it does not show the whole slice."""
         if self._shown is not None:
             voxel = self._shown.errors[self._at].voxel
-            self._scene.view.go_to(voxel, centre=self._scene.view.is_zoomed_in)
+            self._scene.view.reveal(voxel)
 
     def _emit_state(self) -> None:
         if self._shown is not None:

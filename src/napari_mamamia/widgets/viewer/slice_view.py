@@ -5,6 +5,7 @@ from typing import Any
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import fit_half
 
@@ -64,11 +65,36 @@ class SliceView:
         steps = lead | dict(zip(axes, (round(place) for place in shown), strict=True))
         dims.set_current_step(list(steps), list(steps.values()))
         if centre:
-            spacing = frame.per_axis(grid.spacing_mm)
-            world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
-            self._viewer.scene.camera.center = [world[axis - axes.start] for axis in dims.displayed]
+            self._viewer.scene.camera.center = self._find_world(voxel, grid)
         for listener in tuple(self.moved):
             listener(voxel, centre)
+
+    def reveal(self, voxel: Voxel) -> None:
+        """Show the slice of `voxel`; an image that shows it whole stays where it is.
+
+        The view moves there where it is zoomed in, or was dragged until the place is out of sight.
+        """
+        self.go_to(voxel, centre=self.is_zoomed_in or not self._is_in_sight(voxel))
+
+    def _is_in_sight(self, voxel: Voxel) -> bool:
+        """Whether the canvas holds the place of `voxel` in its slice; True without a window."""
+        canvas, grid = canvas_widget(self._viewer), self._stack.grid
+        if canvas is None or grid is None:
+            return True
+        camera = self._viewer.scene.camera
+        centre = tuple(camera.center)[-2:]
+        reach = [pixels / 2 / camera.zoom for pixels in (canvas.height(), canvas.width())]
+        at = self._find_world(voxel, grid)[-2:]
+        return all(abs(a - c) < r for a, c, r in zip(at, centre, reach, strict=True))
+
+    def _find_world(self, voxel: Voxel, grid: Grid) -> list[float]:
+        """Return where `voxel` lies along the axes on screen, in mm."""
+        frame = grid.display_frame()
+        shown = frame.point_to_display(voxel, grid.shape)
+        spacing = frame.per_axis(grid.spacing_mm)
+        world = [place * mm for place, mm in zip(shown, spacing, strict=True)]
+        dims = self._viewer.dims
+        return [world[axis - dims.ndim + _SPACE_AXES] for axis in dims.displayed]
 
     # ------------------------------------------------------------------- zoom
 
