@@ -213,3 +213,9 @@ def test_the_prompt_box_is_drawn_on_the_slice_and_taken_away(scene, viewer):
     scene.box.erase()
     assert roles(viewer) == ["phase"]
     assert len(viewer.layers) == 1
+
+
+def test_the_first_case_is_expected_in_a_viewer_that_was_turned_to_3d(viewer):
+    viewer.dims.ndisplay = 3
+    Scene(viewer).expect_case(True)
+    assert viewer.dims.ndisplay == 3

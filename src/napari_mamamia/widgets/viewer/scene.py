@@ -202,7 +202,8 @@ class Scene:
 
     def expect_case(self, expected: bool) -> None:
         """Have sliders while the first case is read, 20 ms that it then need not wait for."""
-        if not len(self.viewer.layers):
+        # In 3-D napari fits its camera to each new number of axes, and without layers it cannot.
+        if not len(self.viewer.layers) and self.viewer.dims.ndisplay < _SPACE_AXES:
             self.viewer.dims.ndim = _SPACE_AXES + 1
             # napari shows a slider where an axis has more than one step, and hides it where it has
             # one.
