@@ -55,3 +55,23 @@ def test_masks_are_drawn_over_images_that_write_depths_and_over_ours_by_any_rule
     shown.layers[0].blending = "translucent_no_depth"
     main_view(shown).canvas._scene_canvas.context.set_depth_func("less")
     assert pixels_of(canvas(shown), MASK_COLOURS[Role.REFERENCE]) > 100
+
+
+def test_a_window_without_a_case_is_turned_to_3d_and_back_and_opens_one(
+    qtbot, make_napari_viewer, small_data_set
+):
+    viewer = make_napari_viewer(show=False)
+    viewer.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+    panel = dock_of(viewer)
+    qtbot.waitUntil(lambda: panel.docking.home is not None)
+    panel.scene.expect_case(True)
+    assert viewer.dims.ndim == 4
+    viewer.dims.ndisplay = 3
+    panel.open_data_set(small_data_set, "A_1")
+    qtbot.waitUntil(lambda: panel.scene.layer(Role.REFERENCE) is not None, timeout=20_000)
+    # napari takes 128 diagonals of what is there
+    size = panel.scene.grid.shape * np.array(panel.scene.grid.spacing_mm)
+    deep = main_view(viewer).canvas.camera._3D_camera.depth_value
+    assert deep == pytest.approx(128 * np.linalg.norm(size))
+    viewer.dims.ndisplay = 2
+    panel.close_down()

@@ -198,6 +198,30 @@ def tend_canvas(view: Any) -> None:
     guard_canvas(view)
     split_drawing(view)
     follow_lightly(view)
+    spare_empty_depth(view)
+
+
+def spare_empty_depth(view: Any) -> None:
+    """Let a view without layers be turned to 3-D while it has sliders already.
+
+    napari asks how deep a scene of two axes is along the axes that are displayed, which are the
+    third and fourth here, and fails (napari 0.9.2, `_qt/qt_viewer.py`, ``_update_camera_depth``).
+    It asks again with each layer that comes.
+    """
+    measure = getattr(view, "_update_camera_depth", None)
+    if measure is None:
+        return
+    turned, weakly = view.viewer.dims.events.ndisplay, WeakMethod(measure)
+
+    def measure_layers() -> None:
+        measure_now = weakly()
+        if measure_now is not None and len(measure_now.__self__.viewer.layers):
+            measure_now()
+
+    n_before = len(turned.callbacks)
+    turned.disconnect(measure)
+    if len(turned.callbacks) < n_before:  # not where an earlier dock did so
+        turned.connect(measure_layers)
 
 
 def new_view(model: Any) -> Any:
