@@ -122,8 +122,20 @@ class PatientBot(QtBot):
     """pytest-qt's, with one patience for all tests: no limit of a test's own can be too short."""
 
     def waitUntil(self, callback, *, timeout=PATIENCE_MS):
-        """Wait until `callback` holds; a shorter `timeout` is not obeyed."""
-        super().waitUntil(callback, timeout=max(timeout, PATIENCE_MS))
+        """Wait until `callback` holds; a shorter `timeout` is not obeyed.
+
+        What is looked at in a list that is still empty is not there yet.
+        """
+
+        def holds():
+            try:
+                return callback()
+            except (AttributeError, IndexError) as error:
+                if isinstance(error, AttributeError) and "'NoneType' object" not in str(error):
+                    raise
+                raise AssertionError(f"not there: {error}") from error  # pytest-qt waits for it
+
+        super().waitUntil(holds, timeout=max(timeout, PATIENCE_MS))
 
     wait_until = waitUntil
 
