@@ -14,6 +14,8 @@ from napari_mamamia.services.refine.edit_case import open_editing, prepare_savin
 from napari_mamamia.services.refine.grow_mask import (
     GROW_AGAIN,
     GrownBefore,
+    GrowthKind,
+    choose_growth,
     merge_grown,
     recall_growth,
     seeds_beside_growth,
@@ -188,13 +190,14 @@ def blob(box):
 def lay_outline(live, before, axis, index, box):
     outline = DrawnOutline(axis, index, box, np.ones(box.shape, np.bool_))
     grown = None if before is None else (before.box, before.added)
-    live.apply(*outline_step(live.labels, outline, 1, Action.ADD, grown))
+    live.apply(*outline_step(live.labels, outline, live.label, Action.ADD, grown))
 
 
 def lay_growth(live, before, box):
     """As the window does it."""
     seeds = seeds_beside_growth(live, before)
-    where, mask, added = merge_grown(live.labels, 1, Grown(*blob(box), ()), before, live.grid)
+    grown = Grown(*blob(box), ())
+    where, mask, added = merge_grown(live.labels, live.label, grown, before, live.grid)
     live.apply("grow (1 outline)", where, mask)
     step = live.steps[live.position - 1]
     return GrownBefore(step, where, without_outlines(where, added, seeds))
@@ -239,6 +242,40 @@ def test_a_mask_with_strokes_has_no_growth_to_take_the_place_of():
     assert recall_growth(live) is None
     live.undo()
     assert recall_growth(live).added.any()
+
+
+def test_each_lesion_grows_from_its_own_outlines(opened):
+    """Lesion 2 reaches through the slice on which lesion 1 is outlined; each goes on as it was."""
+    editing = opened()
+    live = editing.session
+    lay_outline(live, None, 0, 3, Box((3, 1, 1), (4, 4, 4)))
+    first = lay_growth(live, None, Box((2, 1, 1), (5, 5, 5)))
+    live.label = 2
+    assert choose_growth(live) is GrowthKind.CLICK
+    lay_outline(live, None, 0, 2, Box((2, 6, 6), (3, 9, 9)))
+    second = lay_growth(live, None, Box((1, 6, 6), (5, 10, 10)))
+    assert [seed.index for seed in seeds_beside_growth(live, second)] == [2]
+    # a part of lesion 2 that was removed says nothing of lesion 1
+    live.apply("remove part", Box((1, 9, 9), (5, 10, 10)), np.zeros((4, 1, 1), np.bool_))
+    assert choose_growth(live) is GrowthKind.EVIDENCE
+    editing.close()
+    for session in (live, opened().session):
+        session.label = 1
+        assert [step.label for step in session.steps] == [1, 1, 2, 2, 2]
+        assert choose_growth(session) is GrowthKind.OUTLINES
+        found = recall_growth(session)
+        assert (found.step.name, found.added.sum()) == (first.step.name, first.added.sum())
+        assert [seed.index for seed in seeds_beside_growth(session, found)] == [3]
+
+
+def test_a_step_of_the_whole_mask_is_one_of_every_lesion():
+    live = EditingSession("A", GRID, np.zeros(GRID.shape, np.uint8), None)
+    lay_outline(live, None, 0, 3, Box((3, 4, 4), (4, 9, 9)))
+    live.apply_labels("prediction", LabelMap(GRID, Box((1, 1, 1), (2, 3, 3)), np.ones((1, 2, 2))))
+    assert [step.label for step in live.steps] == [1, 0]
+    for label in (1, 2):
+        live.label = label
+        assert choose_growth(live) is GrowthKind.EVIDENCE
 
 
 def test_what_a_damaged_journal_gives_back_of_a_mask_never_saved_says_so_too(opened):

@@ -118,8 +118,9 @@ def test_outlined_slices_are_those_of_applied_outlines_each_once():
         Edit("outline", parameters=(("axis", 0), ("index", 4))),
         Edit("outline", parameters=(("axis", 2), ("index", 7))),
     ]
-    assert outlined_slices(steps, 3) == ((0, 4),)
-    assert outlined_slices(steps, 4) == ((0, 4), (2, 7))
+    assert outlined_slices(steps[:3], 1) == ((0, 4),)
+    assert outlined_slices(steps, 1) == ((0, 4), (2, 7))
+    assert outlined_slices(steps, 2) == ()
 
 
 def test_a_line_has_no_gap_and_ends_where_it_should():

@@ -471,6 +471,27 @@ def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):
     assert text_of(refining, "refine_grow") == "Grow again"
 
 
+def test_what_is_grown_of_one_lesion_is_not_laid_into_another(qtbot, opened, world):
+    world.notes_of_growth = (f"12% {AT_LIMIT}: if the lesion goes on, let it reach farther",)
+    begin(qtbot, opened)
+    outline(opened, 2, 8, 12)
+    click(opened, "refine_grow")
+    qtbot.waitUntil(lambda: "refine_grow_reach" in controls(opened))
+    qtbot.waitUntil(lambda: not opened.growing.is_busy)
+    live = opened.editing.live
+    opened.protocols.begin_lesion()
+    # reaching farther is offered for the lesion that ended at its limit
+    assert "refine_grow_reach" not in controls(opened)
+    opened.refine_page.tools.labels.activated.emit(0)
+    assert "refine_grow_reach" in controls(opened)
+    first = live.labels.copy()
+    click(opened, "refine_grow")
+    opened.protocols.begin_lesion()
+    qtbot.waitUntil(lambda: not opened.growing.is_busy)
+    np.testing.assert_array_equal(live.labels, first)
+    assert "another lesion" in opened.header.message.text()
+
+
 def test_accepting_without_a_mask_of_ones_own_says_so_and_stays(opened):
     opened.show_page("Refine")
     case = opened.session.case_id

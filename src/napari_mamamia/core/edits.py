@@ -136,6 +136,9 @@ class Edit:
         How many voxels of the mask the step changed.
     at_s
         Seconds of editing, idle time excluded, since the session began.
+    label
+        The label that it was done to, as its difference has it; 0 for one that is done to the whole
+        mask. Each lesion's steps are told apart by it.
     """
 
     name: str
@@ -144,6 +147,7 @@ class Edit:
     path_mm: float = 0.0
     changed_voxels: int = 0
     at_s: float = 0.0
+    label: int = 1
 
     @property
     def tool(self) -> str:

@@ -126,9 +126,8 @@ def decoded(entry: Mapping[str, Any]) -> tuple[str, JournalRecord]:
     if kind == "opened":
         return at, _parse_opened(entry)
     if kind == "step":
-        return at, Step(
-            int(entry["n"]), _parse_edit(entry["edit"]), _parse_difference(entry["change"])
-        )
+        change = _parse_difference(entry["change"])
+        return at, Step(int(entry["n"]), _parse_edit(entry["edit"], change.label), change)
     if kind == "saved":
         return at, Saved(str(entry["sha256"]), int(entry["labels_crc"]), str(entry.get("head", "")))
     if kind == "jump":
@@ -246,7 +245,7 @@ def _edit_content(edit: Edit) -> dict[str, Any]:
     return content
 
 
-def _parse_edit(content: Mapping[str, Any]) -> Edit:
+def _parse_edit(content: Mapping[str, Any], label: int) -> Edit:
     stroke = None
     if "brush" in content:
         path = ((float(z), float(y), float(x)) for z, y, x in content["path"])
@@ -260,6 +259,7 @@ def _parse_edit(content: Mapping[str, Any]) -> Edit:
         path_mm=float(content["path_mm"]),
         changed_voxels=int(content["changed_voxels"]),
         at_s=float(content["at_s"]),
+        label=label,
     )
 
 

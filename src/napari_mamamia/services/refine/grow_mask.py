@@ -17,7 +17,7 @@ from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.evidence.regrow import grow_again
 from napari_mamamia.smartpaint.grow.grow import AT_LIMIT, Grown
 from napari_mamamia.smartpaint.grow.start import Outline
-from napari_mamamia.smartpaint.session.session import EditingSession
+from napari_mamamia.smartpaint.session.session import WHOLE_MASK, EditingSession
 
 GROW_STEP: Final = "grow"
 GROW_AGAIN: Final = f"{GROW_STEP} (again)"
@@ -47,11 +47,11 @@ def choose_growth(live: EditingSession) -> GrowthKind:
     Where it has outlines, and was made of nothing but outlines and growth, from those; from all
     evidence where there is more; else from a click.
     """
-    label, steps = live.label, live.steps[: live.position]
+    label, steps = live.label, steps_of(live)
     is_started = bool((live.start_labels.crop == label).any())
-    is_painted = any(s.stroke is not None and s.stroke.brush.label == label for s in steps)
+    is_painted = any(step.stroke is not None for step in steps)
     others = {step.tool for step in steps if step.stroke is None}
-    planes = outlined_slices(live.steps, live.position)
+    planes = outlined_slices(steps, label)
     if is_started or is_painted or not others <= {OUTLINE_STEP, GROW_STEP}:
         return GrowthKind.EVIDENCE
     if seeds_of(live.labels, label, planes):
@@ -59,6 +59,11 @@ def choose_growth(live: EditingSession) -> GrowthKind:
     # Only growth from a click leaves a lesion without a stroke or an outline of its own.
     is_grown = GROW_STEP in others and any((plane == label).any() for plane in live.labels)
     return GrowthKind.EVIDENCE if is_grown else GrowthKind.CLICK
+
+
+def steps_of(live: EditingSession) -> tuple[Edit, ...]:
+    """Return the applied steps of the lesion in hand, those done to the whole mask among them."""
+    return tuple(s for s in live.steps[: live.position] if s.label in (live.label, WHOLE_MASK))
 
 
 def farther_mm(grown: Grown, grid: Grid) -> float | None:
@@ -126,11 +131,12 @@ def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tup
 
     On a plane that was outlined after that growing the outline has taken its place already.
     """
-    planes = outlined_slices(live.steps, live.position)
+    planes = outlined_slices(steps_of(live), live.label)
     if before is None:
         return seeds_of(live.labels, live.label, planes)
-    at = next(k for k, step in enumerate(live.steps) if step is before.step)
-    later = set(outlined_slices(live.steps[at + 1 :], live.position - at - 1))
+    steps = live.steps[: live.position]
+    at = next(k for k, step in enumerate(steps) if step is before.step)
+    later = set(outlined_slices(steps[at + 1 :], live.label))
     added = LabelMap(live.grid, before.box, before.added.astype(np.uint8))
     seeds = []
     for seed in seeds_of(live.labels, live.label, planes):
@@ -164,9 +170,11 @@ def recall_growth(live: EditingSession) -> GrownBefore | None:
         before = labels[box.slices] == live.label
         change.flip(labels)
         now = labels[box.slices] == live.label
-        planes = outlined_slices(steps[: number + 1], number + 1)
-        if step.name == OUTLINE_STEP:
-            _clear_planes(added, box, outlined_slices((step,), 1), now)
+        planes = outlined_slices(steps[: number + 1], live.label)
+        if step.label != live.label:
+            added &= now
+        elif step.name == OUTLINE_STEP:
+            _clear_planes(added, box, outlined_slices((step,), live.label), now)
         elif step.name == GROW_AGAIN:
             added &= now
         else:

@@ -1,6 +1,6 @@
 """Outlines that a reader draws on slices: a closed contour -> voxels -> a step of the session."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Final
@@ -133,13 +133,14 @@ def _cut_part(part: tuple[Box, NDArray[np.bool_]], wanted: Box) -> NDArray[np.bo
     return out
 
 
-def outlined_slices(steps: Sequence[Edit], position: int) -> tuple[tuple[int, int], ...]:
-    """Return (axis, index) of each plane outlined by the first `position` steps, in that order."""
+def outlined_slices(steps: Iterable[Edit], label: int) -> tuple[tuple[int, int], ...]:
+    """Return (axis, index) of each plane on which a label was outlined, in the steps' order."""
     planes: dict[tuple[int, int], None] = {}
-    for step in steps[:position]:
+    for step in steps:
         given = dict(step.parameters)
         axis, index = given.get(_AXIS), given.get(_INDEX)
-        if step.name == OUTLINE_STEP and isinstance(axis, int) and isinstance(index, int):
+        is_outline = step.name == OUTLINE_STEP and step.label == label
+        if is_outline and isinstance(axis, int) and isinstance(index, int):
             planes[axis, index] = None
     return tuple(planes)
 

@@ -297,7 +297,12 @@ class RecordedMask:
         if difference is None:
             return None
         seconds = self._clock.act()
-        edit = replace(edit, changed_voxels=difference.changed_voxels, at_s=round(seconds, 3))
+        edit = replace(
+            edit,
+            changed_voxels=difference.changed_voxels,
+            at_s=round(seconds, 3),
+            label=difference.label,
+        )
         step = Step(self.next_number, edit, difference)
         self.next_number += 1
         self._add_step(step)

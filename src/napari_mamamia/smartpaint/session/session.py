@@ -39,6 +39,8 @@ from napari_mamamia.smartpaint.session.state import LabelMarks
 from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
 
 FORGET_MARKS: Final = "forget marks"
+WHOLE_MASK: Final = 0
+"""Label of a step that is done to all labels."""
 _LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE)
 
 Settings = tuple[tuple[str, Setting], ...]
@@ -332,7 +334,7 @@ class EditingSession(RecordedMask):
         self.record_pending()
         box = _join_boxes((labels.box, Box.around(self.labels)))
         new_labels = labels.cut(box).astype(np.uint8)
-        return self._write_labels(name, box, new_labels, parameters, self.label)
+        return self._write_labels(name, box, new_labels, parameters, WHOLE_MASK)
 
     def forget_marks(self, label: int | None = None) -> Step | None:
         """Forget what all strokes said of `label` (default: the session's); its mask stays.

@@ -23,6 +23,7 @@ from napari_mamamia.services.refine.grow_mask import (
     recall_growth,
     seeds_beside_growth,
     seeds_of,
+    steps_of,
     without_outlines,
 )
 from napari_mamamia.services.refine.leaks import CUT_STEP, REMOVE_STEP, cut_removal
@@ -43,7 +44,8 @@ _NO_IMAGES: Final = tr(
     "Growing needs all phases: they are still read or measured, try in a moment."
 )
 _MEANWHILE: Final = tr(
-    "The mask was changed while {what} ran, so that its result was left out: start it again."
+    "The mask was changed while {what} ran, or another lesion chosen, so that its result was left "
+    "out: start it again."
 )
 
 
@@ -60,7 +62,7 @@ class Growing(WindowPart):
         super().__init__(context)
         self._editing = editing
         self._painting = painting
-        self._before: GrownBefore | None = None
+        self._before: dict[int, GrownBefore] = {}
         self._noted: tuple[Edit, str] | None = None
         self._cut_off: tuple[Edit, float, str, GrowJob] | None = None
         self._reach_mm = 0.0
@@ -87,7 +89,8 @@ class Growing(WindowPart):
         if live is None or self._cut_off is None or not live.position:
             return None
         step, radius_mm, *_ = self._cut_off
-        return radius_mm if live.steps[live.position - 1] is step else None
+        is_here = live.steps[live.position - 1] is step and step.label == live.label
+        return radius_mm if is_here else None
 
     @property
     def kind(self) -> GrowthKind:
@@ -99,7 +102,7 @@ class Growing(WindowPart):
         """Return what growing would start from, in plain words."""
         live, kind = self._editing.live, self.kind
         if live is not None and kind is GrowthKind.OUTLINES:
-            count = len(outlined_slices(live.steps, live.position))
+            count = len(outlined_slices(steps_of(live), live.label))
             return tr_n(
                 "from {n} outline",
                 "from {n} outlines",
@@ -171,7 +174,7 @@ class Growing(WindowPart):
             return
         # Not copied: where the reader paints on meanwhile, the result is left out.
         labels, words = live.labels, live.state.words(label)
-        seeds = seeds_of(labels, label, outlined_slices(live.steps, live.position))
+        seeds = seeds_of(labels, label, outlined_slices(steps_of(live), label))
 
         def take(grown: Grown) -> None:
             box, mask = lay_grown(labels, label, grown, grid)
@@ -229,7 +232,7 @@ class Growing(WindowPart):
             return
         self._editing.mask.release()
         tool, amount = str(request.tool), request.amount
-        planes = outlined_slices(live.steps, live.position)
+        planes = outlined_slices(steps_of(live), live.label)
         # The tool reads it in a thread while the reader may paint on.
         labels = live.labels.copy()
 
@@ -301,13 +304,14 @@ class Growing(WindowPart):
         use_result: Callable[[Any], None],
         refuse: Callable[[Exception], None] | None = None,
     ) -> None:
-        # The step too: an undo and another step leave the number as it was.
-        began = (live.position, live.steps[-1:])
+        # The step too: an undo and another step leave the number as it was. And the lesion: what
+        # was grown of one is not laid into another.
+        began = (live.position, live.steps[-1:], live.label)
 
         def take(result: Any) -> None:
             # A stroke in hand is a change too.
             self._editing.mask.release()
-            if (live.position, live.steps[-1:]) == began:
+            if (live.position, live.steps[-1:], live.label) == began:
                 use_result(result)
             else:
                 self._notifier.warn(_MEANWHILE.format(what=what.lower()))
@@ -333,14 +337,14 @@ class Growing(WindowPart):
         step = self._finish_growth(live, name, box, mask, grown)
         if step is None:
             return
-        self._before = GrownBefore(step, box, added)
+        self._before[step.label] = GrownBefore(step, box, added)
         radius_mm = farther_mm(grown, live.grid)
         if job is not None and radius_mm is not None:
             self._cut_off = (step, radius_mm, name, job)
 
     def _last_growth(self, live: EditingSession) -> GrownBefore | None:
         """Return what the growing before added, here or in an earlier sitting; else None."""
-        before = self._before
+        before = self._before.get(live.label)
         is_there = before is not None and any(
             step is before.step for step in live.steps[: live.position]
         )

@@ -187,8 +187,9 @@ def _name_step(step: Edit) -> str:
 
     Undo and Redo pass over such steps.
     """
-    label = step.stroke.brush.label if step.stroke is not None else 1
-    name = tr("{name} · label {label}", name=step.name, label=label) if label > 1 else step.name
+    name = step.name
+    if step.label > 1:
+        name = tr("{name} · label {label}", name=name, label=step.label)
     return name if step.changed_voxels else tr("{name} (no voxel changed)", name=name)
 
 
