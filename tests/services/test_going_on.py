@@ -266,6 +266,16 @@ def test_each_lesion_grows_from_its_own_outlines(opened):
         found = recall_growth(session)
         assert (found.step.name, found.added.sum()) == (first.step.name, first.added.sum())
         assert [seed.index for seed in seeds_beside_growth(session, found)] == [3]
+        # growing of lesion 1 is undone beneath the steps of lesion 2, then its outline
+        second_lesion = session.labels == 2
+        session.undo(1)
+        assert recall_growth(session) is None
+        assert [seed.index for seed in seeds_beside_growth(session, None)] == [3]
+        session.undo(1)
+        assert choose_growth(session) is GrowthKind.CLICK
+        session.redo(1)
+        assert choose_growth(session) is GrowthKind.OUTLINES
+        np.testing.assert_array_equal(session.labels == 2, second_lesion)
 
 
 def test_a_step_of_the_whole_mask_is_one_of_every_lesion():

@@ -1,5 +1,6 @@
 """Whatever a reader does and whatever a solver answers: promises hold, every row comes back."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Tool
+from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import measure_features
 from napari_mamamia.smartpaint.evidence.stroke import SettledStroke, settle_stroke
@@ -21,6 +23,7 @@ SPACING = (2.0, 1.0, 1.0)
 GRID = Grid(SHAPE, np.diag([-1.0, 1.0, 2.0, 1.0]))
 LABELS = (1, 2)
 LOCKED = 3
+BALL = Brush(tool=Tool.SPHERE, radius_mm=2.5)
 CHECKS = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
@@ -135,6 +138,16 @@ def jump(session, rng):
     session.go_to(int(rng.integers(len(session.steps) + 1)))
 
 
+def undo_one(session, rng):
+    """Take a lesion's last step back, wherever in the history; where others painted over it, no."""
+    session.record_pending()
+    before, position = state(session), session.position
+    with suppress(CaseError):
+        session.undo(int(rng.choice(LABELS)))
+        return
+    assert (state(session), session.position) == (before, position)
+
+
 ACTS = {
     "evidence": lambda session, rng: settle(session, rng, settle_stroke),
     "lie": lambda session, rng: settle(session, rng, lambda work: lie(work, rng)),
@@ -146,6 +159,8 @@ ACTS = {
     "jump": jump,
     "undo": lambda session, rng: session.undo(),
     "redo": lambda session, rng: session.redo(),
+    "undo one": undo_one,
+    "redo one": lambda session, rng: session.redo(int(rng.choice(LABELS))),
 }
 
 
@@ -176,9 +191,81 @@ def test_any_session_comes_back_to_each_of_its_states_to_the_byte(images, kinds,
         assert state(session) == states[position]
 
 
-@pytest.mark.parametrize("n", [100, pytest.param(10_000, marks=pytest.mark.night)])
+def test_each_lesion_goes_back_and_on_by_itself():
+    """Against sessions that hold the strokes of one lesion alone: acts of 20 random readers."""
+    n_redone = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        session = EditingSession("A", GRID, np.zeros(SHAPE, np.uint8), None)
+        done, undone = {1: [], 2: []}, {1: [], 2: []}
+        for _ in range(20):
+            label = int(rng.choice(LABELS))
+            act = rng.choice(["draw", "undo", "redo"], p=[0.4, 0.35, 0.25])
+            if act == "draw":
+                # lesion 1 in rows 3 to 9, lesion 2 in rows 21 to 27: neither reaches the other
+                z, y, x = rng.uniform((1, 3, 3), (5, 9, 27))
+                press = ((z, y + 18 * (label - 1), x), replace(BALL, label=label))
+                done[label] += [press] * draw_sphere(session, *press)
+            elif act == "undo":
+                assert session.undoes_in(label) == bool(done[label])
+                assert (session.undo(label) is None) == (not done[label])
+                undone[label] += [done[label].pop()] if done[label] else []
+            elif session.redoes_in(label):
+                assert session.redo(label) is not None
+                done[label].append(next(p for p in undone[label] if is_all(session, done, p)))
+                n_redone += 1
+            assert all(is_all(session, done, label=one) for one in LABELS)
+    assert n_redone > 10
+
+
+def is_all(session, done, more=None, label=None):
+    """Whether a lesion is what its own strokes give, the one of `more` last."""
+    label = label or more[1].label
+    alone = EditingSession("A", GRID, np.zeros(SHAPE, np.uint8), None)
+    for press in (*done[label], *([more] if more else [])):
+        draw_sphere(alone, *press)
+    is_same = np.array_equal(session.labels == label, alone.labels == label)
+    return is_same and np.array_equal(session.state.words(label), alone.state.words(label))
+
+
+def draw_sphere(session, place, brush):
+    session.press(place, brush)
+    return session.release() is not None
+
+
+def test_the_last_step_of_a_lesion_is_done_again_where_it_was_taken_back():
+    session = EditingSession("A", GRID, np.zeros(SHAPE, np.uint8), None)
+    second = replace(BALL, label=2)
+    for x, brush in ((5.0, BALL), (9.0, BALL), (25.0, second)):
+        draw_sphere(session, (3.0, 10.0, x), brush)
+    both = state(session)
+    session.undo(1)
+    session.undo(1)
+    assert [step.name for step in session.steps[3:]] == [
+        "undo (2 paint 2.5 mm (sphere))",
+        "undo (1 paint 2.5 mm (sphere))",
+    ]
+    assert not (session.labels == 1).any()
+    assert not session.undoes_in(1)
+    assert session.undo(1) is None
+    assert session.summary.undos == 2
+    assert session.summary.tools == ("sphere",)
+    session.redo(1)
+    session.redo(1)
+    assert state(session) == both
+    assert not session.redoes_in(1)
+    assert session.redo(1) is None
+    # where another lesion has painted over it the step stays, with a reason
+    draw_sphere(session, (3.0, 10.0, 9.0), second)
+    over = state(session)
+    with pytest.raises(CaseError, match="stands on the same voxels"):
+        session.undo(1)
+    assert state(session) == over
+
+
+@pytest.mark.parametrize("n", [60, pytest.param(10_000, marks=pytest.mark.night)])
 def test_no_stroke_breaks_a_promise_and_none_repeats_otherwise(images, n):
-    """Locality, sign, locks, exact repetition: 0 of 10,000 strokes (100 for each commit)."""
+    """Locality, sign, locks, exact repetition: 0 of 10,000 strokes (60 for each commit)."""
     rng = np.random.default_rng(n)
     session = EditingSession("A", GRID, np.zeros(SHAPE, np.uint8), images)
     erased = {label: np.zeros(SHAPE, bool) for label in LABELS}

@@ -469,6 +469,18 @@ def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):
     assert refining.painting.state.brush.label == 1
     np.testing.assert_array_equal(live.state.words(1), marks)
     assert text_of(refining, "refine_grow") == "Grow again"
+    # undo takes back the last step of this lesion, and the other stays as it is
+    second = live.labels == 2
+    click(refining, "refine_undo")
+    assert not live.state.words(1).any()
+    np.testing.assert_array_equal(live.labels == 2, second)
+    assert [step.name for step in live.steps[2:]] == ["undo (1 paint 3 mm (sphere))"]
+    assert not refining.refine_page.history.undo.isEnabled()
+    refining.editing.mask.undo()
+    assert "Nothing of this lesion is left" in refining.header.message.text()
+    refining.editing.mask.redo()
+    np.testing.assert_array_equal(live.state.words(1), marks)
+    assert live.position == 2
 
 
 def test_what_is_grown_of_one_lesion_is_not_laid_into_another(qtbot, opened, world):

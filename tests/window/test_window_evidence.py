@@ -198,8 +198,15 @@ def test_two_lesions_each_with_its_own_strokes(qtbot, window, docked, mixed, pic
     settle(qtbot, docked)
     assert np.count_nonzero(live.labels == 1) < np.count_nonzero(first)
     np.testing.assert_array_equal(live.labels == 2, second)
-    for _ in range(2):
-        QTest.keyClick(native, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    # undo goes back in this lesion alone, also where steps of the other follow
+    QTest.keyClick(native, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    np.testing.assert_array_equal(live.labels == 1, first)
+    QTest.keyClick(native, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert not (live.labels == 1).any()
+    np.testing.assert_array_equal(live.labels == 2, second)
+    picture(window, "85_lesion_1_undone")
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(native, Qt.Key.Key_Z, both)
     np.testing.assert_array_equal(live.labels == 1, first)
 
 

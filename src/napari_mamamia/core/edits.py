@@ -1,11 +1,18 @@
 """What a reader did to a mask: `Brush`, `Stroke`, `Edit`, `Step`. A stroke is a row of dabs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from napari_mamamia.core.difference import Difference
 from napari_mamamia.core.provenance import Setting
+
+WHOLE_MASK: Final = 0
+"""Label of a step that is done to all labels."""
+
+UNDOES_ROW: Final = "undoes row"
+"""Parameter of a step that takes an earlier one of its lesion back: which row of the history."""
 
 Voxel = tuple[float, float, float]
 """A place in voxel coordinates (z, y, x) of the case's array; a voxel's centre is its index."""
@@ -160,6 +167,34 @@ class Edit:
         """
         return self.stroke.brush.tool.value if self.stroke else self.name.partition(" (")[0]
 
+    @property
+    def undone_row(self) -> int | None:
+        """The row of the history that the step takes back, counted from 1; else None."""
+        row = None if self.stroke else dict(self.parameters).get(UNDOES_ROW)
+        return row if isinstance(row, int) else None
+
+
+def standing_rows(steps: Sequence[Edit], label: int) -> tuple[int, ...]:
+    """Return the rows, from 1, of those of some applied steps that make a lesion what it is.
+
+    They are those of `label` and of the whole mask, but for what was taken back, and the taking
+    back itself.
+
+    Examples
+    --------
+    >>> first, other, third = Edit("a"), Edit("b", label=2), Edit("c")
+    >>> standing_rows([first, other, third], 1)
+    (1, 3)
+    >>> standing_rows([first, other, third, Edit("undo", parameters=((UNDOES_ROW, 3),))], 1)
+    (1,)
+    """
+    undone = {step.undone_row for step in steps if step.label == label}
+    return tuple(
+        row
+        for row, step in enumerate(steps, 1)
+        if step.label in (label, WHOLE_MASK) and step.undone_row is None and row not in undone
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -221,6 +256,8 @@ class EditingSummary:
             return replace(self, undos=self.undos + max(0, act.start - act.stop))
         if isinstance(act, Turn):
             return replace(self, undos=self.undos + (act is Turn.UNDO))
+        if UNDOES_ROW in dict(act.parameters):
+            return replace(self, seconds=max(self.seconds, act.at_s), undos=self.undos + 1)
         tool = act.tool
         return replace(
             self,

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
-from napari_mamamia.core.edits import Edit
+from napari_mamamia.core.edits import Edit, standing_rows
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.services.refine.outlines import OUTLINE_STEP, outlined_slices
 from napari_mamamia.smartpaint.brush.features import FeatureImages
 from napari_mamamia.smartpaint.evidence.regrow import grow_again
 from napari_mamamia.smartpaint.grow.grow import AT_LIMIT, Grown
 from napari_mamamia.smartpaint.grow.start import Outline
-from napari_mamamia.smartpaint.session.session import WHOLE_MASK, EditingSession
+from napari_mamamia.smartpaint.session.session import EditingSession
 
 GROW_STEP: Final = "grow"
 GROW_AGAIN: Final = f"{GROW_STEP} (again)"
@@ -62,8 +62,9 @@ def choose_growth(live: EditingSession) -> GrowthKind:
 
 
 def steps_of(live: EditingSession) -> tuple[Edit, ...]:
-    """Return the applied steps of the lesion in hand, those done to the whole mask among them."""
-    return tuple(s for s in live.steps[: live.position] if s.label in (live.label, WHOLE_MASK))
+    """Return what made the lesion in hand what it is, steps of the whole mask among them."""
+    steps = live.steps
+    return tuple(steps[row - 1] for row in standing_rows(steps[: live.position], live.label))
 
 
 def farther_mm(grown: Grown, grid: Grid) -> float | None:
@@ -134,7 +135,7 @@ def seeds_beside_growth(live: EditingSession, before: GrownBefore | None) -> tup
     planes = outlined_slices(steps_of(live), live.label)
     if before is None:
         return seeds_of(live.labels, live.label, planes)
-    steps = live.steps[: live.position]
+    steps = steps_of(live)
     at = next(k for k, step in enumerate(steps) if step is before.step)
     later = set(outlined_slices(steps[at + 1 :], live.label))
     added = LabelMap(live.grid, before.box, before.added.astype(np.uint8))
@@ -166,7 +167,10 @@ def recall_growth(live: EditingSession) -> GrownBefore | None:
         box = box.union(change.box)
     labels = live.start_labels.dense()
     added, latest = np.zeros(box.shape, np.bool_), None
+    standing = set(standing_rows(steps, live.label))
     for number, (step, change) in enumerate(zip(steps, changes, strict=True)):
+        if step.label == live.label and number + 1 not in standing:
+            continue  # taken back: the two cancel each other
         before = labels[box.slices] == live.label
         change.flip(labels)
         now = labels[box.slices] == live.label

@@ -222,6 +222,18 @@ class History:
         steps = map(self._read_difference, way if position > start else reversed(way))
         return chain(states, steps)
 
+    def difference_of(self, row: int) -> Difference:
+        """Return the difference of a row of the history, from 1.
+
+        Raises
+        ------
+        CaseError
+            If it is neither in memory nor recorded.
+        FormatError, SaveError
+            If it cannot be read back from the journal.
+        """
+        return self._read_difference(self._entries[row - 1])
+
     def numbers_to(self, position: int) -> tuple[int, ...]:
         """Return the numbers of all steps between here and `position`."""
         low, high = sorted((position, self._position))

@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import Difference
-from napari_mamamia.core.edits import Edit, EditingSummary, Jump, Step, Tool, Turn
+from napari_mamamia.core.edits import (
+    UNDOES_ROW,
+    WHOLE_MASK,
+    Edit,
+    EditingSummary,
+    Jump,
+    Step,
+    Tool,
+    Turn,
+    standing_rows,
+)
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.session.history import DEFAULT_LIMIT_BYTES, History
@@ -152,28 +162,41 @@ class RecordedMask:
             Edit(PAINTED_OUTSIDE), self.state.record(label, (box,), marks=True)
         )
 
-    def undo(self) -> Box | None:
+    def undo(self, label: int | None = None) -> Box | None:
         """Undo the last applied step; return the box to draw anew, None where there is none.
+
+        With `label` the last one of that lesion, whatever was done to others since: taking it back
+        is then a step of its own. Flipped bits know no order, as long as the steps between touched
+        none of its voxels.
 
         Strokes that moved membership but no voxel over the threshold are undone with it, so that
         each undo is seen. A stroke of evidence, and a step that is no stroke, is one of its own.
 
         Raises
         ------
+        CaseError
+            If another lesion, or the whole mask, changed since where the step had changed it;
+            nothing changes.
         FormatError, SaveError
             If an old step cannot be read back from the journal; nothing changes.
         """
         self.record_pending()
         box = None
-        while self.history.can_undo and (box is None or box.is_empty):
-            edit = self.steps[self.position - 1]
-            box = self._apply_turn(Turn.UNDO, self.history.to_undo())
+        while box is None or box.is_empty:
+            row = self._find_row_to_undo(label)
+            if not row:
+                break
+            edit = self.steps[row - 1]
+            is_last = row == self.position
+            box = self._undo_last() if is_last else self._take_back(row)
             if not _is_dabbed(edit):
                 break
         return box
 
-    def redo(self) -> Box | None:
+    def redo(self, label: int | None = None) -> Box | None:
         """Do the next undone step again; return the box to draw anew, None where there is none.
+
+        With `label` the one of that lesion that was undone last.
 
         Raises
         ------
@@ -181,13 +204,23 @@ class RecordedMask:
             As `undo`.
         """
         self.record_pending()
+        if label is not None and self._is_taken_back(label) and not self._is_redo_of(label):
+            return self._undo_last()
         box = None
-        while self.history.can_redo and (box is None or box.is_empty):
+        while (box is None or box.is_empty) and self._is_redo_of(label):
             edit = self.steps[self.position]
             box = self._apply_turn(Turn.REDO, self.history.to_redo())
             if not _is_dabbed(edit):
                 break
         return box
+
+    def undoes_in(self, label: int) -> bool:
+        """Whether a lesion has a step to undo."""
+        return bool(self._find_row_to_undo(label))
+
+    def redoes_in(self, label: int) -> bool:
+        """Whether a lesion has a step to do again."""
+        return self._is_redo_of(label) or self._is_taken_back(label)
 
     def go_to(self, position: int) -> Box:
         """Go to the state after `position` steps in one act; return the box to draw anew.
@@ -275,6 +308,54 @@ class RecordedMask:
             pass
         self.state.jump(way)
         self.history.move(jump.stop)
+
+    def _find_row_to_undo(self, label: int | None) -> int:
+        """Return the row of the last step, or of the last one of a lesion; 0 where none is."""
+        if label is None or not self.can_undo:
+            return self.position if self.can_undo else 0
+        return max(standing_rows(self.steps[: self.position], label), default=0)
+
+    def _undo_last(self) -> Box:
+        return self._apply_turn(Turn.UNDO, self.history.to_undo())
+
+    def _is_redo_of(self, label: int | None) -> bool:
+        """Whether the next undone step is one of a lesion, and no taking back of another step."""
+        if label is None or not self.can_redo:
+            return self.can_redo
+        edit = self.steps[self.position]
+        return edit.label in (label, WHOLE_MASK) and edit.undone_row is None
+
+    def _is_taken_back(self, label: int) -> bool:
+        """Whether the last applied step took one of a lesion back."""
+        edit = self.steps[self.position - 1] if self.can_undo else None
+        return edit is not None and edit.label == label and edit.undone_row is not None
+
+    def _take_back(self, row: int) -> Box:
+        """Take the step of a row back by a step of its own."""
+        edit, difference = self.steps[row - 1], self.history.difference_of(row)
+        self._require_untouched(row, edit, difference)
+        self.state.flip(difference)
+        step = self._record_step(
+            Edit(f"undo ({row} {edit.name})", parameters=((UNDOES_ROW, row),)), difference
+        )
+        return Box.empty() if step is None else step.difference.box
+
+    def _require_untouched(self, row: int, edit: Edit, difference: Difference) -> None:
+        """Raise `CaseError` where a later step changed what a step had changed."""
+        is_touched = edit.label == WHOLE_MASK
+        if not is_touched:
+            part = difference.box.slices
+            since, taken = (np.zeros(self.grid.shape, np.uint8) for _ in range(2))
+            for later in self.history.differences_to(row, self.state.snapshot):
+                later.flip(since)
+            difference.flip(taken)
+            is_touched = bool(((since[part] != 0) & (taken[part] != 0)).any())
+        if is_touched:
+            raise CaseError(
+                f"expected nothing over it since step {row} ({edit.name}), but what was done later "
+                "stands on the same voxels: nothing was changed; click a row of the history to go "
+                "back with all that came after it"
+            )
 
     def _add_step(self, step: Step) -> None:
         self.history.add(step)

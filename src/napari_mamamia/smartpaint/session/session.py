@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.difference import Difference
-from napari_mamamia.core.edits import Brush, Edit, EditingSummary, Step, Tool, Voxel
+from napari_mamamia.core.edits import (
+    WHOLE_MASK,
+    Brush,
+    Edit,
+    EditingSummary,
+    Step,
+    Tool,
+    Voxel,
+)
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Setting
@@ -39,8 +47,6 @@ from napari_mamamia.smartpaint.session.state import LabelMarks
 from napari_mamamia.smartpaint.session.stroke import StrokeInHand, turned_by_press
 
 FORGET_MARKS: Final = "forget marks"
-WHOLE_MASK: Final = 0
-"""Label of a step that is done to all labels."""
 _LOOKING: Final = (Tool.SMARTPAINT, Tool.EVIDENCE)
 
 Settings = tuple[tuple[str, Setting], ...]

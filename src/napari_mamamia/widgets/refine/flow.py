@@ -7,7 +7,7 @@ from qtpy.QtCore import QTimer
 
 from napari_mamamia.core.edits import Voxel
 from napari_mamamia.core.texts import tr
-from napari_mamamia.services.refine.grow_mask import GrowthKind
+from napari_mamamia.services.refine.grow_mask import GrowthKind, steps_of
 from napari_mamamia.services.refine.live_edits import suggest_radius_mm
 from napari_mamamia.widgets.base.header import Header
 from napari_mamamia.widgets.base.keys import (
@@ -321,8 +321,8 @@ class RefineFlow(WindowPart):
             live.steps,
             live.position,
             live.summary.started_from or tr("empty mask"),
-            can_undo=live.can_undo,
-            can_redo=live.can_redo,
+            can_undo=live.undoes_in(live.label),
+            can_redo=live.redoes_in(live.label),
         )
         growing, tools = self._growing, self._page.tools
         tools.show_outlines(growing.seed_text(), is_again=growing.kind is GrowthKind.EVIDENCE)
@@ -350,7 +350,8 @@ class RefineFlow(WindowPart):
             return
         numbers = self._measure.shown.now
         is_empty = not live.position if numbers is None else not numbers.volume_mm3
-        last = live.steps[live.position - 1].tool if live.position else ""
+        steps = steps_of(live)
+        last = steps[-1].tool if steps else ""
         is_failing = self._editing.state is SaveState.FAILED
         opened = self._editing.open
         step = choose_next(

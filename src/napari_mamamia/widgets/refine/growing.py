@@ -345,9 +345,7 @@ class Growing(WindowPart):
     def _last_growth(self, live: EditingSession) -> GrownBefore | None:
         """Return what the growing before added, here or in an earlier sitting; else None."""
         before = self._before.get(live.label)
-        is_there = before is not None and any(
-            step is before.step for step in live.steps[: live.position]
-        )
+        is_there = before is not None and any(step is before.step for step in steps_of(live))
         return before if is_there else recall_growth(live)
 
     def _grown_so_far(self) -> tuple[Box, NDArray[np.bool_]] | None:

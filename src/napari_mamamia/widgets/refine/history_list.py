@@ -121,13 +121,13 @@ class HistoryList(QWidget):
         self.undo = button(
             "refine_undo",
             tr("Undo"),
-            with_key(tr("Undoes the last step"), "undo"),
+            with_key(tr("Undoes the last step of the lesion that is painted"), "undo"),
             self.undo_wanted.emit,
         )
         self.redo = button(
             "refine_redo",
             tr("Redo"),
-            with_key(tr("Does the step again that was undone"), "redo"),
+            with_key(tr("Does the step of this lesion again that was undone"), "redo"),
             self.redo_wanted.emit,
         )
         layout = QVBoxLayout(self)

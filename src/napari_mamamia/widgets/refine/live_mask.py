@@ -42,6 +42,10 @@ _JUMPED: Final = tr(
     "The pointer jumped by more than a metre during this stroke: what lies "
     "between was not painted. Paint on from there with another stroke."
 )
+_NOTHING_HERE: Final = tr(
+    "Nothing of this lesion is left to undo or to do again: choose another one under Paints, or a "
+    "row of the history."
+)
 _NO_MARKS: Final = tr("There are no marks of this lesion to forget.")
 _ADOPTED: Final = tr(
     "The new data of your mask's layer were taken over as one step; Undo takes it back."
@@ -191,12 +195,12 @@ class LiveMask(WindowPart):
         self._show_step(step)
 
     def undo(self) -> None:
-        """Undo the last step."""
-        self._turn_history("Undoing", lambda live: live.undo())
+        """Undo the last step of the lesion in hand."""
+        self._turn_history("Undoing", lambda live: live.undo(live.label))
 
     def redo(self) -> None:
-        """Do the step again that was undone."""
-        self._turn_history("Redoing", lambda live: live.redo())
+        """Do the step of the lesion in hand again that was undone."""
+        self._turn_history("Redoing", lambda live: live.redo(live.label))
 
     def go_to(self, position: int) -> None:
         """Go to the state after `position` steps in one act.
@@ -243,6 +247,8 @@ class LiveMask(WindowPart):
         if isinstance(outcome, Finished) and outcome.result is not None:
             self._scene.redraw_box(Role.REFINED, outcome.result)
             self._emit_stepped()
+        elif isinstance(outcome, Finished) and live.position:
+            self._notifier.hint(_NOTHING_HERE)
 
     def _show_step(self, step: Step | None) -> None:
         """Draw what a stroke changed."""
