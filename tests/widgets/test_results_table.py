@@ -380,3 +380,12 @@ def test_pages_come_into_the_panel_one_by_one_and_the_wanted_one_is_turned_to(qt
     panel.show()
     assert panel.log.isVisible()
     assert not panel.cases.isVisible()
+
+
+def test_no_page_of_the_results_makes_a_window_wider_than_a_small_screen_has(qtbot):
+    panel = ResultsPanel(JobRunner(Notifier()))
+    qtbot.addWidget(panel)
+    for step in panel.fill_steps():
+        step()
+    # 853 points are 1280 pixels at 150 %, and half of them is the panel's
+    assert panel.minimumSizeHint().width() < 853 // 2

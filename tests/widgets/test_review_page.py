@@ -49,7 +49,7 @@ from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review import flow
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
-from napari_mamamia.widgets.review.reading_view import ReadingView
+from napari_mamamia.widgets.review.reading_view import ReadingView, make_case_list
 from napari_mamamia.widgets.review.study_case import ActiveClock
 
 TERMS = (Term("yes", "yes"), Term("no", "no"))
@@ -841,6 +841,19 @@ def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
     assert view.lesions_told.text() == "Neither reading has a lesion."
     view.show_lesions(None)
     assert view.lesions.isHidden()
+
+
+def test_a_list_of_lesions_is_as_high_as_its_lines_whatever_width_it_gets_when(qtbot):
+    lesions = make_case_list("lesions", "")
+    qtbot.addWidget(lesions)
+    lesions.resize(80, 60)
+    lesions.show()
+    lesions.addItems(["only Reader B: lesion 3 · 0.12 ml"] * 2)
+    lesions.fit()
+    narrow = lesions.height()
+    lesions.resize(500, narrow)
+    qtbot.waitUntil(lambda: lesions.height() < narrow / 2)
+    assert lesions.visualItemRect(lesions.item(1)).bottom() <= lesions.viewport().height()
 
 
 # ------------------------------------------------------------------------- the form

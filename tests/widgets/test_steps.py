@@ -51,6 +51,15 @@ def test_every_page_of_the_menu_is_a_section_of_one_step(dock):
         assert dock.pages._panel_of(section).areas[section].isVisible()
 
 
+def test_import_is_told_once_and_what_comes_after_it_too(qtbot, dock):
+    with qtbot.waitSignal(dock.pages.turned) as told:
+        dock.pages.show_import()
+    assert told.args == ["Cases"]
+    with qtbot.waitSignal(dock.pages.turned):
+        dock.show_page("Cases")
+    assert not dock.pages.is_importing
+
+
 def test_a_case_leads_from_the_work_list_to_read_and_later_to_the_step_before(qtbot, opened):
     assert (opened.pages.step, opened.page) == ("Read", "View")
     click(opened, "step_mask")

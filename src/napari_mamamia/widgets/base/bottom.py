@@ -10,6 +10,7 @@ from napari_mamamia.widgets.adapter.adapter import add_unnoted_dock
 from napari_mamamia.widgets.base.turns import Turns
 
 BOTTOM_NAME: Final = "MAMA-MIA results"
+_HALF: Final = 0.5
 
 
 class BottomDock:
@@ -37,6 +38,7 @@ class BottomDock:
         self._fill_steps = fill_steps
         self._holder: QWidget | None = None
         self._turns = Turns(panel)
+        self._own_height = 0
 
     def prepare(self) -> None:
         """Make the dock, hidden, while nothing is to be shown yet."""
@@ -72,8 +74,26 @@ class BottomDock:
         dock = self._find_dock()
         return dock is not None and dock.isVisible()
 
+    def follow_list(self, is_list: bool) -> None:
+        """Be out of sight while the work list has the picture's room, and come back after it.
+
+        Shown meanwhile the dock has all the height, and then half of it.
+        """
+        dock = self._find_dock()
+        is_seen = dock is not None and dock.isVisible()
+        if dock is None:
+            return
+        if is_list:
+            self._own_height = dock.height() if is_seen else 0
+            dock.hide()
+        elif is_seen or self._own_height:
+            before = self._own_height
+            dock.show()
+            self._resize_dock(lambda now, whole: before or min(now, round(_HALF * whole)))
+
     def fold(self) -> None:
         """Hide the dock; `show` brings it back as it was."""
+        self._own_height = 0
         dock = self._find_dock()
         if dock is not None:
             dock.hide()

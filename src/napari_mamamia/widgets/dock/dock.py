@@ -153,7 +153,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.keys.elsewhere.append(self.case_line)
         self.room = WorkListRoom(self.context, self.docking, self.reading, self.pages)
         self.room.taken.connect(lambda taken: self.header.show_image_controls(not taken))
-        self.room.taken.connect(self.cases_page.set_wide)
+        for follow in (self.cases_page.set_wide, self.bottom.follow_list):
+            self.room.taken.connect(follow)
         self.case_line.put_down_wanted.connect(self.hand.put_down)
         self.case_line.own_view_wanted.connect(self.hanging.leave)
         self.hand.changed.connect(lambda: self.case_line.show_armed(self.hand.tool))

@@ -398,7 +398,7 @@ class WorkListRoom(WindowPart):
     """Gives the work list the picture's room while somebody reads and no case is looked at.
 
     The picture comes back as soon as a case is being opened: its layers then find the canvas at its
-    size, and on screen. `taken` says whether the list has the room.
+    size, and on screen. `taken` says whether the list has the room, before it takes it.
     """
 
     taken = Signal(bool)
@@ -431,8 +431,8 @@ class WorkListRoom(WindowPart):
         window = home.window()
         if self._picture is None and isinstance(window, QMainWindow):
             self._picture = window.centralWidget()
-            self._picture.hide()
             self.taken.emit(True)
+            self._picture.hide()
 
     def _give_back(self) -> None:
         picture, self._picture = self._picture, None

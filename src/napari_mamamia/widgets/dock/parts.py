@@ -60,10 +60,10 @@ from napari_mamamia.widgets.score.agreement import Reviewing
 from napari_mamamia.widgets.score.flow import ScoreFlow
 from napari_mamamia.widgets.score.page import ScorePage
 from napari_mamamia.widgets.score.tagging import Tagging
-from napari_mamamia.widgets.viewer.canvas import CanvasText, WheelTurns
+from napari_mamamia.widgets.viewer.canvas import CanvasText
 from napari_mamamia.widgets.viewer.context import WindowContext
 from napari_mamamia.widgets.viewer.contrasting import Contrasting, WindowLevelDrag
-from napari_mamamia.widgets.viewer.hand import EscapeKey
+from napari_mamamia.widgets.viewer.hand import EscapeKey, WheelTurns
 from napari_mamamia.widgets.viewer.marks import Marks
 from napari_mamamia.widgets.viewer.opening import Opening
 from napari_mamamia.widgets.viewer.planes import Planes

@@ -14,6 +14,7 @@ from napari_mamamia.widgets.base.jobs import JobRunner
 from napari_mamamia.widgets.batch.results_cases import CasesTab
 from napari_mamamia.widgets.batch.results_cohort import CohortTab
 from napari_mamamia.widgets.controls.controls import label, named, row, tool_button
+from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.tab_order import ReadingOrder
 from napari_mamamia.widgets.kinetics.curves_tab import CurvesTab
 from napari_mamamia.widgets.leaderboard.view import LeaderboardTab
@@ -102,8 +103,12 @@ class ResultsPanel(ReadingOrder, QWidget):
             # Beside the panel until `fill_steps`: what is in it is styled in one turn with it.
             page.setParent(parent)
             page.hide()
-        for text, tip in zip(names, _TIPS, strict=True):
-            self.tabs.addTab(_make_holder(), text)
+        # On a small screen a page scrolls, and no window grows for it.
+        self._areas = [
+            PageArea(QWidget(), f"{page.objectName()}_results_area") for page in self._pages
+        ]
+        for area, text, tip in zip(self._areas, names, _TIPS, strict=True):
+            self.tabs.addTab(area, text)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         fold = tool_button(
             "results_fold",
@@ -130,9 +135,9 @@ class ResultsPanel(ReadingOrder, QWidget):
             step()
 
     def _put_in(self, at: int) -> None:
-        page, layout = self._pages[at], self.tabs.widget(at).layout()
-        if layout is not None and layout.count() == 0:
-            layout.addWidget(page)
+        page, area = self._pages[at], self._areas[at]
+        if area.widget() is not page:
+            area.setWidget(page)
             page.show()
 
     def _turn_to(self, page: QWidget) -> None:
@@ -161,10 +166,3 @@ class ResultsPanel(ReadingOrder, QWidget):
     def show_cohort(self) -> None:
         """Turn to the cohort's numbers."""
         self._turn_to(self.cohort)
-
-
-def _make_holder() -> QWidget:
-    """Return an empty page of the panel."""
-    holder = QWidget()
-    QVBoxLayout(holder).setContentsMargins(0, 0, 0, 0)
-    return holder

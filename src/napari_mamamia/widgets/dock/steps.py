@@ -260,12 +260,8 @@ class Steps(QObject):
     @property
     def shown(self) -> QWidget:
         """The page, import page or table of keys on screen."""
-        areas = (
-            self._keys,
-            self._import,
-            self._notice,
-            self._panel_of(self._page).areas[self._page],
-        )
+        page = self._panel_of(self._page).areas[self._page]
+        areas = (self._keys, self._import, self._notice, page)
         return next((a.widget() for a in areas if a.isVisibleTo(self.stack)), self.stack)
 
     def fill(self, name: str, page: QWidget) -> None:
@@ -292,7 +288,7 @@ class Steps(QObject):
 
     def show_page(self, name: str) -> None:
         """Show a page by its name in `SECTIONS`."""
-        is_new = name != self._page
+        is_new = name != self._page or self.is_importing
         self._page = name
         self._show_section(name)
         if is_new:
@@ -305,8 +301,9 @@ class Steps(QObject):
 
     def show_import(self) -> None:
         """Show the page Import, which stands in the work list in place of the cases."""
-        self.show_page("Cases")
+        self._page = "Cases"
         self._show_section("Cases", "Import")
+        self.turned.emit("Cases")
 
     def toggle_keys(self) -> None:
         """Show the table of keys, or the page before."""

@@ -21,6 +21,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.kinetics.curve_lines import CurveLine, CurvePlot
 from napari_mamamia.widgets.controls.controls import (
     button,
+    column,
     discard,
     label,
     named,
@@ -36,6 +37,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 22, 12, 40
 _DOT: Final = 3.5
 _MOST_TICKS: Final = 6
 _EMPTY: Final = CurvePlot("", None, ())
+_WORDS: Final = Qt.AlignmentFlag.AlignCenter.value | Qt.TextFlag.TextWordWrap.value
 
 
 def nice_ticks(low: float, high: float, most: int = _MOST_TICKS) -> tuple[float, ...]:
@@ -65,7 +67,7 @@ class CurvePlotView(QWidget):
         )
         self.setAccessibleName(tr("Plot of contrast curves"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setMinimumSize(260, 150)
+        self.setMinimumSize(140, 90)
         self.plot = _EMPTY
 
     def sizeHint(self) -> QSize:
@@ -87,7 +89,7 @@ class CurvePlotView(QWidget):
         if not drawn:
             painter.setPen(ink)
             text = self.plot.warning or tr("Move the pointer over the image, or show a mask.")
-            painter.drawText(area, Qt.AlignmentFlag.AlignCenter, text)
+            painter.drawText(self.rect(), _WORDS, text)
             painter.end()
             return
         x_ticks, y_ticks = self._find_ticks([line.percent for line in drawn])
@@ -143,6 +145,8 @@ class CurvePlotView(QWidget):
         painter.drawLine(area.topLeft(), area.bottomLeft())
         below = QRectF(area.left(), area.bottom() + 20, area.width(), 18)
         painter.drawText(below, Qt.AlignmentFlag.AlignCenter, self.plot.x_label)
+        if painter.fontMetrics().horizontalAdvance(self.plot.y_label) > self.height():
+            return
         painter.save()
         painter.translate(12, area.center().y())
         painter.rotate(-90)
@@ -177,6 +181,7 @@ def _is_defined(percent: Sequence[float]) -> bool:
 
 
 _WIDE = 460
+_LEAST_LIST = 32
 _SWATCH = 12
 
 
@@ -202,10 +207,9 @@ class CurvesTab(QWidget):
         set_level(self.warning, "warning")
         self._list = QGridLayout()
         self._list.setColumnStretch(1, 1)
-        self._list.setColumnStretch(2, 2)
         self._list.setVerticalSpacing(3)
         side = QWidget()
-        side.setFixedWidth(_WIDE)
+        side.setMaximumWidth(_WIDE)
         beside = QVBoxLayout(side)
         beside.setContentsMargins(0, 0, 0, 0)
         beside.addWidget(self._make_buttons())
@@ -214,7 +218,7 @@ class CurvesTab(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
         layout.addWidget(self.view, stretch=1)
-        layout.addWidget(side)
+        layout.addWidget(side, stretch=1)
         self._keys: tuple[object, ...] = ()
 
     def show_curves(self, plot: CurvePlot, n_live: int) -> None:
@@ -265,7 +269,8 @@ class CurvesTab(QWidget):
             tr("Saves the plot as .png and .svg"),
             self.figure_wanted.emit,
         )
-        return row(self.pin, self.pin_cursor, self.patch, 1, self.save_table, self.save_figure)
+        pins = row(self.pin, self.pin_cursor, 1)
+        return column(pins, row(self.patch, 1, self.save_table, self.save_figure))
 
     def _make_list(self) -> QWidget:
         holder = QWidget()
@@ -277,6 +282,7 @@ class CurvesTab(QWidget):
             QScrollArea(), "curves_list", tr("The regions with the classes of their curves")
         )
         area.setWidgetResizable(True)
+        area.setMinimumHeight(_LEAST_LIST)
         area.setWidget(holder)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         return area
@@ -289,16 +295,17 @@ class CurvesTab(QWidget):
                 discard(widget)
         self._texts: list[QLabel] = []
         for place, line in enumerate(lines):
-            self._list.addWidget(_make_swatch(line.colour), place, 0)
+            # The classes stand below the name: beside it they were cut on a small screen.
+            above, below = 2 * place, 2 * place + 1
+            self._list.addWidget(_make_swatch(line.colour), above, 0)
             pinned = place - n_live
             if pinned < 0:
-                self._list.addWidget(QLabel(line.name), place, 1)
+                self._list.addWidget(QLabel(line.name), above, 1)
             else:
-                self._list.addWidget(self._name_of(pinned, line.name), place, 1)
-                self._list.addWidget(self._make_remover(pinned), place, 3)
+                self._list.addWidget(self._name_of(pinned, line.name), above, 1)
+                self._list.addWidget(self._make_remover(pinned), above, 2)
             text = label(f"curves_classes_{place}", tip=tr("Initial and delayed class, largest PE"))
-            text.setWordWrap(False)
-            self._list.addWidget(text, place, 2)
+            self._list.addWidget(text, below, 1, 1, 2)
             self._texts.append(text)
 
     def _name_of(self, pinned: int, name: str) -> QLineEdit:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from qtpy.QtCore import Qt, QTimer, Signal
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
     QComboBox,
     QLabel,
@@ -39,7 +39,7 @@ from napari_mamamia.widgets.review.judging_texts import (
     describe_queue,
     describe_row,
 )
-from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_list
+from napari_mamamia.widgets.review.reading_view import make_case_list
 
 _RULE_TEXTS = {
     ConsensusRule.UNION: (tr("Union"), tr("What any reading has")),
@@ -164,10 +164,6 @@ class JudgingView(QWidget):
         # Qt breaks lines as if nothing stood at their sides, and cut the last number.
         self.lesions.setStyleSheet("QListWidget::item { padding: 5px 0px; }")
         self.lesions.currentRowChanged.connect(self.lesion_wanted.emit)
-        # Once it is laid out: how often a line is broken depends on its width.
-        self._fit = QTimer(self)
-        self._fit.setSingleShot(True)
-        self._fit.timeout.connect(lambda: fit_case_list(self.lesions, is_shown=True))
         return column(self.lesions_told, self.lesions)
 
     def _make_differences(self) -> QWidget:
@@ -292,7 +288,7 @@ class JudgingView(QWidget):
                     self.queue.setCurrentItem(item)
             if self.queue.currentItem() is None and rows:
                 self.queue.setCurrentRow(0)
-        fit_case_list(self.queue)
+        self.queue.fit()
         self.nothing.setText(describe_queue(rows))
         self.queue.setVisible(bool(rows))
         self._follow_choice()
@@ -364,7 +360,7 @@ class JudgingView(QWidget):
         self.lesions.setCurrentRow(-1)
         self.lesions.blockSignals(False)
         self.lesions.setVisible(self.lesions.count() > 0)
-        self._fit.start()
+        self.lesions.fit()
         self.lesions_told.setText("" if table is None else describe_lesions(table, first, second))
         self.lesions_told.setVisible(table is not None)
 

@@ -125,6 +125,7 @@ class ProgressView(QWidget):
         self.curve.show_points(quality.points, len(quality.rows))
         self.queue.clear()
         self.queue.addItems([_describe_place(k, one) for k, one in enumerate(quality.rows, 1)])
+        self.queue.fit()
 
 
 def _row_of_reader(one: ReaderRow) -> str:

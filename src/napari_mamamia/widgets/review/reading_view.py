@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from qtpy.QtCore import Qt, Signal
+from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QLineEdit,
     QListWidget,
@@ -32,31 +33,43 @@ _MOST_ROWS = 5
 _ROW = 26
 
 
-def make_case_list(name: str, tip: str) -> QListWidget:
-    """Return a list of cases whose lines can be hit and are broken where they are long."""
-    cases: QListWidget = named(QListWidget(), name, tip)
-    cases.setWordWrap(True)
-    cases.setStyleSheet("QListWidget::item { padding: 5px 2px; }")
-    return cases
+class CaseList(QListWidget):
+    """A list of cases whose lines can be hit and are broken where they are long.
 
+    It is as high as its first lines are, and takes its height anew whenever its width changes: how
+    often a line is broken is known once the list has been laid out, and nothing says when.
+    """
 
-def fit_case_list(cases: QListWidget, *, is_shown: bool = False) -> None:
-    """Make a list as high as its first lines are; broken ones as they stand if it `is_shown`."""
-    n_rows = min(cases.count(), _MOST_ROWS)
-    if is_shown:
+    def __init__(self) -> None:
+        super().__init__()
+        self.setWordWrap(True)
+        self.setStyleSheet("QListWidget::item { padding: 5px 2px; }")
+
+    def fit(self) -> None:
+        """Take the height of the first lines; whoever changes the lines calls it."""
         # A bar that comes and goes would break the lines elsewhere.
         bar = Qt.ScrollBarPolicy
-        has_bar = cases.count() > _MOST_ROWS
-        cases.setVerticalScrollBarPolicy(
+        has_bar = self.count() > _MOST_ROWS
+        self.setVerticalScrollBarPolicy(
             bar.ScrollBarAlwaysOn if has_bar else bar.ScrollBarAlwaysOff
         )
-        cases.setHorizontalScrollBarPolicy(bar.ScrollBarAlwaysOff)
-        cases.doItemsLayout()
-    height = sum(
-        cases.visualItemRect(cases.item(k)).height() if is_shown else cases.sizeHintForRow(k)
-        for k in range(n_rows)
-    )
-    cases.setFixedHeight(max(height, _ROW) + 6)
+        self.setHorizontalScrollBarPolicy(bar.ScrollBarAlwaysOff)
+        self.doItemsLayout()
+        first = range(min(self.count(), _MOST_ROWS))
+        height = sum(self.visualItemRect(self.item(at)).height() for at in first)
+        self.setFixedHeight(max(height, _ROW) + 6)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Break the lines anew where the width is another."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.fit()
+
+
+def make_case_list(name: str, tip: str) -> CaseList:
+    """Return a list of cases."""
+    cases: CaseList = named(CaseList(), name, tip)
+    return cases
 
 
 class ReadingView(QWidget):
@@ -269,7 +282,7 @@ class ReadingView(QWidget):
                 self.earlier.addItem(item)
                 if one.task == chosen:
                     self.earlier.setCurrentItem(item)
-        fit_case_list(self.earlier)
+        self.earlier.fit()
         for part in (self._earlier_title, self.earlier, self.look):
             part.setVisible(bool(rows))
 

@@ -28,7 +28,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
 )
 from napari_mamamia.widgets.controls.revealing import reveal
-from napari_mamamia.widgets.review.reading_view import fit_case_list, make_case_list
+from napari_mamamia.widgets.review.reading_view import make_case_list
 
 _AS: Final = {
     Meaning.AUTHOR: tr("as author of your reading"),
@@ -387,7 +387,7 @@ class SigningView(QWidget):
             item.setToolTip(one.text)
             item.setSelected(one in before)
         self.things.blockSignals(False)
-        fit_case_list(self.things)
+        self.things.fit()
         self._follow_choice()
 
     def _follow_choice(self) -> None:

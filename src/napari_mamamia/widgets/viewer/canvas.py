@@ -1,16 +1,17 @@
-"""What stands on the image: directions, phase and time, scale bar; what the wheel does to it."""
+"""What stands on the image: directions, phase and time, scale bar."""
 
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
+from textwrap import wrap
 from typing import Any, Final
 
 from napari.components.overlays import TextOverlay
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import slice_scrolling, square_off_brush, text_scale
+from napari_mamamia.widgets.adapter.adapter import square_off_brush, text_scale
 from napari_mamamia.widgets.base.layers import LayerTag, Role, find_layer, tag_of
-from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.scene import Scene
 
 _OPPOSITE: Final = {"R": "L", "L": "R", "A": "P", "P": "A", "S": "I", "I": "S"}
@@ -27,16 +28,25 @@ _LETTER_SIZE: Final = 14
 _TEXT_SIZE: Final = 11
 _SMALL: Final = 0.8
 _ROOMY_PIXELS: Final = 600
-"""Width of a canvas, times `_SMALL` in a further view, from which its texts have their full size.
+"""Width of a canvas from which its texts have their full size.
 
 Below, the line in the corner would run into the letter in the middle. A screen whose texts are
-larger needs as much more. Where the smallest text is too wide, the line is broken.
+larger needs as much more.
 """
-_LEAST_SHARE: Final = 0.6
+_NARROW_PIXELS: Final = 440
+"""Width below which lines are broken, so that they can be read at all; by looking."""
+_BROKEN_PIXELS: Final = 360
+"""Width for a broken line's full size, which is that of a further view."""
+_LEAST_SHARE: Final = 0.55
+_MIDDLE_PIXELS: Final = 30
+"""What the letter in the middle and the edge take of half a canvas; by looking."""
+_LETTER_WIDE: Final = 0.92
+"""Pixels that a letter is wide, for each point of its size: measured of "MIP · phase 1 − 0"."""
+_MEASURED_WHOLE: Final = 0.01
+"""Points above a whole size: napari measures what stands on a plate with the fraction cut off, and
+drew plates a letter short (napari 0.9.2, `_vispy/utils/text.py`, ``get_text_metrics``)."""
 _BARS_MM: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _SURROUND: Final = "black"
-_ZOOM_A_TURN: Final = 1.2
-"""By looking: four turns double the image."""
 
 
 def edge_letters(
@@ -179,6 +189,7 @@ class CanvasText:
         self.is_held = False
         self.name_side: Callable[[], str] = lambda: ""
         self._full = 1.0 if viewer is None else _SMALL
+        self._most_letters = 1
         viewer = self._viewer
         square_off_brush(viewer)
         for edge, position in zip(_EDGES, _POSITIONS, strict=True):
@@ -256,6 +267,8 @@ class CanvasText:
         for name, text in self._list_texts(tag).items():
             _write_text(overlays[name], text)
         overlays["scale_bar"].visible = tag is not None
+        if tag is not None and self._viewer is self._scene.viewer:
+            self.follow_zoom()
         self._darken_canvas(tag is not None)
 
     def make_steps(self) -> list[Callable[[], None]]:
@@ -282,7 +295,8 @@ class CanvasText:
         texts = {_PREFIX + edge: letters.get(edge, "") for edge in _EDGES}
         phase, plane = self._phase_line(), self._plane_line(tag)
         if self._is_narrow:
-            phase, plane = phase.replace(" · ", "\n"), plane.replace(", ", "\n", 1)
+            phase = _break_line(phase.replace(" · ", "\n"), self._most_letters)
+            plane = _break_line(plane.replace(", ", "\n", 1), self._most_letters)
         texts |= {_PREFIX + "phase": phase, _PREFIX + "plane": plane}
         return texts
 
@@ -295,10 +309,13 @@ class CanvasText:
 
     def _fit_texts(self, _event: object = None) -> None:
         """Write smaller on a narrow canvas."""
-        width = int(self._viewer.canvas.size[1])
-        roomy = _ROOMY_PIXELS * self._full * text_scale()
-        share = min(max(width / roomy, _LEAST_SHARE), 1.0) * self._full
-        was_narrow, self._is_narrow = self._is_narrow, width < _LEAST_SHARE * roomy
+        width = int(self._viewer.canvas.size[1]) / text_scale()
+        was_narrow, self._is_narrow = self._is_narrow, width < _NARROW_PIXELS
+        roomy = _BROKEN_PIXELS if self._is_narrow else _ROOMY_PIXELS
+        most = _SMALL if self._is_narrow else self._full
+        share = min(max(width / roomy, _LEAST_SHARE), most)
+        letters, before = _count_letters(width, round(_TEXT_SIZE * share)), self._most_letters
+        self._most_letters = letters
         overlays = self._viewer.canvas.overlays
         sizes = dict.fromkeys((_PREFIX + edge for edge in _EDGES), _LETTER_SIZE)
         texts = (_PREFIX + "phase", _PREFIX + "plane", _PREFIX + "tool", "scale_bar")
@@ -306,8 +323,8 @@ class CanvasText:
         if _MAP in overlays:
             sizes[_MAP] = _TEXT_SIZE
         for name, size in sizes.items():
-            overlays[name].font_size = size * share
-        if self._is_narrow != was_narrow:
+            overlays[name].font_size = round(size * share) + _MEASURED_WHOLE
+        if self._is_narrow != was_narrow or (self._is_narrow and letters != before):
             self.update()
 
     def _fit_bar(self, _event: object = None) -> None:
@@ -361,82 +378,25 @@ class CanvasText:
         return f"{line}\n{tag.note}" if tag.note else line
 
 
+def _count_letters(width: float, size: int) -> int:
+    """Return how many letters of a line have room beside the letter in the middle."""
+    return max(1, int((width / 2 - _MIDDLE_PIXELS) / (_LETTER_WIDE * size)))
+
+
+def _break_line(line: str, most_letters: int) -> str:
+    r"""Return lines of few letters; a word is never broken.
+
+    Examples
+    --------
+    >>> _break_line("phase 0\nbefore contrast", 11)
+    'phase 0\nbefore\ncontrast'
+    """
+    parts = (wrap(one, most_letters, break_long_words=False) for one in line.splitlines())
+    return "\n".join(chain.from_iterable(parts))
+
+
 def _write_text(overlay: TextOverlay, text: str) -> None:
     if overlay.text != text:
         overlay.text = text
     if overlay.visible != bool(text):
         overlay.visible = bool(text)
-
-
-class WheelTurns(WindowPart):
-    """The wheel: slices; with Ctrl it zooms at the pointer, with Shift it goes through the phases.
-
-    It does so while a case is shown in a plane; else napari has its wheel. Where a tool is in hand
-    (`is_free` says not) the wheel with Shift is the tool's, and a drag is never moved from under.
-    """
-
-    def __init__(self, context: WindowContext, is_free: Callable[[], bool]) -> None:
-        super().__init__(context)
-        self._is_free = is_free
-        self._progress = 0.0
-        self.attach(self._scene.viewer)
-
-    def attach(self, viewer: Any) -> None:
-        """Turn the slices of another view of the case as well."""
-        for function in slice_scrolling(viewer):
-            viewer.mouse_wheel_callbacks.remove(function)
-            viewer.mouse_wheel_callbacks.append(self._leave_to(function))
-        viewer.mouse_wheel_callbacks.insert(0, self._turn_wheel)
-
-    def _leave_to(self, function: Callable[[Any, Any], object]) -> Callable[[Any, Any], None]:
-        """Return napari's own function, called where the wheel is not ours."""
-
-        def scroll(viewer: Any, event: Any) -> None:
-            if not event.handled:
-                function(viewer, event)
-
-        return scroll
-
-    def _turn_wheel(self, viewer: Any, event: Any) -> None:
-        held = {str(getattr(key, "name", key)) for key in event.modifiers}
-        is_plane = self._scene.layer(Role.PHASE) is not None and viewer.dims.ndisplay == 2
-        if not is_plane or held not in (set(), {"Control"}, {"Shift"}):
-            return
-        if held == {"Shift"} and not self._is_free():
-            return
-        event.handled = True
-        turns = self._read_turns(event)
-        if event.is_dragging:
-            return
-        if held == {"Control"}:
-            zoom_at(viewer, event.position, _ZOOM_A_TURN**turns)
-            return
-        steps = self._count_steps(turns)
-        if held:
-            self._scene.step_phase(steps)
-        elif steps:
-            axis = viewer.dims.order[-3]
-            viewer.dims.set_current_step(axis, viewer.dims.current_step[axis] + steps)
-
-    def _read_turns(self, event: Any) -> float:
-        """Return how far the wheel was turned up, one turn an event at most, as napari counts."""
-        turned = float(event.delta[1] or event.delta[0])  # some systems turn Shift sideways
-        inverted = getattr(event.native, "inverted", None)
-        return max(-1.0, min(1.0, turned)) * (-1 if inverted is not None and inverted() else 1)
-
-    def _count_steps(self, turns: float) -> int:
-        """Return whole steps, downwards positive; a trackpad's small ones add up."""
-        self._progress -= turns
-        steps = int(self._progress)
-        self._progress -= steps
-        return steps
-
-
-def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
-    """Enlarge the image around a world position, which stays where it is on the screen."""
-    camera, shown = viewer.scene.camera, viewer.dims.displayed
-    centre = list(camera.center)
-    for at, axis in zip(range(len(centre) - len(shown), len(centre)), shown, strict=True):
-        centre[at] = position[axis] + (centre[at] - position[axis]) / factor
-    camera.zoom *= factor
-    camera.center = tuple(centre)

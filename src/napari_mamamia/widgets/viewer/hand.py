@@ -1,11 +1,18 @@
-"""What the mouse holds on the image: nothing, or one tool. Cursor, keys and texts follow it."""
+"""What the mouse holds on the image, nothing or one tool, and what its wheel does."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from qtpy.QtCore import QObject, Signal
 
+from napari_mamamia.widgets.adapter.adapter import slice_scrolling
+from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+
 _ESCAPE: Final = "Escape"
+_ZOOM_A_TURN: Final = 1.2
+"""By looking: four turns double the image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +113,77 @@ class EscapeKey:
 def _has_escape(layer: Any) -> bool:
     """Whether a layer's own keys have Esc already."""
     return any(str(key) == _ESCAPE for key in layer.keymap)
+
+
+class WheelTurns(WindowPart):
+    """The wheel: slices; with Ctrl it zooms at the pointer, with Shift it goes through the phases.
+
+    It does so while a case is shown in a plane; else napari has its wheel. Where a tool is in hand
+    (`is_free` says not) the wheel with Shift is the tool's, and a drag is never moved from under.
+    """
+
+    def __init__(self, context: WindowContext, is_free: Callable[[], bool]) -> None:
+        super().__init__(context)
+        self._is_free = is_free
+        self._progress = 0.0
+        self.attach(self._scene.viewer)
+
+    def attach(self, viewer: Any) -> None:
+        """Turn the slices of another view of the case as well."""
+        for function in slice_scrolling(viewer):
+            viewer.mouse_wheel_callbacks.remove(function)
+            viewer.mouse_wheel_callbacks.append(self._leave_to(function))
+        viewer.mouse_wheel_callbacks.insert(0, self._turn_wheel)
+
+    def _leave_to(self, function: Callable[[Any, Any], object]) -> Callable[[Any, Any], None]:
+        """Return napari's own function, called where the wheel is not ours."""
+
+        def scroll(viewer: Any, event: Any) -> None:
+            if not event.handled:
+                function(viewer, event)
+
+        return scroll
+
+    def _turn_wheel(self, viewer: Any, event: Any) -> None:
+        held = {str(getattr(key, "name", key)) for key in event.modifiers}
+        is_plane = self._scene.layer(Role.PHASE) is not None and viewer.dims.ndisplay == 2
+        if not is_plane or held not in (set(), {"Control"}, {"Shift"}):
+            return
+        if held == {"Shift"} and not self._is_free():
+            return
+        event.handled = True
+        turns = self._read_turns(event)
+        if event.is_dragging:
+            return
+        if held == {"Control"}:
+            zoom_at(viewer, event.position, _ZOOM_A_TURN**turns)
+            return
+        steps = self._count_steps(turns)
+        if held:
+            self._scene.step_phase(steps)
+        elif steps:
+            axis = viewer.dims.order[-3]
+            viewer.dims.set_current_step(axis, viewer.dims.current_step[axis] + steps)
+
+    def _read_turns(self, event: Any) -> float:
+        """Return how far the wheel was turned up, one turn an event at most, as napari counts."""
+        turned = float(event.delta[1] or event.delta[0])  # some systems turn Shift sideways
+        inverted = getattr(event.native, "inverted", None)
+        return max(-1.0, min(1.0, turned)) * (-1 if inverted is not None and inverted() else 1)
+
+    def _count_steps(self, turns: float) -> int:
+        """Return whole steps, downwards positive; a trackpad's small ones add up."""
+        self._progress -= turns
+        steps = int(self._progress)
+        self._progress -= steps
+        return steps
+
+
+def zoom_at(viewer: Any, position: tuple[float, ...], factor: float) -> None:
+    """Enlarge the image around a world position, which stays where it is on the screen."""
+    camera, shown = viewer.scene.camera, viewer.dims.displayed
+    centre = list(camera.center)
+    for at, axis in zip(range(len(centre) - len(shown), len(centre)), shown, strict=True):
+        centre[at] = position[axis] + (centre[at] - position[axis]) / factor
+    camera.zoom *= factor
+    camera.center = tuple(centre)
