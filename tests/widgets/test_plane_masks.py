@@ -15,7 +15,8 @@ from tests.halves import half_by_day
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.edits import Brush, Tool
 from napari_mamamia.widgets.adapter.adapter import redraw_part
-from napari_mamamia.widgets.adapter.drawing import sliced_once, trim_contours
+from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.adapter.labels import trim_contours
 from napari_mamamia.widgets.base.layers import Role, find_layer
 from napari_mamamia.widgets.refine.state import PaintTool
 from napari_mamamia.widgets.viewer.planes import Layout

@@ -8,7 +8,7 @@ from one_window import napari_window
 from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.widgets.adapter.adapter import main_view
-from napari_mamamia.widgets.adapter.drawing import trim_contours
+from napari_mamamia.widgets.adapter.labels import trim_contours
 from napari_mamamia.widgets.adapter.outlines import LineLook, draw_smooth_outlines
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 

@@ -6,19 +6,16 @@ guarded, and without the private parts all is as napari does it.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial, partialmethod
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
-import numpy as np
-from napari.layers import Labels, Layer
-from napari.qt import QtViewer
-from numpy.typing import NDArray
+from napari.layers import Layer
 from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QDockWidget, QFrame, QWidget
+from qtpy.QtWidgets import QDockWidget, QFrame
 
 _CONTROLS: Final = "layer controls"
 """The objectName of the dock that has them (napari 0.9.2, `_qt/qt_viewer.py`)."""
@@ -292,164 +289,3 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
     layers.events.inserted.connect(insert)
     layers.events.removed.connect(lambda event: frames.pop(event.value, None))
     layers.selection.events.active.connect(lambda _event: timer.start(0))
-
-
-def late_drawing(layer: Labels) -> None:
-    """Make a labels layer's own pen and polygon when one of napari's drawing modes is chosen.
-
-    napari makes both at insertion, 20 to 30 ms for a mask that is never drawn on with them (napari
-    0.9.2, `napari/layers/labels/labels.py`, ``_overlays``).
-    """
-    overlays = getattr(layer, "_overlays", {})
-    mode_overlays = [overlays[name] for name in ("polygon", "brush_stroke") if name in overlays]
-    shown = [overlay for overlay in mode_overlays if overlay.visible]
-
-    def show(_event: object = None) -> None:
-        for overlay in shown:
-            overlay.visible = True
-
-    for overlay in shown:
-        overlay.visible = False
-    layer.events.mode.connect(show)
-
-
-def trim_contours(layer: Labels) -> None:
-    """Let a labels layer look for contours only where it has labels: the picture is the same.
-
-    napari filters the whole slice at each step, 2 ms for 160x448 pixels with a tumour in a few of
-    them. Outside the labels' box all is background, whatever the filters say there, and napari
-    takes what the filters reach around a part along with it (napari 0.9.2,
-    `napari/layers/labels/labels.py`, ``_calculate_contour``). The layer keeps its whole array, so
-    that there is no box to grow when somebody paints. Without the private method all is as napari
-    does it.
-    """
-    find_whole = getattr(type(layer), "_calculate_contour", None)
-    if find_whole is not None:
-        patched: Any = layer
-        patched._calculate_contour = partial(_find_contours, ref(layer), find_whole)
-
-
-def _find_contours(
-    layer_ref: Any, find_whole: Callable[..., Any], labels: Any, data_slice: tuple[slice, ...]
-) -> Any:
-    """Return the contours inside `data_slice` as `find_whole` does, asked about a part of it."""
-    layer = layer_ref()
-    smooth = getattr(layer, "_smooth_outline", None)
-    is_smooth = smooth is not None and smooth.draw(labels)
-    if layer.contour < 1 or labels.ndim > 2:
-        return find_whole(layer, labels, data_slice)
-    background = layer.colormap.background_value
-    part = labels[data_slice]
-    contours = np.full(part.shape, background, part.dtype)
-    if is_smooth:
-        return contours
-    labelled = part != background
-    hits = [np.flatnonzero(labelled.any(axis=1 - axis)) for axis in range(2)]
-    if all(hit.size for hit in hits):
-        box = tuple(slice(int(hit[0]), int(hit[-1]) + 1) for hit in hits)
-        place = tuple(
-            slice(whole.start + side.start, whole.start + side.stop)
-            for whole, side in zip(data_slice, box, strict=True)
-        )
-        contours[box] = find_whole(layer, labels, place)
-    return contours
-
-
-# Rings at the mouse: napari's brush circle in a colour, a ring inside it, a dashed one around.
-# They hang on napari's circle (napari 0.9.2, `napari/_vispy/overlays/brush_circle.py`), so that a
-# move of the mouse draws no more than it does anyway; without it there is that circle, in white.
-
-_CIRCLE: Final = "_brush_circle"
-_NAPARIS_COLOUR: Final = "white"
-_CORNERS: Final = 64
-_DASHES: Final = 28
-
-
-@dataclass(frozen=True, slots=True)
-class RingLook:
-    """The circle's colour, and the radii of the rings in and around it, as shares of its own."""
-
-    colour: str = _NAPARIS_COLOUR
-    inner: float | None = None
-    outer: float | None = None
-
-
-class BrushRings:
-    """Gives the brush circle of each view its look."""
-
-    def __init__(self) -> None:
-        self._lines: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self._drawn: WeakKeyDictionary[Any, tuple[RingLook, int]] = WeakKeyDictionary()
-        self.look = RingLook()
-
-    def show(self, look: RingLook) -> None:
-        """Show this look from now on, in every view that the mouse was in."""
-        self.look = look
-        for circle in tuple(self._drawn):
-            self._dress_circle(circle)
-
-    def enter(self, canvas: QWidget | None) -> None:
-        """Dress the circle of the view whose canvas the mouse is on.
-
-        napari makes it when it is to be seen first.
-        """
-        circle = _find_circle(canvas)
-        if circle is None:
-            return
-        if circle not in self._drawn:
-            circle.overlay.events.size.connect(lambda _event: self._dress_circle(circle))
-        self._dress_circle(circle)
-
-    def _dress_circle(self, circle: Any) -> None:
-        drawn = (self.look, int(circle.overlay.size))
-        if self._drawn.get(circle) == drawn:
-            return
-        self._drawn[circle] = drawn
-        with suppress(AttributeError, RuntimeError):
-            circle._white_circle.border_color = self.look.colour
-            self._draw_rings(circle, drawn[1] / 2)
-
-    def _draw_rings(self, circle: Any, radius: float) -> None:
-        line = self._lines.get(circle)
-        parts = _ring_segments(self.look, radius)
-        if line is None and len(parts):
-            line = self._lines[circle] = _make_line(circle.node)
-        if line is None:
-            return
-        line.visible = bool(len(parts))
-        if len(parts):
-            line.set_data(pos=parts, color=self.look.colour)
-
-
-def _make_line(parent: Any) -> Any:
-    # Imported with the first circle: a window's first second has enough to do.
-    visuals: Any = import_module("vispy.scene.visuals")
-    return visuals.Line(connect="segments", method="gl", antialias=True, parent=parent)
-
-
-def _ring_segments(look: RingLook, radius: float) -> NDArray[np.float32]:
-    """Return the ends of the lines, (2 n, 2) in pixels from the mouse: two rows a line."""
-    parts = []
-    if look.inner is not None:
-        parts.append(_walk_ring(look.inner * radius, _CORNERS, 1.0))
-    if look.outer is not None:
-        parts.append(_walk_ring(look.outer * radius, _DASHES, 0.5))
-    return np.concatenate(parts) if parts else np.zeros((0, 2), np.float32)
-
-
-def _walk_ring(radius: float, n_lines: int, share: float) -> NDArray[np.float32]:
-    turns = np.arange(n_lines)[:, None] + np.array([0.0, share])
-    angles = (2 * np.pi / n_lines * turns).ravel()
-    return (radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)).astype(np.float32)
-
-
-def _find_circle(canvas: QWidget | None) -> Any | None:
-    """Return what napari draws the brush circle with on a canvas, None where it has not yet."""
-    view: Any = canvas
-    with suppress(AttributeError, RuntimeError, KeyError, IndexError):
-        while view is not None and not isinstance(view, QtViewer):
-            view = view.parent()
-        if view is not None:
-            overlay = view.canvas.viewer.canvas.overlays[_CIRCLE]
-            return view.canvas._viewer_overlay_to_visual[overlay][0]
-    return None

@@ -13,7 +13,7 @@ from napari_mamamia.core.texts import tr, tr_n
 from napari_mamamia.smartpaint.brush.reach import painted_radius_mm
 from napari_mamamia.smartpaint.evidence.stroke import window_mm
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, layer_scrolling
-from napari_mamamia.widgets.adapter.drawing import BrushRings, RingLook
+from napari_mamamia.widgets.adapter.labels import BrushRings, RingLook
 from napari_mamamia.widgets.controls.colours import MARK_COLOURS, WARNING_COLOURS
 from napari_mamamia.widgets.refine.state import PaintTool, RefineState
 from napari_mamamia.widgets.viewer.scene import Scene

@@ -20,11 +20,10 @@ from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.drawing import (
     drawn_once,
     insert_unchosen,
-    late_drawing,
     make_visual,
     sliced_later,
-    trim_contours,
 )
+from napari_mamamia.widgets.adapter.labels import late_drawing, trim_contours
 from napari_mamamia.widgets.adapter.outlines import stock_line
 from napari_mamamia.widgets.adapter.stepping import RestingThumbnails, keep_lightly, step_lightly
 from napari_mamamia.widgets.base.blinding import ROLES, why_hidden

@@ -10,7 +10,8 @@ from napari.layers import Labels, Layer
 from napari_mamamia.core.grid import Plane
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import redraw_part
-from napari_mamamia.widgets.adapter.drawing import late_drawing, sliced_once, trim_contours
+from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.adapter.labels import late_drawing, trim_contours
 from napari_mamamia.widgets.adapter.stepping import keep_lightly, skip_thumbnail, step_lightly
 from napari_mamamia.widgets.base.layers import METADATA_KEY, Role, find_layers, tag_of
 from napari_mamamia.widgets.viewer.canvas import CanvasText
