@@ -8,8 +8,9 @@ from napari_mamamia.io.data_set.case_list import CaseList, read_case_list
 
 def test_a_list_is_lines_of_ids_or_a_table_with_hashes(tmp_path):
     lines = tmp_path / "cases.txt"
-    lines.write_bytes(b"\xef\xbb\xbfcase_id\n# test set\n A_1 \n\nb_2\n")
-    assert read_case_list(lines).case_ids == ("A_1", "b_2")
+    lines.write_bytes(b"\xef\xbb\xbfcase_id\n# test set\n A_1 \n\nb_2\n'=c\n")
+    # as a cell of our own tables has an id that a spreadsheet program would run
+    assert read_case_list(lines).case_ids == ("A_1", "b_2", "=c")
     table = tmp_path / "cases.csv"
     table.write_text(f"site;patient_id;SHA256\nx;A_1;{'AB' * 32}\ny;b_2;\n;;\n")
     found = read_case_list(table)

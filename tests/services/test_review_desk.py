@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.review_study import made, study
+from typer.testing import CliRunner
 
+from napari_mamamia.cli.app import app
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.case import Mask
 from napari_mamamia.core.errors import CaseError, FormatError
@@ -460,6 +462,29 @@ def test_a_share_that_hangs_counts_as_away_and_is_not_asked_twice(
             one.join()
     assert desk.look().n_unsent == 0
     assert not verify_study(desk.store).problems
+
+
+def test_a_folder_for_results_that_hangs_is_said_to_and_the_study_goes_on(
+    folder, home, tmp_path, monkeypatch
+):
+    ends, place, resolve = threading.Event(), tmp_path / "gone" / "out", Path.resolve
+
+    def hang(path, strict=False):
+        if path == place:
+            ends.wait(30)
+        return resolve(path, strict)
+
+    monkeypatch.setattr(Path, "resolve", hang)
+    monkeypatch.setattr(share, "ANSWER_S", 0.02)
+    try:
+        about = ["review", "status", str(folder), "--out", str(place)]
+        result = CliRunner().invoke(app, about, env={"MAMAMIA_CONFIG_DIR": str(home)})
+        assert result.exit_code == 1, result.output
+        said = f"expected {place} to be there or not, but the share does not answer"
+        assert said in str(result.exception)
+        assert StudyDesk(folder, "Ana", home).look().trouble == ""
+    finally:
+        ends.set()
 
 
 def test_a_share_that_takes_nothing_at_the_start_is_read_and_work_is_kept(

@@ -51,7 +51,8 @@ _RATIO: Final = Quantity("a ratio of volumes", 0, 1000, "", "give 1.5; 0 for non
 _MM: Final = Quantity("a distance", 0, 1000, "mm", "give 10; 0 for none")
 
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Folder for what is found, as files.")
+    Path | None,
+    typer.Option("--out", metavar="DIR", parser=Path, help="Folder for what is found, as files."),
 ]
 
 
@@ -271,7 +272,9 @@ def verify(
 @app.command("audit")
 def audit(
     study: StudyArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for both files.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", parser=Path, help="Folder for both files.")
+    ],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
 ) -> None:
@@ -291,7 +294,9 @@ def audit(
 @app.command("agreement")
 def agreement(
     study: StudyArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for all files.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", parser=Path, help="Folder for all files.")
+    ],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
     honeypots: Annotated[
@@ -345,7 +350,9 @@ def agreement(
 @app.command("export")
 def export(
     study: StudyArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="New folder of the export.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", parser=Path, help="New folder of the export.")
+    ],
     formats: Annotated[
         list[ReviewFormat] | None,
         typer.Option("--format", help="What is exported; repeatable (default: masks, answers)."),
@@ -382,7 +389,9 @@ def export(
 @app.command("report")
 def report(
     study: StudyArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the page.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", parser=Path, help="Folder for the page.")
+    ],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
     names: Annotated[

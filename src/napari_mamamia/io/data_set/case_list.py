@@ -8,6 +8,7 @@ from typing import Final
 
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.clinical.rules import is_missing, parse_id
+from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.table_text import decoded
@@ -74,8 +75,8 @@ def read_case_list(path: Path) -> CaseList:
     """Return the cases that a file lists.
 
     A ``.csv``, ``.xlsx`` or ``.ods`` table has the column case_id (or patient_id) and may have
-    sha256, of each reference file. Any other file has an id on each line; lines that begin with #
-    and empty ones are passed over.
+    sha256, of each reference file. Any other file has an id on each line, as it is or as a cell of
+    our own tables has it; lines that begin with # and empty ones are passed over.
 
     Raises
     ------
@@ -105,7 +106,7 @@ def _read_lines(path: Path) -> list[str]:
     if note:
         raise FormatError(f"expected a list of cases in UTF-8 at {path}, but {note}: save it again")
     lines = (line.strip() for line in text.splitlines())
-    ids = [parse_id(line) for line in lines if line and not line.startswith("#")]
+    ids = [parse_id(from_csv_text(line)) for line in lines if line and not line.startswith("#")]
     return ids[1:] if ids and ids[0].casefold() in _IDS else ids
 
 

@@ -9,6 +9,7 @@ from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.program.garbage import uncollected
 from napari_mamamia.core.review import Study, StudyPlan
+from napari_mamamia.io.files.csv_text import from_csv_text
 from napari_mamamia.io.files.foreign import open_plain, reads
 from napari_mamamia.io.files.json_text import MOST_BYTES, parsed_json
 from napari_mamamia.io.files.record_codec import Form, Layout, RecordCodec
@@ -81,8 +82,12 @@ def hash_study(folder: Path) -> str:
 
 @reads("a list of case ids, one a line", "write one id in each line")
 def read_case_list(path: Path) -> tuple[str, ...]:
-    """Return the ids in a text file, each once; empty lines and those from # on are none."""
+    """Return the ids in a text file, each once; empty lines and those from # on are none.
+
+    They may stand as a cell of our own tables does, with the apostrophe before a formula.
+    """
     with open_plain(path) as stream:
         lines = stream.read(MOST_BYTES).decode("utf-8-sig").splitlines()
     stripped = (line.strip() for line in lines)
-    return tuple(dict.fromkeys(line for line in stripped if line and not line.startswith("#")))
+    ids = (from_csv_text(line) for line in stripped if line and not line.startswith("#"))
+    return tuple(dict.fromkeys(ids))

@@ -7,6 +7,7 @@ from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.core.review import Meaning, ReadingMode, StudyReader, Task
 from napari_mamamia.io.files.file_names import case_key
 from napari_mamamia.io.review.keys import signature_fits
+from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore, FolderStore, StoreReading
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.reviewing.fold import FoldMemory, ReviewState, fold_events
@@ -57,8 +58,11 @@ def require_outside(store: FolderStore, folder: Path) -> None:
     ------
     SaveConflictError
         If it does.
+    SilentShareError
+        If it is on a share that does not answer.
     """
-    if store.visit(lambda study: folder.resolve().is_relative_to(study.resolve())):
+    results = Share(folder).look(lambda place: place.resolve())
+    if store.visit(lambda study: results.is_relative_to(study.resolve())):
         raise SaveConflictError(
             f"expected a folder outside the study, got {folder}: name another one"
         )
