@@ -22,6 +22,7 @@ from napari_mamamia.cli.study.options import (
     PassphraseOption,
     StudyArgument,
     UnblindOption,
+    make_out_option,
     open_study,
     read_passphrase,
 )
@@ -50,10 +51,7 @@ _PICTURES: Final = Quantity("a number of pictures", 0, 100, "", "give 12", is_wh
 _RATIO: Final = Quantity("a ratio of volumes", 0, 1000, "", "give 1.5; 0 for none")
 _MM: Final = Quantity("a distance", 0, 1000, "mm", "give 10; 0 for none")
 
-OutOption = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="DIR", parser=Path, help="Folder for what is found, as files."),
-]
+OutOption = Annotated[Path | None, make_out_option("Folder for what is found, as files.")]
 
 
 @app.command("init")
@@ -272,9 +270,7 @@ def verify(
 @app.command("audit")
 def audit(
     study: StudyArgument,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", parser=Path, help="Folder for both files.")
-    ],
+    out: Annotated[Path, make_out_option("Folder for both files.")],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
 ) -> None:
@@ -294,9 +290,7 @@ def audit(
 @app.command("agreement")
 def agreement(
     study: StudyArgument,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", parser=Path, help="Folder for all files.")
-    ],
+    out: Annotated[Path, make_out_option("Folder for all files.")],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
     honeypots: Annotated[
@@ -350,9 +344,7 @@ def agreement(
 @app.command("export")
 def export(
     study: StudyArgument,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", parser=Path, help="New folder of the export.")
-    ],
+    out: Annotated[Path, make_out_option("New folder of the export.")],
     formats: Annotated[
         list[ReviewFormat] | None,
         typer.Option("--format", help="What is exported; repeatable (default: masks, answers)."),
@@ -389,9 +381,7 @@ def export(
 @app.command("report")
 def report(
     study: StudyArgument,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", parser=Path, help="Folder for the page.")
-    ],
+    out: Annotated[Path, make_out_option("Folder for the page.")],
     reader: AskerOption = "",
     unblind: UnblindOption = "",
     names: Annotated[

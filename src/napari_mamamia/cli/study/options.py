@@ -1,7 +1,7 @@
 """What several commands of `mamamia review` share: options, the study, a passphrase."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,11 @@ PassphraseOption = Annotated[
         "--passphrase-file", metavar="FILE", help="Read the passphrase there, do not ask."
     ),
 ]
+
+
+def make_out_option(text: str) -> Any:
+    """Return the option of a folder for results; not as a path either, see `StudyArgument`."""
+    return typer.Option("--out", metavar="DIR", parser=Path, help=text)
 
 
 def open_study(study: Path, out: Path | None = None) -> "FolderStore":
