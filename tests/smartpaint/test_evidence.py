@@ -66,6 +66,17 @@ def test_a_press_in_a_bright_ball_finds_the_ball():
     assert dice(labels > 0, lesion) > 0.97
 
 
+def test_where_there_is_no_lesion_yet_a_press_for_the_whole_is_a_press_without_a_word():
+    """It said that the image was no guide there, of a lesion that it then found."""
+    lesion, made = ball(MIDDLE, 10.0), []
+    for whole in (False, True):
+        labels, words = empty()
+        settled = stroke(images_of(lesion), labels, words, (MIDDLE,), radius_mm=8.0, whole=whole)
+        assert settled.notes == ()
+        made.append(labels)
+    np.testing.assert_array_equal(*made)
+
+
 def test_a_stroke_on_one_of_two_balls_leaves_the_other_alone():
     lesion, other = ball((12, 24, 12), 7.0), ball((12, 24, 38), 7.0)
     labels, words = empty()

@@ -146,7 +146,9 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
     changed = settled.mask != scene.mask
     labels[changed] = work.brush.label if is_adding else 0
     words = mark_stroke(scene, settled, work.words)
-    notes = _list_notes(settled, is_near=work.brush.whole and scene.whole_mm is None)
+    # Where there was no lesion yet there was no whole of it to act on.
+    is_near = work.brush.whole and scene.whole_mm is None and bool(scene.mask.any())
+    notes = _list_notes(settled, is_near=is_near)
     return SettledStroke(work.box, labels, words, settled.apart, notes)
 
 
