@@ -462,6 +462,8 @@ def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):
     live, labels = refining.editing.live, refining.refine_page.tools.labels
     paint(refining, (2.0, 9.0, 12.0), Brush(Tool.SPHERE, radius_mm=3.0))
     marks = live.state.words(1).copy()
+    refining.editing.mask.redo()  # nothing to do again, and there is no other lesion to speak of
+    assert "Nothing of this lesion" not in refining.header.message.text()
     refining.protocols.begin_lesion()
     paint(refining, (2.0, 15.0, 5.0), Brush(Tool.SPHERE, radius_mm=3.0, label=2))
     labels.activated.emit(0)

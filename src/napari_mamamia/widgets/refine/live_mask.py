@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from qtpy.QtCore import QElapsedTimer, QTimer, Signal
 
 from napari_mamamia.core.box import Box
-from napari_mamamia.core.edits import Brush, Step, Voxel
+from napari_mamamia.core.edits import WHOLE_MASK, Brush, Step, Voxel
 from napari_mamamia.core.errors import GridMismatchError
 from napari_mamamia.core.provenance import Setting
 from napari_mamamia.core.texts import tr
@@ -247,7 +247,10 @@ class LiveMask(WindowPart):
         if isinstance(outcome, Finished) and outcome.result is not None:
             self._scene.redraw_box(Role.REFINED, outcome.result)
             self._emit_stepped()
-        elif isinstance(outcome, Finished) and live.position:
+        elif isinstance(outcome, Finished) and {s.label for s in live.steps} - {
+            live.label,
+            WHOLE_MASK,
+        }:
             self._notifier.hint(_NOTHING_HERE)
 
     def _show_step(self, step: Step | None) -> None:
