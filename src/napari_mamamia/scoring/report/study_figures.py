@@ -81,6 +81,8 @@ def _make_box(x: float, y: float, width: float, height: float) -> "FancyBboxPatc
 
 def dice_of_cases(values: Sequence[float], trigger: float | None) -> "Figure":
     """Return the lowest Dice of each case's readings, lowest first; a line where they disagree."""
+    from matplotlib.ticker import MaxNLocator
+
     figure, axes = new_figure((5.0, 2.7))
     ordered = np.sort(np.array(values, dtype=np.float64))
     colours = [VERMILION if trigger is not None and one < trigger else BLUE for one in ordered]
@@ -89,6 +91,7 @@ def dice_of_cases(values: Sequence[float], trigger: float | None) -> "Figure":
         axes.axhline(trigger, color=GREY, linestyle="--", linewidth=1)
     axes.set_ylim(-0.03, 1.03)
     axes.set_xlabel("case, lowest first")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel("lowest Dice of two readings")
     return figure
 
