@@ -27,6 +27,7 @@ from napari_mamamia.services.case.show_case import CaseMasks, OpenMask
 from napari_mamamia.services.score.looks import CaseLook
 from napari_mamamia.services.score.score import ScoreSummary
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.batch.page import BatchPage
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 NUMBERS = {"net": (0.9, 0.4), "other": (0.5, 0.3)}
@@ -640,3 +641,11 @@ def test_a_clinical_table_shows_coverage_and_its_columns_are_used_once_confirmed
     table.with_name("other.csv").write_text("patient_id,age\n")
     page.clinical.setText(str(table.with_name("other.csv")))
     assert look.columns.names == ()
+
+
+def test_start_stays_in_sight_however_low_the_page_is(qtbot):
+    page = BatchPage()
+    qtbot.addWidget(page)
+    page.resize(500, 220)
+    page.show()
+    qtbot.waitUntil(lambda: page.start.visibleRegion().boundingRect() == page.start.rect())

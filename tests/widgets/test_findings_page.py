@@ -8,6 +8,7 @@ import pytest
 from qtpy.QtCore import QPoint, QPointF, Qt
 from qtpy.QtGui import QColor, QWheelEvent
 from qtpy.QtWidgets import (
+    QAbstractButton,
     QApplication,
     QComboBox,
     QLabel,
@@ -17,7 +18,15 @@ from qtpy.QtWidgets import (
     QWidget,
 )
 
-from napari_mamamia.core.answers import Answers, CaseFacts, Landmark, LesionFacts, Place, Side
+from napari_mamamia.core.answers import (
+    WHOLE_CASE,
+    Answers,
+    CaseFacts,
+    Landmark,
+    LesionFacts,
+    Place,
+    Side,
+)
 from napari_mamamia.core.blinding import Blinding
 from napari_mamamia.core.errors import FormatError
 from napari_mamamia.core.form import FieldScope
@@ -27,6 +36,7 @@ from napari_mamamia.services.findings.case_findings import load_findings_form, o
 from napari_mamamia.services.measure.shapes import Slice
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.findings.form_view import FormView
+from napari_mamamia.widgets.findings.page import FindingsPage
 from napari_mamamia.widgets.measure.overlay import MARK_COLOUR, Grip, ViewDrawings
 
 LESION = Place(FieldScope.LESION, "1")
@@ -310,6 +320,20 @@ def test_of_one_breast_alone_its_own_assessment_is_missing(qtbot, form):
     assert [one for one in form.list_missing() if "ssessment" in one] == [
         "Assessment category (the breast in view)"
     ]
+
+
+def test_in_an_exam_of_one_breast_nothing_of_the_other_is_offered(qtbot):
+    page = FindingsPage()
+    qtbot.addWidget(page)
+    offered = ("findings_place_left", "findings_mark_nipple_left", "findings_mark_chest_wall_left")
+    left = [page.findChild(QAbstractButton, name) for name in offered]
+    page.choose(Place(FieldScope.BREAST, "left"))
+    page.show_lesions(CaseFacts(sides=(Side.RIGHT,), is_one_breast=True), ())
+    assert all(control.isHidden() for control in left)
+    assert page.place == WHOLE_CASE
+    assert not page.findChild(QAbstractButton, "findings_place_right").isHidden()
+    page.show_lesions(CaseFacts(), ())
+    assert not any(control.isHidden() for control in left)
 
 
 def test_a_term_of_a_later_lexicon_is_shown_as_it_stands(qtbot, form):

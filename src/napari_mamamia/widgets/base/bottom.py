@@ -11,6 +11,7 @@ from napari_mamamia.widgets.base.turns import Turns
 
 BOTTOM_NAME: Final = "MAMA-MIA results"
 _HALF: Final = 0.5
+_OF_LIST: Final = 0.45
 
 
 class BottomDock:
@@ -38,6 +39,7 @@ class BottomDock:
         self._fill_steps = fill_steps
         self._holder: QWidget | None = None
         self._turns = Turns(panel)
+        self._is_list = False
         self._own_height = 0
 
     def prepare(self) -> None:
@@ -77,8 +79,9 @@ class BottomDock:
     def follow_list(self, is_list: bool) -> None:
         """Be out of sight while the work list has the picture's room, and come back after it.
 
-        Shown meanwhile the dock has all the height, and then half of it.
+        Shown meanwhile the dock has nearly half of the width, all the height, and then half of it.
         """
+        self._is_list = is_list
         dock = self._find_dock()
         is_seen = dock is not None and dock.isVisible()
         if dock is None:
@@ -88,6 +91,7 @@ class BottomDock:
             dock.hide()
         elif is_seen or self._own_height:
             before = self._own_height
+            dock.setMinimumWidth(0)
             dock.show()
             self._resize_dock(lambda now, whole: before or min(now, round(_HALF * whole)))
 
@@ -103,6 +107,8 @@ class BottomDock:
         dock = self._find_dock()
         if dock is not None:
             dock.show()
+            if self._is_list:  # Qt gives it hardly any width else, and nothing when it is asked
+                dock.setMinimumWidth(round(_OF_LIST * dock.window().width()))
 
     def _find_window(self) -> Any | None:
         return getattr(self._viewer, "window", None)

@@ -10,10 +10,9 @@ from qtpy.QtGui import QDesktopServices
 from qtpy.QtWidgets import (
     QComboBox,
     QFileDialog,
-    QFrame,
     QLineEdit,
     QProgressBar,
-    QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -38,6 +37,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.page_area import PageArea
 
 # Page Batch, under the clinical table: what it knows, and columns to confirm.
 
@@ -125,7 +125,7 @@ class BatchDefaults:
     scores: Path
 
 
-class BatchPage(QScrollArea):
+class BatchPage(QWidget):
     """`start_wanted` carries a `BatchRequest`; the other signals say what was clicked."""
 
     start_wanted = Signal(object)
@@ -138,21 +138,20 @@ class BatchPage(QScrollArea):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("batch")
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scores: Path | None = None
         self._offered_out = ""
         self._folder: Path | None = None
         self._report: Path | None = None
-        content = QWidget()
-        layout = QVBoxLayout(content)
+        form = PageArea(self._make_form(), "batch_form_area")
+        form.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        form.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        form.verticalScrollBar().rangeChanged.connect(lambda *_range: form.updateGeometry())
+        layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 4, 0)
-        for part in (self._make_form(), self._make_taken(), self._make_run(), self._make_end()):
+        # The form gives way on a low screen: Start stays in sight.
+        for part in (form, self._make_taken(), self._make_run(), self._make_end()):
             layout.addWidget(part)
         layout.addStretch()
-        self.setWidget(content)
         self._describe_profile()
         self.set_running(False)
         self.show_taken(False)

@@ -162,6 +162,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.docking.shown.connect(self.dropping.watch_view)
         self.docking.closed.connect(self.reading.leave)
         self.reading.entering.connect(self.docking.give_room_back)
+        self.reading.leaving.connect(self.docking.fit_later)
         self.docking.hidden.connect(self.hand.put_down)
         self.docking.closed.connect(self._put_aside)
         self.docking.window_came.connect(self.refresh.look)

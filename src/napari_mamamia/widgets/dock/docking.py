@@ -130,6 +130,21 @@ class Docking(WindowPart):
             dock.show()
         self._made_room = []
 
+    def fit_later(self) -> None:
+        """Keep the window within its screen where napari's panels are about to come back."""
+        before = self._main_window.geometry()
+        QTimer.singleShot(0, lambda: self._fit_again(before))
+
+    def _fit_again(self, before: QRect) -> None:
+        window = self._main_window
+        if self.home is None or not isinstance(window, QMainWindow) or window.isHidden():
+            return
+        away = fit_window(window, self._width())
+        if away:
+            window.setGeometry(before)  # where it had its room, without what is put away
+            self.take_width()
+            self._notifier.hint(_PUT_AWAY.format(" and ".join(away)))
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follow the panel; keep the window open once where its mask cannot be saved."""
         if watched is self._panel:
@@ -258,6 +273,25 @@ class Docking(WindowPart):
 
 _LEAST_IMAGE: Final = 400
 """Width in pixels that the image keeps, by looking."""
+
+
+_SHARE: Final = (0.92, 0.90)
+_MOST: Final = (1600, 1000)
+"""A first window takes that much of the screen, and no more pixels: facts of this project."""
+
+
+def find_first_place(window: QMainWindow) -> QRect:
+    """Return where a first window goes: most of its screen, in the middle."""
+    room = window.screen().availableGeometry()
+    frame, inside = window.frameGeometry(), window.geometry()
+    edges = (frame.width() - inside.width(), frame.height() - inside.height())
+    sizes = (room.width(), room.height())
+    width, height = (
+        min(most, round(share * size) - edge)
+        for most, share, size, edge in zip(_MOST, _SHARE, sizes, edges, strict=True)
+    )
+    left = room.left() + (room.width() - width) // 2
+    return QRect(left, room.top() + (room.height() - height) // 2, width, height)
 
 
 def say_too_small(window: QMainWindow) -> str:

@@ -7,7 +7,7 @@ sight, and all comes back as it was. Nothing of it reaches napari's own settings
 from collections.abc import Callable
 from typing import Any, Final
 
-from qtpy.QtCore import QEvent, QObject, QRect, Qt, Signal
+from qtpy.QtCore import QEvent, QObject, QRect, QSize, Qt, Signal
 from qtpy.QtGui import QShortcut
 from qtpy.QtWidgets import QDockWidget, QHBoxLayout, QMainWindow, QToolBar, QToolButton, QWidget
 
@@ -22,7 +22,7 @@ from napari_mamamia.widgets.base.notify import Level
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import named, tell_reader, tool_button
 from napari_mamamia.widgets.controls.tab_order import ReadingOrder
-from napari_mamamia.widgets.dock.docking import Docking
+from napari_mamamia.widgets.dock.docking import Docking, find_first_place
 from napari_mamamia.widgets.dock.steps import WORK_LIST, Steps
 from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
@@ -180,10 +180,6 @@ def _fix_bar(bar: QToolBar, name: str) -> None:
 _NAPARIS: Final = ("layer list", "layer controls")
 """Names of the docks that napari makes for itself; those of other plugins stay."""
 
-_SHARE: Final = (0.92, 0.90)
-_MOST: Final = (1600, 1000)
-"""A first window takes that much of the screen, and no more pixels: facts of this project."""
-
 
 class ReadingMode(WindowPart):
     """Hides what belongs to napari while somebody reads; `is_on` says whether it does.
@@ -191,8 +187,8 @@ class ReadingMode(WindowPart):
     `entering` comes before anything is hidden, `leaving` before it comes back, and when the window
     closes.
 
-    Where the window was before it got its first size is kept, and it goes back there before napari
-    notes a size that no user chose.
+    Where the window was before it got its first size is kept, and before it grew for what is in it
+    (on a low screen), and it goes back there before napari notes a size that no user chose.
     """
 
     entering = Signal()
@@ -209,7 +205,7 @@ class ReadingMode(WindowPart):
         self._hidden: list[QWidget] = []
         self._had_welcome = False
         self._place: QRect | None = None
-        self._own_place: QRect | None = None
+        self._own_places: list[QRect] = []
 
     def toggle(self) -> None:
         """Enter or leave."""
@@ -224,8 +220,8 @@ class ReadingMode(WindowPart):
         self.enter()
         if window is None or has_own_window_size() or window.isMaximized():
             return
-        self._place, self._own_place = window.geometry(), _find_first_place(window)
-        window.setGeometry(self._own_place)
+        self._place, self._own_places = window.geometry(), [find_first_place(window)]
+        window.setGeometry(self._own_places[0])
 
     def enter(self) -> None:
         """Hide what is seen of napari's own, and show the line over the picture."""
@@ -272,16 +268,28 @@ class ReadingMode(WindowPart):
             view.show_welcome_screen = True
         self._had_welcome, self.is_on = False, False
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+    def eventFilter(self, watched: QObject, event: Any) -> bool:
         """Give all back before napari writes down how its window stands."""
-        if event.type() == QEvent.Type.Close and watched is self._find_window():
+        window = self._find_window()
+        if event.type() == QEvent.Type.Resize and watched is window is not None:
+            self._note_growth(window, event.oldSize(), event.size())
+        if event.type() == QEvent.Type.Close and watched is window:
             self.leave()
             self._go_back()
         return False
 
+    def _note_growth(self, window: QMainWindow, before: QSize, now: QSize) -> None:
+        """Remember the size of before where what is in the window made it grow."""
+        if now == before or now != before.expandedTo(window.minimumSize()):
+            return
+        corner = window.geometry().topLeft()
+        if before not in [one.size() for one in self._own_places]:
+            self._place, self._own_places = QRect(corner, before), []
+        self._own_places.append(QRect(corner, now))
+
     def _go_back(self) -> None:
         window = self._find_window()
-        if window is not None and self._place is not None and window.geometry() == self._own_place:
+        if window is not None and self._place and window.geometry() in self._own_places:
             window.setGeometry(self._place)
 
     def _find_window(self) -> QMainWindow | None:
@@ -440,17 +448,3 @@ class WorkListRoom(WindowPart):
             picture.show()
             self.taken.emit(False)
             self._docking.take_width()
-
-
-def _find_first_place(window: QMainWindow) -> QRect:
-    """Return where a first window goes: most of its screen, in the middle."""
-    room = window.screen().availableGeometry()
-    frame, inside = window.frameGeometry(), window.geometry()
-    edges = (frame.width() - inside.width(), frame.height() - inside.height())
-    sizes = (room.width(), room.height())
-    width, height = (
-        min(most, round(share * size) - edge)
-        for most, share, size, edge in zip(_MOST, _SHARE, sizes, edges, strict=True)
-    )
-    left = room.left() + (room.width() - width) // 2
-    return QRect(left, room.top() + (room.height() - height) // 2, width, height)

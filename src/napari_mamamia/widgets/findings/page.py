@@ -69,6 +69,8 @@ class FindingsPage(Page):
     def __init__(self) -> None:
         super().__init__("findings")
         self.place = WHOLE_CASE
+        self._sides: tuple[Side, ...] = _SIDES
+        self._marked: tuple[Side, ...] = ()
         self.form = FormView("findings", WHOLE_CASE)
         self.body.addWidget(self._make_places())
         self.body.addWidget(self._make_lesions())
@@ -123,7 +125,11 @@ class FindingsPage(Page):
         self._lesions.blockSignals(False)
         for control in (self._lesions, self._lesion, self._show):
             control.setEnabled(not is_none)
-        if self.place.scope is FieldScope.LESION and at < 0:
+        self._sides = facts.sides
+        self._show_sides()
+        by_breast = self.place.scope is FieldScope.BREAST
+        is_out_of_view = by_breast and self.place.name not in self._sides
+        if is_out_of_view or (self.place.scope is FieldScope.LESION and at < 0):
             self.choose(WHOLE_CASE)
 
     @property
@@ -152,6 +158,8 @@ class FindingsPage(Page):
             control.setText(f"{tr(side.title())} ✓" if is_marked else tr(side.title()))
             call_by(control, f"{_LANDMARKS[landmark]} {side}{' marked' if is_marked else ''}")
             control.setChecked(armed == (landmark, side))
+        self._marked = tuple(one.side for one in landmarks.points)
+        self._show_sides()
         self.forget.setVisible(bool(landmarks.points))
         # Depth is from nipple to chest wall: without the one the other says nothing.
         self._chest_wall.setVisible(bool(landmarks.points))
@@ -262,6 +270,14 @@ class FindingsPage(Page):
         marks = row(title, *(self.marks[landmark, side] for side in _SIDES))
         marks.layout().setStretch(0, 1)
         return marks
+
+    def _show_sides(self) -> None:
+        """Offer the breast that is in view; the other one where something of it is marked."""
+        for side in _SIDES:
+            is_there = side in self._sides or side in self._marked
+            self._places[side.value].setVisible(side in self._sides)
+            for landmark in Landmark:
+                self.marks[landmark, side].setVisible(is_there)
 
     def _ask_mark(self, landmark: Landmark, side: Side) -> None:
         self.mark_wanted.emit(landmark, side, self.marks[landmark, side].isChecked())
