@@ -3,9 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from napari_mamamia.core.case import Case, LabelMap
 from napari_mamamia.core.edits import EditingSummary
 from napari_mamamia.core.progress import report_progress
@@ -97,19 +94,21 @@ def prepare_saving(editing: OpenEditing) -> Callable[[], SavedMask]:
     if editing.workspace is None:
         raise ValueError("expected a workspace to save to, but this case has none")
     editing.session.notice_external()
-    labels = editing.session.state.recorded_labels.copy()
+    # Its box: memory for a whole volume costs the window's thread up to 60 ms when first touched.
+    mask = LabelMap.of(editing.session.state.recorded_labels, editing.case.grid)
     # The record at which the copy was taken: strokes may follow it before the file is written.
     head = editing.journal.mark() if editing.journal else ""
-    return partial(_save_labels, editing, editing.workspace, labels, editing.session.summary, head)
+    return partial(_save_labels, editing, editing.workspace, mask, editing.session.summary, head)
 
 
 def _save_labels(
     editing: OpenEditing,
     workspace: Workspace,
-    labels: NDArray[np.uint8],
+    mask: LabelMap,
     summary: EditingSummary,
     head: str,
 ) -> SavedMask:
+    labels = mask.dense()
     crc = crc_of(labels)
     saved = save_refined(
         workspace,
@@ -126,7 +125,7 @@ def _save_labels(
         ),
         inputs=editing.start_files,
     )
-    editing.saved, editing.on_disk = saved, LabelMap.of(labels, editing.case.grid)
+    editing.saved, editing.on_disk = saved, mask
     if editing.journal is not None:
         editing.journal.write(Saved(saved.sha256, crc, head))
     return saved
