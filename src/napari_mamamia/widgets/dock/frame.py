@@ -289,7 +289,13 @@ class ReadingMode(WindowPart):
 
     def _go_back(self) -> None:
         window = self._find_window()
-        if window is not None and self._place and window.geometry() in self._own_places:
+        layout = None if window is None else window.layout()
+        if window is None or layout is None or not self._place:
+            return
+        if window.geometry() in self._own_places:
+            # What is in it now may need more room than it had: napari would note that size.
+            layout.setSizeConstraint(layout.SizeConstraint.SetNoConstraint)
+            window.setMinimumSize(0, 0)
             window.setGeometry(self._place)
 
     def _find_window(self) -> QMainWindow | None:
