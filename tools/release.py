@@ -151,17 +151,19 @@ def check_base(scratch: Path) -> None:
     say(f"demo without a display: {masks} masks, scores, report, export")
 
 
+STEPS = ["step_work_list", "step_read", "step_mask", "step_check"]
 WINDOW = """
 import sys
 import napari
 from qtpy.QtCore import QTimer
-from qtpy.QtWidgets import QTabBar
+from qtpy.QtWidgets import QWidget
 viewer = napari.Viewer()
 viewer.window.add_plugin_dock_widget("napari-mamamia")
 def look():
-    bars = viewer.window._qt_window.findChildren(QTabBar)
-    print([bar.tabText(index) for bar in bars for index in range(bar.count())])
-    viewer.window._qt_window.grab().save(sys.argv[1])
+    window = viewer.window._qt_window
+    shown = [one.objectName() for one in window.findChildren(QWidget) if one.isVisible()]
+    print([name for name in shown if name.startswith("step_") and name != "step_bar"])
+    window.grab().save(sys.argv[1])
     viewer.close()
 QTimer.singleShot(3000, look)
 napari.run()
@@ -182,11 +184,11 @@ def check_all(scratch: Path) -> None:
     say(f"predict --model kinetic: {len([*out.rglob('*.nii.gz')])} masks")
     picture = DIST.parent / "dist" / "window.png"
     screen = ("xvfb-run", "-a", "-s", "-screen 0 1400x900x24")
-    tabs = run(*screen, programs / "python", "-P", "-c", WINDOW, picture, folder=scratch)
-    if "Predict" not in tabs or not picture.exists():
-        raise SystemExit(f"the window should show its pages, got {tabs}")
+    said = run(*screen, programs / "python", "-P", "-c", WINDOW, picture, folder=scratch)
+    if said.strip().splitlines()[-1] != str(STEPS) or not picture.exists():
+        raise SystemExit(f"the window should show the steps {STEPS}, got {said}")
     picture.unlink()
-    say(f"the window opens: {tabs.strip().splitlines()[-1]}")
+    say(f"the window opens: {said.strip().splitlines()[-1]}")
 
 
 def check_sdist(scratch: Path) -> None:
