@@ -43,6 +43,7 @@ def step(number, size=1):
         1.5,
         4,
         0.25,
+        label=3,
     )
     words = (soft >> 16).astype(np.uint16)
     parts = [(BitChange.of(flipped, whole),) for flipped in (labels, soft, words)]
