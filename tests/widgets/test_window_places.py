@@ -5,8 +5,7 @@ from qtpy.QtCore import QRect, Qt
 from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_mamamia.widgets.controls.controls import NameLabel
-from napari_mamamia.widgets.dock.docking import fit_window, say_too_small
-from napari_mamamia.widgets.dock.frame import _find_first_place
+from napari_mamamia.widgets.dock.docking import find_first_place, fit_window, say_too_small
 
 
 class _Screen:
@@ -32,7 +31,7 @@ class _Window(QMainWindow):
 def test_a_first_window_is_in_the_middle_of_its_own_screen_and_within_it(qtbot, room):
     window = _Window(room)
     qtbot.addWidget(window)
-    place = _find_first_place(window)
+    place = find_first_place(window)
     assert room.contains(place)
     assert abs(place.center().x() - room.center().x()) <= 1
     assert place.width() == min(1600, round(0.92 * room.width()))
