@@ -138,15 +138,23 @@ def look(program, where, found, keep):
         found[f"{where}: no pixel of a mask"] = None
 
 
+def holds(area, other):
+    (x, y, width, height), (x2, y2, width2, height2) = area, other
+    inside = x <= x2 and y <= y2 and x2 + width2 <= x + width and y2 + height2 <= y + height
+    return inside and area != other
+
+
 def jumps(program, root):
     """Return where Tab goes back up the page: to what lies above, or before it in its line."""
     stops = program.ask("evaluate", code=f"{LAYOUT}\nresult = tab_stops({root!r})")
     assert len(stops) > 5, stops
     found = []
     for (name, place, area), (after, place2, area2) in pairwise(stops):
-        # what stands in one area is compared by itself, else the areas are
-        x, y, width, height = place if area == area2 else area
-        x2, y2, _, height2 = place2 if area == area2 else area2
+        # what stands in one area is compared by itself, else the areas, but for one in the other
+        (x, y, width, height), (x2, y2, _, height2) = (
+            of if area == area2 or holds(around, other) else around
+            for of, around, other in ((place, area, area2), (place2, area2, area))
+        )
         above = y2 + height2 <= y and x2 < x + width
         before = x2 < x and min(y + height, y2 + height2) - max(y, y2) > min(height, height2) / 2
         if above or before:

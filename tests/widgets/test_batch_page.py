@@ -28,6 +28,7 @@ from napari_mamamia.services.score.looks import CaseLook
 from napari_mamamia.services.score.score import ScoreSummary
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.batch.page import BatchPage
+from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 NUMBERS = {"net": (0.9, 0.4), "other": (0.5, 0.3)}
@@ -649,3 +650,14 @@ def test_start_stays_in_sight_however_low_the_page_is(qtbot):
     page.resize(500, 220)
     page.show()
     qtbot.waitUntil(lambda: page.start.visibleRegion().boundingRect() == page.start.rect())
+
+
+@pytest.mark.parametrize("height", [600, 260])
+def test_the_form_scrolls_where_it_has_no_room_and_start_stays_in_sight(qtbot, height):
+    page = BatchPage()
+    qtbot.addWidget(page)
+    page.setFixedSize(1100, height)
+    page.show()
+    bar = page.findChild(PageArea).verticalScrollBar()
+    qtbot.waitUntil(lambda: (bar.maximum() > 0) == (height < 300))
+    assert page.rect().contains(page.start.geometry().translated(page.start.parent().pos()))

@@ -12,7 +12,6 @@ from qtpy.QtWidgets import (
     QFileDialog,
     QLineEdit,
     QProgressBar,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -142,10 +141,8 @@ class BatchPage(QWidget):
         self._offered_out = ""
         self._folder: Path | None = None
         self._report: Path | None = None
-        form = PageArea(self._make_form(), "batch_form_area")
+        form = PageArea(self._make_form(), "batch_form_area", is_fitted=True)
         form.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        form.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        form.verticalScrollBar().rangeChanged.connect(lambda *_range: form.updateGeometry())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 4, 0)
         # The form gives way on a low screen: Start stays in sight.

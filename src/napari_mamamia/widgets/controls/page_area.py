@@ -9,6 +9,7 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFrame,
     QScrollArea,
+    QSizePolicy,
     QWidget,
 )
 
@@ -32,16 +33,24 @@ class PageArea(QScrollArea):
         The area's objectName.
     is_part
         Whether this is the middle of a page, whose width the whole page has then.
+    is_fitted
+        Whether it is as high as its page, and gives way where there is less room.
     """
 
-    def __init__(self, page: QWidget, name: str, *, is_part: bool = False) -> None:
+    def __init__(
+        self, page: QWidget, name: str, *, is_part: bool = False, is_fitted: bool = False
+    ) -> None:
         super().__init__()
-        self._is_part = is_part
+        self._is_part, self._is_fitted = is_part, is_fitted
         named(self, name, "")
         self.setWidget(page)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        if is_fitted:
+            self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+            bar = self.verticalScrollBar()
+            bar.rangeChanged.connect(lambda *_range: self.updateGeometry())
 
     @property
     def whole_width(self) -> int:
@@ -65,6 +74,8 @@ class PageArea(QScrollArea):
         """Return the width of the page and a scroll bar; a part leaves its height to the layout."""
         page = self.widget().minimumSizeHint()
         height = self.minimumSizeHint().height() if self._is_part else page.height()
+        if self._is_fitted:  # lines that wrap need more the narrower it is
+            height = max(height, self.widget().heightForWidth(self.viewport().width()))
         return QSize(page.width() + self._bar_width, height)
 
     def minimumSizeHint(self) -> QSize:
