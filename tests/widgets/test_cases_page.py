@@ -5,6 +5,7 @@ from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
 
 from napari_mamamia.widgets.cases.page import CasesPage
+from napari_mamamia.widgets.controls.page_area import PageArea
 
 
 @pytest.fixture
@@ -32,6 +33,20 @@ def test_with_a_data_set_open_the_table_stands_in_front(filled):
     assert filled.table.isVisible()
     assert not filled.browse.property("primary")
     assert filled.queue() == ["A_1", "A_2", "B_1"]
+
+
+@pytest.mark.parametrize("room", [20, 400])
+def test_on_a_low_screen_the_table_gives_way_and_its_buttons_stay_in_sight(qtbot, world, room):
+    page = CasesPage()
+    area = PageArea(page, "cases_area")
+    qtbot.addWidget(area)
+    page.show_data_set(Path("/data/set"), "3 case(s)", [world.row(c) for c in world.case_ids])
+    area.setFixedSize(1100, page.minimumSizeHint().height() + room)
+    area.show()
+    qtbot.waitUntil(lambda: page.height() == area.viewport().height(), timeout=5000)
+    corner = page.open.mapTo(area, page.open.rect().bottomRight())
+    assert area.rect().contains(corner)
+    assert page.table.height() >= page.table.minimumSizeHint().height() + room // 2
 
 
 def test_enter_in_the_folder_field_opens_it(page, qtbot):

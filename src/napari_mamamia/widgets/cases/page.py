@@ -80,6 +80,13 @@ class CaseTable(QTableView):
         least = self.horizontalHeader().sizeHint().height() + rows + 2 * self.frameWidth()
         return QSize(hint.width(), min(hint.height(), least))
 
+    def sizeHint(self) -> QSize:
+        """As little, too: an area that scrolls goes by what its page would like, not by its least.
+
+        The layout gives the table what is left over.
+        """
+        return QSize(super().sizeHint().width(), self.minimumSizeHint().height())
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Open on Enter; leave letters to the keys of the window."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
