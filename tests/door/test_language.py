@@ -8,16 +8,18 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
-from tools.texts import LIST
 
 from napari_mamamia.core import texts
 
 pytestmark = pytest.mark.door
+
+LIST = Path(texts.__file__).parents[1] / "locales" / "napari_mamamia.pot"
 
 PANEL = """
 import napari
