@@ -146,7 +146,8 @@ class BatchPage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 4, 0)
         # The form gives way on a low screen: Start stays in sight.
-        for part in (form, self._make_taken(), self._make_run(), self._make_end()):
+        layout.addWidget(form, stretch=1)
+        for part in (self._make_taken(), self._make_run(), self._make_end()):
             layout.addWidget(part)
         layout.addStretch()
         self._describe_profile()

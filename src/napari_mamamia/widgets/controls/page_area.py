@@ -9,7 +9,6 @@ from qtpy.QtWidgets import (
     QComboBox,
     QFrame,
     QScrollArea,
-    QSizePolicy,
     QWidget,
 )
 
@@ -34,7 +33,7 @@ class PageArea(QScrollArea):
     is_part
         Whether this is the middle of a page, whose width the whole page has then.
     is_fitted
-        Whether it is as high as its page, and gives way where there is less room.
+        Whether it is never higher than its page, however much room there is.
     """
 
     def __init__(
@@ -48,9 +47,7 @@ class PageArea(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         if is_fitted:
-            self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-            bar = self.verticalScrollBar()
-            bar.rangeChanged.connect(lambda *_range: self.updateGeometry())
+            self.verticalScrollBar().rangeChanged.connect(lambda *_range: self._fit_height())
 
     @property
     def whole_width(self) -> int:
@@ -70,12 +67,21 @@ class PageArea(QScrollArea):
     def _bar_width(self) -> int:
         return int(self.verticalScrollBar().sizeHint().width()) + _BESIDE
 
+    def resizeEvent(self, event: Any) -> None:
+        """Lines that wrap need more the narrower the page is."""
+        super().resizeEvent(event)
+        if self._is_fitted:
+            self._fit_height()
+
+    def _fit_height(self) -> None:
+        page = self.widget()
+        high = page.heightForWidth(self.viewport().width())
+        self.setMaximumHeight(max(high, page.minimumSizeHint().height()))
+
     def sizeHint(self) -> QSize:
         """Return the width of the page and a scroll bar; a part leaves its height to the layout."""
         page = self.widget().minimumSizeHint()
         height = self.minimumSizeHint().height() if self._is_part else page.height()
-        if self._is_fitted:  # lines that wrap need more the narrower it is
-            height = max(height, self.widget().heightForWidth(self.viewport().width()))
         return QSize(page.width() + self._bar_width, height)
 
     def minimumSizeHint(self) -> QSize:
