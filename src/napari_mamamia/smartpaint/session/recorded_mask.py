@@ -344,18 +344,30 @@ class RecordedMask:
         """Raise `CaseError` where a later step changed what a step had changed."""
         is_touched = edit.label == WHOLE_MASK
         if not is_touched:
-            part = difference.box.slices
-            since, taken = (np.zeros(self.grid.shape, np.uint8) for _ in range(2))
-            for later in self.history.differences_to(row, self.state.snapshot):
-                later.flip(since)
-            difference.flip(taken)
-            is_touched = bool(((since[part] != 0) & (taken[part] != 0)).any())
+            box = difference.box
+            since = np.zeros(box.shape, np.uint8)
+            for later in self.history.differences_to(row):
+                since ^= self._cut_flipped(later, box)
+            is_touched = bool(((since != 0) & (self._cut_flipped(difference, box) != 0)).any())
         if is_touched:
             raise CaseError(
                 f"expected nothing over it since step {row} ({edit.name}), but what was done later "
                 "stands on the same voxels: nothing was changed; click a row of the history to go "
                 "back with all that came after it"
             )
+
+    def _cut_flipped(self, difference: Difference, box: Box) -> NDArray[np.uint8]:
+        """Return the flipped bits of the labels inside a box; the whole grid costs 60 ms."""
+        flipped = np.zeros(box.shape, np.uint8)
+        for change in difference.labels:
+            starts = zip(change.box.start, box.start, strict=True)
+            stops = zip(change.box.stop, box.stop, strict=True)
+            if any(max(a) >= min(b) for a, b in zip(starts, stops, strict=True)):
+                continue
+            own = np.zeros(change.box.shape, np.uint8)
+            replace(change, box=Box.whole(own.shape)).flip(own)
+            flipped ^= LabelMap(self.grid, change.box, own).cut(box)
+        return flipped
 
     def _add_step(self, step: Step) -> None:
         self.history.add(step)

@@ -1,7 +1,7 @@
 """How napari draws its layers: once for several changes, and no more in a turn than it must.
 
-Beside adapter.py the one place that may touch what napari keeps private; each use is
-guarded, and without the private parts all is as napari does it.
+As all of this package it may touch what napari keeps private; each use is guarded,
+and without the private parts all is as napari does it.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,7 +1,7 @@
 """What napari draws for a labels layer: its pen, its contours, the rings at the mouse.
 
-Beside adapter.py and drawing.py the one place that may touch what napari keeps private; each use is
-guarded, and without the private parts all is as napari does it.
+As all of this package it may touch what napari keeps private; each use is guarded,
+and without the private parts all is as napari does it.
 """
 
 from collections.abc import Callable

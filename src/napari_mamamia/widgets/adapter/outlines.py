@@ -1,7 +1,7 @@
 """Masks drawn as smooth, cased lines by the graphics card, in place of napari's contours.
 
-Beside adapter.py and drawing.py the one place that may touch what napari keeps private; each use is
-guarded, and without the private parts napari draws its own contours, a voxel wide.
+As all of this package it may touch what napari keeps private; each use is guarded,
+and without the private parts napari draws its own contours, a voxel wide.
 
 The layer stays a labels layer that holds the whole mask. Where napari looks for a slice's contours,
 it is told that there are none, and a picture of the blurred mask (`annotations/outline_field.py`)

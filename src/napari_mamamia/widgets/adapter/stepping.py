@@ -1,7 +1,7 @@
 """A slice step without what napari does twice or for nobody: the same picture, sooner.
 
-Beside adapter.py, drawing.py and outlines.py the one place that may touch what napari keeps
-private; each use is guarded, and without the private parts all is as napari does it.
+As all of this package it may touch what napari keeps private; each use is guarded,
+and without the private parts all is as napari does it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

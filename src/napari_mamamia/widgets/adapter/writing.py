@@ -1,7 +1,7 @@
 """What stands on a canvas, drawn once: texts, their boxes and the scale bar as one still picture.
 
-Beside adapter.py, drawing.py, outlines.py and stepping.py the one place that may touch what napari
-keeps private; each use is guarded, and without the private parts all is as napari draws it.
+As all of this package it may touch what napari keeps private; each use is guarded,
+and without the private parts all is as napari draws it.
 
 napari draws each of them anew at every slice though none of them changes: twelve of seventeen
 programs of the graphics card, a third of a step's time in the window's thread.

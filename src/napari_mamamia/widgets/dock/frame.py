@@ -229,6 +229,8 @@ class ReadingMode(WindowPart):
         if window is None or self.is_on:
             return
         self.entering.emit()
+        layout: Any = window.layout()  # after a close that was refused, see `_go_back`
+        layout.setSizeConstraint(layout.SizeConstraint.SetDefaultConstraint)
         docks = window.findChildren(QDockWidget)
         parts = [dock for dock in docks if dock.objectName() in _NAPARIS and not dock.isFloating()]
         bars = [window.menuBar(), window.statusBar()]
@@ -289,11 +291,9 @@ class ReadingMode(WindowPart):
 
     def _go_back(self) -> None:
         window = self._find_window()
-        layout = None if window is None else window.layout()
-        if window is None or layout is None or not self._place:
-            return
-        if window.geometry() in self._own_places:
+        if window is not None and self._place and window.geometry() in self._own_places:
             # What is in it now may need more room than it had: napari would note that size.
+            layout: Any = window.layout()
             layout.setSizeConstraint(layout.SizeConstraint.SetNoConstraint)
             window.setMinimumSize(0, 0)
             window.setGeometry(self._place)
