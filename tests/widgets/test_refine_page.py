@@ -22,7 +22,7 @@ from napari_mamamia.segmentation.model.segmenter import BoxPrompt
 from napari_mamamia.services.refine.numbers import MaskNumbers
 from napari_mamamia.smartpaint.evidence.marks import unpack_marks
 from napari_mamamia.smartpaint.grow.grow import AT_LIMIT
-from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.base.layers import Role, find_line_look
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.keys.key_choice import remapped
 from napari_mamamia.widgets.refine.numbers import RefineNumbers, ShownNumbers
@@ -456,6 +456,19 @@ def test_a_further_lesion_has_its_own_label_and_leaves_the_first_alone(qtbot, re
     labels = page.tools.labels
     assert [labels.itemText(k) for k in range(labels.count())] == ["lesion 1", "lesion 2"]
     assert labels.currentText() == "lesion 2"
+    # picture and list show the same sign: the painted one green, the other one grey
+    layer = refining.scene.layer(Role.REFINED)
+    for painted, other, signs in ((2, 1, ("CCCCCC", "009E73")), (1, 2, ("009E73", "CCCCCC"))):
+        labels.activated.emit(painted - 1)
+        look = find_line_look(layer)
+        assert (look.label, look.colour, look.others.colour) == (painted, "#009E73", "#CCCCCC")
+        assert layer.selected_label == painted
+        assert layer.get_color(painted)[:3] == pytest.approx((0, 0x9E / 255, 0x73 / 255), abs=0.01)
+        assert layer.get_color(other)[:3] == pytest.approx([0.8] * 3, abs=0.01)
+        for row, sign in enumerate(signs):
+            icon = labels.itemIcon(row).pixmap(26, 12).toImage()
+            colours = {icon.pixelColor(x, 6).name()[1:].upper() for x in range(26)}
+            assert colours == {"000000", sign}
 
 
 def test_going_back_to_a_lesion_goes_on_with_its_marks(refining):

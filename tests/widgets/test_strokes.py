@@ -288,7 +288,9 @@ def test_one_preview_is_worked_out_at_a_time_and_the_last_is_of_the_newest_place
 def test_what_changed_is_seen_for_a_moment_and_said(qtbot, refining, mouse):
     said = refining.refine_page.tools.stroke_note
     seen = []
-    refining.painting.said.connect(lambda *_: seen.append(not refining.marks.is_empty))
+    refining.painting.said.connect(
+        lambda text, _: text and seen.append(not refining.marks.is_empty)
+    )
     mouse.stroke(AT)
     qtbot.waitUntil(lambda: bool(said.text()))
     count = int(mask_of(refining).sum())
@@ -299,6 +301,52 @@ def test_what_changed_is_seen_for_a_moment_and_said(qtbot, refining, mouse):
     qtbot.waitUntil(lambda: refining.marks.is_empty)
     mouse.stroke(AT, button=RIGHT)
     qtbot.waitUntil(lambda: said.text().startswith("−"))
+
+
+def test_what_an_act_did_stands_until_the_next_act(qtbot, refining, mouse):
+    said, mask = refining.refine_page.tools.stroke_note, refining.editing.mask
+    mouse.stroke(AT)
+    qtbot.waitUntil(lambda: said.text().startswith("+"))
+    mask.undo()
+    assert said.text() == "Undone: 1 paint 4 mm."
+    assert refining.marks.is_empty  # what the stroke added no longer flashes
+    mask.redo()
+    assert said.text() == "Done again: 1 paint 4 mm."
+    refining.painting.set_tool(PaintTool.SPHERE)
+    mouse.stroke(THIRD)
+    assert said.text() == ""
+    mask.go_to(0)
+    assert said.text() == "At row 0 of 2: the start."
+    mask.go_to(2)
+    assert said.text() == "At row 2 of 2: paint 4 mm (sphere)."
+    mask.go_to(1)
+    assert said.text() == "Undone: 2 paint 4 mm (sphere)."
+
+
+def test_undo_beneath_another_lesion_says_which_step_and_what_no_redo_brings_back(
+    qtbot, refining, mouse
+):
+    said, mask = refining.refine_page.tools.stroke_note, refining.editing.mask
+    message = refining.header.message
+    refining.painting.set_tool(PaintTool.SPHERE)
+    mouse.stroke(AT)
+    refining.protocols.begin_lesion()
+    mouse.stroke(THIRD)
+    mouse.stroke((2, 16, 5))
+    mask.undo()
+    assert said.text() == "Undone: 3 paint 4 mm (sphere)."
+    assert "again any more" not in message.text()
+    refining.protocols.choose_label(1)
+    mask.undo()
+    assert said.text() == "Undone: 1 paint 4 mm (sphere)."
+    assert message.text().startswith("1 undone step of lesion 2 cannot be done again any more")
+    mask.redo()
+    assert said.text() == "Done again: 1 paint 4 mm (sphere)."
+    # a step of the same lesion ends its own undone ones, as everywhere, without a word
+    mask.undo()
+    refining.header.say("hint", "")
+    mouse.stroke(AT)
+    assert message.text() == ""
 
 
 def test_two_strokes_in_vain_offer_the_whole_lesion(qtbot, refining, mouse):

@@ -7,10 +7,20 @@ from napari.utils.colormaps import DirectLabelColormap
 from one_window import napari_window
 from qtpy.QtWidgets import QApplication
 
+from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.adapter.labels import trim_contours
 from napari_mamamia.widgets.adapter.outlines import LineLook, draw_smooth_outlines
-from napari_mamamia.widgets.controls.colours import MASK_COLOURS
+from napari_mamamia.widgets.base.layers import (
+    LayerTag,
+    Role,
+    find_line_look,
+    mark_painted,
+    mask_layer,
+    style_mask,
+)
+from napari_mamamia.widgets.controls.colours import MASK_COLOURS, OTHER_LESION
+from napari_mamamia.widgets.viewer.layer_stack import create_layer
 
 pytestmark = pytest.mark.window
 
@@ -98,7 +108,7 @@ def test_a_disc_has_a_smooth_line_where_it_ends_readable_on_any_grey(viewer):
         dark = is_colour(picture, "#000000")
         beside = stage.voxels_from_centre(dark) - RADIUS
         assert (np.abs(beside) < 0.9).sum() > 0.6 * 2 * np.pi * RADIUS * stage.zoom, grey
-    assert min(map(contrast_to_black, MASK_COLOURS.values())) >= 3.0
+    assert min(map(contrast_to_black, (*MASK_COLOURS.values(), OTHER_LESION))) >= 3.0
 
 
 def test_the_line_follows_the_layers_eye_opacity_fill_slice_and_data(viewer):
@@ -149,3 +159,51 @@ def test_a_mask_that_is_no_ones_keeps_naparis_own_contour(viewer):
     smooth = is_colour(Stage(viewer, LineLook(GREEN)).picture(), GREEN).sum()
     viewer.layers.clear()
     assert is_colour(Stage(viewer, None).picture(), GREEN).sum() > 1.5 * smooth
+
+
+def test_the_painted_lesion_is_told_from_the_others_by_colour_dashes_and_width(viewer):
+    """Labels 1 and 5 would share a channel of four; 5 is the painted one."""
+    stage = Stage(viewer, None)
+    viewer.layers.remove(stage.mask)
+    rows, columns = np.mgrid[:80, :100]
+    volume = np.zeros((3, 80, 100), np.uint8)
+    for label, column in ((1, 22), (2, 50), (5, 78)):
+        volume[1][np.hypot(rows - 40, columns - column) <= 10] = label
+    tag = LayerTag("A_1", Role.REFINED, Grid((3, 80, 100), np.eye(4)))
+    draw_smooth_outlines(main_view(viewer), find_line_look)
+    mask = create_layer(mask_layer(tag, volume))
+    style_mask(mask)
+    viewer.add_layer(mask)
+    viewer.dims.set_current_step(0, 1)
+    viewer.scene.camera.zoom, viewer.scene.camera.center = stage.zoom, (0.0, 40.0, 50.0)
+
+    def shares():
+        """How much of each disc's line is green, and grey, in lines of two pixels."""
+        picture = stage.picture()
+        middle, whole = picture.shape[1] / 2, 2 * np.pi * 10 * stage.zoom * 2.0
+        columns = [np.nonzero(mask.data[1] == label)[1].mean() for label in (1, 2, 5)]
+        sides = [(column - 50) * stage.zoom + middle for column in columns]
+        parts = [picture[:, int(at - 65) : int(at + 65)] for at in sides]
+        return [
+            tuple(is_colour(part, colour).sum() / whole for colour in (GREEN, OTHER_LESION))
+            for part in parts
+        ]
+
+    for grey in (0, 128, 255):
+        stage.grey.data = np.full((3, 80, 100), grey, np.uint8)
+        mark_painted(mask, 0)
+        assert [round(green, 1) for green, _ in shares()] == pytest.approx([1.0] * 3, abs=0.3)
+        for painted in (5, 1):
+            mark_painted(mask, painted)
+            told = dict(zip((1, 2, 5), shares(), strict=True))
+            for label, (green, light) in told.items():
+                is_painted = label == painted
+                assert green > 0.7 if is_painted else green < 0.02, (grey, painted, label)
+                # On white the casing's rim is as light as the others' line.
+                if grey < 255:
+                    bounds = (0.0, 0.05) if is_painted else (0.1, 0.6)
+                    assert bounds[0] <= light < bounds[1], (grey, painted, label)
+    mask.contour = 0
+    filled = stage.picture()
+    assert is_colour(filled, GREEN).sum() == pytest.approx(np.pi * 50**2, rel=0.1)
+    assert is_colour(filled, OTHER_LESION).sum() == pytest.approx(2 * np.pi * 50**2, rel=0.1)

@@ -5,6 +5,7 @@ import pytest
 from one_window import wait_open
 from qtpy.QtTest import QTest
 from scipy.ndimage import binary_dilation
+from tests.window.conftest import canvas_of
 from tests.window.test_window_refine import drag, middle_of, native_of, pixel_of
 
 from napari_mamamia.core.box import Box
@@ -48,6 +49,14 @@ def wait_still(qtbot, panel):
     qtbot.wait(50)
 
 
+def differs_from_a_new_picture(panel):
+    """Return how many pixels of the image another one has when all is drawn anew."""
+    shown = canvas_of(panel.viewer).astype(int)
+    for layer in panel.viewer.layers:
+        layer.refresh()
+    return int((np.abs(canvas_of(panel.viewer) - shown).max(axis=-1) > 40).sum())
+
+
 @pytest.mark.night  # by day tests/widgets/test_leaks.py, without a window
 def test_a_leak_is_clicked_away_cut_off_and_does_not_come_back(
     qtbot, window, leaking, picture, control
@@ -73,7 +82,12 @@ def test_a_leak_is_clicked_away_cut_off_and_does_not_come_back(
     assert not buffer[panel.lobe].any()
     assert np.count_nonzero(buffer[panel.truth]) > 0.97 * np.count_nonzero(panel.truth)
     assert [step.name for step in live.steps[-2:]] == ["remove part", "cut"]
+    assert differs_from_a_new_picture(panel) == 0
     picture(window, "leak_3_cut")
+    # The slice beside it was cut out of sight.
+    panel.scene.view.go_to((z - 1, y, x), centre=False)
+    assert differs_from_a_new_picture(panel) == 0
+    panel.scene.view.go_to((z, y, x), centre=False)
 
     native = native_of(panel)
     native.setFocus()

@@ -18,8 +18,8 @@ _WHOLE: Final = 255
 class OutlineField(NamedTuple):
     """A field around the labels of a slice, and where its first value lies in the slice.
 
-    `values` are uint8 ``(rows, columns, CHANNELS)``; label k is drawn from channel
-    ``(k - 1) % CHANNELS``. `row` and `column` are below 0 where labels touch the slice's border.
+    `values` are uint8 ``(rows, columns, CHANNELS)``; `channel_of` says which a label is drawn from.
+    `row` and `column` are below 0 where labels touch the slice's border.
     """
 
     values: NDArray[np.uint8]
@@ -27,7 +27,20 @@ class OutlineField(NamedTuple):
     column: int
 
 
-def find_outline_field(labels: NDArray[np.uint8]) -> OutlineField | None:
+def channel_of(label: int, first: int = 0) -> int:
+    """Return the channel of a label: 0 is that of `first` alone, if there is a first.
+
+    Examples
+    --------
+    >>> [channel_of(label) for label in (1, 2, 5)], [channel_of(label, 5) for label in (1, 2, 5)]
+    ([0, 1, 0], [1, 2, 0])
+    """
+    if not first:
+        return (label - 1) % CHANNELS
+    return 0 if label == first else 1 + (label - 1) % (CHANNELS - 1)
+
+
+def find_outline_field(labels: NDArray[np.uint8], first: int = 0) -> OutlineField | None:
     """Return what the outlines of a slice are drawn from, None where it has no label.
 
     Each label is blurred by 0.7 voxels, so that the line at `LEVEL` runs without steps. It still
@@ -38,6 +51,8 @@ def find_outline_field(labels: NDArray[np.uint8]) -> OutlineField | None:
     ----------
     labels
         A slice ``(rows, columns)``, 0 outside.
+    first
+        The label that has a channel of its own, see `channel_of`; 0 for none.
 
     Source: the width of the blur by measurement against a mask of true circles (CHANGELOG).
     """
@@ -48,10 +63,10 @@ def find_outline_field(labels: NDArray[np.uint8]) -> OutlineField | None:
     part = labels[low[0] : int(sides[0][-1]) + 1, low[1] : int(sides[1][-1]) + 1]
     part = np.pad(part, _RADIUS)
     values = np.zeros((*part.shape, CHANNELS), np.uint8)
-    for channel in range(min(int(part.max()), CHANNELS)):
-        mask = (part > 0) & ((part - np.uint8(1)) % CHANNELS == channel)
-        if mask.any():
-            values[..., channel] = _blur_mask(mask)
+    there = np.flatnonzero(np.bincount(part.ravel()))[1:].tolist()
+    for channel in {channel_of(label, first) for label in there}:
+        own = [label for label in there if channel_of(label, first) == channel]
+        values[..., channel] = _blur_mask(np.isin(part, own))
     return OutlineField(values, low[0] - _RADIUS, low[1] - _RADIUS)
 
 

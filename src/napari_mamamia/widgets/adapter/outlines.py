@@ -28,22 +28,31 @@ _PAINTING_MODES: Final = frozenset({"paint", "erase", "fill", "polygon"})
 
 _FRAGMENT: Final = """
 void draw_outline() {
+    // The first channel is the label in front, whose line lies over those of the others.
     vec4 over = gl_FragColor - $level;
     vec4 along_x = dFdx(gl_FragColor);
     vec4 along_y = dFdy(gl_FragColor);
     vec4 slope = max(sqrt(along_x * along_x + along_y * along_y), 1e-5);
     vec4 pixels = abs(over) / slope;
-    float nearest = pixels.x;
-    vec2 uphill = vec2(along_x.x, along_y.x);
-    if (pixels.y < nearest) { nearest = pixels.y; uphill = vec2(along_x.y, along_y.y); }
+    float nearest = pixels.y;
+    vec2 uphill = vec2(along_x.y, along_y.y);
     if (pixels.z < nearest) { nearest = pixels.z; uphill = vec2(along_x.z, along_y.z); }
     if (pixels.w < nearest) { nearest = pixels.w; uphill = vec2(along_x.w, along_y.w); }
     // A dash is counted along the screen's axis that the line follows more.
     float way = abs(uphill.x) < abs(uphill.y) ? gl_FragCoord.x : gl_FragCoord.y;
-    float dash = step(mod(way, $period), $stroke);
-    float line = dash * (1.0 - smoothstep($half_width - 0.5, $half_width + 0.5, nearest));
-    float cased = dash * (1.0 - smoothstep($half_cased - 0.5, $half_cased + 0.5, nearest));
-    gl_FragColor = vec4($colour * line, max(line, cased) * $opacity);
+    float dash = step(mod(way, $other_period), $other_stroke);
+    float line = 1.0 - smoothstep($other_half_width - 0.5, $other_half_width + 0.5, nearest);
+    float cased = 1.0 - smoothstep($other_half_cased - 0.5, $other_half_cased + 0.5, nearest);
+    float below = dash * max(line, cased);
+    vec3 colour_below = $other_colour * line * dash;
+    way = abs(along_x.x) < abs(along_y.x) ? gl_FragCoord.x : gl_FragCoord.y;
+    dash = step(mod(way, $period), $stroke);
+    line = 1.0 - smoothstep($half_width - 0.5, $half_width + 0.5, pixels.x);
+    cased = 1.0 - smoothstep($half_cased - 0.5, $half_cased + 0.5, pixels.x);
+    float front = dash * max(line, cased);
+    float seen = front + below * (1.0 - front);
+    vec3 both = $colour * line * dash * front + colour_below * below * (1.0 - front);
+    gl_FragColor = vec4(both / max(seen, 1e-5), seen * $opacity);
     if (gl_FragColor.a < 0.004) { discard; }
 }
 """
@@ -58,7 +67,8 @@ class LineLook:
     """How a mask's line looks: colour (hexadecimal), widths and dashes in pixels of the screen.
 
     `stroke` of each `period` is drawn, the rest shows what lies below; a line without gaps has both
-    alike. The casing is black.
+    alike. The casing is black. With `label` this is how the line of that label looks, and `others`
+    how those of all others do, which lie below it.
     """
 
     colour: str
@@ -66,6 +76,8 @@ class LineLook:
     casing: float = 1.0
     stroke: float = 1.0
     period: float = 1.0
+    label: int = 0
+    others: "LineLook | None" = None
 
 
 def draw_smooth_outlines(view: Any, look_of: Callable[[Layer], LineLook | None]) -> None:
@@ -106,7 +118,7 @@ def _give_line(
     if look is not None:
         patched: Any = layer
         line = vars(canvas).pop(_SPARE_LINE, None) or _make_line()
-        patched._smooth_outline = SmoothOutline(layer, visual, line, look, _pixel_scale(canvas))
+        patched._smooth_outline = SmoothOutline(layer, visual, line, look_of, _pixel_scale(canvas))
         # napari has sliced it already, with contours of its own.
         layer.refresh(thumbnail=False, extent=False, highlight=False)
 
@@ -117,16 +129,24 @@ def _pixel_scale(canvas: Any) -> float:
 
 
 class SmoothOutline:
-    """The line of one layer in one view."""
+    """The line of one layer in one view; it is asked for its look anew with each colour map."""
 
     def __init__(
-        self, layer: Labels, visual: Any, line: tuple[Any, Any], look: LineLook, pixel_scale: float
+        self,
+        layer: Labels,
+        visual: Any,
+        line: tuple[Any, Any],
+        look_of: Callable[[Layer], LineLook | None],
+        pixel_scale: float,
     ) -> None:
         self._layer, self._visual = ref(layer), ref(visual)
         self._picture, self._shader = line
-        _set_look(self._shader, look, pixel_scale)
+        self._look_of, self._pixel_scale = look_of, pixel_scale
+        self._look: LineLook | None = None
+        self._take_look()
         self._is_drawn = self._is_painted_by_napari = False
         layer.events.opacity.connect(self._set_opacity)
+        layer.events.colormap.connect(self._take_look)
         layer.events.mode.connect(self._change_mode)
         self._set_opacity()
 
@@ -145,7 +165,8 @@ class SmoothOutline:
         )
         if self._is_drawn and visual is not None:
             self._hang_on(visual._layer_node._image_node)
-        field = find_outline_field(labels) if self._is_drawn else None
+        first = self._look.label if self._look else 0
+        field = find_outline_field(labels, first) if self._is_drawn else None
         self._picture.visible = field is not None
         if field is not None:
             self._picture.set_data(field.values)
@@ -170,6 +191,13 @@ class SmoothOutline:
             return result
 
         node._prepare_draw = prepare_or_skip
+
+    def _take_look(self, _event: object = None) -> None:
+        layer = self._layer()
+        look = None if layer is None else self._look_of(layer)
+        if look is not None and look != self._look:
+            self._look = look
+            _set_look(self._shader, look, self._pixel_scale)
 
     def _set_opacity(self, _event: object = None) -> None:
         layer = self._layer()
@@ -207,16 +235,19 @@ def _make_line() -> tuple[Any, Any]:
 
 
 def _set_look(shader: Any, look: LineLook, pixel_scale: float) -> None:
+    shader.fshader["level"] = LEVEL
+    for before, one in (("", look), ("other_", look.others or look)):
+        for name, value in _values_of(one, pixel_scale).items():
+            shader.fshader[before + name] = value
+
+
+def _values_of(look: LineLook, pixel_scale: float) -> dict[str, Any]:
     colours: Any = import_module("vispy.color")
     half_width = look.width / 2 * pixel_scale
-    values = {
-        "level": LEVEL,
+    return {
         "colour": tuple(float(part) for part in colours.Color(look.colour).rgb),
         "half_width": half_width,
         "half_cased": half_width + look.casing * pixel_scale,
         "stroke": look.stroke * pixel_scale,
         "period": look.period * pixel_scale,
-        "opacity": 1.0,
     }
-    for name, value in values.items():
-        shader.fshader[name] = value

@@ -24,6 +24,9 @@ from napari_mamamia.widgets.controls.colours import (
     MARK_COLOURS,
     MASK_COLOURS,
     MASK_DASHES,
+    OTHER_LESION,
+    OTHER_LESION_DASHES,
+    OTHER_LESION_WIDTH,
     OUTLINE_VOXELS,
 )
 
@@ -326,7 +329,35 @@ def find_line_look(layer: Layer) -> LineLook | None:
     if tag is None or tag.role not in MASK_ROLES:
         return None
     stroke, period = MASK_DASHES[tag.role]
-    return LineLook(MASK_COLOURS[tag.role], stroke=stroke, period=period)
+    colour = MASK_COLOURS[tag.role]
+    painted = _painted_label(layer)
+    if not painted:
+        return LineLook(colour, stroke=stroke, period=period)
+    other_stroke, other_period = OTHER_LESION_DASHES
+    others = LineLook(OTHER_LESION, OTHER_LESION_WIDTH, stroke=other_stroke, period=other_period)
+    return LineLook(colour, stroke=stroke, period=period, label=painted, others=others)
+
+
+def mark_painted(layer: Any, label: int) -> None:
+    """Draw one lesion of a mask in its role's colour and all others aside; 0: all alike.
+
+    napari's own brush paints that lesion, too.
+    """
+    tag = tag_of(layer)
+    if tag is None or label == _painted_label(layer):
+        return
+    colours: dict[int | None, str] = {0: "transparent", None: MASK_COLOURS[tag.role]}
+    if label:
+        colours |= {label: MASK_COLOURS[tag.role], None: OTHER_LESION}
+    # The colour map is heard of by the layer's line, which asks `find_line_look` for its look.
+    layer.colormap = DirectLabelColormap(color_dict=colours)
+    layer.selected_label = label or 1
+
+
+def _painted_label(layer: Any) -> int:
+    """Return the label that a mask's colour map names, 0 where it names none."""
+    colours = getattr(layer.colormap, "color_dict", {})
+    return next((value for value in colours if value), 0)
 
 
 def _volume_keywords(tag: LayerTag, name: str) -> dict[str, Any]:

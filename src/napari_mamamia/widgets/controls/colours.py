@@ -25,6 +25,11 @@ MASK_DASHES: Final = {
 """Beside their colour masks differ by dashes: pixels in colour, of each so many. What is edited has
 no gaps."""
 
+OTHER_LESION: Final = "#CCCCCC"
+OTHER_LESION_DASHES: Final = (3.0, 7.0)
+OTHER_LESION_WIDTH: Final = 1.5
+"""Lesions of the edited mask that are not the painted one: light grey, short dashes, thinner."""
+
 AGREEMENT_COLOURS: Final = {"correct": "#CCCCCC", "false": "#D55E00", "missed": "#0072B2"}
 """Where a mask agrees with the reference, where it is too much, and where it is too little."""
 

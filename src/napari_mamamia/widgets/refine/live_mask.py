@@ -120,6 +120,7 @@ class LiveMask(WindowPart):
         if layer is not None and self._adopt_layer(layer, live):
             words = _ADOPTED
         self._scene.show_mask(tag, live.labels)
+        self._scene.mark_painted(live.label)
         self.follow()
         if words:
             self._notifier.warn(words)

@@ -27,6 +27,7 @@ from napari_mamamia.widgets.refine.state import (
     RefineState,
     next_radius_mm,
 )
+from napari_mamamia.widgets.refine.step_words import StepWords
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
@@ -47,8 +48,8 @@ class Painting(WindowPart):
     """Paints with the tool in hand. `state_changed` says that `state` is new.
 
     `sign_changed` says that a press would do something else: another tool or brush, another key
-    held, another view. `said` carries what a SmartPaint stroke changed, in words, and whether they
-    are advice. `over_wanted` asks for what is drawn over the mask, after a preview took its place.
+    held, another view. `said` carries what the last act did, in words (of a SmartPaint stroke what
+    it changed, of an undo which step it was), and whether they are advice. `over_wanted` asks for what is drawn over the mask, after a preview took its place.
     `part_pointed` carries a place whose part is to go and its label, `line_drawn` the
     two ends of a cut and its brush.
     """
@@ -91,6 +92,7 @@ class Painting(WindowPart):
         }
         self._shown = StrokeMarks(marks)
         self._change: StrokeChange | None = None
+        self._words = StepWords()
         self._brush = Brush()
         self.marks_are_free = True
         self.is_comparing = False
@@ -110,7 +112,8 @@ class Painting(WindowPart):
         strokes.previewed.connect(self._show_preview)
         strokes.changed.connect(self._show_change)
         strokes.stepped.connect(lambda _step: self._end_preview())
-        editing.opened.connect(self._forget_change)
+        editing.mask.stepped.connect(self._tell_step)
+        editing.opened.connect(self._begin_words)
         hand.changed.connect(self._follow_hand)
         aim.changed.connect(self._show_cursor)
         self._cursor.held.changed.connect(self._hold_keys)
@@ -407,6 +410,22 @@ class Painting(WindowPart):
             self._shown.flash(change.box, change.added, change.removed)
         is_stuck = advise_whole(before, change)
         self.said.emit(WHOLE_ADVICE if is_stuck else change.text, is_stuck)
+
+    def _begin_words(self) -> None:
+        self._words.begin(self._mask.live)
+        self._forget_change()
+
+    def _tell_step(self) -> None:
+        """Say of an undo and a redo what it was; of a step nothing: its tool does, if any does."""
+        live = self._mask.live
+        if live is None:
+            return
+        words, lost = self._words.follow(live)
+        if words:
+            self._forget_change()
+        self.said.emit(words, False)
+        if lost:
+            self._notifier.hint(lost)
 
     def _forget_change(self) -> None:
         self._change = None

@@ -135,6 +135,8 @@ class Protocols(WindowPart):
         if live is not None:
             structures = self.structures()
             self.choose_label(structures[0][0] if structures else live.label)
+        else:
+            self._scene.mark_painted(0)
         self.changed.emit()
 
     def choose_label(self, value: int) -> None:
@@ -147,6 +149,7 @@ class Protocols(WindowPart):
         live.locked = frozenset(others) - {value}
         live.label = value
         self._painting.set_label(value)
+        self._scene.mark_painted(value)
         self.changed.emit()
         self.label_changed.emit()
 

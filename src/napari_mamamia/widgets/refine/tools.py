@@ -21,6 +21,13 @@ from qtpy.QtWidgets import (
 from napari_mamamia.core.edits import Action, Extent
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.controls.colours import (
+    MASK_COLOURS,
+    MASK_DASHES,
+    OTHER_LESION,
+    OTHER_LESION_DASHES,
+    OTHER_LESION_WIDTH,
+)
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
     button,
@@ -32,6 +39,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
     tool_button,
 )
+from napari_mamamia.widgets.controls.line_icon import LINE_ICON_SIZE, line_icon
 from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.refine.state import (
     RADII_MM,
@@ -64,6 +72,7 @@ _TOOLS: Final = (
         "",
     ),
 )
+_PAINTED_WIDTH: Final = 2.5
 _REACHES_MM: Final = (5.0, 150.0)
 _PART_TIP: Final = tr(
     "Click on what is to go: a part of its own, a leak behind a neck, a vessel. "
@@ -190,8 +199,10 @@ class RefineTools(QWidget):
         """Offer structures or lesions, (value, name), `now` chosen; without any it is hidden."""
         self.labels.blockSignals(True)
         self.labels.clear()
+        painted = line_icon(MASK_COLOURS["refined"], _PAINTED_WIDTH, *MASK_DASHES["refined"])
+        other = line_icon(OTHER_LESION, OTHER_LESION_WIDTH, *OTHER_LESION_DASHES)
         for value, name in labels:
-            self.labels.addItem(name, value)
+            self.labels.addItem(painted if value == now else other, name, value)
         self.labels.setCurrentIndex(self.labels.findData(now))
         self.labels.blockSignals(False)
         self._labels_row.setVisible(bool(labels))
@@ -277,8 +288,14 @@ class RefineTools(QWidget):
 
     def _make_labels(self) -> QWidget:
         self.labels: QComboBox = named(
-            QComboBox(), "refine_label", tr("Which structure is painted")
+            QComboBox(),
+            "refine_label",
+            tr(
+                "Which structure is painted: its line is green, thick and without gaps; the others' "
+                "are grey, thin and dashed"
+            ),
         )
+        self.labels.setIconSize(LINE_ICON_SIZE)
         self.labels.activated.connect(
             lambda at: self.label_wanted.emit(int(self.labels.itemData(at)))
         )

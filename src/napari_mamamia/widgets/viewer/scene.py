@@ -28,6 +28,7 @@ from napari_mamamia.widgets.base.layers import (
     LayerTag,
     Role,
     case_layer,
+    mark_painted,
     marks_layer,
     mask_layer,
     style_mask,
@@ -264,6 +265,12 @@ class Scene:
             else:
                 forget_history(layer)
         return layer
+
+    def mark_painted(self, label: int) -> None:
+        """Let one lesion of the edited mask stand out from the others; 0: none does."""
+        layer = self.layer(Role.REFINED)
+        if layer is not None:
+            mark_painted(layer, label)
 
     def drop_other_cases(self, case_id: str) -> None:
         """Take away our layers of every case but one."""
