@@ -65,8 +65,8 @@ def find_outline_field(labels: NDArray[np.uint8], first: int = 0) -> OutlineFiel
     values = np.zeros((*part.shape, CHANNELS), np.uint8)
     there = np.flatnonzero(np.bincount(part.ravel()))[1:].tolist()
     for channel in {channel_of(label, first) for label in there}:
-        own = [label for label in there if channel_of(label, first) == channel]
-        values[..., channel] = _blur_mask(np.isin(part, own))
+        shared = [label for label in there if channel_of(label, first) == channel]
+        values[..., channel] = _blur_mask(np.isin(part, shared))
     return OutlineField(values, low[0] - _RADIUS, low[1] - _RADIUS)
 
 

@@ -364,9 +364,9 @@ class RecordedMask:
             stops = zip(change.box.stop, box.stop, strict=True)
             if any(max(a) >= min(b) for a, b in zip(starts, stops, strict=True)):
                 continue
-            own = np.zeros(change.box.shape, np.uint8)
-            replace(change, box=Box.whole(own.shape)).flip(own)
-            flipped ^= LabelMap(self.grid, change.box, own).cut(box)
+            part = np.zeros(change.box.shape, np.uint8)
+            replace(change, box=Box.whole(part.shape)).flip(part)
+            flipped ^= LabelMap(self.grid, change.box, part).cut(box)
         return flipped
 
     def _add_step(self, step: Step) -> None:

@@ -22,12 +22,12 @@ from napari_mamamia.widgets.base.notify import Failed, outcome_of
 from napari_mamamia.widgets.refine.brush_cursor import BrushCursor
 from napari_mamamia.widgets.refine.drawing import Outlining, Pointing
 from napari_mamamia.widgets.refine.editing import Editing
+from napari_mamamia.widgets.refine.history_list import StepWords
 from napari_mamamia.widgets.refine.state import (
     PaintTool,
     RefineState,
     next_radius_mm,
 )
-from napari_mamamia.widgets.refine.step_words import StepWords
 from napari_mamamia.widgets.viewer.aim import Aim
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.hand import Hand, HeldTool
@@ -49,9 +49,9 @@ class Painting(WindowPart):
 
     `sign_changed` says that a press would do something else: another tool or brush, another key
     held, another view. `said` carries what the last act did, in words (of a SmartPaint stroke what
-    it changed, of an undo which step it was), and whether they are advice. `over_wanted` asks for what is drawn over the mask, after a preview took its place.
-    `part_pointed` carries a place whose part is to go and its label, `line_drawn` the
-    two ends of a cut and its brush.
+    it changed, of an undo which step it was), and whether they are advice. `over_wanted` asks for
+    what is drawn over the mask, after a preview took its place. `part_pointed` carries a place
+    whose part is to go and its label, `line_drawn` the two ends of a cut and its brush.
     """
 
     state_changed = Signal()

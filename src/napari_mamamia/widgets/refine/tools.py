@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from qtpy.QtCore import Qt, Signal
+from qtpy.QtCore import QSize, Qt, Signal
+from qtpy.QtGui import QColor, QIcon, QPainter, QPixmap
 from qtpy.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
@@ -39,7 +40,6 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
     tool_button,
 )
-from napari_mamamia.widgets.controls.line_icon import LINE_ICON_SIZE, line_icon
 from napari_mamamia.widgets.controls.targets import Slider
 from napari_mamamia.widgets.refine.state import (
     RADII_MM,
@@ -73,6 +73,7 @@ _TOOLS: Final = (
     ),
 )
 _PAINTED_WIDTH: Final = 2.5
+_LINE_ICON: Final = (26, 12)
 _REACHES_MM: Final = (5.0, 150.0)
 _PART_TIP: Final = tr(
     "Click on what is to go: a part of its own, a leak behind a neck, a vessel. "
@@ -199,8 +200,8 @@ class RefineTools(QWidget):
         """Offer structures or lesions, (value, name), `now` chosen; without any it is hidden."""
         self.labels.blockSignals(True)
         self.labels.clear()
-        painted = line_icon(MASK_COLOURS["refined"], _PAINTED_WIDTH, *MASK_DASHES["refined"])
-        other = line_icon(OTHER_LESION, OTHER_LESION_WIDTH, *OTHER_LESION_DASHES)
+        painted = _draw_line(MASK_COLOURS["refined"], _PAINTED_WIDTH, *MASK_DASHES["refined"])
+        other = _draw_line(OTHER_LESION, OTHER_LESION_WIDTH, *OTHER_LESION_DASHES)
         for value, name in labels:
             self.labels.addItem(painted if value == now else other, name, value)
         self.labels.setCurrentIndex(self.labels.findData(now))
@@ -291,11 +292,11 @@ class RefineTools(QWidget):
             QComboBox(),
             "refine_label",
             tr(
-                "Which structure is painted: its line is green, thick and without gaps; the others' "
-                "are grey, thin and dashed"
+                "Which structure is painted: its line is green, thick and without gaps; those of "
+                "the others are grey, thin and dashed"
             ),
         )
-        self.labels.setIconSize(LINE_ICON_SIZE)
+        self.labels.setIconSize(QSize(*_LINE_ICON))
         self.labels.activated.connect(
             lambda at: self.label_wanted.emit(int(self.labels.itemData(at)))
         )
@@ -360,3 +361,17 @@ def _set_quietly(slider: Slider, value: int) -> None:
     slider.blockSignals(True)
     slider.setValue(value)
     slider.blockSignals(False)
+
+
+def _draw_line(colour: str, width: float, stroke: float, period: float) -> QIcon:
+    """Return a piece of a mask's line, on black as its casing is; lengths in pixels."""
+    pixmap = QPixmap(*_LINE_ICON)
+    pixmap.fill(QColor("black"))
+    painter = QPainter(pixmap)
+    thick = round(width + 0.5)
+    end = pixmap.width() - 2
+    for start in range(2, end, round(period)):
+        length = min(round(stroke), end - start)
+        painter.fillRect(start, (pixmap.height() - thick) // 2, length, thick, QColor(colour))
+    painter.end()
+    return QIcon(pixmap)
