@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.blank import blank_array
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.errors import ArgumentError, CaseError, GridMismatchError
 from napari_mamamia.core.grid import Grid
@@ -214,7 +215,7 @@ class LabelMap:
 
     def cut(self, box: Box) -> NDArray[Any]:
         """Return the values inside any `box` of the grid, as a new array of the box's shape."""
-        out: NDArray[Any] = np.zeros(box.shape, dtype=self.crop.dtype)
+        out = blank_array(box.shape, self.crop.dtype)
         start = tuple(max(a, b) for a, b in zip(self.box.start, box.start, strict=True))
         stop = tuple(min(a, b) for a, b in zip(self.box.stop, box.stop, strict=True))
         if all(a < b for a, b in zip(start, stop, strict=True)):

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.blank import blank_array
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.difference import BitChange, Difference
 from napari_mamamia.core.edits import Action
@@ -72,15 +73,15 @@ class MaskState:
     def membership(self, label: int) -> NDArray[np.float32]:
         """Return the membership of a label, float32 ``(z, y, x)``, 0 where untouched."""
         if label not in self._soft:
-            self._soft[label] = np.zeros(self.labels.shape, np.float32)
-            self._soft_recorded[label] = np.zeros(self.labels.shape, np.float32)
+            self._soft[label] = blank_array(self.labels.shape, np.float32)
+            self._soft_recorded[label] = blank_array(self.labels.shape, np.float32)
         return self._soft[label]
 
     def words(self, label: int) -> NDArray[np.uint16]:
         """Return the marks of a label, uint16 ``(z, y, x)``, 0 where nothing was said."""
         if label not in self._words:
-            self._words[label] = np.zeros(self.labels.shape, np.uint16)
-            self._words_recorded[label] = np.zeros(self.labels.shape, np.uint16)
+            self._words[label] = blank_array(self.labels.shape, np.uint16)
+            self._words_recorded[label] = blank_array(self.labels.shape, np.uint16)
         return self._words[label]
 
     def marked_box(self, label: int) -> Box:

@@ -6,6 +6,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.blank import blank_array
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.difference import BitChange
 from napari_mamamia.core.edits import Jump
@@ -41,7 +42,7 @@ class Way:
     ) -> None:
         self.jump = Jump(history.position, position)
         self.revision = history.revision
-        self.labels = np.zeros(shape, np.uint8)
+        self.labels = blank_array(shape, np.uint8)
         self.membership: dict[int, NDArray[np.float32]] = {}
         self.box = Box.empty()
         self.membership_box: dict[int, Box] = {}
@@ -64,12 +65,12 @@ class Way:
         soft = words = None
         if difference.membership:
             if label not in self.membership:
-                self.membership[label] = np.zeros(shape, np.float32)
+                self.membership[label] = blank_array(shape, np.float32)
             soft = self.membership[label]
             _join_boxes(self.membership_box, label, difference.membership)
         if difference.evidence:
             if label not in self.words:
-                self.words[label] = np.zeros(shape, np.uint16)
+                self.words[label] = blank_array(shape, np.uint16)
             words = self.words[label]
             _join_boxes(self.words_box, label, difference.evidence)
         difference.flip(self.labels, soft, words)

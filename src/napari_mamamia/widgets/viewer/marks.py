@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qtpy.QtCore import QTimer
 
+from napari_mamamia.core.blank import blank_array
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case
 from napari_mamamia.widgets.base.layers import Role, array_of, tag_for
@@ -92,7 +93,7 @@ class Marks:
         if self._case is None:
             return None
         if self._buffer is None:
-            self._buffer, self._shown = np.zeros(self._case.grid.shape, np.uint8), Box.empty()
+            self._buffer, self._shown = blank_array(self._case.grid.shape, np.uint8), Box.empty()
         layer = self._scene.layer(Role.MARKS)
         if layer is None or not _is_buffer_shown(layer, self._buffer):
             layer = self._scene.show_marks(tag_for(self._case, Role.MARKS), self._buffer)
