@@ -215,7 +215,7 @@ class LabelMap:
 
     def cut(self, box: Box) -> NDArray[Any]:
         """Return the values inside any `box` of the grid, as a new array of the box's shape."""
-        out = blank_array(box.shape, self.crop.dtype)
+        out: NDArray[Any] = np.zeros(box.shape, dtype=self.crop.dtype)
         start = tuple(max(a, b) for a, b in zip(self.box.start, box.start, strict=True))
         stop = tuple(min(a, b) for a, b in zip(self.box.stop, box.stop, strict=True))
         if all(a < b for a, b in zip(start, stop, strict=True)):
@@ -230,7 +230,9 @@ class LabelMap:
 
     def dense(self) -> NDArray[Any]:
         """Return the whole ``(z, y, x)`` array of values."""
-        return self.cut(Box.whole(self.grid.shape))
+        out = blank_array(self.grid.shape, self.crop.dtype)
+        out[self.box.slices] = self.crop
+        return out
 
     def mask(self, value: float | None = None, provenance: Provenance | None = None) -> Mask:
         """Return the voxels equal to `value`, or all foreground ones.
