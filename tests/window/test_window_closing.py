@@ -6,7 +6,9 @@ import os
 import numpy as np
 import pytest
 from one_window import wait_open
+from qtpy.QtCore import QEvent
 from qtpy.QtGui import QCloseEvent
+from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.widgets.base.layers import Role
@@ -72,6 +74,24 @@ def test_what_was_painted_is_saved_when_the_window_closes(
     assert not path.exists()
     first.close()
     np.testing.assert_array_equal(read_labels(path).dense() > 0, painted > 0)
+
+
+def test_no_turn_still_to_come_meets_a_window_that_is_gone(qtbot, make_napari_viewer):
+    """PyQt6 ends the program for an error in a turn: a notebook, or napari's next window."""
+    viewer = make_napari_viewer(show=True)
+    viewer.window.add_plugin_dock_widget("napari-mamamia", "Cases")
+    panel = dock_of(viewer)
+    panel.reading.enter()
+    qtbot.waitUntil(panel.isVisible)
+    ended = []
+    panel.destroyed.connect(lambda: ended.append(True))
+    with qtbot.captureExceptions() as errors:
+        panel.close_down()
+        viewer.close()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        QApplication.processEvents()
+    assert ended
+    assert not errors
 
 
 def test_the_window_saves_before_it_closes_also_while_its_dock_floats(

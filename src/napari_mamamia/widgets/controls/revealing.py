@@ -2,8 +2,10 @@
 
 from typing import Final
 
-from qtpy.QtCore import QEvent, QObject, QTimer
+from qtpy.QtCore import QEvent, QObject
 from qtpy.QtWidgets import QScrollArea, QWidget
+
+from napari_mamamia.widgets.controls.soon import call_soon
 
 _LAID_OUT_MS: Final = 500
 """Lines of text are laid out in several turns; after this a user has begun to scroll."""
@@ -29,13 +31,13 @@ class _Reveal(QObject):
         self._control, self._area = control, area
         control.installEventFilter(self)
         area.verticalScrollBar().rangeChanged.connect(self.scroll)
-        QTimer.singleShot(0, self.scroll)
-        QTimer.singleShot(_LAID_OUT_MS, self.deleteLater)
+        call_soon(self, self.scroll)
+        call_soon(self, self.deleteLater, after_ms=_LAID_OUT_MS)
 
     def eventFilter(self, _control: QObject | None, event: QEvent | None) -> bool:
         """Scroll once the control has its new size or place."""
         if event is not None and event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
-            QTimer.singleShot(0, self.scroll)
+            call_soon(self, self.scroll)
         return False
 
     def scroll(self, *_range: int) -> None:

@@ -10,6 +10,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _OF_WINDOW: Final = (QEvent.Type.WindowActivate, QEvent.Type.Close, QEvent.Type.Resize)
@@ -133,7 +134,7 @@ class Docking(WindowPart):
     def fit_later(self) -> None:
         """Keep the window within its screen where napari's panels are about to come back."""
         before = self._main_window.geometry()
-        QTimer.singleShot(0, lambda: self._fit_again(before))
+        call_soon(self._panel, lambda: self._fit_again(before))
 
     def _fit_again(self, before: QRect) -> None:
         window = self._main_window
@@ -177,7 +178,7 @@ class Docking(WindowPart):
         elif event.type() == QEvent.Type.Show:
             self._main_window.installEventFilter(self)
             self.shown.emit()
-            QTimer.singleShot(0, self._fit_into_screen)
+            call_soon(self._panel, self._fit_into_screen)
         elif event.type() == QEvent.Type.Hide and not event.spontaneous() and not self.is_folding:
             self.hidden.emit()  # a minimised window keeps its tool in hand
 
@@ -245,7 +246,7 @@ class Docking(WindowPart):
         def warn_again(ticket: RunningJob, _outcome: object) -> None:
             if ticket.lane in clearing:
                 clearing.remove(ticket.lane)
-                QTimer.singleShot(0, lambda: self._notifier.warn(text))
+                call_soon(self._panel, lambda: self._notifier.warn(text))
 
         self._notifier.warn(text)
         self._jobs.ended.connect(warn_again)

@@ -24,6 +24,7 @@ from napari_mamamia.smartpaint.session.way import Way
 from napari_mamamia.widgets.adapter.adapter import forget_history, has_history
 from napari_mamamia.widgets.base.layers import LayerTag, Role, array_of
 from napari_mamamia.widgets.base.notify import Failed, Finished, outcome_of
+from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.refine.strokes import StrokeQueue
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
@@ -229,7 +230,7 @@ class LiveMask(WindowPart):
         if not isinstance(outcome, Finished):
             return
         if not outcome.result:
-            QTimer.singleShot(0, lambda: self._go_on(live, way, number))
+            call_soon(self, lambda: self._go_on(live, way, number))
             return
         changed = live.go(way)
         if changed is None:
@@ -310,7 +311,7 @@ class LiveMask(WindowPart):
 
     def _on_data(self, _event: Any) -> None:
         if not self._scene.is_changing:
-            QTimer.singleShot(0, self._mend_later)
+            call_soon(self, self._mend_later)
 
     def _mend_later(self) -> None:
         self._report_failure(outcome_of(self.mend_layer), tr("Putting your mask's layer right"))
