@@ -1,17 +1,19 @@
 """One person of a review study in a process and a real window of its own; see test_review_story.
 
 Usage: ``review_reader.py STUDY NAME ACT...`` where an act is ``read:SHIFT`` (draw every case, a box
-moved by SHIFT voxels), ``judge:RULE``, ``sign:MEANING``, ``countersign:NAME=DIGITS`` or
+moved by SHIFT voxels), ``describe:FILE`` (draw and answer what the JSON says of each case),
+``judge:RULE:CASE`` (the worst, A_2 unless said), ``sign:MEANING``, ``countersign:NAME=DIGITS`` or
 ``picture:TAB=FILE``.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 from napari import Viewer
-from qtpy.QtWidgets import QApplication, QComboBox, QWidget
+from qtpy.QtWidgets import QApplication, QCheckBox, QComboBox, QLineEdit, QWidget
 
 from napari_mamamia.core.blinding import Hidden
 from napari_mamamia.core.case import LabelMap
@@ -70,14 +72,94 @@ def read_cases(panel, shift):
         wait(lambda taken=taken: panel.review_flow.reading.taken is not taken)
 
 
-def judge_cases(panel, rule):
+def describe_cases(panel, path):
+    """Read all cases: draw boxes, answer every question by its control, hand in."""
+    told = json.loads(Path(path).read_text(encoding="utf-8"))
+    view, reading = panel.review_page.reading, panel.review_flow.reading
+    click(panel, "review_next")
+    while True:
+        wait(lambda: reading.taken or view.rest)
+        taken = reading.taken
+        if taken is None:
+            return
+        wait(lambda: is_open(panel, reading.taken.case_id))
+        show_tab(panel, "Read")
+        draw_boxes(panel, told[taken.case_id]["boxes"])
+        for key, values in told[taken.case_id]["answers"]:
+            require_told(panel, key)
+            give_answer(panel, key, values)
+        if told[taken.case_id]["boxes"]:
+            panel.review_flow.accept()
+        else:
+            panel.review_flow.accept()
+            wait(view.empty.isVisible)
+            click(panel, "review_empty")
+        wait(lambda taken=taken: reading.taken is not taken)
+
+
+def draw_boxes(panel, boxes):
+    """Draw boxes, and wait until each of them is asked about."""
+    if not boxes:
+        return
+    grid = panel.session.case.grid
+    mask = np.zeros(grid.shape, np.uint8)
+    for box in boxes:
+        mask[tuple(slice(*ends) for ends in box)] = 1
+    panel.editing.start_with(LabelMap.of(mask, grid), "drawn")
+    wait(lambda: panel.editing.live is not None)
+    wait(lambda: panel.findChild(QWidget, f"review_lesion_show_{len(boxes)}") is not None)
+
+
+REQUIRED = {
+    "mass.shape": "Mass: shape",
+    "mass.margin_not": "Mass: margin, not circumscribed",
+    "nme.distribution": "Non-mass: distribution",
+    "assessment": "Assessment category",
+    "fgt": "Amount of fibroglandular tissue",
+}
+
+
+def require_told(panel, key):
+    """What has to be answered is told as missing where somebody hands in without it."""
+    field, _, place = key.partition("@")
+    if field not in REQUIRED:
+        return
+    panel.review_flow.accept()
+    missing = panel.review_page.reading.missing
+    where = f"lesion {place}" if place.isdigit() else f"{place} breast" if place else ""
+    texts = [one for one in missing.text().split("Missing: ")[-1].split(", ") if one]
+    wait(lambda: REQUIRED[field] in missing.text())
+    assert where in missing.text(), (where, texts)
+
+
+def give_answer(panel, key, values):
+    """Answer a question of the form by its control, as the hand does."""
+    name = f"review_answer_{key.replace('@', '_')}"
+    wait(
+        lambda: panel.findChildren(QWidget, name) or panel.findChild(QWidget, f"{name}_{values[0]}")
+    )
+    control = panel.findChild(QWidget, name)
+    if isinstance(control, QComboBox):
+        at = control.findData(values[0])
+        assert at > 0, (key, values)
+        control.setCurrentIndex(at)
+        control.activated.emit(at)
+    elif isinstance(control, QLineEdit):
+        control.setText(values[0])
+        control.textEdited.emit(values[0])
+    else:
+        for value in values:
+            panel.findChild(QCheckBox, f"{name}_{value}").click()
+
+
+def judge_cases(panel, rule, case_id):
     """Take up what disagrees, look at its differences, decide by a rule, say why."""
     view, flow = panel.review_page.judging, panel.review_flow.judging
     wait(lambda: view.queue.count() == 3)
-    assert view.chosen.case_id == "A_2"
+    assert view.chosen.case_id == case_id
     click(panel, "review_take_up")
     wait(lambda: panel.scene.layer(Role.READING_B) is not None)
-    wait(lambda: " of 2: " in view.difference.text())
+    wait(lambda: " of " in view.difference.text() and ": " in view.difference.text())
     first = view.difference.text()
     click(panel, "review_next_difference")
     assert view.difference.text() != first
@@ -154,8 +236,11 @@ def main():
         what, _, value = act.partition(":")
         if what == "read":
             read_cases(panel, int(value))
+        elif what == "describe":
+            describe_cases(panel, value)
         elif what == "judge":
-            judge_cases(panel, value)
+            rule, _, case_id = value.partition(":")
+            judge_cases(panel, rule, case_id or "A_2")
         elif what == "sign":
             sign_cases(panel, value)
         elif what == "countersign":

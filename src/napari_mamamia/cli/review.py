@@ -359,7 +359,7 @@ def export(
         typer.Option("--positives", metavar="FILE", help="Cases whose truth is 1, one a line."),
     ] = None,
 ) -> None:
-    """Write accepted masks, answers and tables into a new folder; exit 3 if something is open."""
+    """Write accepted masks, answers and tables into a new folder; exit 3 on a conflict or loss."""
     from napari_mamamia.io.review.study_file import read_case_list
     from napari_mamamia.services.review.export.study_export import ExportChoice, export_study
 

@@ -173,7 +173,7 @@ def parse_answers(record: Mapping[str, Any]) -> Answers:
     """
     head = record.get(_FORM)
     named = head if isinstance(head, dict) else {}
-    computed = _list_computed(record)
+    computed = list_computed(record)
     items = []
     for key, value in record.items():
         values = None if key.startswith("@") else _parse_values(value)
@@ -209,7 +209,8 @@ def _parse_voxel(value: Any) -> Voxel | None:
     return z, y, x
 
 
-def _list_computed(record: Mapping[str, Any]) -> frozenset[str]:
+def list_computed(record: Mapping[str, Any]) -> frozenset[str]:
+    """Return the answers of a record that the program filled in, as events name them."""
     listed = record.get(_COMPUTED)
     names = listed if isinstance(listed, list) else []
     return frozenset(one for one in names if isinstance(one, str))
@@ -223,7 +224,7 @@ def parse_answers_text(text: str) -> Answers:
 def read_record(text: str, *, with_computed: bool = True) -> dict[str, Any]:
     """Return the record in the text that a reading holds, without what was computed if wished."""
     record = _parse_record(text)
-    away = set() if with_computed else {_COMPUTED, *_list_computed(record)}
+    away = set() if with_computed else {_COMPUTED, *list_computed(record)}
     return {key: value for key, value in record.items() if key not in away}
 
 
@@ -277,7 +278,7 @@ def pair_categories(
     if lesions is None:
         names = [_list_lesions(record) for record in records]
         lesions = {names[0][0]: names[1][0]} if [*map(len, names)] == [1, 1] else {}
-    computed = [_list_computed(record) for record in records]
+    computed = [list_computed(record) for record in records]
     pairs = []
     for key in sorted(records[0]):
         field, place = _parse_key(key)
@@ -295,20 +296,20 @@ def pair_categories(
 def carry_lesions(text: str, voxels: Mapping[str, Voxel]) -> str:
     """Return answers as canonical JSON for another mask, whose lesions have the same numbers.
 
-    `voxels` is a voxel of each of its lesions. What was said of any other lesion is left out: it
-    would be said of another one.
+    `voxels` is a voxel of each of its lesions. What was said of any other lesion is left out, since
+    it would be said of another one, and so is all that the program measured of the mask before.
     """
     answers = parse_answers_text(text)
+    lesions = [one for one in answers.items if one.place.scope is FieldScope.LESION]
     lost = {
-        name_question(one)
-        for one in answers.items
-        if one.place.scope is FieldScope.LESION and one.place.name not in voxels
+        name_question(one) for one in lesions if one.place.name not in voxels or one.is_computed
     }
     record = {key: value for key, value in _parse_record(text).items() if key not in lost}
-    computed = [one for one in _list_computed(record) if one not in lost]
-    if _COMPUTED in record:
-        record[_COMPUTED] = sorted(computed)
-    if any(one.place.scope is FieldScope.LESION for one in answers.items):
+    computed = sorted(one for one in list_computed(record) if one not in lost)
+    record.pop(_COMPUTED, None)
+    if computed:
+        record[_COMPUTED] = computed
+    if lesions:
         record[_LESIONS] = {name: [list(voxel)] for name, voxel in voxels.items()}
     return canonical(record).decode()
 

@@ -47,6 +47,12 @@ def word_question(form: Form | None, name: str) -> str:
     return f"{field.text}: {word_term(form, field_id, term)}" if term else field.text
 
 
+def word_unit(form: Form | None, field_id: str) -> str:
+    """Return the unit of a question's numbers with a blank before it; "" where it has none."""
+    field = None if form is None else form.field(field_id)
+    return f" {field.unit}" if field is not None and field.unit else ""
+
+
 def word_term(form: Form | None, field_id: str, value: str) -> str:
     """Return an answer to a question in words."""
     field = None if form is None else form.field(field_id)

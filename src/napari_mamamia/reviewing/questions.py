@@ -6,11 +6,14 @@ with ``number`` a number, one with ``text`` words. ``ID@right`` and ``ID@left`` 
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from math import isfinite
 from typing import Any, Final
+
+from napari_mamamia.reviewing.form_values import list_computed
 
 _BREASTS: Final = ("right", "left")
 _YES, _NO = "yes", "no"
@@ -32,13 +35,15 @@ class QuestionKind(StrEnum):
 class Question:
     """A question and all its answers: `ratings` by what is rated, then by reader.
 
-    `readers` are all who read a case, by its place.
+    `readers` are all who read a case, by its place. `n_computed` of the answers were filled in by
+    the program and touched by nobody.
     """
 
     name: str
     kind: QuestionKind
     ratings: dict[Unit, dict[str, Any]] = field(default_factory=dict)
     readers: Mapping[int, set[str]] = field(default_factory=dict)
+    n_computed: int = 0
 
     def count_alone(self, *pair: str) -> int:
         """Return of how many lesions one reader alone answered it, though others read the case.
@@ -87,12 +92,14 @@ def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
     kinds: dict[str, set[QuestionKind]] = {}
     given: dict[str, dict[Unit, dict[str, Any]]] = {}
     n_unmatched = 0
+    n_computed: Counter[str] = Counter()
     readers: dict[int, set[str]] = {}
     for reading in readings:
         readers.setdefault(reading.at, set()).add(reading.reader)
         answers, is_unmatched = _parse_answers(reading.answers, reading.lesions)
         n_unmatched += is_unmatched
-        for name, place, kind, value in answers:
+        for name, place, kind, value, is_computed in answers:
+            n_computed[name] += is_computed
             kinds.setdefault(name, set())
             if value != []:
                 kinds[name].add(kind)
@@ -107,19 +114,21 @@ def collect_questions(readings: Iterable[ReaderAnswers]) -> QuestionTable:
             questions += _split_choices(name, given[name], readers)
         elif kinds[name]:
             kind = kinds[name].pop()
-            questions.append(Question(name, kind, _drop_empty(given[name]), readers))
+            rows = _drop_empty(given[name])
+            questions.append(Question(name, kind, rows, readers, n_computed[name]))
     return QuestionTable(tuple(questions), tuple(notes), n_unmatched)
 
 
 def _parse_answers(
     text: str, names: Mapping[str, str] | None
-) -> tuple[list[tuple[str, str, QuestionKind, Any]], bool]:
-    """Return (question, place, kind, value), and whether lesions were left out as unmatched."""
+) -> tuple[list[tuple[str, str, QuestionKind, Any, bool]], bool]:
+    """Return (question, place, kind, value, computed), and whether lesions were left out."""
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
         record = {}
     answers = []
+    computed = list_computed(record) if isinstance(record, dict) else frozenset()
     lesions = set()
     is_unmatched = False
     for key, value in record.items() if isinstance(record, dict) else ():
@@ -134,7 +143,7 @@ def _parse_answers(
                 is_unmatched = True
                 continue
             place = f"{_LESION} {number}"
-        answers.append((name, place, kind, plain))
+        answers.append((name, place, kind, plain, key in computed))
     if names is None and len(lesions) > 1:
         return [one for one in answers if not one[1].startswith(_LESION)], True
     return answers, is_unmatched

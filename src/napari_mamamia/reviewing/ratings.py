@@ -72,6 +72,8 @@ class CategoryAgreement:
     n_alone
         Lesions of which one reader alone answered, though others read the case: in no kappa or
         alpha.
+    n_compared, n_computed
+        What has two answers or more, and of how many answers the program filled in.
     """
 
     question: str
@@ -87,6 +89,8 @@ class CategoryAgreement:
     alpha: Estimate
     alpha_ordinal: Estimate | None
     n_alone: int = 0
+    n_compared: int = 0
+    n_computed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +109,14 @@ class PairedValues:
 
 @dataclass(frozen=True, slots=True)
 class NumberAgreement:
-    """How far readers agree on a question that is answered by a number; `n_alone` as above."""
+    """How far readers agree on a question that is answered by a number; counts as above."""
 
     question: str
     n_rated: int
     n_answers: int
     pairs: tuple[PairedValues, ...]
     n_alone: int = 0
+    n_computed: int = 0
 
 
 def compare_table(
@@ -200,6 +205,8 @@ def compare_categories(
         alpha(Scale.NOMINAL),
         alpha(Scale.ORDINAL) if is_ordered else None,
         question.count_alone(),
+        int((n_answers > 1).sum()),
+        question.n_computed,
     )
 
 
@@ -284,9 +291,8 @@ def compare_numbers(
             of_cases = _list_cases(units, cases)
             pairs.append(compare_values(first, second, both, n_resamples, seed, of_cases))
     n_answers = sum(map(len, rows.values()))
-    return NumberAgreement(
-        question.name, len(rows), n_answers, tuple(pairs), question.count_alone()
-    )
+    counts = (question.count_alone(), question.n_computed)
+    return NumberAgreement(question.name, len(rows), n_answers, tuple(pairs), *counts)
 
 
 def compare_values(

@@ -28,7 +28,12 @@ from napari_mamamia.kinetics.curve_types import DelayedCourse, InitialRise
 from napari_mamamia.kinetics.time_axis import TimingRule, rule_of
 from napari_mamamia.reviewing.form_rules import fill_computed
 from napari_mamamia.reviewing.form_values import parse_answers, record_answers
-from napari_mamamia.reviewing.lesion_numbers import follow_numbers, pick_anchors, rank_name
+from napari_mamamia.reviewing.lesion_numbers import (
+    follow_numbers,
+    keep_anchors,
+    pick_anchors,
+    rank_name,
+)
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
 from napari_mamamia.scoring.case.failures import midline_x_mm
 from napari_mamamia.services.case.hanging import find_imaged_side
@@ -147,13 +152,15 @@ def fill_hidden(
 ) -> dict[str, Any]:
     """Return a reading's answers with what the program measures of a mask ``(z, y, x)``.
 
-    For who reads without numbers: nobody saw them before the reading is handed in with them.
+    For who reads without numbers: nobody saw them before the reading is handed in with them; and
+    for answers that are taken over to another mask. Each lesion of the mask keeps its place.
     `draft` is as an event of a reading holds answers; what somebody answered stays. `record` as in
     `measure_case`.
     """
     answers = parse_answers(draft)
     facts = measure_case(case, labels > 0, before=answers.anchors, record=record)
-    return record_answers(form, fill_computed(form, answers, facts))
+    filled = fill_computed(form, answers, facts)
+    return record_answers(form, replace(filled, anchors=keep_anchors(filled, facts)))
 
 
 def _measure_lesion(

@@ -5,9 +5,10 @@ which of them it is, is found by its voxels and not by what was clicked.
 """
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,10 @@ from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, Task
 from napari_mamamia.io.data_set.volumes import read_labels
+from napari_mamamia.io.files.chained_lines import canonical
 from napari_mamamia.io.review.desk_files import JUDGE
 from napari_mamamia.io.review.mask_files import read_mask
-from napari_mamamia.reviewing.form_values import carry_lesions, parse_answers_text
+from napari_mamamia.reviewing.form_values import carry_lesions, parse_answers_text, read_record
 from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.lesion_numbers import rank_name
 from napari_mamamia.reviewing.states import CaseState
@@ -43,6 +45,8 @@ RULES: Final = (
     ConsensusRule.MAJORITY_BACKGROUND,
     ConsensusRule.STAPLE,
 )
+Measure = Callable[[NDArray[np.uint8], Mapping[str, Any]], Mapping[str, Any]]
+"""From a mask ``(z, y, x)`` and a record of answers to the record with what is measured of it."""
 _MM3_PER_ML: Final = 1000.0
 
 
@@ -247,6 +251,7 @@ def decide_dispute(
     reason: str,
     answers: ShownReading | str,
     consensus: ConsensusMask | None = None,
+    measure: Measure | None = None,
 ) -> Decided:
     """Decide a case.
 
@@ -257,8 +262,11 @@ def decide_dispute(
     answers
         Of a reading, or as JSON. What a reading says of a lesion stays with that lesion, matched
         to those of the mask that is decided (`lesion_match`); of one that this has not it goes.
+        What the program had measured of another mask goes, too.
     consensus
         What was laid over it last, if anything was.
+    measure
+        Fills in anew what is measured, of the mask that is decided; None leaves it out.
 
     Raises
     ------
@@ -274,16 +282,18 @@ def decide_dispute(
                 f"expected {dispute.case_id} in adjudication, but somebody decided it or set it "
                 "down meanwhile: look at it again"
             )
-        text, lost = (answers, ()) if isinstance(answers, str) else _carry_answers(answers, saved)
+        text, lost = _carry_answers(answers, saved, measure)
         choice = _tell_choice(desk, dispute, saved, reason, text, consensus)
         desk.session.let_go_of_case(dispute.case)
     return Decided(choice, lost)
 
 
 def _carry_answers(
-    shown: ShownReading, saved: tuple[Path, str] | None
+    shown: ShownReading | str, saved: tuple[Path, str] | None, measure: Measure | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return a reading's answers for the mask that is decided, and the lesions that it has not."""
+    """Return answers for the mask that is decided, and the lesions that it has not."""
+    if isinstance(shown, str):
+        return shown, ()
     text = shown.reading.answers
     answers = parse_answers_text(text)
     if shown.labels is None or not answers.lesions:
@@ -294,7 +304,10 @@ def _carry_answers(
     match = match_masks(shown.labels, decided, (answers.anchors, ()))
     places = {one.name: one.voxel for one in match.second}
     voxels = {one.first: places[one.second] for one in match.both}
-    return carry_lesions(text, voxels), tuple(sorted(answers.lesions - set(voxels), key=rank_name))
+    text = carry_lesions(text, voxels)
+    if measure is not None and decided is not None:
+        text = canonical(measure(decided.dense(), read_record(text))).decode()
+    return text, tuple(sorted(answers.lesions - set(voxels), key=rank_name))
 
 
 def _tell_choice(

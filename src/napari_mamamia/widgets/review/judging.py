@@ -253,7 +253,11 @@ class Judging(WindowPart):
         if desk is None or mask is None or mask.saved is None or dispute is not self.dispute:
             return
         saved: tuple[Path, str] = (mask.saved.path, mask.saved.sha256)
-        decide = self._services.review.decide_dispute
+        decide, fill = self._services.review.decide_dispute, self._services.review.fill_hidden
+        form, case, record = desk.form, self._session.case, self._session.record
+        measure = None
+        if form is not None and case is not None:
+            measure = partial(fill, form, case, record=record)
 
         def tell(decided: Decided) -> None:
             if decided.lost:
@@ -269,7 +273,7 @@ class Judging(WindowPart):
 
         self._finish_case(
             tr("Deciding {case_id}", case_id=dispute.case_id),
-            lambda: decide(desk, dispute, saved, reason, answers, consensus),
+            lambda: decide(desk, dispute, saved, reason, answers, consensus, measure),
             tell,
         )
 

@@ -10,8 +10,8 @@ from napari_mamamia.io.files.csv_text import write_csv
 from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.tables.tables import plain_content, write_json
 from napari_mamamia.reviewing.agreement import Estimate
-from napari_mamamia.reviewing.form_words import word_question, word_term
-from napari_mamamia.reviewing.ratings import CategoryAgreement, PairedValues
+from napari_mamamia.reviewing.form_words import word_question, word_term, word_unit
+from napari_mamamia.reviewing.ratings import CategoryAgreement, NumberAgreement, PairedValues
 from napari_mamamia.services.review.agreement.agree import CaseAgreement, StudyAgreement
 from napari_mamamia.services.review.agreement.mask_pairs import (
     NSD_TOLERANCE_MM,
@@ -36,6 +36,8 @@ _DEFINITIONS: Final = {
     "split or joined; positive is 2 n_both / (2 n_both + n_first + n_second); dsc of n_both",
     "n_alone": "lesions of which one reader alone answered, though others read the case: they are "
     "in no kappa and no alpha",
+    "n_computed": "answers that the program measured of the reader's own mask and nobody changed: "
+    "they agree as far as the masks do",
     "kappa": "Cohen's, unweighted; linear and quadratic where the categories have an order",
     "fleiss": "over what has n_readers answers",
     "objects": "of honeypots, a mask as one object: valid from IoU 0.4 on, as CVAT counts shapes",
@@ -165,7 +167,10 @@ def _row_of_lesions(lesions: Sequence[LesionAgreement], masks: MaskAgreement) ->
     return (*counts, *_list_estimate(one.positive), *_list_estimate(one.dsc))
 
 
-_QUESTION_HEAD: Final = ("question", "of", "what", "first", "second", "value", "low", "high", "n")
+_QUESTION_HEAD: Final = (
+    *("question", "of", "what", "first", "second", "value", "low", "high", "n", "n_cases"),
+)
+"""`n` is what is compared: cases, breasts or lesions; `n_cases` are drawn for the interval."""
 
 
 def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
@@ -174,28 +179,41 @@ def _table_questions(result: StudyAgreement) -> Iterator[tuple[Any, ...]]:
             for row in _rows_of_categories(one):
                 yield (one.question, of, *row)
     for of, numbers in (("readers", result.numbers), ("repeat", result.repeat_numbers)):
-        for name, pair in ((each.question, pair) for each in numbers for pair in each.pairs):
-            names = (pair.first, pair.second)
-            for what, value in (("bias", pair.bias), ("icc_a1", pair.icc)):
-                yield (name, of, what, *names, *_list_estimate(value), value.n)
+        for each in numbers:
+            yield (each.question, of, *_row_of_computed(each))
+            for pair in each.pairs:
+                names = (pair.first, pair.second)
+                for what, value in (("bias", pair.bias), ("icc_a1", pair.icc)):
+                    counts = (pair.n, value.n)
+                    yield (each.question, of, what, *names, *_list_estimate(value), *counts)
+
+
+def _row_of_computed(one: CategoryAgreement | NumberAgreement) -> tuple[Any, ...]:
+    return "computed", None, None, one.n_computed, None, None, one.n_answers, None
 
 
 def _rows_of_categories(one: CategoryAgreement) -> Iterator[tuple[Any, ...]]:
     for category, share in one.prevalence:
-        yield ("prevalence", category, None, share, None, None, one.n_answers)
-    yield ("alone", None, None, one.n_alone, None, None, one.n_rated)
-    whole = (("fleiss", one.fleiss), ("alpha", one.alpha), ("alpha_ordinal", one.alpha_ordinal))
-    for what, value in whole:
+        yield ("prevalence", category, None, share, None, None, one.n_answers, None)
+    yield _row_of_computed(one)
+    yield ("alone", None, None, one.n_alone, None, None, one.n_rated, None)
+    n_of_usual = one.n_rated - one.n_fleiss_left_out if one.n_readers > 1 else 0
+    whole = (
+        ("fleiss", one.fleiss, n_of_usual),
+        ("alpha", one.alpha, one.n_compared),
+        ("alpha_ordinal", one.alpha_ordinal, one.n_compared),
+    )
+    for what, value, n in whole:
         if value is not None:
-            yield (what, None, None, *_list_estimate(value), value.n)
+            yield (what, None, None, *_list_estimate(value), n, value.n)
     for pair in one.pairs:
         names = (pair.first, pair.second)
-        yield ("same", *names, pair.same, None, None, pair.n)
-        yield ("alone", *names, pair.n_alone, None, None, pair.n)
+        yield ("same", *names, pair.same, None, None, pair.n, None)
+        yield ("alone", *names, pair.n_alone, None, None, pair.n, None)
         weights = (("kappa", pair.kappa), ("linear", pair.linear), ("quadratic", pair.quadratic))
         for what, value in weights:
             if value is not None:
-                yield (what, *names, *_list_estimate(value), pair.n)
+                yield (what, *names, *_list_estimate(value), pair.n, value.n)
 
 
 # ------------------------------------------------------------------------- words
@@ -228,7 +246,8 @@ def agreement_lines(result: StudyAgreement, form: Form | None = None) -> list[st
     for number in (*result.numbers, *result.repeat_numbers):
         lines += [
             f"{word_question(form, number.question)}, {pair.first} and {pair.second}: differ by "
-            f"{say_estimate(pair.bias, 2)}, ICC(A,1) {say_estimate(pair.icc)}."
+            f"{say_estimate(pair.bias, 2)}{word_unit(form, number.question)}, ICC(A,1) "
+            f"{say_estimate(pair.icc)}{_say_computed(number)}."
             for pair in number.pairs
         ]
     lines += [
@@ -298,6 +317,10 @@ def _say_lesions(one: LesionAgreement) -> str:
     )
 
 
+def _say_computed(one: CategoryAgreement | NumberAgreement) -> str:
+    return f", {one.n_computed} of the answers computed" if one.n_computed else ""
+
+
 def _say_categories(one: CategoryAgreement, form: Form | None) -> list[str]:
     shares = ", ".join(
         f"{word_term(form, one.question, name)} {100 * share:.0f} %"
@@ -305,6 +328,7 @@ def _say_categories(one: CategoryAgreement, form: Form | None) -> list[str]:
         if share
     )
     head = f"{word_question(form, one.question)}: {one.n_answers} answers ({shares})"
+    head += _say_computed(one)
     if sum(share > 0 for _, share in one.prevalence) < 2:
         return [f"{head}. Everybody always gave the same: kappa and alpha are undefined."]
     kappas = [pair.kappa.value for pair in one.pairs if pair.kappa.value == pair.kappa.value]

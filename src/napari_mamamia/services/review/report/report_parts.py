@@ -1,4 +1,4 @@
-"""The parts of a study's report that come from its state: cases, disputes, time, signatures."""
+"""The parts of a study's report that come from its state and answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -9,7 +9,8 @@ from typing import Final
 from napari_mamamia.core.form import Form
 from napari_mamamia.io.workspace.event_order import Event
 from napari_mamamia.reviewing.fold import ReviewState
-from napari_mamamia.reviewing.form_words import tell_reasons
+from napari_mamamia.reviewing.form_words import tell_reasons, word_question, word_term, word_unit
+from napari_mamamia.reviewing.ratings import CategoryAgreement, NumberAgreement, PairedValues
 from napari_mamamia.reviewing.signatures import short_key
 from napari_mamamia.reviewing.states import Act, CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
@@ -18,8 +19,19 @@ from napari_mamamia.scoring.report.page import PageSection
 from napari_mamamia.scoring.report.report import case_figure
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.study_figures import FlowBox, flow_diagram, time_bars
-from napari_mamamia.scoring.report.text import UNKNOWN, Column, ReportTable, Row, number
-from napari_mamamia.services.review.agreement.mask_pairs import MaskPair
+from napari_mamamia.scoring.report.text import (
+    UNKNOWN,
+    Column,
+    ReportTable,
+    Row,
+    number,
+    range_text,
+)
+from napari_mamamia.services.review.agreement.mask_pairs import (
+    LesionAgreement,
+    MaskAgreement,
+    MaskPair,
+)
 from napari_mamamia.services.review.look import rank_dispute
 from napari_mamamia.services.review.report.reader_codes import ReaderLabels
 from napari_mamamia.services.review.report.study_pictures import Gallery
@@ -319,3 +331,111 @@ def _say_share(part: float, whole: float) -> str:
 def list_words(lines: Iterable[str], labels: ReaderLabels) -> tuple[str, ...]:
     """Return lines in which readers are called as the report calls them."""
     return tuple(labels.hide(line) for line in lines)
+
+
+# ----------------------------------------------------------------------- answers
+
+FEWEST: Final = 5
+"""Pairs of values for limits and ICC on the page: of two an ICC of -67 was told. Our choice."""
+PAIRS_SHOWN: Final = 100
+"""Of 20 readers there are 190."""
+SHARES_SHOWN: Final = 12
+"""As many as a clock face has."""
+_FILLED_IN: Final = (
+    "Filled in: answers that the program measured of the reader's own mask and nobody changed; "
+    "they agree as far as the masks do."
+)
+
+
+def tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
+    """Return how far readers agree on each question of categories."""
+    rows = []
+    for one in questions:
+        alpha = one.alpha if one.alpha_ordinal is None else one.alpha_ordinal
+        cells = (number(one.n_rated, 0), number(alpha.value), range_text(alpha.low, alpha.high))
+        counts = (number(one.n_alone, 0), number(one.n_computed, 0))
+        text = word_question(form, one.question)
+        rows.append(Row((text, *cells, *counts, _say_shares(one, form))))
+    columns = (
+        Column("Question", is_number=False),
+        Column("Rated"),
+        Column("Krippendorff's alpha"),
+        Column("95 % interval"),
+        Column("Of one alone"),
+        Column("Filled in"),
+        Column("Shares of the answers", is_number=False),
+    )
+    notes = (
+        "Ordinal where the categories have an order, else nominal. Of one alone: lesions of which "
+        "one reader alone answered, though others read the case; they are in no alpha.",
+        _FILLED_IN,
+    )
+    return ReportTable("Answers", columns, tuple(rows), notes)
+
+
+def _say_shares(one: CategoryAgreement, form: Form | None) -> str:
+    """Return the shares of what was chosen, of the rest how many terms there are."""
+    chosen = [pair for pair in one.prevalence if pair[1]]
+    texts = [
+        f"{word_term(form, one.question, category)} {100 * share:.0f} %"
+        for category, share in chosen[:SHARES_SHOWN]
+    ]
+    n_more = len(chosen) - SHARES_SHOWN
+    return ", ".join([*texts, *([f"{n_more} more"] if n_more > 0 else [])])
+
+
+def tell_numbers(
+    questions: Sequence[NumberAgreement], labels: ReaderLabels, form: Form | None
+) -> ReportTable:
+    """Return how far each two readers' numbers lie apart, question by question."""
+    both = [(one, pair) for one in questions for pair in one.pairs]
+    both.sort(key=lambda one: (one[0].question, *rank_pair(one[1], labels)))
+    rows = tuple(_row_of_numbers(one, pair, labels, form) for one, pair in both[:PAIRS_SHOWN])
+    columns = (
+        Column("Question", is_number=False),
+        Column("Readers", is_number=False),
+        Column("Pairs"),
+        Column("Mean difference"),
+        Column("its limits"),
+        Column("ICC(A,1)"),
+        Column("Filled in"),
+    )
+    n_more = len(both) - PAIRS_SHOWN
+    more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
+    notes = (
+        *more,
+        "Difference first - second; limits hold 95 % of the differences (Bland and Altman). Of "
+        f"fewer than {FEWEST} pairs neither limits nor ICC are told here. {_FILLED_IN}",
+    )
+    return ReportTable("Answers that are numbers", columns, rows, notes)
+
+
+def _row_of_numbers(
+    one: NumberAgreement, pair: PairedValues, labels: ReaderLabels, form: Form | None
+) -> Row:
+    names, is_turned = call_pair(pair, labels)
+    limits = pair.bland_altman
+    bias, low, high = limits.bias, limits.low, limits.high
+    if is_turned:
+        bias, low, high = 0.0 - bias, -high, -low
+    unit = word_unit(form, one.question)
+    spread = (UNKNOWN, UNKNOWN)
+    if pair.n >= FEWEST:
+        spread = (range_text(low, high, 2), number(pair.icc.value))
+    cells = (number(pair.n, 0), f"{number(bias, 2)}{unit}", *spread, number(one.n_computed, 0))
+    return Row((word_question(form, one.question), names, *cells))
+
+
+def call_pair(
+    one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+) -> tuple[str, bool]:
+    """Return a pair in the order of what readers are called, and whether that turns it."""
+    names = " and ".join(map(labels.call, sorted((one.first, one.second), key=labels.rank)))
+    return names, labels.rank(one.first) > labels.rank(one.second)
+
+
+def rank_pair(
+    one: MaskAgreement | LesionAgreement | PairedValues, labels: ReaderLabels
+) -> list[int]:
+    """Return what pairs are ordered by: the places of both readers, the first one's first."""
+    return sorted(map(labels.rank, (one.first, one.second)))

@@ -17,9 +17,8 @@ from napari_mamamia.reviewing.agreement import N_RESAMPLES, Estimate
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.form_rules import why_other_form
 from napari_mamamia.reviewing.form_values import parse_answers_text
-from napari_mamamia.reviewing.form_words import word_question, word_term
 from napari_mamamia.reviewing.quality import Capture, follow_capture
-from napari_mamamia.reviewing.ratings import CategoryAgreement, PairedValues
+from napari_mamamia.reviewing.ratings import PairedValues
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.page import Page, PageSection, write_page
@@ -47,6 +46,9 @@ from napari_mamamia.services.review.look import fold_reading, read_whole
 from napari_mamamia.services.review.quality_queue import describe_capture
 from napari_mamamia.services.review.report.reader_codes import ReaderLabels, make_labels
 from napari_mamamia.services.review.report.report_parts import (
+    FEWEST,
+    PAIRS_SHOWN,
+    call_pair,
     list_disputes,
     list_words,
     make_chains,
@@ -55,7 +57,10 @@ from napari_mamamia.services.review.report.report_parts import (
     make_signatures,
     make_sites,
     make_times,
+    rank_pair,
     say_time,
+    tell_numbers,
+    tell_questions,
 )
 from napari_mamamia.services.review.report.study_pictures import MOST_PICTURES, make_gallery
 from napari_mamamia.services.review.study_form import load_study_form, load_study_queue
@@ -175,10 +180,6 @@ def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> Study
 # --------------------------------------------------------------------- agreement
 
 _WORST_SHOWN: Final = 30
-_FEWEST: Final = 5
-"""Pairs of values for limits and ICC on the page: of two an ICC of -67 was told. Our choice."""
-_PAIRS_SHOWN: Final = 100
-"""Of 20 readers there are 190."""
 _ESTIMATES: Final = (Column("n"), Column("Value"), Column("95 % interval"))
 
 
@@ -201,7 +202,9 @@ def _make_agreement(
     if any(one.n_both + one.n_first + one.n_second for one in result.lesions):
         tables.append(_tell_lesions(result.lesions, labels))
     if result.categories:
-        tables.append(_tell_questions(result.categories, form))
+        tables.append(tell_questions(result.categories, form))
+    if any(one.pairs for one in result.numbers):
+        tables.append(tell_numbers(result.numbers, labels, form))
     if defined:
         tables.append(_tell_cases(defined))
     return PageSection(
@@ -250,10 +253,10 @@ def _row_of(name: str, one: Estimate, decimals: int) -> Row:
 
 def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
     volumes = {(one.first, one.second): one for one in result.volumes}
-    ordered = sorted(result.readers, key=lambda one: _rank_pair(one, labels))
+    ordered = sorted(result.readers, key=lambda one: rank_pair(one, labels))
     rows = tuple(
         _row_of_pair(one, volumes.get((one.first, one.second)), labels)
-        for one in ordered[:_PAIRS_SHOWN]
+        for one in ordered[:PAIRS_SHOWN]
     )
     columns = (
         Column("Readers", is_number=False),
@@ -264,30 +267,19 @@ def _tell_pairs(result: StudyAgreement, labels: ReaderLabels) -> ReportTable:
         Column("its limits"),
         Column("ICC(A,1) of volume"),
     )
-    n_more = len(result.readers) - _PAIRS_SHOWN
+    n_more = len(result.readers) - PAIRS_SHOWN
     more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
     notes = (
         *more,
         "Ratio first over second, geometric mean; limits hold 95 % of the ratios (Bland and "
         "Altman). ICC: two-way random, absolute agreement, one reader. Of fewer than "
-        f"{_FEWEST} pairs neither is told here; `mamamia review agreement` has all.",
+        f"{FEWEST} pairs neither is told here; `mamamia review agreement` has all.",
     )
     return ReportTable("Pair by pair", columns, rows, notes)
 
 
-def _rank_pair(one: MaskAgreement | LesionAgreement, labels: ReaderLabels) -> list[int]:
-    """Return what pairs are ordered by: the places of both readers, the first one's first."""
-    return sorted(map(labels.rank, (one.first, one.second)))
-
-
-def _call_pair(one: MaskAgreement | LesionAgreement, labels: ReaderLabels) -> tuple[str, bool]:
-    """Return a pair in the order of what readers are called, and whether that turns it."""
-    names = " and ".join(map(labels.call, sorted((one.first, one.second), key=labels.rank)))
-    return names, labels.rank(one.first) > labels.rank(one.second)
-
-
 def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: ReaderLabels) -> Row:
-    names, is_turned = _call_pair(one, labels)
+    names, is_turned = call_pair(one, labels)
     cells = (number(one.n, 0), number(one.dsc.value), number(one.hd95_mm.value, 1))
     if volume is None:
         return Row((names, *cells, UNKNOWN, UNKNOWN, UNKNOWN))
@@ -295,14 +287,14 @@ def _row_of_pair(one: MaskAgreement, volume: PairedValues | None, labels: Reader
     if is_turned:
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
     spread = (UNKNOWN, UNKNOWN)
-    if volume.ratio.n >= _FEWEST:
+    if volume.ratio.n >= FEWEST:
         spread = (range_text(low, high, 2), number(volume.icc.value))
     return Row((names, *cells, number(ratio, 2), *spread))
 
 
 def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> ReportTable:
-    ordered = sorted(lesions, key=lambda one: _rank_pair(one, labels))
-    rows = tuple(_row_of_lesions(one, labels) for one in ordered[:_PAIRS_SHOWN])
+    ordered = sorted(lesions, key=lambda one: rank_pair(one, labels))
+    rows = tuple(_row_of_lesions(one, labels) for one in ordered[:PAIRS_SHOWN])
     columns = (
         Column("Readers", is_number=False),
         Column("Both"),
@@ -313,7 +305,7 @@ def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> R
         Column("95 % interval"),
         Column("Dice of both"),
     )
-    n_more = len(ordered) - _PAIRS_SHOWN
+    n_more = len(ordered) - PAIRS_SHOWN
     more = (f"{n_more} more pairs: see `mamamia review agreement`.",) * (n_more > 0)
     notes = (
         *more,
@@ -324,37 +316,11 @@ def _tell_lesions(lesions: Sequence[LesionAgreement], labels: ReaderLabels) -> R
 
 
 def _row_of_lesions(one: LesionAgreement, labels: ReaderLabels) -> Row:
-    names, is_turned = _call_pair(one, labels)
+    names, is_turned = call_pair(one, labels)
     alone = (one.n_second, one.n_first) if is_turned else (one.n_first, one.n_second)
     counts = (number(n, 0) for n in (one.n_both, *alone, one.n_parts))
     spread = range_text(one.positive.low, one.positive.high)
     return Row((names, *counts, number(one.positive.value), spread, number(one.dsc.value)))
-
-
-def _tell_questions(questions: Sequence[CategoryAgreement], form: Form | None) -> ReportTable:
-    rows = []
-    for one in questions:
-        shares = ", ".join(
-            f"{word_term(form, one.question, category)} {100 * share:.0f} %"
-            for category, share in one.prevalence[:6]
-        )
-        alpha = one.alpha if one.alpha_ordinal is None else one.alpha_ordinal
-        cells = (number(one.n_rated, 0), number(alpha.value), range_text(alpha.low, alpha.high))
-        text = word_question(form, one.question)
-        rows.append(Row((text, *cells, number(one.n_alone, 0), shares)))
-    columns = (
-        Column("Question", is_number=False),
-        Column("Rated"),
-        Column("Krippendorff's alpha"),
-        Column("95 % interval"),
-        Column("Of one alone"),
-        Column("Shares of the answers", is_number=False),
-    )
-    notes = (
-        "Ordinal where the categories have an order, else nominal. Of one alone: lesions of which "
-        "one reader alone answered, though others read the case; they are in no alpha.",
-    )
-    return ReportTable("Answers", columns, tuple(rows), notes)
 
 
 def _tell_cases(cases: Sequence[CaseAgreement]) -> ReportTable:
