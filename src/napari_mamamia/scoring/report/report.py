@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
@@ -38,6 +37,7 @@ from napari_mamamia.scoring.report.models import (
     composite_tables,
     models_table,
 )
+from napari_mamamia.scoring.report.page import find_template
 from napari_mamamia.scoring.report.report_figures import (
     ReportFigure,
     figures_of_cohort,
@@ -238,13 +238,6 @@ def render_report(
     beside it. All text is escaped. Tables hold the first `PAGE_ROWS` cases as HTML and all of them
     as data, which the page's script sorts, filters and pages.
     """
-    environment = Environment(
-        loader=PackageLoader("napari_mamamia.scoring", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     total = len(content.models) + 1
     figures = _list_figures(content) if content.ranks else figures_of_cohort(content)
     drawings = _draw_figures(figures, Progress(0, total, "Drawing"), draw)
@@ -260,7 +253,7 @@ def render_report(
         cases = case_table_job(content.models if not links or n_rows <= MOST_JOINED else ())
         data = script_json(cases)
     report_progress(total - 1, total, "Writing the report")
-    page = environment.get_template("report.html.j2").render(
+    page = find_template("report.html.j2").render(
         content=content,
         points=profile_points(content.profile, is_given=content.is_given),
         sections=sections,

@@ -6,7 +6,7 @@ noise only adds to it: resampling adds the noise a second time. Contrasts of pai
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,9 +23,6 @@ TRUSTED_SIZE: Final = 20
 """A smaller group takes the pooled variance where its own is smaller: by luck it holds no failure,
 and its spread looks tiny. Coverage with and without: docs/methods/intervals.md."""
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
-_Z: Final = 8 * _NODES
-_Z_WEIGHTS: Final = 8 * _WEIGHTS * np.exp(-(_Z**2) / 2) / np.sqrt(2 * np.pi)
 _WIDEST: Final = 14.0
 """A range of normal numbers above this does not occur in double precision."""
 _FREEDOMS: Final = np.array([1, 1.3, 1.7, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60, 120, np.inf])
@@ -95,12 +92,13 @@ def range_by_chance(errors: Array) -> float:
     if not spread.size:
         return 0.0
     half = 9 * float(spread.max())
-    below = ndtr(half * _FINE_NODES[:, None] / spread)
+    nodes, weights = _gauss_rule(400)
+    below = ndtr(half * nodes[:, None] / spread)
     if (errors == 0).any():
-        fixed = (_FINE_NODES > 0).astype(np.float64)[:, None]
+        fixed = (nodes > 0).astype(np.float64)[:, None]
         below = np.hstack([below, fixed])
     missing = 1 - below.prod(axis=1) - (1 - below).prod(axis=1)
-    return float(half * (_FINE_WEIGHTS @ missing))
+    return float(half * (weights @ missing))
 
 
 def beyond_chance(gap: float, by_chance: float) -> float:
@@ -198,7 +196,10 @@ def wilson_limits(hits: Array, n: Array, z: float) -> tuple[Array, Array]:
     return centre - reach, centre + reach
 
 
-_FINE_NODES, _FINE_WEIGHTS = np.polynomial.legendre.leggauss(400)
+@cache  # not at the import: the program's start would wait for it, 40 ms and more
+def _gauss_rule(n_nodes: int) -> tuple[Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    return nodes, weights
 
 
 def _ordered_pairs(n_groups: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -255,17 +256,20 @@ def _range_spline(level: float, n_groups: int) -> "CubicSpline":
     from scipy.interpolate import CubicSpline
     from scipy.optimize import brentq
 
+    nodes, of_nodes = _gauss_rule(80)
+    z = 8 * nodes
+    z_weights = 8 * of_nodes * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     widths = np.linspace(0, _WIDEST, 561)
-    inside = (ndtr(_Z) - ndtr(_Z - widths[:, None])) ** (n_groups - 1)
-    shares = CubicSpline(widths, n_groups * (inside @ _Z_WEIGHTS))
-    tails = ndtr(-np.abs(_Z))
+    inside = (ndtr(z) - ndtr(z - widths[:, None])) ** (n_groups - 1)
+    shares = CubicSpline(widths, n_groups * (inside @ z_weights))
+    tails = ndtr(-np.abs(z))
     points = []
     for freedom in _FREEDOMS:
         spread, weights = np.ones(1), np.ones(1)
         if np.isfinite(freedom):
             half = freedom / 2
-            chi = np.where(_Z < 0, gammaincinv(half, tails), gammainccinv(half, tails))
-            spread, weights = np.sqrt(2 * chi / freedom), _Z_WEIGHTS
+            chi = np.where(z < 0, gammaincinv(half, tails), gammainccinv(half, tails))
+            spread, weights = np.sqrt(2 * chi / freedom), z_weights
 
         def miss(q: float, spread: Array = spread, weights: Array = weights) -> float:
             return float(weights @ shares(np.minimum(q * spread, _WIDEST))) - level
