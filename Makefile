@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
 CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
+# on busy processors a thread of a calculation waits for the others by counting: up to 9 times the work
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 TESTED := pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,docs,bench
 # three on two processors: a test of a started program waits for it half of its time
 LISTED := $(CLEAN_ENV) $(BIN)/python -m pytest --collect-only -q
@@ -23,10 +25,10 @@ demo: $(VENV)/base.done $(if $(DISPLAYED),$(VENV)/window.done) ## make, predict,
 	$(if $(DISPLAYED),$(BIN)/mamamia view demo/dataset,@echo "No display here: the window was not opened.")
 
 test: $(VENV)/test.done ## run every test, the real window under Xvfb included
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q $(SHARED) --durations=25 -m "not night"
+	$(CLEAN_ENV) $(ONE_THREAD) $(BIN)/python -m pytest -q $(SHARED) --durations=25 -m "not night"
 
 night: $(VENV)/test.done ## run what is too long for each commit: all screens, fonts and themes, long parity
-	$(CLEAN_ENV) $(BIN)/python -m pytest -q $(SHARED) --durations=25 --timeout=1800 -m night
+	$(CLEAN_ENV) $(ONE_THREAD) $(BIN)/python -m pytest -q $(SHARED) --durations=25 --timeout=1800 -m night
 
 fuzz: $(VENV)/test.done ## every reader on damaged files: make fuzz SEED=n MINUTES=m; what is found is kept
 	$(CLEAN_ENV) $(BIN)/python tests/fuzz/run.py --check --seed $(or $(SEED),1) --minutes $(or $(MINUTES),10)

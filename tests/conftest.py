@@ -114,6 +114,18 @@ def real_freezing(garbage_left_out):
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def disk_not_awaited():
+    """Leave what is written to the system, which brings it to the disk when it likes.
+
+    Forcing it costs 3 to 30 ms a file on a busy disk, and shows only where the power fails. A
+    handle that is not open is refused as ever; what a refused forcing does, tests say themselves.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)
+        yield
+
+
 PATIENCE_MS = int(os.environ.get("MAMAMIA_PATIENCE_MS", "120000"))
 """How long is waited for what must happen: a busy computer is slow, and no test says how fast."""
 

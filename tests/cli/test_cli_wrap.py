@@ -9,12 +9,13 @@ import nibabel as nib
 import numpy as np
 import pytest
 from tests.cli.warm_program import mamamia
+from tests.packages import need_package
 
 from napari_mamamia.core.choices import IsolationKind
 from napari_mamamia.segmentation.submission.isolation import find_isolation
 
 pytest.importorskip("torch")
-pytest.importorskip("monai")
+need_package("monai")
 pytestmark = pytest.mark.door
 
 _FOUND = importlib.util.spec_from_file_location(

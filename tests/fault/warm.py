@@ -26,7 +26,7 @@ from napari_mamamia.core.progress import report_progress
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 PATIENCE_S = 5.0
-COLD = ("batch_child", "batch_cluster", "batch_connection")
+COLD = ("child", "cluster", "connection")
 FOREIGN = ("nibabel", "pandas", "openpyxl", "pyarrow.parquet", "pydicom", "highdicom", "SimpleITK")
 FOREIGN += ("dicomweb_client", "rich.table", "rich.progress", "jinja2", "scipy.ndimage")
 # What a function imports when it draws or tests: the first time costs seconds, and a list of fonts.
@@ -38,11 +38,10 @@ def warm_up() -> None:
     import napari_mamamia.cli
     import napari_mamamia.services
 
-    for module in pkgutil.iter_modules(
-        napari_mamamia.services.__path__, "napari_mamamia.services."
-    ):
-        if module.name.rpartition(".")[2] not in COLD:
-            importlib.import_module(module.name)
+    for room in (napari_mamamia.services, napari_mamamia.cli):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            if module.name.rpartition(".")[2] not in COLD:
+                importlib.import_module(module.name)
     for name in FOREIGN:
         importlib.import_module(name)
     with suppress(SystemExit), redirect_stderr(io.StringIO()):

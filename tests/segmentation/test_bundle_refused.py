@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.packages import need_package
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("monai")
+need_package("monai")
 
 from bundle_maker import config, metadata, network, write_bundle  # noqa: E402
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.packages import need_package
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("monai")
+need_package("monai")
 
 from bundle_maker import config, images, oblique_grid, write_bundle  # noqa: E402
 
