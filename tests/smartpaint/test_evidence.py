@@ -4,12 +4,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.ndimage import binary_propagation, distance_transform_edt
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.edits import Action, Brush, Tool
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.smartpaint.brush.features import Channel, FeatureImages
+from napari_mamamia.smartpaint.evidence.appearance import _find_sides
 from napari_mamamia.smartpaint.evidence.marks import (
     Marks,
     hold_voxels,
@@ -17,6 +22,7 @@ from napari_mamamia.smartpaint.evidence.marks import (
     unpack_marks,
 )
 from napari_mamamia.smartpaint.evidence.scene import measure_distance, thin_path
+from napari_mamamia.smartpaint.evidence.settle import find_holes
 from napari_mamamia.smartpaint.evidence.stroke import (
     prepare_stroke,
     preview_stroke,
@@ -300,3 +306,41 @@ def test_a_first_circle_well_within_a_lesion_finds_the_lesion_where_there_are_tw
     labels, words = empty()
     stroke(FeatureImages(case, channels), labels, words, (MIDDLE,), radius_mm=6.0)
     assert dice(labels > 0, lesion) > 0.9
+
+
+@pytest.mark.parametrize(("seed", "step", "radius_mm"), [(5, 1.0, 6.0), (0, 2.5, 20.0)])
+def test_with_shift_a_first_press_has_the_bits_of_one_without(seed, step, radius_mm):
+    """Also where nothing changes beyond the circle (the first differed in two voxels)."""
+    images = images_of(ball(MIDDLE, 8.0), step=step, seed=seed)
+    (labels, words), (plain, plain_words) = empty(), empty()
+    stroke(images, labels, words, (MIDDLE,), radius_mm=radius_mm, whole=True)
+    stroke(images, plain, plain_words, (MIDDLE,), radius_mm=radius_mm)
+    np.testing.assert_array_equal(labels, plain)
+    np.testing.assert_array_equal(words, plain_words)
+
+
+blobs = arrays(np.bool_, st.tuples(*[st.integers(1, 7)] * 3))
+
+
+@given(blobs)
+def test_holes_are_what_no_way_leads_to_from_the_border(mask):
+    """The slow way: walk in from the border of the array, in the plane where there is only one."""
+    flat = tuple(n for n in mask.shape if n > 1) or (1,)
+    outside = ~mask.reshape(flat)
+    border = np.ones(flat, bool)
+    border[tuple(slice(1, -1) for _ in flat)] = False
+    reached = binary_propagation(outside & border, mask=outside).reshape(mask.shape)
+    np.testing.assert_array_equal(find_holes(mask), ~mask & ~reached)
+
+
+@given(blobs, st.tuples(*[st.sampled_from([0.7, 1.0, 2.0, 6.5])] * 3))
+def test_samples_lie_where_distances_of_the_whole_box_say(mask, spacing):
+    inner, outer = _find_sides(mask, spacing)
+    if mask.all() or not mask.any():
+        np.testing.assert_array_equal(inner, mask)
+        assert not outer.any()
+        return
+    depth = distance_transform_edt(mask, spacing)
+    np.testing.assert_array_equal(inner, mask & (depth > min(1.0, 0.4 * depth.max())))
+    away = distance_transform_edt(~mask, spacing)
+    np.testing.assert_array_equal(outer, (away > 1.5) & (away <= 9.0))

@@ -4,6 +4,7 @@ Two descriptions are averaged, because each fails where the other holds: a smoot
 (a rim lesion with a dark middle has two peaks) and a normal distribution (few voxels).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_edt, gaussian_filter
 
+from napari_mamamia.core.box import Box
 from napari_mamamia.smartpaint.evidence.scene import Scene
 from napari_mamamia.smartpaint.grow.grow import log_odds, tissue_of
 
@@ -156,14 +158,7 @@ def take_samples(
     """
     spacing = [s * (step.step or 1) for s, step in zip(scene.spacing_mm, lattice, strict=True)]
     inside, away = mask[lattice], scene.away[lattice]
-    inner = outer = np.zeros(inside.shape, np.bool_)
-    if inside.any() and not inside.all():
-        depth = distance_transform_edt(inside, spacing)
-        inner = inside & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
-        distance = distance_transform_edt(~inside, spacing)
-        outer = (distance > _AROUND_MM[0]) & (distance <= _AROUND_MM[1])
-    elif inside.any():
-        inner = inside
+    inner, outer = _find_sides(inside, spacing)
     circle = away <= scene.radius_mm
     if scene.is_adding:
         outer = outer & ~circle
@@ -173,19 +168,43 @@ def take_samples(
         inner = inner & ~circle
     inner, outer = inner & scene.finite[lattice], outer & scene.finite[lattice]
     reach = max(_NEAR[0] * scene.radius_mm, _NEAR[1])
-    weight = np.exp(-0.5 * (away / np.float32(reach)) ** 2).astype(np.float32)
     values = scene.features[(slice(None), *lattice)]
     near, held, finite = scene.features[(slice(None), *part)], hold[part], scene.finite[part]
     disc = (scene.away[part] <= max(0.5 * scene.radius_mm, 1.0)) & finite
     return Samples(
         values[:, inner],
         values[:, outer],
-        weight[inner],
-        weight[outer],
+        _weigh_distance(away[inner], reach),
+        _weigh_distance(away[outer], reach),
         near[:, (held > 0) & finite],
         near[:, (held < 0) & finite],
         near[:, disc],
     )
+
+
+def _weigh_distance(away: Floats, reach_mm: float) -> Floats:
+    """Return what samples count that lie so far from the path: less, the farther."""
+    weights: Floats = np.exp(-0.5 * (away / np.float32(reach_mm)) ** 2).astype(np.float32)
+    return weights
+
+
+def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bools]:
+    """Return what lies well within a mask, and what lies around it.
+
+    Distances are measured in the mask's box alone, as far around it as they are asked for.
+    """
+    inner, outer = np.zeros(inside.shape, np.bool_), np.zeros(inside.shape, np.bool_)
+    box = Box.around(inside)
+    if box.is_empty or inside.all():
+        return inside, outer
+    part = box.grown((1, 1, 1), inside.shape).slices
+    depth = distance_transform_edt(inside[part], spacing_mm)
+    inner[part] = inside[part] & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
+    margin = [int(np.ceil(_AROUND_MM[1] / step)) for step in spacing_mm]
+    part = box.grown(margin, inside.shape).slices
+    distance = distance_transform_edt(~inside[part], spacing_mm)
+    outer[part] = (distance > _AROUND_MM[0]) & (distance <= _AROUND_MM[1])
+    return inner, outer
 
 
 def weigh_image(

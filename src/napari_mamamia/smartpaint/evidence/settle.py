@@ -159,26 +159,32 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     A circle pulls: fully within half of it, not at all at its edge, later strokes over earlier
     ones. Where it changed the mask the voxels are held; where it asked in vain that is counted.
     """
-    sign = np.float32(1 if scene.is_adding else -1)
     circle = (scene.away <= scene.radius_mm) & ~scene.closed
-    share = np.clip(2 * (1 - scene.away / np.float32(scene.radius_mm)), 0, 1).astype(np.float32)
-    share[scene.closed] = 0
-    pull = scene.marks.pull * (1 - share) + share * sign
-    hold = settled.hold.copy()
-    changed = (settled.mask != scene.mask) & circle
+    hold_changes = settled.hold != scene.marks.hold
+    part = Box.around(circle | settled.window | hold_changes).slices
+    circle, before, after = circle[part], scene.mask[part], settled.mask[part]
+    marks, window = scene.marks.cut(part), settled.window[part]
+    sign = np.float32(1 if scene.is_adding else -1)
+    share = np.clip(2 * (1 - scene.away[part] / np.float32(scene.radius_mm)), 0, 1)
+    share = share.astype(np.float32)
+    share[scene.closed[part]] = 0
+    pull = marks.pull * (1 - share) + share * sign
+    hold = settled.hold[part].copy()
+    changed = (after != before) & circle
     hold[changed] = int(sign)
-    in_vain = circle & (settled.mask != scene.is_adding)
-    same = scene.marks.pull * sign >= 0
-    count = scene.marks.count.copy()
+    in_vain = circle & (after != scene.is_adding)
+    same = marks.pull * sign >= 0
+    count = marks.count.copy()
     count[circle & ~same] = 0
     count[in_vain] = np.minimum(count[in_vain] + 1, MOST_COUNT)
     count[circle & ~in_vain] = 0
-    seen = scene.marks.seen.copy()
-    left_alone = settled.window & ~circle & (settled.mask == scene.mask)
+    seen = marks.seen.copy()
+    left_alone = window & ~circle & (after == before)
     seen[left_alone] = np.minimum(seen[left_alone] + 1, MOST_SEEN)
-    changed_words = pack_marks(Marks(pull, hold, count, seen))
-    touched = circle | left_alone | (hold != scene.marks.hold)
-    return np.where(touched, changed_words, words)
+    touched = circle | left_alone | (hold != marks.hold)
+    out = words.copy()
+    np.copyto(out[part], pack_marks(Marks(pull, hold, count, seen)), where=touched)
+    return out
 
 
 def _widen_window(scene: Scene) -> Bools:
@@ -186,11 +192,13 @@ def _widen_window(scene: Scene) -> Bools:
     window = scene.window.copy()
     if scene.whole_mm is None:
         return window
-    parts, _ = label(scene.mask, _TOUCHING)
-    touched = np.unique(parts[(scene.away <= scene.radius_mm) & scene.mask])
+    there = Box.around(scene.mask).slices
+    parts, _ = label(scene.mask[there], _TOUCHING)
+    touched = np.unique(parts[(scene.away[there] <= scene.radius_mm) & scene.mask[there]])
     if not touched.size:
         return window
-    lesion = np.isin(parts, touched)
+    lesion = np.zeros(window.shape, np.bool_)
+    lesion[there] = np.isin(parts, touched)
     box = Box.around(lesion)
     margin = [int(np.ceil(scene.whole_mm / s)) for s in scene.spacing_mm]
     part = box.grown(margin, lesion.shape).slices
@@ -215,7 +223,7 @@ def _find_core(scene: Scene) -> Bools:
     # At its edge a circle counts but does not pull.
     same = (scene.marks.pull >= 0) if scene.is_adding else (scene.marks.pull <= 0)
     asked = np.where(same, scene.marks.count, 0)
-    for count in range(1, MOST_COUNT + 1):
+    for count in range(1, int(asked.max()) + 1):
         core |= (asked >= count) & (scene.away <= _INSIST[count] * scene.radius_mm)
     return core
 
@@ -298,9 +306,10 @@ def _accept_changes(
     part = inner.slices
     before, after, core = scene.mask[part], mask[part], core[part]
     changed = (before != after) | core
-    parts, _ = label(changed, _TOUCHING)
-    joined = np.unique(parts[core])
-    changed &= np.isin(parts, joined[joined > 0])
+    there = Box.around(changed).slices
+    parts, _ = label(changed[there], _TOUCHING)
+    joined = np.unique(parts[core[there]])
+    changed[there] &= np.isin(parts, joined[joined > 0])
     after = before ^ (changed & (before != after))
     after[core] = scene.is_adding
     if scene.is_adding:
@@ -319,18 +328,22 @@ def find_holes(mask: Bools) -> Bools:
 
     What lies at the border of the array is not enclosed.
     """
+    holes = np.zeros(mask.shape, np.bool_)
+    box = Box.around(mask)
     flat = tuple(n for n in mask.shape if n > 1)
-    plane = mask.reshape(flat or (1,))
+    if box.is_empty or not flat:
+        return holes
+    # What is enclosed lies in the mask's box; nothing at the box's border is.
+    there = tuple(part for part, n in zip(box.slices, mask.shape, strict=True) if n > 1)
+    plane = mask.reshape(flat)[there]
     parts, count = label(~plane)
-    if not count:
-        return np.zeros(mask.shape, np.bool_)
     open_parts = np.zeros(count + 1, np.bool_)
     open_parts[0] = True
     for axis in range(plane.ndim):
         for end in (0, -1):
             open_parts[np.unique(parts.take(end, axis))] = True
-    holes: Bools = ~open_parts[parts]
-    return holes.reshape(mask.shape)
+    holes.reshape(flat)[there] = ~open_parts[parts]
+    return holes
 
 
 def _drop_crumbs(

@@ -32,7 +32,7 @@ from napari_mamamia.smartpaint.evidence.settle import (
     settle_scene,
 )
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Counts up with each change that gives other bits; a journal says which one a stroke was made
 with."""
 
@@ -146,7 +146,6 @@ def settle_stroke(work: StrokeWork) -> SettledStroke:
     changed = settled.mask != scene.mask
     labels[changed] = work.brush.label if is_adding else 0
     words = mark_stroke(scene, settled, work.words)
-    # Where there was no lesion yet there was no whole of it to act on.
     is_near = work.brush.whole and scene.whole_mm is None and bool(scene.mask.any())
     notes = _list_notes(settled, is_near=is_near)
     return SettledStroke(work.box, labels, words, settled.apart, notes)
@@ -198,7 +197,8 @@ def _make_scene(work: StrokeWork) -> Scene:
         window=window,
         radius_mm=work.brush.radius_mm,
         window_mm=window_mm(work.brush),
-        whole_mm=_WHOLE_MM if work.brush.whole else None,
+        # Where there is no lesion yet there is no whole of it to act on.
+        whole_mm=_WHOLE_MM if work.brush.whole and mask.any() else None,
         is_adding=work.brush.action is Action.ADD,
     )
 
