@@ -168,24 +168,22 @@ def take_samples(
         inner = inner & ~circle
     inner, outer = inner & scene.finite[lattice], outer & scene.finite[lattice]
     reach = max(_NEAR[0] * scene.radius_mm, _NEAR[1])
+    weights = [
+        np.exp(-0.5 * (away[side] / np.float32(reach)) ** 2).astype(np.float32)
+        for side in (inner, outer)
+    ]
     values = scene.features[(slice(None), *lattice)]
     near, held, finite = scene.features[(slice(None), *part)], hold[part], scene.finite[part]
     disc = (scene.away[part] <= max(0.5 * scene.radius_mm, 1.0)) & finite
     return Samples(
         values[:, inner],
         values[:, outer],
-        _weigh_distance(away[inner], reach),
-        _weigh_distance(away[outer], reach),
+        weights[0],
+        weights[1],
         near[:, (held > 0) & finite],
         near[:, (held < 0) & finite],
         near[:, disc],
     )
-
-
-def _weigh_distance(away: Floats, reach_mm: float) -> Floats:
-    """Return what samples count that lie so far from the path: less, the farther."""
-    weights: Floats = np.exp(-0.5 * (away / np.float32(reach_mm)) ** 2).astype(np.float32)
-    return weights
 
 
 def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bools]:

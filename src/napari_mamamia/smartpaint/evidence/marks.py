@@ -49,10 +49,6 @@ class Marks:
     count: NDArray[np.uint8]
     seen: NDArray[np.uint8]
 
-    def cut(self, part: tuple[slice, ...]) -> "Marks":
-        """Return the marks of a part, as views."""
-        return Marks(self.pull[part], self.hold[part], self.count[part], self.seen[part])
-
 
 def unpack_marks(words: Words) -> Marks:
     """Return the marks in an array of words, each array of its shape and new."""

@@ -91,7 +91,8 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
                 break
             core |= unheard
             hold[unheard] = sign
-            _fix_voxels(energy, unheard[part], is_inside=scene.is_adding)
+            for bound in (energy.lowest, energy.highest):
+                bound[unheard[part]] = float(scene.is_adding)
             if scene.whole_mm is not None:
                 # An image that is wrong where the reader looked is not followed out of sight.
                 window &= scene.window
@@ -143,11 +144,6 @@ def _find_unheard(scene: Scene, mask: Bools) -> Bools:
     return unheard
 
 
-def _fix_voxels(energy: Energy, where: Bools, *, is_inside: bool) -> None:
-    """Leave voxels no choice, in place."""
-    energy.lowest[where] = energy.highest[where] = float(is_inside)
-
-
 def _keep_mask(energy: Energy, mask: Bools, where: Bools) -> None:
     """Leave voxels as they are in `mask`, in place."""
     energy.lowest[where] = energy.highest[where] = mask[where]
@@ -163,7 +159,8 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     hold_changes = settled.hold != scene.marks.hold
     part = Box.around(circle | settled.window | hold_changes).slices
     circle, before, after = circle[part], scene.mask[part], settled.mask[part]
-    marks, window = scene.marks.cut(part), settled.window[part]
+    old, window = scene.marks, settled.window[part]
+    marks = Marks(old.pull[part], old.hold[part], old.count[part], old.seen[part])
     sign = np.float32(1 if scene.is_adding else -1)
     share = np.clip(2 * (1 - scene.away[part] / np.float32(scene.radius_mm)), 0, 1)
     share = share.astype(np.float32)
