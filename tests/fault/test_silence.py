@@ -28,8 +28,10 @@ from worlds import (
     ran,
     review_agreement,
     review_audit,
+    review_capture,
     review_export,
     review_init,
+    review_queue,
     review_report,
     review_status,
     review_verify,
@@ -123,19 +125,19 @@ def trials(tmp_path_factory):
     return made
 
 
-def run_silent(trials: Trials, way: Way, at: int) -> dict:
+def run_silent(trials: Trials, way: Way, at: int, silent: str = "study") -> dict:
     world = trials.world(way)
     words = trials._words[way.name]
     pipe = trials.folder / "pipe"
-    return trials.run(world, words, "silence", at, root=world / "study", pipe=pipe)
+    return trials.run(world, words, "silence", at, root=world / silent, pipe=pipe)
 
 
-def count_steps(trials: Trials, way: Way) -> tuple[int, str]:
+def count_steps(trials: Trials, way: Way, silent: str = "study") -> tuple[int, str]:
     """Run a command undisturbed: nobody but errands has been at the study.
 
     Returns how often they were, and what the command says of errors.
     """
-    answer = run_silent(trials, way, 0)
+    answer = run_silent(trials, way, 0, silent)
     assert not answer["hung"]
     assert "Traceback" not in trials.said
     counts = json.loads((trials.folder / "counts").read_text())
@@ -143,8 +145,8 @@ def count_steps(trials: Trials, way: Way) -> tuple[int, str]:
     return sum(counts.values()), trials.said
 
 
-def strike_silent(trials: Trials, way: Way, at: int, usual: str) -> None:
-    answer = run_silent(trials, way, at)
+def strike_silent(trials: Trials, way: Way, at: int, usual: str, silent: str = "study") -> None:
+    answer = run_silent(trials, way, at, silent)
     assert not answer["hung"], (at, trials.said)
     assert "Traceback" not in trials.said
     assert answer["orphans"] == []
@@ -152,9 +154,37 @@ def strike_silent(trials: Trials, way: Way, at: int, usual: str) -> None:
     if answer["code"] == 1 and trials.said != usual:
         assert "the share does not answer" in trials.said, at
         assert len(trials.said) < 1000
-    assert at > 1 or answer["code"] == 1
+    assert at > 1 or "the share does not answer" in trials.said
 
 
+def export_there(world: Path) -> list[str]:
+    """An export into a folder that is new on the share `out`."""
+    (world / "out").mkdir()
+    words = review_export(world)
+    return [str(world / "out" / "new") if one == str(world / "out") else one for one in words]
+
+
+DATA = (
+    Way("review init", review_init),
+    Way("review verify", review_verify),
+    Way("review report", review_report),
+)
+SCORES = (Way("review queue", review_queue), Way("review capture", review_capture))
+OUT = (
+    Way("review status", review_status),
+    Way("review verify", review_verify),
+    Way("review audit", review_audit),
+    Way("review agreement", review_agreement),
+    Way("review report", review_report),
+    Way("review export", export_there, title="new folder"),
+    *SCORES,
+)
+OTHERS = [
+    pytest.param(way, silent, id=f"{way.name}, {silent}")
+    for silent, ways in (("data set", DATA), ("scores", SCORES), ("out", OUT))
+    for way in ways
+]
+"""Which other folder of a command falls silent: what it reads, and what it writes."""
 AT_NIGHT = ("view", "review agreement", "review key", "review countersign", "review revoke")
 """The window's start costs 23 s; the others open and write as status, report and sign do."""
 BY_DAY = [
@@ -169,6 +199,23 @@ def test_no_command_waits_for_a_share_that_stops_answering(trials, way):
     assert n_steps > 1
     for at in (1, random.Random(SEED).randint(2, n_steps)):
         strike_silent(trials, way, at, usual)
+
+
+@pytest.mark.parametrize(("way", "silent"), OTHERS)
+def test_no_command_waits_for_another_folder_that_stops_answering(trials, way, silent):
+    n_steps, usual = count_steps(trials, way, silent)
+    assert n_steps > 1
+    for at in (1, random.Random(SEED).randint(2, n_steps)):
+        strike_silent(trials, way, at, usual, silent)
+
+
+@pytest.mark.night
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("way", "silent"), OTHERS)
+def test_no_step_of_a_command_waits_for_another_folder_that_stops_answering(trials, way, silent):
+    n_steps, usual = count_steps(trials, way, silent)
+    for at in range(1, n_steps + 1, max(1, n_steps // PLACES_AT_NIGHT)):
+        strike_silent(trials, way, at, usual, silent)
 
 
 @pytest.mark.night

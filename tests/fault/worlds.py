@@ -303,8 +303,9 @@ def scored(world: Path) -> Path:
     from napari_mamamia.io.tables.tables import write_case_scores
 
     rows = [CaseScore(name, ScoreStatus.OK, 0.8 - k / 10) for k, name in enumerate(CASES)]
-    write_case_scores(rows, world / "case_scores.csv")
-    return world / "case_scores.csv"
+    (world / "scores").mkdir()
+    write_case_scores(rows, world / "scores" / "case_scores.csv")
+    return world / "scores" / "case_scores.csv"
 
 
 def review_queue(world: Path) -> list[str]:
@@ -314,10 +315,10 @@ def review_queue(world: Path) -> list[str]:
 def review_capture(world: Path) -> list[str]:
     from napari_mamamia.services.review.quality_queue import make_queue
 
-    make_queue(scored(world), world)
-    (world / "marks.csv").write_text(f"case_id,error\n{CASES[0]},no\n")
-    words = ["review", "capture", str(world / "queue.json")]
-    return [*words, "--found", str(world / "marks.csv"), *out(world)]
+    make_queue(scored(world), world / "scores")
+    (world / "scores" / "marks.csv").write_text(f"case_id,error\n{CASES[0]},no\n")
+    words = ["review", "capture", str(world / "scores" / "queue.json")]
+    return [*words, "--found", str(world / "scores" / "marks.csv"), *out(world)]
 
 
 def review_export(world: Path) -> list[str]:

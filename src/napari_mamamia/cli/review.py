@@ -10,7 +10,6 @@ import typer
 from napari_mamamia.cli.given import Program
 from napari_mamamia.cli.options import (
     BootstrapOption,
-    DataSetArgument,
     OverwriteOption,
     SeedOption,
 )
@@ -19,12 +18,15 @@ from napari_mamamia.cli.quantities import Quantity
 from napari_mamamia.cli.study import keys, quality
 from napari_mamamia.cli.study.options import (
     AskerOption,
+    DataSetArgument,
     PassphraseOption,
     StudyArgument,
     UnblindOption,
+    make_images_option,
     make_out_option,
     open_study,
     read_passphrase,
+    save_there,
 )
 from napari_mamamia.core.blinding import NOT_BLIND, STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.review import (
@@ -230,7 +232,7 @@ def status(
             print(f"key of {one.name}: {text}")
     _print_problems(result.conflicts)
     if out is not None:
-        print(f"Status: {check_study.save_status(result, out)}")
+        print(f"Status: {save_there(out, partial(check_study.save_status, result))}")
     if result.conflicts:
         raise typer.Exit(NOT_EVERY_CASE)
 
@@ -239,8 +241,7 @@ def status(
 def verify(
     study: StudyArgument,
     images: Annotated[
-        Path | None,
-        typer.Option("--images", metavar="DATASET", help="Check the images of every case, too."),
+        Path | None, make_images_option("Check the images of every case, too.")
     ] = None,
     out: OutOption = None,
     reader: AskerOption = "",
@@ -261,7 +262,7 @@ def verify(
         print(f"note: {note.where}: {note.text}")
     _print_problems(result.problems)
     if out is not None:
-        print(f"Result: {check_study.save_check(result, out)}")
+        print(f"Result: {save_there(out, partial(check_study.save_check, result))}")
     if result.problems:
         raise typer.Exit(NOT_EVERY_CASE)
     print("All is as it was written.")
@@ -283,7 +284,8 @@ def audit(
         _require_sight(store, reader, unblind)
     veil = _find_veil(store, reader, unblind)
     form = store.read_frozen(load_study_form)
-    for path in run(partial(save_audit, store, out, veil, form)):
+    save = partial(save_audit, store, veil=veil, form=form)
+    for path in run(partial(save_there, out, save)):
         print(f"Audit trail: {path}")
 
 
@@ -333,7 +335,7 @@ def agreement(
     print("\n".join(agreement_lines(result, form)))
     for note in result.notes:
         print(f"note: {note}")
-    for path in save_agreement(result, out):
+    for path in save_there(out, partial(save_agreement, result)):
         print(f"Agreement: {path}")
     for one in result.left_out:
         print(f"failed: {one.case_id}: {one.what}: {one.why}", file=sys.stderr)
@@ -367,7 +369,8 @@ def export(
     _require_sight(store, reader, unblind)
     ids = None if positives is None else read_case_list(positives)
     chosen = tuple(dict.fromkeys(formats or (ReviewFormat.MASKS, ReviewFormat.ANSWERS)))
-    result = run(partial(export_study, store, out, ExportChoice(chosen, rating, ids)))
+    choice = ExportChoice(chosen, rating, ids)
+    result = run(partial(save_there, out, partial(export_study, store, choice=choice)))
     print(
         f"{result.n_accepted} case(s) accepted, {len(result.others)} not yet or not at all; "
         f"{len(result.files)} file(s) in {result.folder}"
@@ -391,8 +394,7 @@ def report(
         bool, typer.Option("--time-by-reader", help="Tell the time of each reader.")
     ] = False,
     images: Annotated[
-        Path | None,
-        typer.Option("--images", metavar="DATASET", help="Images (default: where the study was)."),
+        Path | None, make_images_option("Images (default: where the study was).")
     ] = None,
     pictures: Annotated[
         int, typer.Option("--pictures", parser=_PICTURES, help="Disagreements with a picture.")

@@ -1,16 +1,25 @@
 """What several commands of `mamamia review` share: options, the study, a passphrase."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from napari_mamamia.io.review.store import FolderStore
 
+T = TypeVar("T")
+
 # Not as a path, which typer would ask the system about: the share may not answer.
 StudyArgument = Annotated[
     Path, typer.Argument(metavar="STUDY", parser=Path, help="Folder of the study.")
+]
+DataSetArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATASET", parser=Path, help="Data-set folder, case folder or 4-D file."
+    ),
 ]
 AskerOption = Annotated[
     str,
@@ -35,6 +44,11 @@ def make_out_option(text: str) -> Any:
     return typer.Option("--out", metavar="DIR", parser=Path, help=text)
 
 
+def make_images_option(text: str) -> Any:
+    """Return the option of a data set with a study's images; not as a path either."""
+    return typer.Option("--images", metavar="DATASET", parser=Path, help=text)
+
+
 def open_study(study: Path, out: Path | None = None) -> "FolderStore":
     """Return the study in a folder; this computer's own folder holds what waits to be sent.
 
@@ -51,6 +65,19 @@ def open_study(study: Path, out: Path | None = None) -> "FolderStore":
     if out is not None:
         require_outside(store, out)
     return store
+
+
+def save_there(out: Path, save: Callable[[Path], T]) -> T:
+    """Return what `save` returns for the folder `out`, which may lie on a share.
+
+    Raises
+    ------
+    SilentShareError
+        If the share stops answering.
+    """
+    from napari_mamamia.io.review.share import Share
+
+    return Share(out).run(save)
 
 
 def read_passphrase(path: Path | None, *, is_new: bool = True) -> str:

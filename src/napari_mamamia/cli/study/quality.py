@@ -9,22 +9,31 @@ import typer
 from napari_mamamia.cli.options import OverwriteOption, SeedOption
 from napari_mamamia.cli.printing import run
 from napari_mamamia.cli.quantities import Quantity
+from napari_mamamia.cli.study.options import make_out_option
 
 _SHARE: Final = Quantity("a share of random cases", 0, 1, "", "give 0.1 for 1 in 10")
 _TARGET: Final = Quantity("a share of errors", 0.01, 1, "", "give 0.95")
 _SHOWN: Final = 10
 
-OutOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")]
+OutOption = Annotated[Path, make_out_option("Folder for the files.")]
 
 
 def queue(
     scores: Annotated[
-        Path, typer.Argument(metavar="SCORES", help="Folder or case_scores.csv of `mamamia score`.")
+        Path,
+        typer.Argument(
+            metavar="SCORES", parser=Path, help="Folder or case_scores.csv of `mamamia score`."
+        ),
     ],
     out: OutOption,
     signs: Annotated[
         Path | None,
-        typer.Option("--signs", metavar="TABLE", help="What else is known of cases, by case_id."),
+        typer.Option(
+            "--signs",
+            metavar="TABLE",
+            parser=Path,
+            help="What else is known of cases, by case_id.",
+        ),
     ] = None,
     random: Annotated[
         float, typer.Option("--random", parser=_SHARE, help="Share drawn at random, read first.")
@@ -48,12 +57,16 @@ def queue(
 
 def capture(
     queue_file: Annotated[
-        Path, typer.Argument(metavar="QUEUE", help="queue.json of `mamamia review queue`.")
+        Path,
+        typer.Argument(metavar="QUEUE", parser=Path, help="queue.json of `mamamia review queue`."),
     ],
     found: Annotated[
         Path,
         typer.Option(
-            "--found", metavar="TABLE", help="What was read: case_id and error, in that order."
+            "--found",
+            metavar="TABLE",
+            parser=Path,
+            help="What was read: case_id and error, in that order.",
         ),
     ],
     out: OutOption,

@@ -4,7 +4,8 @@ A network share that is gone does not refuse, it says nothing: each call to the 
 it for ever, and no time limit of ours reaches in. So every look into the folder is an errand, done
 by a thread that nobody has to wait for. One that gives no sign of life is given up; while it still
 hangs no other is sent after it, so that there is one such thread for a folder, and the program can
-end without it.
+end without it. A study, the data set that it reads and the folder for results each are such a
+folder.
 """
 
 import threading
@@ -23,6 +24,8 @@ ANSWER_S: Final = 10.0
 FILE_S: Final = 60.0
 """The same for an errand, since its last sign of life; it gives one between two files."""
 _PACE_S: Final = 0.1
+_TIDY_S: Final = 2.0
+"""How long an errand that is stopped may tidy up: our choice."""
 
 
 class SilentShareError(SaveError):
@@ -76,8 +79,10 @@ class Share:
         errand.start()
         try:
             is_done = errand.wait(wait_s)
-        finally:
-            errand.is_given_up = errand.is_alive()
+        except BaseException:
+            errand.stop()
+            raise
+        errand.is_given_up = errand.is_alive()
         if not is_done:
             raise self._describe_silence()
         if errand.error is not None:
@@ -119,9 +124,14 @@ class _Errand(threading.Thread):
             self._ended.set()
 
     def wait(self, wait_s: float) -> bool:
-        """Wait for the end, and pass on what is reported; False after `wait_s` without a sign."""
-        last = None
+        """Wait for the end, and pass on what is reported; False after `wait_s` without a sign.
+
+        Who waits here on an errand to another folder gives a sign by that: this one has its limit.
+        """
+        last, outer = None, threading.current_thread()
         while not self._ended.wait(min(_PACE_S, wait_s)):
+            if isinstance(outer, _Errand):
+                outer.give_sign()
             progress, self._progress = self._progress, None
             if progress is not None and progress != last:
                 forward_progress(progress)
@@ -131,7 +141,18 @@ class _Errand(threading.Thread):
         self.join()
         return True
 
-    def _note_sign(self, progress: Progress) -> None:
+    def stop(self) -> None:
+        """End it at its next sign of life; it may tidy up, and is not waited for longer."""
+        self.is_given_up = True
+        self.join(_TIDY_S)
+        self.is_given_up = self.is_alive()
+
+    def give_sign(self) -> None:
+        """Say that it is at work; raises `Cancelled` where nobody waits any longer."""
         if self.is_given_up:
             raise Cancelled
-        self._progress, self._sign_at = progress, time.monotonic()
+        self._sign_at = time.monotonic()
+
+    def _note_sign(self, progress: Progress) -> None:
+        self.give_sign()
+        self._progress = progress

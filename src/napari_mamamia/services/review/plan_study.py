@@ -14,6 +14,7 @@ from napari_mamamia.core.errors import CaseError, MamamiaError
 from napari_mamamia.core.review import ConsensusRule, ReadingMode, StudyPlan, Triggers
 from napari_mamamia.io.files.user_folders import review_folder
 from napari_mamamia.io.review.keys import make_lead_key
+from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.study_file import read_case_list
 from napari_mamamia.services.case.data_set import OpenDataSet, open_data_set
 from napari_mamamia.services.review.make_study import (
@@ -86,7 +87,8 @@ def plan_study(wish: StudyWish) -> StudyDraft:
     with _name_field("data_set"):
         if wish.data_set is None:  # not Path(): that is the current folder, too
             raise CaseError("expected a data set, got an empty line: name its folder")
-        opened = open_data_set(wish.data_set)
+        data_set = Share(wish.data_set)
+        opened = data_set.run(open_data_set)
     with _name_field("name"):
         if not wish.name.strip():
             raise CaseError("expected a title, got an empty line: type one")
@@ -111,7 +113,8 @@ def plan_study(wish: StudyWish) -> StudyDraft:
         with _name_field(part):
             list_texts(*files)
     with _name_field("cases"):
-        return draft_study(opened, plan, wish.people, case_ids, pots, wish.protocol, wish.order)
+        about = (case_ids, pots, wish.protocol, wish.order)
+        return data_set.run(lambda _: draft_study(opened, plan, wish.people, *about))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,8 @@ def freeze_wished(draft: StudyDraft, wish: FreezeWish) -> str:
 def list_case_ids(data_set: Path) -> tuple[str, ...]:
     """Return the ids of a data set's cases, those that cannot be read too. Errors as above."""
     with _name_field("data_set"):
-        return tuple(one.case_id for one in open_data_set(data_set).data_set.cases)
+        opened = Share(data_set).run(open_data_set)
+        return tuple(one.case_id for one in opened.data_set.cases)
 
 
 def choose_cases(case_ids: Sequence[str], patterns: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from napari_mamamia.io.review.quality_files import (
     read_queue,
     read_signs,
 )
+from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.tables.flat_tables import write_flat_table
 from napari_mamamia.io.tables.tables import read_case_scores, write_json
 from napari_mamamia.reviewing.quality import TARGET, Capture, follow_capture, order_queue
@@ -67,9 +69,8 @@ def make_queue(
         If a file exists and `overwrite` is off.
     """
     report_progress(0, 2, "Reading the scores")
-    path = scores / SCORE_TABLE if scores.is_dir() else scores
-    rows = read_case_scores(path)
-    more = {} if signs is None else read_signs(signs)
+    rows = Share(scores).run(_read_scores)
+    more = {} if signs is None else Share(signs).run(read_signs)
     cases = [_join_case(row, more.get(row.case_id, CaseSigns())) for row in rows]
     queue = order_queue(cases, seed, random_share)
     strangers = sorted(set(more) - {row.case_id for row in rows})
@@ -77,7 +78,12 @@ def make_queue(
     if len(strangers) > len(notes):
         notes.append(f"and {len(strangers) - len(notes)} more")
     report_progress(1, 2, "Writing the queue")
-    return QueueResult(queue, _write_queue(queue, out, overwrite), tuple(notes))
+    files = Share(out).run(partial(_write_queue, queue, overwrite))
+    return QueueResult(queue, files, tuple(notes))
+
+
+def _read_scores(place: Path) -> tuple[CaseScore, ...]:
+    return read_case_scores(place / SCORE_TABLE if place.is_dir() else place)
 
 
 def _join_case(row: CaseScore, signs: CaseSigns) -> QualityCase:
@@ -97,7 +103,7 @@ def _join_case(row: CaseScore, signs: CaseSigns) -> QualityCase:
     )
 
 
-def _write_queue(queue: Queue, out: Path, overwrite: bool) -> tuple[Path, ...]:
+def _write_queue(queue: Queue, overwrite: bool, out: Path) -> tuple[Path, ...]:
     table, record, text = (out / f"{QUEUE}.{suffix}" for suffix in ("csv", "json", "txt"))
     columns = ("place", "case_id", "part", "rank", "draw", "why")
     rows = [
@@ -142,15 +148,22 @@ def make_capture(
     SaveConflictError
         If a file exists and `overwrite` is off.
     """
-    is_error = read_marks(marks)
-    capture = follow_capture(read_queue(queue), is_error, target)
+    is_error = Share(marks).run(read_marks)
+    capture = follow_capture(Share(queue).run(read_queue), is_error, target)
+    files = Share(out).run(partial(_write_capture, capture, is_error, overwrite))
+    return CaptureResult(capture, files)
+
+
+def _write_capture(
+    capture: Capture, is_error: Mapping[str, bool], overwrite: bool, out: Path
+) -> tuple[Path, ...]:
     table, record, text = (out / f"{CAPTURE}.{suffix}" for suffix in ("csv", "json", "txt"))
     columns, rows = list_capture_rows(capture, is_error)
     write_flat_table(columns, rows, len(rows), table, overwrite=overwrite)
     write_json(capture, record, overwrite=overwrite)
     words = "\n".join((*describe_capture(capture), *capture.to_read)) + "\n"
     write_text_atomically(text, words, overwrite=overwrite)
-    return CaptureResult(capture, (table, record, text))
+    return table, record, text
 
 
 def list_capture_rows(

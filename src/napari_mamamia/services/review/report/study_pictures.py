@@ -13,6 +13,7 @@ from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.data_set.layout import find_data_set
 from napari_mamamia.io.files.sources import DataSet
+from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import EventStore
 from napari_mamamia.reviewing.fold import ReviewState
 from napari_mamamia.reviewing.views import CaseView
@@ -94,12 +95,16 @@ def _open_images(images: Path | None) -> tuple[DataSet | None, list[str], list[s
     if images is None:
         return None, [], []
     try:
-        images.stat()
-        return find_data_set(images), [], []
+        return Share(images).run(_find_images), [], []
     except (FileNotFoundError, NotADirectoryError):
         return None, ["no images are shown: the data set is elsewhere now; name it by --images"], []
     except (MamamiaError, OSError) as error:
         return None, [], [f"no images are shown: {error}"]
+
+
+def _find_images(images: Path) -> DataSet:
+    images.stat()
+    return find_data_set(images)
 
 
 def _read_image(data_set: DataSet | None, case_id: str) -> tuple[NDArray[Any] | None, str]:
@@ -107,7 +112,7 @@ def _read_image(data_set: DataSet | None, case_id: str) -> tuple[NDArray[Any] | 
     if data_set is None:
         return None, ""
     try:
-        case = open_case(data_set.case(case_id))
+        case = Share(data_set.root).run(lambda _: open_case(data_set.case(case_id)))
     except (MamamiaError, OSError) as error:
         return None, f"{case_id} is shown without its image: {error}"
     shown = next(phase.index for phase in case.phases if phase.loaded)

@@ -12,6 +12,8 @@ from typing import Final
 
 from napari_mamamia.core.form import Form
 from napari_mamamia.core.quality import Queue
+from napari_mamamia.io.files.save import write_text_atomically
+from napari_mamamia.io.review.share import Share
 from napari_mamamia.io.review.store import FolderStore
 from napari_mamamia.reviewing.agreement import N_RESAMPLES, Estimate
 from napari_mamamia.reviewing.fold import ReviewState
@@ -21,7 +23,7 @@ from napari_mamamia.reviewing.quality import Capture, follow_capture
 from napari_mamamia.reviewing.ratings import PairedValues
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.scoring.report.drawing import Drawing
-from napari_mamamia.scoring.report.page import Page, PageSection, write_page
+from napari_mamamia.scoring.report.page import Page, PageSection, render_page
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.study_figures import capture_curve, dice_of_cases
 from napari_mamamia.scoring.report.text import (
@@ -125,8 +127,9 @@ def write_study_report(
         If the file exists and `overwrite` is off.
     """
     report = make_study_page(store, choice)
-    path = write_page(report.page, out / REPORT, overwrite=overwrite)
-    return StudyReport(path, report.problems)
+    text = render_page(report.page)
+    Share(out).run(lambda folder: write_text_atomically(folder / REPORT, text, overwrite=overwrite))
+    return StudyReport(out / REPORT, report.problems)
 
 
 def make_study_page(store: FolderStore, choice: ReportChoice = DEFAULT) -> StudyPage:
