@@ -115,6 +115,18 @@ def test_a_name_that_is_remembered_sits_down_at_once(qtbot, dock, world, folder)
     dock.review_flow.close()
 
 
+def test_the_checksum_of_the_study_is_shown_to_be_copied_whole(qtbot, at_work, folder):
+    line = at_work().review_page.origin
+    digits = hashlib.sha256((folder / "study.json").read_bytes()).hexdigest()
+    assert line.text() == digits
+    assert digits in line.toolTip()
+    line.setFocus()
+    line.selectAll()
+    assert line.selectedText() == digits
+    qtbot.keyClicks(line, "x")
+    assert line.text() == digits
+
+
 def test_a_name_of_somebody_else_is_not_taken_for_one_of_the_study(qtbot, dock, world, folder):
     world.preferences = replace(world.preferences, reader="Zoe")
     dock.open_study(folder)
@@ -471,6 +483,8 @@ def test_a_lead_sees_who_reads_what_before_it_is_frozen_and_freezes_that(
     type_twice(bind, "three small words")
     plan.shown.freeze.click()
     qtbot.waitUntil(lambda: page.who.count() == 3)
+    digits = hashlib.sha256((tmp_path / "NEW" / "study.json").read_bytes()).hexdigest()
+    assert f"study.json SHA-256 {digits[:16]}…" in dock.header.message.text()
     study = FolderStore(tmp_path / "NEW", tmp_path / "home").study
     assert [one.reader for one in study.lead_keys] == ["lea"]
     # her desk finds the key that was made, which counts at once

@@ -152,6 +152,7 @@ class StudyDesk:
                     *(text for _, text in state.disputes),
                     *list_refused(state, *self.store.claim_holder(self.reader.reader_id)),
                 ),
+                origin=self.store.origin,
             )
 
     def _keep_claims(self) -> tuple[Claim, ...]:

@@ -60,6 +60,8 @@ class StudyLook:
         What is wrong with the folder, in plain words.
     states
         Cases by where they stand.
+    origin
+        SHA-256 of the study's file, 64 digits.
     """
 
     study: str
@@ -77,6 +79,7 @@ class StudyLook:
     trouble: str = ""
     lost: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    origin: str = ""
 
     @property
     def n_left(self) -> int:

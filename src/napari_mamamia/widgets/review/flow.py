@@ -36,6 +36,8 @@ T = TypeVar("T")
 _LOOK_EVERY_MS: Final = 5_000
 _CLOSING_S: Final = (0.3, 1.7)
 """Waited for the share as the window closes: without a word, then with one. Our choice."""
+_HEAD_DIGITS: Final = 16
+"""As many of a checksum as `mamamia review verify` prints."""
 _PLAN: Final = "review plan"
 _NO_FOLDER: Final = tr("Choose a new folder for the study first.")
 _LOOK: Final = "review look"
@@ -60,9 +62,12 @@ _ONE_STUDY: Final = tr(
 
 
 class Planning(WindowPart):
-    """Joins the form of a new study and the services. `frozen` carries the folder that was made."""
+    """Joins the form of a new study and the services.
 
-    frozen = Signal(object)
+    `frozen` carries the folder that was made and the SHA-256 of the study's file.
+    """
+
+    frozen = Signal(object, str)
 
     def __init__(self, context: WindowContext, view: PlanningView) -> None:
         super().__init__(context)
@@ -120,7 +125,7 @@ class Planning(WindowPart):
             _PLAN,
             tr("Freezing the study"),
             lambda: freeze_wished(draft, wish),
-            lambda _origin: self.frozen.emit(wish.folder),
+            lambda origin: self.frozen.emit(wish.folder, origin),
             failed=self._show_problem,
         )
 
@@ -264,8 +269,15 @@ class ReviewFlow(WindowPart):
             lambda people: self._choose_person(people, remembered, is_given=bool(who)),
         )
 
-    def _follow_frozen(self, folder: Path) -> None:
-        self._notifier.hint(tr("The study has begun in {folder}.", folder=folder))
+    def _follow_frozen(self, folder: Path, origin: str) -> None:
+        self._notifier.hint(
+            tr(
+                "The study has begun in {folder}. study.json SHA-256 {head}…: from now on it never "
+                "changes.",
+                folder=folder,
+                head=origin[:_HEAD_DIGITS],
+            )
+        )
         self.page.show_entry()
         self.open_study(folder)
 

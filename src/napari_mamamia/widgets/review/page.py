@@ -7,7 +7,15 @@ from typing import Final
 
 from qtpy.QtCore import Signal
 from qtpy.QtGui import QShowEvent
-from qtpy.QtWidgets import QComboBox, QFileDialog, QLabel, QTabBar, QVBoxLayout, QWidget
+from qtpy.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
 
 from napari_mamamia.core.review import Role
 from napari_mamamia.core.texts import tr, tr_n
@@ -131,6 +139,12 @@ class ReviewPage(QWidget):
     def _make_work(self) -> QWidget:
         self.person = label("review_person", tip=tr("The study, and as whom you are at work in it"))
         self.person.setProperty("heading", True)
+        self.origin: QLineEdit = named(
+            QLineEdit(), "review_origin", tr("SHA-256 of the study's file, to be copied")
+        )
+        self.origin.setReadOnly(True)
+        self.origin.setFrame(False)
+        self._origin = row(QLabel(tr("study.json SHA-256")), self.origin)
         self.waiting = label("review_waiting", tip=tr("What could not be sent to the study yet"))
         self.trouble = label("review_trouble", tip=tr("What is wrong with the study's folder"))
         for line in (self.waiting, self.trouble):
@@ -149,7 +163,8 @@ class ReviewPage(QWidget):
             self.tabs.addTab(title)
             self.tabs.setTabToolTip(self.tabs.count() - 1, tip)
         self.tabs.currentChanged.connect(self._turn_to)
-        self._work = column(self.person, self.waiting, self.trouble, self.tabs, *self._views)
+        lines = (self.person, self._origin, self.waiting, self.trouble)
+        self._work = column(*lines, self.tabs, *self._views)
         self._turn_to(0)  # not before they are in there: what is shown without a parent is a window
         return self._work
 
@@ -186,6 +201,11 @@ class ReviewPage(QWidget):
         self.planning.hide()
         self._work.show()
         self.person.setText(f"{look.study} · {look.person} ({', '.join(look.roles)})")
+        if self.origin.text() != look.origin:  # what is selected to be copied stays selected
+            self.origin.setText(look.origin)
+            self.origin.setCursorPosition(0)
+            tip = tr("SHA-256 of the study's file: {digits}", digits=look.origin)
+            self.origin.setToolTip(tip)
         self.waiting.setText(describe_waiting(look))
         self.waiting.setVisible(bool(self.waiting.text()))
         others = (
