@@ -7,8 +7,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)
 CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
-# on busy processors a thread of a calculation waits for the others by counting: up to 9 times the work
-ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+# on busy processors a thread of a calculation waits for the others by counting, up to 9 times the work;
+# Mesa's (LP_NUM_THREADS=0: it draws in the thread that asks) hand each picture to and fro
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 LP_NUM_THREADS=0
 TESTED := pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,docs,bench
 # three on two processors: a test of a started program waits for it half of its time
 LISTED := $(CLEAN_ENV) $(BIN)/python -m pytest --collect-only -q
