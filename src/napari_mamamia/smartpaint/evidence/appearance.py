@@ -191,13 +191,16 @@ def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bool
 
     Distances are measured in the mask's box alone, as far around it as they are asked for.
     """
-    inner, outer = np.zeros(inside.shape, np.bool_), np.zeros(inside.shape, np.bool_)
+    inner, outer = inside, np.zeros(inside.shape, np.bool_)
     box = Box.around(inside)
     if box.is_empty or inside.all():
-        return inside, outer
-    part = box.grown((1, 1, 1), inside.shape).slices
-    depth = distance_transform_edt(inside[part], spacing_mm)
-    inner[part] = inside[part] & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
+        return inner, outer
+    # No voxel is less deep than the finest spacing.
+    if min(spacing_mm) <= _DEEP[0]:
+        part = box.grown((1, 1, 1), inside.shape).slices
+        depth = distance_transform_edt(inside[part], spacing_mm)
+        inner = np.zeros(inside.shape, np.bool_)
+        inner[part] = inside[part] & (depth > min(_DEEP[0], _DEEP[1] * depth.max()))
     margin = [int(np.ceil(_AROUND_MM[1] / step)) for step in spacing_mm]
     part = box.grown(margin, inside.shape).slices
     distance = distance_transform_edt(~inside[part], spacing_mm)
