@@ -16,7 +16,7 @@ LETTERS: Final = {
 
 TIME_LABEL: Final = "time since phase 0 (s)"
 PHASE_LABEL: Final = "phase (acquisition times unknown)"
-PERCENT_LABEL: Final = "enhancement PE (%)"
+PERCENT_LABELS: Final = ("enhancement PE (%)", "PE (%)")
 
 CURVE_COLUMNS: Final = ("region", "n_voxels", "phase", "time_s", "mean_signal", "pe_percent")
 
@@ -51,9 +51,9 @@ class CurvePlot:
         return PHASE_LABEL if self.times_s is None else TIME_LABEL
 
     @property
-    def y_label(self) -> str:
-        """What the vertical axis is, with its unit."""
-        return PERCENT_LABEL
+    def y_labels(self) -> tuple[str, ...]:
+        """What the vertical axis is, with its unit, and in short where there is no room."""
+        return PERCENT_LABELS
 
     def x_of(self, phase: int) -> float:
         """Return where a phase stands on the horizontal axis."""

@@ -34,6 +34,8 @@ from napari_mamamia.widgets.controls.targets import CheckBox
 # A plot of contrast curves drawn by Qt itself, quick enough to follow the cursor.
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 22, 12, 40
+_CLEAR: Final = 3
+"""Pixels between a text and the edge."""
 _DOT: Final = 3.5
 _MOST_TICKS: Final = 6
 _EMPTY: Final = CurvePlot("", None, ())
@@ -145,13 +147,19 @@ class CurvePlotView(QWidget):
         painter.drawLine(area.topLeft(), area.bottomLeft())
         below = QRectF(area.left(), area.bottom() + 20, area.width(), 18)
         painter.drawText(below, Qt.AlignmentFlag.AlignCenter, self.plot.x_label)
-        if painter.fontMetrics().horizontalAdvance(self.plot.y_label) > self.height():
-            return
+        self._write_beside(painter, area)
+
+    def _write_beside(self, painter: QPainter, area: QRectF) -> None:
+        """Write what the vertical axis is upwards, whole or in short, where there is room."""
+        widths = map(painter.fontMetrics().horizontalAdvance, self.plot.y_labels)
+        texts = zip(self.plot.y_labels, widths, strict=True)
+        text, width = next(((t, w) for t, w in texts if w + 2 * _CLEAR <= self.height()), ("", 0))
+        half = width / 2 + _CLEAR
         painter.save()
-        painter.translate(12, area.center().y())
+        painter.translate(12, min(max(area.center().y(), half), self.height() - half))
         painter.rotate(-90)
-        beside = QRectF(-area.height() / 2 - 20, -9, area.height() + 40, 18)
-        painter.drawText(beside, Qt.AlignmentFlag.AlignCenter, self.plot.y_label)
+        beside = QRectF(-half, -9, 2 * half, 18)
+        painter.drawText(beside, Qt.AlignmentFlag.AlignCenter, text)
         painter.restore()
 
 
