@@ -69,13 +69,25 @@ def window_faults(root):
 
 def faults_of(widget):
     name = widget.objectName() or f"{type(widget).__name__} in {owner(widget)}"
-    return [f"{name}: {what}" for what in (*text_faults(widget), *reach_faults(widget))]
+    of_widget = (*text_faults(widget), *reach_faults(widget), *room_faults(widget))
+    return [f"{name}: {what}" for what in of_widget]
 
 
 def owner(widget):
     while widget is not None and not widget.objectName():
         widget = widget.parentWidget()
     return "" if widget is None else widget.objectName()
+
+
+def room_faults(area):
+    """Return that an area scrolls beside room that nothing has."""
+    layout = area.parentWidget() and area.parentWidget().layout()
+    if not isinstance(area, QScrollArea) or layout is None:
+        return []
+    items = [layout.itemAt(at) for at in range(layout.count())]
+    spare = sum(item.geometry().height() for item in items if item.spacerItem())
+    hidden = area.verticalScrollBar().maximum()
+    return [f"scrolls by {hidden} with {spare} to spare"] if 0 < hidden <= spare else []
 
 
 def scroll_back(root):

@@ -76,7 +76,8 @@ class PageArea(QScrollArea):
     def _fit_height(self) -> None:
         page = self.widget()
         high = page.heightForWidth(self.viewport().width())
-        self.setMaximumHeight(max(high, page.minimumSizeHint().height()))
+        edges = self.height() - self.viewport().height()  # the style sheet's
+        self.setMaximumHeight(max(high, page.minimumSizeHint().height()) + edges)
 
     def sizeHint(self) -> QSize:
         """Return the width of the page and a scroll bar; a part leaves its height to the layout."""
