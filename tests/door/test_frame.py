@@ -2,7 +2,7 @@
 
 import pytest
 from program import wait_until
-from test_screens import faults
+from test_screens import FILLED, faults, inside
 
 pytestmark = pytest.mark.door
 
@@ -97,13 +97,17 @@ def test_the_frame_comes_goes_and_folds_and_napari_is_as_before(start, small_dat
     line = program.widget("case_line")
     assert line["rect"][3] <= 32
     for control in ("header_case", "header_reader", "header_keys", "line_mip"):
-        inside = program.widget(control)["rect"]
-        assert line["rect"][1] <= inside[1] < line["rect"][1] + line["rect"][3], control
+        rect = program.widget(control)["rect"]
+        assert line["rect"][1] <= rect[1] < line["rect"][1] + line["rect"][3], control
     names = [row["name"] for row in program.widgets() if row["name"]]
     assert names.count("header_case") == 1
     assert "hanging_step" not in names, "the steps stand in the line alone"
     assert [w for w in program.widgets() if w["text"] == "somebody else's"], "not ours to hide"
 
+    def has_room(when):
+        wait_until(lambda: 0.7 < inside(program, FILLED) <= 1, f"the slice has the room, {when}", 9)
+
+    has_room("opened by the command, another's layer beside it")
     assert not program.widgets(**{"class": "QMenuBar"})
     wait_until(lambda: not faults(program), "nothing cut, every control within reach", 20)
     wide = program.canvas()[2]
@@ -115,10 +119,13 @@ def test_the_frame_comes_goes_and_folds_and_napari_is_as_before(start, small_dat
     assert program.canvas()[2] > wide + 200
     assert program.widget("panel_strip")["rect"][2] == 24
     assert program.widgets(name="header_progress"), "the job is seen all the time"
+    has_room("beside the folded panel")
     program.screen.key("F11")
     wait_until(lambda: "panel_strip" not in seen(program), "the picture alone")
+    has_room("alone")
     program.screen.key("Escape")
     program.widget("mamamia_dock")
+    has_room("beside the panel again")
     wait_until(lambda: "panel_strip" not in seen(program), "no strip beside the panel")
     program.screen.key("F11")
     wait_until(lambda: "mamamia_dock" not in seen(program), "the picture alone")

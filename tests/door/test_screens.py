@@ -24,6 +24,13 @@ from napari_mamamia.widgets.dock.place import dock_of
 from qtpy.QtWidgets import QAbstractButton, QWidget
 panel = dock_of(napari.current_viewer())
 """
+FILLED = """
+viewer = napari.current_viewer()
+canvas, extent = viewer.window._qt_viewer.canvas.native, viewer.layers.extent.world
+height, width = (extent[1] - extent[0])[-2:]
+result = viewer.camera.zoom * max(height / canvas.height(), width / canvas.width())
+"""
+"""How much of its room the slice takes, in the direction in which it takes more."""
 SIZES = ((1280, 720), (1400, 900), (1920, 1080))
 THEMES = ("dark", "light")
 FONTS = ("usual", "setting", "scale")
@@ -134,6 +141,9 @@ def look(program, where, found, keep):
     if where in WITHOUT_PICTURE:
         return
     picture, masks = program.canvas_picture(), (REFERENCE, PREDICTION, REFINED)
+    filled = inside(program, FILLED)
+    if not 0.9 < filled <= 1:
+        found[f"{where}: the slice has {filled:.2f} of the picture's room"] = None
     if not any(count_colour(picture, one) for one in masks):
         found[f"{where}: no pixel of a mask"] = None
 

@@ -112,6 +112,23 @@ def test_what_is_revealed_moves_the_view_only_where_it_is_zoomed_in_or_out_of_si
     assert viewer.scene.camera.center[1:] == pytest.approx((32.0, 10.5))
 
 
+@pytest.mark.parametrize("act", ["zoom", "drag", "turn to 3-D"])
+def test_a_slice_that_the_user_moved_is_not_as_it_was_fitted(scene, viewer, act):
+    """One that nobody moved is fitted again as its canvas changes, the others stay."""
+    assert scene.view.is_as_fitted
+    camera = viewer.scene.camera
+    if act == "zoom":
+        camera.zoom *= 1.05
+    elif act == "drag":
+        camera.center = (0.0, 1.0, 2.0)
+    else:
+        viewer.dims.ndisplay = 3
+    assert not scene.view.is_as_fitted
+    viewer.dims.ndisplay = 2
+    scene.view.fit()
+    assert scene.view.is_as_fitted
+
+
 def test_the_voxel_under_the_cursor_is_found_back(scene):
     frame = scene.layer(Role.PHASE).metadata["napari_mamamia"].grid.display_frame()
     s, r, c = frame.point_to_display((4, 3, 7), (6, 20, 24))

@@ -245,11 +245,13 @@ class Planes(WindowPart):
         self.layout_changed.emit(layout)
 
     def _fit_alone(self, _event: object = None) -> None:
-        """Fit a step of one view again as its canvas changes; several views are looked after.
+        """Fit the one view again as its canvas changes; several views are looked after.
 
-        The curve below a step before folds away later than the next step is shown.
+        The first case comes before its canvas has its room, and the curve below a step before
+        folds away later than the next step is shown.
         """
-        if self.layout is Layout.HUNG and not self._made_for:
+        is_hung = self.layout is Layout.HUNG
+        if not self._made_for and (is_hung or self._scene.view.is_as_fitted):
             self.links.fit_soon()
 
     def _find_problem(self, layout: Layout, grid: Grid) -> str:

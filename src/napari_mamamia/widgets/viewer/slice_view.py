@@ -10,6 +10,7 @@ from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import fit_half
 
 _SPACE_AXES = 3
+_IN_PLANE = 2
 _ZOOMED_IN = 1.3
 
 Voxel = tuple[int, int, int]
@@ -38,6 +39,7 @@ class SliceView:
         self._stack = stack
         self._viewer = stack.viewer
         self._whole_zoom = 0.0
+        self._as_fitted: tuple[float, tuple[float, ...]] | None = None
         self.half = ""
         self.breast: Box | None = None
         self.moved: list[Callable[[Voxel, bool], None]] = []
@@ -104,7 +106,13 @@ class SliceView:
             self._viewer.reset_view()
             if self._stack.grid is not None:
                 fit_half(self._viewer, self._stack.grid, self.half, self.breast, zoom)
-            self._whole_zoom = float(self._viewer.scene.camera.zoom)
+            zoom, centre, _ = self.read_camera()
+            self._whole_zoom, self._as_fitted = zoom, (zoom, centre)
+
+    @property
+    def is_as_fitted(self) -> bool:
+        """Whether nobody has zoomed or dragged the slice since it was fitted."""
+        return self._viewer.dims.ndisplay == _IN_PLANE and self._as_fitted == self.read_camera()[:2]
 
     @property
     def whole_zoom(self) -> float:
