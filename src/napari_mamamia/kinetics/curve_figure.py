@@ -28,7 +28,7 @@ def curve_figure(plot: CurvePlot) -> "Figure":
         axes = figure.subplots()
         axes.set_title(fill(plot.title, _TITLE_WIDTH), loc="left", fontsize=10)
         axes.set_xlabel(plot.x_label)
-        axes.set_ylabel(plot.y_label)
+        axes.set_ylabel(plot.y_labels[0])
         axes.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
         for place, line in enumerate(plot.lines):
             _draw_line(axes, plot, line, _MARKERS[place % len(_MARKERS)])
