@@ -19,6 +19,7 @@ import nibabel as nib
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, settings
 from pytestqt.qtbot import QtBot
 
 from napari_mamamia.core import progress
@@ -27,6 +28,10 @@ from napari_mamamia.core.progress import report_progress
 
 # napari reads this once, at its first import
 os.environ.setdefault("NAPARI_CONFIG", str(Path(tempfile.mkdtemp()) / "settings.yaml"))
+
+# On a busy computer an example takes as long as it takes: no test says how fast.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 REAL_DATA = Path(os.environ.get("MAMAMIA_REAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
