@@ -89,7 +89,7 @@ def test_robots_killed_at_any_moment_lose_nothing_and_open_no_socket(tmp_path):
 
 
 @pytest.mark.night
-@pytest.mark.timeout(3000)
+@pytest.mark.timeout(6000)
 def test_twenty_robots_read_two_hundred_cases(tmp_path):
     folder, robots = robots_of(tmp_path, 20, 200)
     n_deaths = run_robots(robots, n_kills=150, seed=3, n_readings=20 * 200)

@@ -3,11 +3,14 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from napari_mamamia.core.answers import LesionAnchors
 from napari_mamamia.core.case import LabelMap
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid, require_same_grid
@@ -21,6 +24,9 @@ from napari_mamamia.reviewing.form_values import pair_categories, parse_answers_
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.review.lesion_match import LesionMatch, match_masks
+
+_Drawn: TypeAlias = tuple[str, tuple[LesionAnchors, ...]]
+"""The SHA-256 of a mask, and where its lesions lie that have a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +98,25 @@ def compare_readings(
         If a mask cannot be read, or two lie on different grids.
     """
     masks = {one.mask: load_stored_mask(store, one.mask) for one in readings}
+    anchors = [parse_answers_text(one.answers).anchors for one in readings]
     pairs: list[Difference] = []
     answers: list[str] = []
-    for a, b in combinations(readings, 2):
-        one, other = masks[a.mask], masks[b.mask]
+
+    @cache  # of many readers several may have drawn nothing, or taken the same mask over
+    def compare(first: _Drawn, second: _Drawn) -> tuple[LesionMatch, Difference]:
+        one, other = masks[first[0]], masks[second[0]]
         if one is not None and other is not None:
             require_same_grid(one.grid, other.grid, "one reading", "the other")
         match = match_masks(
             None if one is None else one.labels,
             None if other is None else other.labels,
-            (parse_answers_text(a.answers).anchors, parse_answers_text(b.answers).anchors),
+            (first[1], second[1]),
         )
-        pairs.append(_compare_pair(one, other, triggers, match))
+        return match, _compare_pair(one, other, triggers, match)
+
+    for (a, at_a), (b, at_b) in combinations(zip(readings, anchors, strict=True), 2):
+        match, difference = compare((a.mask, at_a), (b.mask, at_b))
+        pairs.append(difference)
         has_lesions = bool(match.first or match.second)
         answers += _compare_answers(a.answers, b.answers, match.names if has_lesions else None)
     because = [text for pair in pairs for text in pair.because]
