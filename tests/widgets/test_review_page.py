@@ -816,6 +816,20 @@ def test_what_is_typed_and_chosen_stays_while_the_study_is_looked_at(qtbot, at_w
     assert signing.new.text() == "three small"
 
 
+def test_digits_typed_for_a_key_that_another_lead_vouched_for_are_not_kept_for_the_next(
+    qtbot, at_work, agreed
+):
+    signing = at_work("Lea", agreed).review_page.signing
+    look = SigningLook("1234", counts=True, things=(), waiting=("Ana", "Ben"))
+    signing.show_look(look)
+    signing.digits.setText("8369 d22f")
+    signing.word.setText("three small words")
+    signing.show_look(replace(look, waiting=("Ben",)))
+    assert signing.whose.currentText() == "Ben"
+    assert (signing.digits.text(), signing.word.text()) == ("", "")
+    assert "Ana waits for no word any more" in signing.note.text()
+
+
 def test_a_lead_sees_progress_time_and_agreement_at_any_moment(qtbot, at_work, agreed):
     dock = at_work("Lea Lead")
     progress = dock.review_page.progress

@@ -114,6 +114,11 @@ class LeadKeyForm(QWidget):
         return self.lead.currentText(), typed[0], self.others.text()
 
 
+_NO_LONGER: Final = tr(
+    "{} waits for no word any more: another lead gave it meanwhile, or the key was ended."
+)
+
+
 class SigningView(QWidget):
     """`key_wanted` carries a passphrase, `signatures_wanted` (things, passphrase).
 
@@ -299,6 +304,11 @@ class SigningView(QWidget):
             self.whose.clear()
             self.whose.addItems(list(look.waiting))
             self.whose.setCurrentText(before)
+            if before not in look.waiting and self.digits.text():
+                # Under the hands of who reads digits out: they are of nobody else's key.
+                self.digits.clear()
+                self.word.clear()
+                self.say(_NO_LONGER.format(before))
         self._word.setVisible(bool(look.waiting))
         for control in (self.word, self.countersign):
             control.setEnabled(self._has_key)
