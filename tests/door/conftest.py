@@ -21,12 +21,12 @@ def start(scripts, tmp_path):
     """Return a function that starts a command on a screen of its own; all ends with the test.
 
     `start("mamamia", "view", folder, size=(1280, 720), NAME="value")` gives a `Program`; `before`
-    are words that start the command, such as those of `PLAIN`.
+    are words that start the command, such as those of `PLAIN`, `monitors` those of the `Screen`.
     """
     started = []
 
-    def run(name, *words, size=(1400, 900), before=(), **environment):
-        screen = Screen(*size)
+    def run(name, *words, size=(1400, 900), monitors=(), before=(), **environment):
+        screen = Screen(*size, monitors)
         folder = tmp_path / f"program{len(started)}"
         folder.mkdir()
         program = Program(

@@ -57,15 +57,20 @@ def wait_still(place, what: str):
 
 
 class Screen:
-    """An Xvfb display of a size; `with Screen(1280, 720) as screen`."""
+    """An Xvfb display of a size; `with Screen(1280, 720) as screen`.
 
-    def __init__(self, width: int = 1400, height: int = 900):
+    `monitors` stand on it side by side, their tops in line: the width and height of each.
+    """
+
+    def __init__(
+        self, width: int = 1400, height: int = 900, monitors: tuple[tuple[int, int], ...] = ()
+    ):
         self.size = (width, height)
         reading, writing = os.pipe()
         self._server = subprocess.Popen(
             [
                 *("Xvfb", "-displayfd", str(writing), "-nolisten", "tcp", "+extension", "GLX"),
-                *("-screen", "0", f"{width}x{height}x24"),
+                *("-screen", "0", f"{width}x{height}x24", "-noreset"),
             ],
             pass_fds=[writing],
             stderr=subprocess.DEVNULL,
@@ -73,6 +78,13 @@ class Screen:
         os.close(writing)
         with os.fdopen(reading) as stream:
             self.display = f":{stream.readline().strip()}"
+        left = 0
+        for number, (wide, high) in enumerate(monitors):
+            # The first has the display's own output; the millimetres are for 96 dots an inch.
+            place = f"{wide}/{wide * 254 // 960}x{high}/{high * 254 // 960}+{left}+0"
+            output = "none" if number else "screen"
+            self._run("xrandr", "--setmonitor", f"M{number}", place, output)
+            left += wide
 
     def __enter__(self):
         return self
@@ -94,8 +106,11 @@ class Screen:
 
     def xdotool(self, *words: object) -> None:
         """Move, click or type, as `xdotool` does."""
+        self._run("xdotool", *words)
+
+    def _run(self, *words: object) -> None:
         subprocess.run(
-            ["xdotool", *map(str, words)],
+            [*map(str, words)],
             env={**os.environ, "DISPLAY": self.display},
             check=True,
             timeout=60,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from qtpy.QtCore import QEvent, QObject, QRect, Qt, QTimer, Signal
+from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from napari_mamamia.core.texts import tr
@@ -218,7 +219,7 @@ class Docking(WindowPart):
         self.fitting.emit()
         away = fit_window(window, self._width())
         self.take_width()
-        room, ratio = window.screen().availableGeometry(), window.devicePixelRatioF()
+        room, ratio = find_screen_room(window), window.devicePixelRatioF()
         wide, high = round(ratio * room.width()), round(ratio * room.height())
         if wide < _SMALLEST[0] or high < _SMALLEST[1]:
             self._warn_twice(_TOO_SMALL.format(*_SMALLEST, wide, high))
@@ -281,9 +282,18 @@ _MOST: Final = (1600, 1000)
 """A first window takes that much of the screen, and no more pixels: facts of this project."""
 
 
+def find_screen_room(window: QWidget) -> QRect:
+    """Return what a window may have of the screen on which its middle lies.
+
+    `QWidget.screen` is the first one still where napari has just put its window on another.
+    """
+    screen = QGuiApplication.screenAt(window.frameGeometry().center()) or window.screen()
+    return screen.availableGeometry()
+
+
 def find_first_place(window: QMainWindow) -> QRect:
     """Return where a first window goes: most of its screen, in the middle."""
-    room = window.screen().availableGeometry()
+    room = find_screen_room(window)
     frame, inside = window.frameGeometry(), window.geometry()
     edges = (frame.width() - inside.width(), frame.height() - inside.height())
     sizes = (room.width(), room.height())
@@ -301,7 +311,7 @@ def say_too_small(window: QMainWindow) -> str:
     On a screen of hardly more than that the room is what most of the screen has; what the screen
     itself lacks is said at the start. A minimised window has its size still.
     """
-    ratio, room = window.devicePixelRatioF(), window.screen().availableGeometry()
+    ratio, room = window.devicePixelRatioF(), find_screen_room(window)
     sizes = [round(ratio * one) for one in (window.width(), window.height())]
     most = [_OF_SCREEN * ratio * one for one in (room.width(), room.height())]
     if all(size >= min(both) for size, *both in zip(sizes, _SMALLEST, most, strict=True)):
@@ -340,15 +350,11 @@ def _title_of(dock: QDockWidget) -> str:
 def _room_of(window: QMainWindow) -> QRect:
     """Return where the inside of a window may be: the screen without its bars and our frame."""
     whole, inside = window.frameGeometry(), window.geometry()
-    return (
-        window.screen()
-        .availableGeometry()
-        .adjusted(
-            inside.left() - whole.left(),
-            inside.top() - whole.top(),
-            inside.right() - whole.right(),
-            inside.bottom() - whole.bottom(),
-        )
+    return find_screen_room(window).adjusted(
+        inside.left() - whole.left(),
+        inside.top() - whole.top(),
+        inside.right() - whole.right(),
+        inside.bottom() - whole.bottom(),
     )
 
 
