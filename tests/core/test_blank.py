@@ -51,7 +51,7 @@ def test_without_memory_it_is_numpys_error(monkeypatch: pytest.MonkeyPatch) -> N
     def refuse(n_bytes: int) -> mmap.mmap:
         raise OSError("no more maps")
 
-    monkeypatch.setattr(blank, "_map_private", refuse)
+    monkeypatch.setattr(blank, "private_memory", refuse)
     assert not blank_array(SHAPE, np.uint8).any()
 
 

@@ -157,7 +157,8 @@ def test_without_any_isolation_the_reasons_are_told_and_consent_is_needed(tmp_pa
 
 def test_provenance_holds_what_ran_on_what(small_data_set, tmp_path, room):
     settings = settings_of(task=Task.SEGMENTATION, limits=RunLimits(seconds=50))
-    done = run_small(small_data_set, tmp_path, WRITE_MASKS, settings, case_ids=["A_2"])
+    lasting = f"import time\ntime.sleep(0.5)  # so that somebody looks at its memory\n{WRITE_MASKS}"
+    done = run_small(small_data_set, tmp_path, lasting, settings, case_ids=["A_2"])
     made = read_provenance(tmp_path / "out" / "pred_segmentations" / "A_2.json")
     found = dict(made.parameters)
     assert found["submission_sha256"] == done.submission.sha256

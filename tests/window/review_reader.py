@@ -182,11 +182,19 @@ def make_key(panel, words):
     wait(lambda: view.forgotten.isVisible())
 
 
+def have_key(panel):
+    """Make a key on tab Sign, where the page says that this person has none."""
+    show_tab(panel, "Sign")
+    view, make = panel.review_page.signing, panel.findChild(QWidget, "review_key_make")
+    wait(lambda: view.forgotten.isVisible() or make.isVisible())
+    if make.isVisible():
+        make_key(panel, "three small words")
+
+
 def sign_cases(panel, meaning):
     """Sign all that there is to sign in one meaning; print the digits that a lead asks for."""
     view = panel.review_page.signing
-    if not view.forgotten.isVisible():
-        make_key(panel, "three small words")
+    have_key(panel)
     at = view.meaning.findData(Meaning(meaning))
     view.meaning.setCurrentIndex(at)
     view.meaning.activated.emit(at)
@@ -199,10 +207,8 @@ def sign_cases(panel, meaning):
 
 def countersign(panel, name, digits):
     """Give a lead's word for somebody's key, whose digits were read out."""
-    show_tab(panel, "Sign")
     view = panel.review_page.signing
-    if not view.forgotten.isVisible():
-        make_key(panel, "three small words")
+    have_key(panel)
     wait(lambda: view.whose.findText(name) >= 0)
     view.whose.setCurrentText(name)
     view.digits.setText(digits)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -107,3 +108,59 @@ def test_four_people_read_judge_sign_and_vouch_in_windows_without_a_server(
         if event.body["act"] == "read"
     }
     assert hidden == {", ".join(ALL_HIDDEN.names)}
+
+
+def make_lead_key(home, words):
+    """Make a lead's key by the command, on a computer of its own; return its 64 digits."""
+    home.mkdir()
+    (home / "words.txt").write_text("three small words")
+    command = [Path(sys.executable).with_name("mamamia"), "review", "lead-key", *words]
+    environment = {**os.environ, "MAMAMIA_CONFIG_DIR": str(home)}
+    said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    (key,) = re.findall(r"\b[0-9a-f]{64}\b", said.stdout)
+    return key
+
+
+def test_two_leads_vouch_and_sign_at_once_in_windows_of_their_own(
+    tmp_path, small_data_set, picture_folder
+):
+    """Their keys are bound: each gives a word for one of two readers while the other does."""
+    protocol = tmp_path / "protocol.json"
+    protocol.write_text(json.dumps(PROTOCOL))
+    homes = {name: tmp_path / name for name in ("lea", "leo", "ana", "ben")}
+    words = {name: ("--passphrase-file", homes[name] / "words.txt") for name in ("lea", "leo")}
+    keys = {name: make_lead_key(homes[name], words[name]) for name in words}
+    plan = StudyPlan("Two leads", ReadingMode.INDEPENDENT, 2, ALL_HIDDEN, seed=7)
+    people = StudyPeople(("Lea Lead", "Leo Lead"), ("Ana López", "Ben Beck"))
+    draft = draft_study(open_data_set(small_data_set), plan, people, protocol=protocol)
+    study = tmp_path / "STUDY"
+    bound = (("Lea Lead", keys["lea"]), ("Leo Lead", keys["leo"]))
+    freeze_study(draft, study, lead_keys=bound)
+
+    readers = [
+        begin(study, homes["ana"], "Ana López", "read:0", "sign:author"),
+        begin(study, homes["ben"], "Ben Beck", "read:0", "sign:author"),
+    ]
+    (ana,), (ben,) = map(finish, readers)
+    leads = [
+        begin(
+            *(study, homes["lea"], "Lea Lead", f"countersign:Ana López={ana}", "sign:approver"),
+            f"picture:Sign={picture_folder / 'two-leads-lea'}.png",
+        ),
+        begin(study, homes["leo"], "Leo Lead", f"countersign:Ben Beck={ben}", "sign:approver"),
+    ]
+    for lead in leads:
+        finish(lead)
+
+    store = FolderStore(study, tmp_path / "nobody")
+    assert verify_study(store, small_data_set).problems == ()
+    state = load_state(store)
+    assert sorted((one.reader, one.counts) for one in state.keys) == [
+        (name, True) for name in ("ana-lopez", "ben-beck", "lea-lead", "leo-lead")
+    ]
+    vouched = {one.reader: one.by for one in state.keys}
+    assert (vouched["ana-lopez"], vouched["ben-beck"]) == ("lea-lead", "leo-lead")
+    for view in state.cases:
+        signed = sorted((one.reader, str(one.meaning)) for one in view.signatures if one.counts)
+        assert ("ana-lopez", "author") in signed
+        assert ("ben-beck", "author") in signed

@@ -1,12 +1,12 @@
 """Large arrays of zeros of which little is ever written."""
 
 import math
-import mmap
-import sys
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from napari_mamamia.core.program.system import private_memory
 
 _NUMPY_ASKS_BYTES: Final = 1 << 22
 """From here on numpy asks Linux for pages of 2 MB (`madvise`, numpy 2.3)."""
@@ -25,13 +25,7 @@ def blank_array(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     if n_bytes < _NUMPY_ASKS_BYTES:
         return np.zeros(shape, dtype)
     try:
-        memory = _map_private(n_bytes)
+        memory = private_memory(n_bytes)
     except OSError:
         return np.zeros(shape, dtype)  # which says in its own words that there is no memory
     return np.frombuffer(memory, dtype).reshape(shape)
-
-
-def _map_private(n_bytes: int) -> mmap.mmap:
-    if sys.platform == "win32":  # there nobody shares what has no name
-        return mmap.mmap(-1, n_bytes)
-    return mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

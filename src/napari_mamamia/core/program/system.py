@@ -4,6 +4,7 @@
 """
 
 import errno
+import mmap
 import os
 import signal
 import sys
@@ -45,6 +46,20 @@ _MAY_ASK: Final = 0x1000
 """PROCESS_QUERY_LIMITED_INFORMATION; 259 is what GetExitCodeProcess tells of one that runs."""
 _NO_SUCH_PROCESS: Final = 87
 """ERROR_INVALID_PARAMETER of OpenProcess."""
+
+
+def private_memory(n_bytes: int) -> mmap.mmap:
+    """Return memory of zeros that the system hands out in its smallest pages as they are written.
+
+    Raises
+    ------
+    OSError
+        If there is none.
+    """
+    if sys.platform == "win32":  # there nobody shares what has no name
+        return mmap.mmap(-1, n_bytes)
+    else:  # mypy reads one branch a system
+        return mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def open_own(path: Path, flags: int, mode: int = 0o666) -> int:
