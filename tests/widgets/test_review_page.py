@@ -50,6 +50,7 @@ from napari_mamamia.widgets.review import flow
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
 from napari_mamamia.widgets.review.reading_view import ReadingView, make_case_list
+from napari_mamamia.widgets.review.signing_view import SigningView
 from napari_mamamia.widgets.review.study_case import ActiveClock
 
 TERMS = (Term("yes", "yes"), Term("no", "no"))
@@ -802,6 +803,18 @@ def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
     assert not signing._making.isHidden()
     assert not signing.passphrase.isEnabled()
     ana.close()
+
+
+def test_no_key_is_offered_before_it_is_known_whether_there_is_one(qtbot):
+    """A lead whose key the study binds made another, which nobody had vouched for."""
+    view = SigningView()
+    qtbot.addWidget(view)
+    view.show()
+    assert not view.make.isVisible()
+    view.show_look(SigningLook("1234 5678", counts=True, things=()))
+    assert not view.make.isVisible()
+    view.show_look(SigningLook("", counts=False, things=()))
+    assert view.make.isVisible()
 
 
 def test_what_is_typed_and_chosen_stays_while_the_study_is_looked_at(qtbot, at_work, agreed):

@@ -121,9 +121,7 @@ def make_lead_key(home, words):
     return key
 
 
-def test_two_leads_vouch_and_sign_at_once_in_windows_of_their_own(
-    tmp_path, small_data_set, picture_folder
-):
+def test_two_leads_vouch_at_once_in_windows_of_their_own(tmp_path, small_data_set, picture_folder):
     """Their keys are bound: each gives a word for one of two readers while the other does."""
     protocol = tmp_path / "protocol.json"
     protocol.write_text(json.dumps(PROTOCOL))
@@ -144,10 +142,10 @@ def test_two_leads_vouch_and_sign_at_once_in_windows_of_their_own(
     (ana,), (ben,) = map(finish, readers)
     leads = [
         begin(
-            *(study, homes["lea"], "Lea Lead", f"countersign:Ana López={ana}", "sign:approver"),
+            *(study, homes["lea"], "Lea Lead", f"countersign:Ana López={ana}"),
             f"picture:Sign={picture_folder / 'two-leads-lea'}.png",
         ),
-        begin(study, homes["leo"], "Leo Lead", f"countersign:Ben Beck={ben}", "sign:approver"),
+        begin(study, homes["leo"], "Leo Lead", f"countersign:Ben Beck={ben}"),
     ]
     for lead in leads:
         finish(lead)

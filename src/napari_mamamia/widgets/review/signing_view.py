@@ -144,6 +144,9 @@ class SigningView(QWidget):
             layout.addWidget(part)
         layout.addStretch(1)
         self.show_look(SigningLook("", counts=False, things=()))
+        # Not known yet: who has a key and makes another has one that nobody vouched for.
+        self.key.setText("")
+        self._making.hide()
 
     # -------------------------------------------------------------------- making
 
