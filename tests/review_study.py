@@ -133,7 +133,7 @@ class TableStore:
         chains = {}
         for key, event in sorted(self.tables["event"].items()):
             chains.setdefault("/".join(key[:3]), []).append(event)
-        return StoreReading(chains)
+        return StoreReading(chains, masks=frozenset(self.tables["mask"]))
 
     def put_mask(self, content):
         name = hashlib.sha256(content).hexdigest()
@@ -144,9 +144,6 @@ class TableStore:
         if sha256 not in self.tables["mask"]:
             raise FormatError(f"expected the mask {sha256}, got none: read the case again")
         return self.tables["mask"][sha256]
-
-    def list_masks(self):
-        return frozenset(self.tables["mask"])
 
     def claim(self, place, reader):
         mine = Claim(place, 1, reader, self.host, self.session)

@@ -906,7 +906,7 @@ def _open_review(study: Path) -> object:
     with suppress(FormatError):
         read_case_list(study / "key.json")
     store = FolderStore(study, study.parent / "other", host="G", session="2")
-    for mask in store.list_masks():
+    for mask in store.read().masks:
         with suppress(FormatError):
             store.get_mask(mask)
     chains = store.read().chains.values()

@@ -23,6 +23,7 @@ from napari_mamamia.io.review.study_file import read_study, write_study
 from napari_mamamia.reviewing.fold import fold_events
 from napari_mamamia.reviewing.signatures import countersign_message, short_key
 from napari_mamamia.reviewing.states import CaseState
+from napari_mamamia.services.review.look import read_whole
 from napari_mamamia.services.review.make_study import StudyPeople, name_people
 
 
@@ -50,7 +51,7 @@ def state_of(store):
         store.study,
         store.origin,
         store.read().chains.values(),
-        store.list_masks().__contains__,
+        store.read().masks.__contains__,
         keys.signature_fits,
     )
 
@@ -73,10 +74,32 @@ def test_events_of_all_are_seen_by_all(place):
 def test_a_mask_is_kept_once_under_its_hash(place):
     one = place()
     assert one.put_mask(MASK) == one.put_mask(MASK) == SHA
-    assert one.list_masks() == {SHA}
+    assert one.read().masks == {SHA}
     assert place("2", "G").get_mask(SHA) == MASK
     with pytest.raises(FormatError):
         one.get_mask("f" * 64)
+
+
+@pytest.mark.parametrize("code", [errno.ESTALE, errno.EIO, errno.EACCES])
+def test_masks_that_cannot_be_listed_are_told_and_no_study_without_masks(
+    tmp_path, monkeypatch, code
+):
+    """`mamamia review status` said that nobody had read, and ended with 0."""
+    store = opened(made(tmp_path), tmp_path / "home")
+    store.put_mask(MASK)
+    assert read_whole(store).masks == {SHA}
+    list_folder = os.listdir
+
+    def refuse(folder):
+        if Path(folder).name == "masks" and tmp_path / "home" not in Path(folder).parents:
+            raise OSError(code, os.strerror(code))
+        return list_folder(folder)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert os.strerror(code) in store.read().away
+    assert store.read().masks == {SHA}, "who is at work goes on with what was known"
+    with pytest.raises(FormatError, match="some cannot be read"):
+        read_whole(store)
 
 
 def test_a_claim_is_one_s_until_it_is_let_go_of(place):

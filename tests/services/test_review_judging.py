@@ -192,7 +192,7 @@ def test_a_reading_that_was_taken_as_it_is_keeps_its_file(desk, tmp_path):
     decision = desk.session.refresh().case("c0001").decision
     (ben,) = (one for one in dispute.readings if one.reading.reader == "ben")
     assert decision.mask == ben.reading.mask
-    assert len(desk.store.list_masks()) == 2
+    assert len(desk.store.read().masks) == 2
 
 
 def test_a_rule_is_the_choice_while_its_mask_was_not_changed(desk, tmp_path):

@@ -192,7 +192,7 @@ def test_a_reading_that_does_not_count_is_said_so_to_its_reader_and_kept(tmp_pat
     with pytest.raises(CaseError, match="but the case is rejected already: mask and answers"):
         ana.finish(task, mask_file(tmp_path, 4))
     assert ("refused", "the case is rejected already") in verified(lea)
-    assert len(lea.store.list_masks()) == 1
+    assert len(lea.store.read().masks) == 1
 
 
 def test_what_nobody_compared_is_compared_before_it_is_accepted(tmp_path):

@@ -203,7 +203,7 @@ def test_a_mask_goes_into_the_store_and_the_next_case_comes(qtbot, at_work, fold
     dock.review_flow.accept()
     qtbot.waitUntil(lambda: dock.session.case_id not in ("", first.case_id))
     store = FolderStore(folder, folder.parent / "other")
-    assert len(store.list_masks()) == 1
+    assert len(store.read().masks) == 1
     (event,) = [
         one for chain in store.read().chains.values() for one in chain if one.body["act"] == "read"
     ]

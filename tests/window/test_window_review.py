@@ -241,7 +241,7 @@ def test_a_share_that_falls_silent_stops_neither_the_window_nor_the_reader_nor_t
     assert again.take_next().task == second.task
     assert again.files.read_draft(second.task, second.round).answers["lesion"] == "no"
     (mine,) = [one for _, one in again.session.queue() if one.state is CaseState.READ]
-    assert mine.mask in again.store.list_masks()
+    assert mine.mask in again.store.read().masks
     again.close()
     assert verify_study(FolderStore(study, study.parent / "other home")).problems == ()
 
@@ -343,7 +343,7 @@ def test_a_judge_sees_both_masks_steps_through_differences_decides_and_signs(
     assert [one.kind for one in found.problems] == ["signature"]
     view_of = next(one for one in load_state(store).cases if one.decision is not None)
     assert (view_of.decision.choice, view_of.decision.reason) == ("union", "the rim belongs to it")
-    assert view_of.decision.mask in store.list_masks()
+    assert view_of.decision.mask in store.read().masks
 
 
 # ---------------------------------------------------------------- the site hidden

@@ -120,11 +120,19 @@ def find_mask(path: Path, sha256: str) -> bytes | None:
 
 
 def list_masks_in(folder: Path) -> frozenset[str]:
-    """Return the SHA-256 of the masks in a folder, going by their names."""
-    return frozenset(path.name.removesuffix(MASK_SUFFIX) for path in folder.glob(f"*{MASK_SUFFIX}"))
+    """Return the SHA-256 of the masks in a folder, going by their names; none where it is missing.
+
+    Not by `glob`, which takes a folder that cannot be read for an empty one (Python 3.13): readings
+    would have no mask, and a status say that nobody has read.
+    """
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(name.removesuffix(MASK_SUFFIX) for name in names if name.endswith(MASK_SUFFIX))
 
 
 def list_masks_of_study(folder: Path) -> frozenset[str]:
-    """Return the masks of a study that is there; OSError where it is away."""
+    """Return the masks of a study that is there; OSError where it is away or cannot be read."""
     stat_study(folder)
     return list_masks_in(folder / MASKS)

@@ -62,11 +62,25 @@ _KNOWN_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StoreReading:
-    """All events by chain in their order, what is wrong, and why some cannot be seen now ("")."""
+    """What can be seen of a study at one time.
+
+    Parameters
+    ----------
+    chains
+        All events by chain in their order.
+    problems
+        What is wrong.
+    away
+        Why some of it cannot be seen now, "" where all can.
+    masks
+        The SHA-256 of every mask that is there, going by the names; while the share is away of
+        those that this computer had read of, too.
+    """
 
     chains: Mapping[str, Sequence[Event]]
     problems: tuple[EventProblem, ...] = ()
     away: str = ""
+    masks: frozenset[str] = frozenset()
 
 
 class EventStore(Protocol):
@@ -96,9 +110,6 @@ class EventStore(Protocol):
 
     def get_mask(self, sha256: str) -> bytes:
         """Return a mask's file; FormatError where it is missing or changed."""
-
-    def list_masks(self) -> frozenset[str]:
-        """Return the SHA-256 of every mask."""
 
     def claim(self, place: str, reader: str) -> Claim:
         """Take a piece of work, or return who has it: compare `reader`, `host`, `session`."""
@@ -220,6 +231,8 @@ class FolderStore:
             try:
                 self._require_share()
                 self._log = self._read_share()
+                # After the events: a mask is there before the event that names it.
+                self._masks = self.visit(list_masks_of_study)
             except (FormatError, OSError) as error:
                 away = self.trouble = str(error)
             with listening(None):
@@ -235,12 +248,15 @@ class FolderStore:
             if self._copy is None:
                 missing = list_missing(self._home, self._folder_name, self.origin, self._log.chains)
                 problems = (*problems, *missing)
+            masks = self._masks | list_masks_in(self._home / MASKS)
+            if self._copy is not None:
+                masks |= known_masks(self._home)
             is_early = time.monotonic() - self._noted_at < _KNOWN_EVERY_S
             if not (away or is_early or self._copy):
-                about = (self._folder_name, self.origin, self.list_masks())
+                about = (self._folder_name, self.origin, masks)
                 note_known(self._home, *about, self._log.chains)
                 self._noted_at = time.monotonic()
-            return StoreReading({**self._log.chains, **chains}, problems, away)
+            return StoreReading({**self._log.chains, **chains}, problems, away, masks)
 
     def send(self) -> int:
         """Send what waits on this computer, masks first; return how many events still wait.
@@ -404,16 +420,6 @@ class FolderStore:
                 "may still be on the computer of its reader, or was removed"
             )
         return content
-
-    def list_masks(self) -> frozenset[str]:
-        """Return the SHA-256 of every mask that is there, going by the names.
-
-        While the share is away these are those that this computer had read of.
-        """
-        before: frozenset[str] = frozenset() if self._copy is None else known_masks(self._home)
-        with suppress(OSError):
-            self._masks = self.visit(list_masks_of_study)
-        return before | self._masks | list_masks_in(self._home / MASKS)
 
     # ------------------------------------------------------------------ claims
 

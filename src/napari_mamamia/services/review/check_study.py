@@ -207,13 +207,13 @@ def verify_study(
     # The signing event itself is not among them: what stands beside the signature is not signed.
     signing = [by_hash[one.hash] for one in signatures if one.seals]
     n_sealed = len(list_past(by_hash, (one for event in signing for one in _list_before(event))))
-    notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(store, events)]
+    notes = [*_list_clocks(events), *_list_keys(state), *_list_unused_masks(reading.masks, events)]
     notes += _list_open_events(len(events), n_sealed)
     return StudyCheck(
         store.origin,
         len(events),
         len(chains),
-        len(store.list_masks()),
+        len(reading.masks),
         sum(len(view.signatures) for view in state.cases),
         tuple((name, chain[-1].hash) for name, chain in sorted(chains.items())),
         _cover_problems(dict.fromkeys(problems), veil),
@@ -390,9 +390,9 @@ def _list_key_files(store: FolderStore) -> Iterator[Problem]:
             yield Problem("key", path.name, str(error))
 
 
-def _list_unused_masks(store: EventStore, events: tuple[Event, ...]) -> Iterator[Problem]:
+def _list_unused_masks(masks: frozenset[str], events: tuple[Event, ...]) -> Iterator[Problem]:
     used = {event.body.get("mask") for event in events if isinstance(event.body.get("mask"), str)}
-    left = store.list_masks() - used
+    left = masks - used
     if left:
         text = f"{len(left)} mask(s) that no event names: a program ended before it told"
         yield Problem("mask", "masks", text)

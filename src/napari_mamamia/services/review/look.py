@@ -25,10 +25,8 @@ def fold_reading(
     store: EventStore, reading: StoreReading, before: FoldMemory | None = None
 ) -> ReviewState:
     """Return where a study stands by these events; see `fold_events`."""
-    chains, masks = reading.chains.values(), store.list_masks()
-    return fold_events(
-        store.study, store.origin, chains, masks.__contains__, signature_fits, before
-    )
+    chains, has_mask = reading.chains.values(), reading.masks.__contains__
+    return fold_events(store.study, store.origin, chains, has_mask, signature_fits, before)
 
 
 def read_whole(store: EventStore) -> StoreReading:
