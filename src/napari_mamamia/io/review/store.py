@@ -62,19 +62,10 @@ _KNOWN_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StoreReading:
-    """What can be seen of a study at one time.
+    """What can be seen at one time: events by chain in their order, what is wrong, masks by SHA-256.
 
-    Parameters
-    ----------
-    chains
-        All events by chain in their order.
-    problems
-        What is wrong.
-    away
-        Why some of it cannot be seen now, "" where all can.
-    masks
-        The SHA-256 of every mask that is there, going by the names; while the share is away of
-        those that this computer had read of, too.
+    `away` says why some of it cannot be seen now, "" where all can; masks that this computer had
+    read of are among those then.
     """
 
     chains: Mapping[str, Sequence[Event]]
