@@ -62,7 +62,7 @@ _KNOWN_EVERY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StoreReading:
-    """What can be seen at one time: events by chain in their order, what is wrong, masks by SHA-256.
+    """What can be seen at one time: events by chain, what is wrong, masks by SHA-256.
 
     `away` says why some of it cannot be seen now, "" where all can; masks that this computer had
     read of are among those then.
