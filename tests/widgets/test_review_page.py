@@ -805,6 +805,14 @@ def test_a_lead_ends_a_key_that_was_stolen_and_its_owner_is_told(
     ana.close()
 
 
+def test_the_page_says_what_a_study_does_not_need(qtbot):
+    page = ReviewPage()
+    qtbot.addWidget(page)
+    said = " ".join(one.text() for one in page.findChildren(QLabel))
+    assert "needs no model, no torch, no graphics card and no server" in said
+    assert "a weak laptop will do" in said
+
+
 def test_no_key_is_offered_before_it_is_known_whether_there_is_one(qtbot):
     """A lead whose key the study binds made another, which nobody had vouched for."""
     view = SigningView()
