@@ -134,9 +134,13 @@ def sign(
 
 def _begin_session(study: Path, reader: str) -> "ReviewSession":
     from napari_mamamia.io.files.user_folders import review_folder
+    from napari_mamamia.services.review.look import require_known
     from napari_mamamia.services.review.unblinding import begin_covered
 
-    return begin_covered(open_study(study), reader, review_folder())
+    store = open_study(study)
+    session = begin_covered(store, reader, review_folder())
+    require_known(store)
+    return session
 
 
 def _end_session(session: "ReviewSession") -> None:

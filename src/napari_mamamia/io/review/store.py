@@ -153,6 +153,7 @@ class FolderStore:
         self._same: tuple[int, int, int] | None = None
         self._masks: frozenset[str] = frozenset()
         self.trouble = ""
+        self.is_known = self._copy is not None  # or once all of it was read
 
     @property
     def outbox(self) -> Path:
@@ -224,6 +225,7 @@ class FolderStore:
                 self._log = self._read_share()
                 # After the events: a mask is there before the event that names it.
                 self._masks = self.visit(list_masks_of_study)
+                self.is_known = True
             except (FormatError, OSError) as error:
                 away = self.trouble = str(error)
             with listening(None):

@@ -47,6 +47,21 @@ def read_whole(store: EventStore) -> StoreReading:
     return reading
 
 
+def require_known(store: FolderStore) -> None:
+    """Refuse to go on in a study that this computer has not seen whole, now or before.
+
+    Raises
+    ------
+    FormatError
+        If it has not: what is not seen would be taken for what is not there.
+    """
+    if not store.is_known:
+        raise FormatError(
+            f"expected a study that can be read, but some of it cannot ({store.trouble}): "
+            "see that the folder is there, then try again"
+        )
+
+
 def require_outside(store: FolderStore, folder: Path) -> None:
     """Refuse a folder for results that lies in the study.
 
