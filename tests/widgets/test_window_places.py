@@ -1,11 +1,19 @@
 """Where the window goes on its screen: the second of two, a small one; names that have no room."""
 
+from types import SimpleNamespace
+
 import pytest
 from qtpy.QtCore import QRect, Qt
 from qtpy.QtWidgets import QMainWindow, QWidget
 
 from napari_mamamia.widgets.controls.controls import NameLabel
-from napari_mamamia.widgets.dock.docking import find_first_place, fit_window, say_too_small
+from napari_mamamia.widgets.dock import docking
+from napari_mamamia.widgets.dock.docking import (
+    find_first_place,
+    find_screen_room,
+    fit_window,
+    say_too_small,
+)
 
 
 class _Screen:
@@ -25,6 +33,12 @@ class _Window(QMainWindow):
 
     def screen(self):
         return self._screen
+
+
+@pytest.fixture(autouse=True)
+def _no_screen_here(monkeypatch):
+    """Nothing lies on a screen of this computer, so that what a window says counts."""
+    monkeypatch.setattr(docking, "QGuiApplication", SimpleNamespace(screenAt=lambda _place: None))
 
 
 @pytest.mark.parametrize("room", [QRect(1920, 120, 2560, 1400), QRect(-1280, 0, 1280, 700)])
@@ -66,6 +80,19 @@ def test_a_window_made_too_small_says_what_it_needs(qtbot, room, size, said):
     qtbot.addWidget(window)
     window.resize(*size)
     assert say_too_small(window) == "" if not said else said in say_too_small(window)
+
+
+def test_the_screen_is_the_one_on_which_the_middle_of_a_window_lies(qtbot, monkeypatch):
+    """Qt says the first one still where napari has just put its window on another."""
+    first, second = QRect(0, 0, 1920, 1080), QRect(1920, 0, 1280, 720)
+    screens = SimpleNamespace(
+        screenAt=lambda place: next(_Screen(one) for one in (first, second) if one.contains(place))
+    )
+    monkeypatch.setattr(docking, "QGuiApplication", screens)
+    window = _Window(first)
+    qtbot.addWidget(window)
+    window.setGeometry(1900, 40, 1100, 640)
+    assert find_screen_room(window) == second
 
 
 def test_a_long_name_keeps_its_beginning_and_its_end(qtbot):
