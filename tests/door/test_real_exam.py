@@ -159,5 +159,5 @@ def test_a_real_exam_from_its_dicom_folder_to_the_next_start(
     again.screen.picture(picture_folder / f"real_{short}_5_next_start.png")
     import nibabel as nib
 
-    image = nib.load(refined / "CASE_001.nii.gz")
+    image = nib.load(refined / f"{case_id}.nii.gz")
     assert image.shape[::-1] == shape or sorted(image.shape) == sorted(shape)
