@@ -24,7 +24,7 @@ from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.core.review import FilePrint, Meaning, ReadingMode, StudyCase
 from napari_mamamia.io.data_set.volumes import write_mask
-from napari_mamamia.io.review import errands, share, store
+from napari_mamamia.io.review import desk_files, errands, share, store
 from napari_mamamia.io.review.desk_files import DeskFiles, Draft
 from napari_mamamia.io.review.errands import stat_study
 from napari_mamamia.io.review.keys import WrongPassphraseError
@@ -172,6 +172,32 @@ def test_answers_that_are_not_handed_in_are_there_again(folder, home):
     desk.keep_draft(taken, draft)
     desk.close()
     assert StudyDesk(folder, "Ana", home).take_next().draft == draft
+
+
+def test_a_draft_that_comes_late_is_not_laid_over_a_newer_one(folder, home, monkeypatch):
+    """Two are on their way to the disk where it is slow: the older one went on and came last."""
+    desk = StudyDesk(folder, "Ana", home)
+    taken = desk.take_next()
+    older, newer, newest = (Draft({"note": text}, 3) for text in ("", "small", "small, round"))
+    write, begun, late = desk_files.write_json, threading.Event(), threading.Event()
+
+    def write_slowly(content, *words, **more):
+        if not begun.is_set():
+            begun.set()
+            late.wait(0.2)
+        write(content, *words, **more)
+
+    monkeypatch.setattr(desk_files, "write_json", write_slowly)
+    thread = threading.Thread(target=desk.keep_draft, args=(taken, older, 4))
+    thread.start()
+    assert begun.wait(20)
+    desk.keep_draft(taken, newer, 5)
+    late.set()
+    thread.join()
+    desk.keep_draft(taken, older, 4)
+    assert desk.take(taken.task).draft == newer
+    desk.keep_draft(taken, newest, 6)
+    assert desk.take(taken.task).draft == newest
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"answers": 3, "active_s": -1}', '{"a":' * 9])

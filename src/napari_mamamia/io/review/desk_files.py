@@ -15,6 +15,7 @@ is there nothing is taken from the copy.
 
 import hashlib
 import json
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -66,6 +67,8 @@ class DeskFiles:
 
     def __init__(self, home: Path, study_id: str) -> None:
         self._root = home / file_name(study_id, "a study's id")
+        self._draft_turn = threading.Lock()
+        self._newest_drafts: dict[Path, int] = {}
 
     def work_folder(self, reader: str, round_: int, kind: str) -> Path:
         """Return the workspace of a reader's round; `kind` is an occasion, or `JUDGE`."""
@@ -85,8 +88,11 @@ class DeskFiles:
             seconds if type(seconds) is int and seconds >= 0 else 0,
         )
 
-    def write_draft(self, task: Task, round_: int, draft: Draft) -> None:
+    def write_draft(self, task: Task, round_: int, draft: Draft, number: int | None = None) -> None:
         """Keep what was answered so far.
+
+        `number` counts up as answers are given: a draft that comes late is not laid over a newer
+        one. None is always kept.
 
         Raises
         ------
@@ -95,7 +101,12 @@ class DeskFiles:
         """
         path = self._draft_path(task, round_)
         content = {"answers": draft.answers, "active_s": draft.active_s}
-        write_json(content, path, overwrite=True)
+        with self._draft_turn:
+            if number is not None and number < self._newest_drafts.get(path, number):
+                return
+            write_json(content, path, overwrite=True)
+            if number is not None:
+                self._newest_drafts[path] = number
 
     def read_images(self) -> Path | None:
         """Return where the images lie on this computer; None where nobody said."""

@@ -257,9 +257,9 @@ class StudyDesk:
         require_images(self.whole.case(case), data_set, self._known_images, self.veil)
         return data_set
 
-    def keep_draft(self, taken: StudyTask, draft: Draft) -> None:
-        """Keep answers and seconds on this computer, before they are handed in."""
-        self.files.write_draft(taken.task, taken.round, draft)
+    def keep_draft(self, taken: StudyTask, draft: Draft, number: int | None = None) -> None:
+        """Keep answers and seconds on this computer, before they are handed in; `write_draft`."""
+        self.files.write_draft(taken.task, taken.round, draft, number)
 
     def hand_in(
         self, taken: StudyTask, mask: tuple[Path, str] | None, draft: Draft

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -78,6 +79,7 @@ class Reading(WindowPart):
         self.clock = ActiveClock(self)
         self._kept: Draft | None = None
         self._note = ""
+        self._numbers = count()  # of drafts: two may be on their way to the disk
         self._keep = QTimer(self)
         self._keep.setInterval(_KEEP_EVERY_MS)
         self._keep.timeout.connect(self.keep_draft)
@@ -336,11 +338,11 @@ class Reading(WindowPart):
         desk, taken, draft = self.desk, self.taken, self._make_draft()
         if desk is None or taken is None or taken.state is CaseState.READ or draft == self._kept:
             return
-        self._kept = draft
+        self._kept, number = draft, next(self._numbers)
         self._jobs.start(
             "review draft",
             tr("Keeping your answers"),
-            lambda: desk.keep_draft(taken, draft),
+            lambda: desk.keep_draft(taken, draft, number),
             lambda _done: None,
             shown=False,
         )
@@ -348,12 +350,13 @@ class Reading(WindowPart):
     def prepare_closing(self) -> Callable[[], object]:
         """Return what keeps the answers and leaves the desk, because the window closes."""
         desk, taken, draft = self.desk, self.taken, self._make_draft()
+        number = next(self._numbers)
         self._keep.stop()
         self.clock.end()
 
         def leave() -> None:
             if desk is not None and taken is not None and taken.state is not CaseState.READ:
-                desk.keep_draft(taken, draft)
+                desk.keep_draft(taken, draft, number)
             if desk is not None:
                 desk.close()
 
