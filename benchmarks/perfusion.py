@@ -25,10 +25,9 @@ from napari_mamamia.core.choices import TissueModel
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.kinetics.map_blocks import MapRecipe
 from napari_mamamia.kinetics.perfusion.arterial_input import ArterialInput, plasma_curve
-from napari_mamamia.kinetics.perfusion.fit import LinearFit, RefinedFit
+from napari_mamamia.kinetics.perfusion.fit import LinearFit, RefinedFit, tissue_concentration_mm
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho
 from napari_mamamia.kinetics.perfusion.t1_map import t1_of_flip_angles
-from napari_mamamia.kinetics.perfusion.tissue_model import tissue_concentration_mm
 from napari_mamamia.kinetics.ultrafast import UltrafastMeasure, ultrafast_formula
 from napari_mamamia.phantom.perfusion_case import (
     FLIP_DEGREES,

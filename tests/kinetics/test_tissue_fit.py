@@ -14,10 +14,14 @@ from napari_mamamia.kinetics.perfusion.arterial_input import (
     PlasmaCurve,
     plasma_curve,
 )
-from napari_mamamia.kinetics.perfusion.fit import FitStatus, LinearFit, RefinedFit
+from napari_mamamia.kinetics.perfusion.fit import (
+    FitStatus,
+    LinearFit,
+    RefinedFit,
+    tissue_concentration_mm,
+)
 from napari_mamamia.kinetics.perfusion.gate import require_points, require_spacing
 from napari_mamamia.kinetics.perfusion.spoiled_echo import SpoiledEcho, spoiled_signal
-from napari_mamamia.kinetics.perfusion.tissue_model import tissue_concentration_mm
 
 OSIPI = Path(__file__).with_name("osipi")
 BOTH = (LinearFit, RefinedFit)

@@ -16,7 +16,7 @@ from napari_mamamia.kinetics.perfusion.arterial_input import (
     blood_mm,
     plasma_curve,
 )
-from napari_mamamia.kinetics.perfusion.tissue_model import tissue_concentration_mm, uptake
+from napari_mamamia.kinetics.perfusion.fit import tissue_concentration_mm, uptake
 
 SECONDS = np.array([0.0, 5, 10, 15, 30, 60, 120, 180, 300, 420])
 TABLE = {
