@@ -87,7 +87,7 @@ OWN = {
     "services.predict.convert_model._copy_small_files": "text that `read_plans` takes apart",
     "segmentation.run.registry._write_entry": "text that was made a line before",
     "segmentation.nnunet.unpickle.main": "inside the closed room; its result is read with care",
-    "segmentation.nnunet.openvino._translate_network": "a network that was just made",
+    "segmentation.model.openvino._translate_network": "a network that was just made",
     "segmentation.worker.worker._queue_requests": "the pipe of its own parent",
     "segmentation.worker.client._pass_on": "the pipe of its own child",
     "services.batch.child._queue_requests": "the pipe of its own parent",

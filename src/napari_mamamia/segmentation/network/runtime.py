@@ -71,13 +71,56 @@ def open_network(
 def _torch_module(kind: ModelKind, path: Path, spec: NetworkSpec, device: str) -> nn.Module:
     from napari_mamamia.segmentation.network.exported import read_exported
     from napari_mamamia.segmentation.network.script import read_script
-    from napari_mamamia.segmentation.network.torch import read_weights
 
     if kind is ModelKind.TORCHSCRIPT:
         return read_script(path, device)
     if kind is ModelKind.EXPORTED:
         return read_exported(path)
-    return read_weights(path, spec)
+    return _read_weights(path, spec)
+
+
+def _read_weights(path: Path, spec: NetworkSpec) -> nn.Module:
+    """Return the network that a recipe names, with the weights of a safetensors file.
+
+    Raises
+    ------
+    ModelError
+        If the file is damaged, the network is not on the list of `nnunet.network`, or the weights
+        do not fit it.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    from napari_mamamia.segmentation.nnunet.network import build_network, put_weights
+    from napari_mamamia.segmentation.nnunet.safetensors import Checkpoint
+
+    if spec.architecture is None:
+        raise ModelError(f'{path} holds weights only: say "architecture" in its recipe')
+    try:
+        weights: dict[str, Any] = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise ModelError(
+            f"{path} should be a whole safetensors file, but it is damaged ({error}): "
+            "copy it again from where the model came from"
+        ) from error
+    network = build_network(spec.architecture, len(spec.channels), spec.heads, "", str(path))
+    put_weights(network, Checkpoint(path, _add_shared(network, weights), "", "", ()))
+    return network
+
+
+def _add_shared(network: nn.Module, weights: dict[str, Any]) -> dict[str, Any]:
+    """Return weights also under the further names that the network has for the same tensor."""
+    stored = {
+        value.data_ptr(): weights[name]
+        for name, value in network.state_dict().items()
+        if name in weights
+    }
+    shared = {
+        name: stored[value.data_ptr()]
+        for name, value in network.state_dict().items()
+        if name not in weights and value.data_ptr() in stored
+    }
+    return {**weights, **shared}
 
 
 def _torch_forward(module: nn.Module, device: str, precision: str) -> Forward:
@@ -152,8 +195,11 @@ def _with_openvino(
     from napari_mamamia.segmentation.model.device import require_openvino
 
     require_openvino()
-    from napari_mamamia.segmentation.network.openvino import opened_file, translated
-    from napari_mamamia.segmentation.nnunet.openvino import computed_precision
+    from napari_mamamia.segmentation.model.openvino import (
+        computed_precision,
+        opened_file,
+        translated,
+    )
 
     if settings.device not in ("auto", "cpu"):
         raise ModelError(

@@ -86,7 +86,7 @@ def precision_text(settings: EngineSettings, device: str) -> str:
     if device == "cuda" and settings.precision == "fp32":
         return "fp16 autocast"
     if settings.backend == "openvino":
-        from napari_mamamia.segmentation.nnunet.openvino import computed_precision
+        from napari_mamamia.segmentation.model.openvino import computed_precision
 
         return computed_precision(settings.precision)
     return settings.precision
@@ -287,7 +287,7 @@ class NnUNetEngine:
     def _make_forward(self, fold: str, checkpoint: Checkpoint) -> Forward:
         if self.settings.backend == "openvino":
             if fold not in self._compiled:
-                from napari_mamamia.segmentation.nnunet.openvino import compiled_network
+                from napari_mamamia.segmentation.model.openvino import compiled_network
 
                 put_weights(self.network, checkpoint)
                 self._compiled[fold] = compiled_network(
