@@ -47,7 +47,7 @@ STARTERS = {
 ALLOWED = {
     "core/program/child_process.py": {"subprocess", "os.execve"},
     "segmentation/submission/runner.py": {"os.fork"},  # in the room, nothing of ours is there
-    "services/batch/connection.py": {"distributed.LocalCluster"},  # dask starts its own
+    "services/batch/cluster.py": {"distributed.LocalCluster"},  # dask starts its own
 }
 
 

@@ -18,9 +18,8 @@ from napari_mamamia.core.errors import ClusterError, MissingExtraError
 from napari_mamamia.core.records import FailureCause
 from napari_mamamia.io.files.checked_lines import read_checked_lines
 from napari_mamamia.services.batch import cluster as batch_cluster
-from napari_mamamia.services.batch import connection as batch_connection
 from napari_mamamia.services.batch.batch import run_batch
-from napari_mamamia.services.batch.connection import TaskAnswer
+from napari_mamamia.services.batch.cluster import TaskAnswer
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.batch.work import Place
 
@@ -55,7 +54,7 @@ def test_there_are_never_more_workers_than_cases(work, cases_of, monkeypatch):
         asked.append(workers)
         raise OSError("seen")
 
-    monkeypatch.setattr(batch_connection, "_start_workers", start)
+    monkeypatch.setattr(batch_cluster, "_start_workers", start)
     with pytest.raises(ClusterError):
         run_batch(cases_of("a", "b"), work, Place(workers=100_000))
     assert asked == [2]
@@ -63,7 +62,7 @@ def test_there_are_never_more_workers_than_cases(work, cases_of, monkeypatch):
 
 def test_workers_that_do_not_start_are_given_up(work, cases_of, monkeypatch):
     ended = Event()
-    monkeypatch.setattr(batch_connection, "_start_workers", lambda *_: ended.wait(LONG_S))
+    monkeypatch.setattr(batch_cluster, "_start_workers", lambda *_: ended.wait(LONG_S))
     with pytest.raises(ClusterError, match=r"2 worker process\(es\) within 0.2 s, got none yet"):
         run_batch(cases_of("a", "b"), work, Place(workers=2, patience_s=0.2))
     ended.set()
@@ -113,14 +112,14 @@ def test_two_workers_give_what_one_process_gives(work, cases_of, notes):
 
 def test_a_task_stops_early_so_that_a_slow_case_holds_up_no_other(work, cases_of, monkeypatch):
     cases = cases_of("a", "bad_1", "b")
-    whole = batch_connection.work_there(work, cases, None)
+    whole = batch_cluster.work_there(work, cases, None)
     assert [(one.case_id, bool(one.reason)) for one in whole.outcomes] == [
         ("a", False),
         ("bad_1", True),
         ("b", False),
     ]
-    monkeypatch.setattr(batch_connection, "_HOLD_S", 0.0)
-    first = batch_connection.work_there(work, cases, None)
+    monkeypatch.setattr(batch_cluster, "_HOLD_S", 0.0)
+    first = batch_cluster.work_there(work, cases, None)
     assert [one.case_id for one in first.outcomes] == ["a"]
     assert first.seconds > 0
 
@@ -131,7 +130,7 @@ def sizes(monkeypatch):
     sent, submit = [], Client.submit
 
     def note(client, function, *args, **kwargs):
-        if function is batch_connection.work_there:
+        if function is batch_cluster.work_there:
             sent.append(len(args[1]))
         return submit(client, function, *args, **kwargs)
 
@@ -144,7 +143,7 @@ def test_quick_cases_travel_together_and_one_that_ends_its_worker_fails_alone(
     work, cases_of, sizes, monkeypatch
 ):
     # dask blames the task that waits behind as well, and never hands over one whose result was lost
-    monkeypatch.setattr(batch_connection, "_DEATHS_FORGIVEN", 0)  # for speed
+    monkeypatch.setattr(batch_cluster, "_DEATHS_FORGIVEN", 0)  # for speed
     quick = [f"q{number:03d}" for number in range(260)]
     ids = [*quick[:200], "dies_1", "bad_1", *quick[200:]]
     batch = run_batch(cases_of(*ids), work, Place(workers=2))
@@ -297,7 +296,7 @@ def test_only_this_run_can_talk_to_its_local_workers(stranger):
     from distributed import Client
     from distributed.security import Security
 
-    from napari_mamamia.services.batch.connection import connection
+    from napari_mamamia.services.batch.cluster import connection
 
     with connection(Place(workers=1)) as opening:
         ours = opening.result(LONG_S)
