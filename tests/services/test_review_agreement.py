@@ -13,7 +13,7 @@ from tests.review_study import TableStore, made, new_tables, study
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.cli.review import app as review
+from napari_mamamia.cli.review.commands import app as review
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.core.grid import Grid

@@ -11,7 +11,7 @@ from tests.conftest import write_small_data_set
 from typer.testing import CliRunner
 
 from napari_mamamia.cli.app import app
-from napari_mamamia.cli.review import app as review
+from napari_mamamia.cli.review.commands import app as review
 from napari_mamamia.core.blinding import STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.quality import QualityCase

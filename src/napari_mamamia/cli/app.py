@@ -116,7 +116,7 @@ ENTRIES: Final[Mapping[str, tuple[Entry, ...]]] = {
         ),
         Entry(
             "review",
-            "review:app",
+            "review.commands:app",
             "A study that several people read on one shared folder, without a server.",
         ),
         Entry(

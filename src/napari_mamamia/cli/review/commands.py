@@ -1,4 +1,4 @@
-"""`mamamia review`: a study that several people read on one shared folder."""
+"""`mamamia review`: its commands by name, from making a study to its report."""
 
 import sys
 from functools import partial
@@ -15,8 +15,8 @@ from napari_mamamia.cli.options import (
 )
 from napari_mamamia.cli.printing import NOT_EVERY_CASE, print_table, run
 from napari_mamamia.cli.quantities import Quantity
-from napari_mamamia.cli.study import keys, quality
-from napari_mamamia.cli.study.options import (
+from napari_mamamia.cli.review.keys import countersign, key, lead_key, revoke, sign
+from napari_mamamia.cli.review.options import (
     AskerOption,
     DataSetArgument,
     PassphraseOption,
@@ -28,6 +28,7 @@ from napari_mamamia.cli.study.options import (
     read_passphrase,
     save_there,
 )
+from napari_mamamia.cli.review.quality import capture, queue
 from napari_mamamia.core.blinding import NOT_BLIND, STUDY_HIDDEN, Blinding, Hidden
 from napari_mamamia.core.review import (
     ConsensusRule,
@@ -416,13 +417,13 @@ def report(
         raise typer.Exit(NOT_EVERY_CASE)
 
 
-app.command("lead-key")(keys.lead_key)
-app.command("key")(keys.key)
-app.command("countersign")(keys.countersign)
-app.command("revoke")(keys.revoke)
-app.command("sign")(keys.sign)
-app.command("queue")(quality.queue)
-app.command("capture")(quality.capture)
+app.command("lead-key")(lead_key)
+app.command("key")(key)
+app.command("countersign")(countersign)
+app.command("revoke")(revoke)
+app.command("sign")(sign)
+app.command("queue")(queue)
+app.command("capture")(capture)
 
 
 def _require_sight(store: "FolderStore", reader: str, reason: str) -> None:

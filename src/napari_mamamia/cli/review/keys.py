@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from napari_mamamia.cli.study.options import (
+from napari_mamamia.cli.review.options import (
     PassphraseOption,
     StudyArgument,
     open_study,

@@ -9,7 +9,7 @@ import typer
 from napari_mamamia.cli.options import OverwriteOption, SeedOption
 from napari_mamamia.cli.printing import run
 from napari_mamamia.cli.quantities import Quantity
-from napari_mamamia.cli.study.options import make_out_option
+from napari_mamamia.cli.review.options import make_out_option
 
 _SHARE: Final = Quantity("a share of random cases", 0, 1, "", "give 0.1 for 1 in 10")
 _TARGET: Final = Quantity("a share of errors", 0.01, 1, "", "give 0.95")
