@@ -1,5 +1,6 @@
-"""The scanner: field of view, coil, noise."""
+"""The scanner: field of view, coil, noise, and how much signal its fat suppression leaves."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.phantom.body.anatomy import Body
 from napari_mamamia.phantom.body.points import Points
-from napari_mamamia.phantom.body.shapes import Array
+from napari_mamamia.phantom.body.shapes import Array, ellipsoid, smoothstep
 from napari_mamamia.phantom.body.texture import Field, make_field
 from napari_mamamia.phantom.spec import AXIS_OF, PhantomSpec
 from napari_mamamia.phantom.streams import Part, stream
@@ -18,6 +19,12 @@ _ONE_BREAST_MM: Final = 230.0
 _BEFORE_NIPPLE_MM: Final = 14.0
 _COIL_DEPTH_MM: Final = 95.0
 _USUAL_BIAS_PERCENT: Final = 12.0
+
+SUPPRESSED_SHARE: Final = 0.18
+"""Share of fat signal that good suppression leaves. Our choice: fat a little darker than gland."""
+
+_FAILED_SHARE: Final = 0.95
+_EDGE_MM: Final = 18.0
 
 
 def field_of_view(spec: PhantomSpec, body: Body) -> Grid:
@@ -101,3 +108,43 @@ def rician(
     real += signal
     imaginary *= np.float32(sigma)
     return np.sqrt(real * real + imaginary * imaginary)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FatSuppression:
+    """Share of fat signal left everywhere, `everywhere`, and balls in which suppression fails.
+
+    `radius_mm` is theirs; the border is softened over 18 mm and bent by `border`.
+    """
+
+    everywhere: float
+    centres_mm: tuple[tuple[float, float, float], ...]
+    radius_mm: float
+    border: Field
+
+    def fat_left(self, points: Points) -> Array:
+        """Return the share of fat signal that is left; broadcasts to the points' shape."""
+        left = np.full((1, 1, 1), self.everywhere, np.float32)
+        if not self.centres_mm:
+            return left
+        bent = np.float32(0.35 * self.radius_mm) * self.border.at(points)
+        for centre in self.centres_mm:
+            distance = ellipsoid(points, centre, (self.radius_mm,) * 3) + bent
+            failed = 1 - smoothstep(distance, -_EDGE_MM, _EDGE_MM)
+            left = np.maximum(left, _FAILED_SHARE * failed)
+        return left
+
+
+def suppress_fat(spec: PhantomSpec, body: Body) -> FatSuppression:
+    """Return the suppression of `spec`; it fails at the outer lower side of one or two breasts."""
+    rng = stream(spec.seed, Part.FAT_SUPPRESSION)
+    centres = []
+    for breast in body.breasts[: int(rng.integers(1, 3))]:
+        place = rng.uniform((0.4, 0.1, -0.9), (0.9, 0.7, -0.3)) * breast.radii_mm
+        place[0] *= breast.outward
+        x, y, z = (float(c + p) for c, p in zip(breast.centre_mm, place, strict=True))
+        centres.append((x, y, z))
+    radius = spec.fat_suppression_failure_mm
+    everywhere = SUPPRESSED_SHARE if spec.fat_suppressed else 1.0
+    border = make_field(rng, 26.0)
+    return FatSuppression(everywhere, tuple(centres) if radius else (), radius, border)

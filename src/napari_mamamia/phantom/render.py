@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.phantom.acquisition import FatSuppression, suppress_fat
 from napari_mamamia.phantom.body.anatomy import SKIN_MM, Body, Depths, draw_body
 from napari_mamamia.phantom.body.canvas import Canvas, Look
-from napari_mamamia.phantom.body.fat import FatSuppression, suppress_fat
 from napari_mamamia.phantom.body.parenchyma import Parenchyma, grow_parenchyma
 from napari_mamamia.phantom.body.points import Points
 from napari_mamamia.phantom.body.shapes import ellipsoid, filled, smoothstep

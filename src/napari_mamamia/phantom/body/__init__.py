@@ -1,4 +1,4 @@
-"""The body that a phantom has: torso, breasts, gland, fat, vessels, nodes, tumours.
+"""The body that a phantom has: torso, breasts, gland, vessels, nodes, tumours.
 
 `shapes`, `points`, `texture` and `canvas` draw; `anatomy` places; each tissue has a module.
 """
