@@ -13,10 +13,12 @@ from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import ModelError, SaveError
 from napari_mamamia.core.program.child_environment import find_program
 from napari_mamamia.core.program.child_process import Answer, answer_of
-from napari_mamamia.segmentation.submission import cuda as external_cuda
-from napari_mamamia.segmentation.submission import runner as external_runner
 from napari_mamamia.segmentation.submission.external import INGESTED, Submission
+from napari_mamamia.segmentation.submission.runner import OWN_TASK
 
+# Laid into the room as files: nothing of ours is imported there, and `cuda` nowhere else.
+_RUNNER_FILE: Final = Path(__file__).with_name("runner.py")
+_CUDA_FILE: Final = Path(__file__).with_name("cuda.py")
 _RUNNER: Final = "/app/runner.py"
 _MODULES: Final = "/app/modules"
 _CUDA: Final = "/app/cuda"
@@ -143,7 +145,7 @@ def lay_out(
         Whether there is a room. If not, the images are copied, so that no submission can reach the
         data set by the paths it gets, and it sees itself where it lies.
     cuda_on_processor
-        Whether CUDA that it asks for by name is given the processor; see `external_cuda`.
+        Whether CUDA that it asks for by name is given the processor; see `cuda`.
     """
     output = work / "output"
     output.mkdir(parents=True)
@@ -154,13 +156,13 @@ def lay_out(
     else:
         readable = ()
         paths = [list(_copy_phases(patient, work / "input_data")) for patient in patients]
-        roots = (str(submission.folder), str(output), external_runner.__file__)
+        roots = (str(submission.folder), str(output), str(_RUNNER_FILE))
     program = python.program if python else "python"
     order = _make_order(submission, patients, paths, task, roots[0], roots[1])
     if cuda_on_processor:
         place = work / "cuda"
         place.mkdir()
-        shutil.copyfile(external_cuda.__file__, place / "sitecustomize.py")
+        shutil.copyfile(_CUDA_FILE, place / "sitecustomize.py")
         readable = (*readable, (place, _CUDA)) if closed else ()
         order["cuda_on_processor"] = _CUDA if closed else str(place)
     command = (program, "-I", "-B", "-u", roots[2])
@@ -179,7 +181,7 @@ def lay_out_module(
     output.mkdir(parents=True)
     readable = (
         *((folder, str(folder)) for folder in python.folders),
-        (Path(external_runner.__file__), _RUNNER),
+        (_RUNNER_FILE, _RUNNER),
         (module, f"{_MODULES}/{module.name}"),
         (given.resolve(), f"{_DATA}/{given.name}"),
     )
@@ -188,7 +190,7 @@ def lay_out_module(
         "import_paths": [_MODULES],
         "module": module.stem,
         "output": _OUTPUT,
-        "task": external_runner.OWN_TASK,
+        "task": OWN_TASK,
         "given": f"{_DATA}/{given.name}",
     }
     command = (python.program, "-I", "-B", "-u", _RUNNER)
@@ -203,7 +205,7 @@ def _make_order(
     root: str,
     output: str,
 ) -> dict[str, Any]:
-    """Return the order for the runner; see `external_runner.main`."""
+    """Return the order for the runner; see `runner.main`."""
     above, _, folder = root.rpartition("/")
     cases: list[dict[str, Any]] = [
         {"id": p.case_id, "phases": phase_paths, "info": json.loads(p.info) if p.info else None}
@@ -224,7 +226,7 @@ def _list_readable(
     """Yield what is laid into the room, with places to lay it on where they lie in each other."""
     for folder in python.folders if python else ():
         yield folder, str(folder)
-    yield Path(external_runner.__file__), _RUNNER
+    yield _RUNNER_FILE, _RUNNER
     places = work / "ingested_program"
     places.mkdir()
     entries = tuple(submission.entries())
