@@ -288,7 +288,7 @@ MODELS = (
         "openvino",
         _network("ir"),
         _load,
-        ("segmentation.network.openvino.opened_file",),
+        ("segmentation.model.openvino.opened_file",),
         (".xml", ".json"),
         share=0.3,
     ),
