@@ -4,6 +4,8 @@
 than its place is cut; a control that cannot be scrolled to, or whose middle is another widget's,
 cannot be reached; one with a side under 24 pixels is hard to hit (WCAG 2.2, 2.5.8).
 
+`unseen_next_steps(roots)` names what a page asks for next and does not show unscrolled.
+
 `tab_stops(root)` presses Tab until the keyboard leaves a root.
 """
 
@@ -57,6 +59,19 @@ def faults(roots):
                 if widget.isVisible() and not isinstance(widget, QScrollBar | QHeaderView):
                     found += faults_of(widget)
             scroll_back(root)
+    return found
+
+
+def unseen_next_steps(roots):
+    """Return one line for each primary button that is not whole on the screen before scrolling."""
+    found = []
+    for root in QApplication.allWidgets():
+        if root.objectName() in roots and root.isVisible():
+            scroll_back(root)
+            for control in root.findChildren(QAbstractButton):
+                seen = control.visibleRegion().boundingRect().size()
+                if control.property("primary") and control.isVisible() and seen != control.size():
+                    found.append(f"{control.objectName()}: {size(seen)} of {size(control.size())}")
     return found
 
 

@@ -17,6 +17,7 @@ from program import count_colour, wait_until
 pytestmark = pytest.mark.door
 
 REFERENCE, PREDICTION, REFINED = "#56B4E9", "#E69F00", "#009E73"
+ROOTS = ("mamamia_dock", "results_panel", "case_line")
 LAYOUT = (Path(__file__).parent / "layout.py").read_text()
 PANEL = """
 import napari
@@ -52,6 +53,8 @@ PAGES = (
 )
 WITHOUT_PICTURE = ("Cases", "Batch", "Import", "Keys")
 """Where the list has the picture's room, or something stands over it."""
+STRIP_OPEN = "Refine, View open"
+"""Five lines that the reader laid over the page: what comes next is below them for that long."""
 TEXT_CONTRAST, MARK_CONTRAST = 4.5, 3.0  # WCAG 2.1, 1.4.3 and 1.4.11
 
 
@@ -61,8 +64,13 @@ def inside(program, code):
 
 
 def faults(program):
-    roots = ["mamamia_dock", "results_panel", "case_line"]
-    return program.ask("evaluate", code=f"{LAYOUT}\nresult = faults({json.dumps(roots)})")
+    return program.ask("evaluate", code=f"{LAYOUT}\nresult = faults({json.dumps(ROOTS)})")
+
+
+def unseen_next_steps(program):
+    """Return the primary buttons that are not whole on the screen before anything is scrolled."""
+    code = f"{LAYOUT}\nresult = unseen_next_steps({json.dumps(ROOTS)})"
+    return program.ask("evaluate", code=code)
 
 
 def press(program, name):
@@ -137,6 +145,8 @@ def look(program, where, found, keep):
         wait_until(lambda: not faults(program), where, 4)
     except AssertionError:
         found.update({f"{where}: {fault}": None for fault in faults(program)})
+    if where != STRIP_OPEN:
+        found.update({f"{where}: unseen {one}": None for one in unseen_next_steps(program)})
     keep(where)
     if where in WITHOUT_PICTURE:
         return
@@ -196,7 +206,7 @@ def walk(program, keep):
     inside(program, "[c.setText('130.4 mm') for c in panel.refine_page.numbers.cells.values()]")
     look(program, "Refine", found, keep)
     press(program, "header_view")
-    look(program, "Refine, View open", found, keep)
+    look(program, STRIP_OPEN, found, keep)
     press(program, "header_keys")
     look(program, "Keys", found, keep)
     inside(program, "panel.pages.show_import()")

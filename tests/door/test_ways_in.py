@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from program import close_by_keys, count_colour, wait_still, wait_until
 from test_reading_mode import share_of_image
+from test_screens import PAGES, unseen_next_steps
 
 import dicom_phantoms as phantoms
 
@@ -95,6 +96,9 @@ def test_the_menu_opens_the_dock_and_a_dropped_data_set_shows_its_masks(start, s
     x, y, width, _ = program.wait_rect("cases_table")
     program.screen.click(x + width // 3, y + 50, times=2)
     see(program, REFERENCE, "the reference")
+    for page in PAGES:  # napari's own window is lower than ours
+        program.turn_to(page)
+        wait_until(lambda: not unseen_next_steps(program), f"what comes next on {page}", 10)
 
 
 def menu_place(program, title):

@@ -156,3 +156,17 @@ def test_no_step_shows_more_controls_than_a_reader_takes_in(qtbot, opened):
         shown[section] = [name for name in names if not name.startswith("section_")]
     assert all(shown.values())
     assert {section: names for section, names in shown.items() if len(names) > MOST} == {}
+
+
+def test_what_comes_next_is_seen_in_a_low_window_without_scrolling(qtbot, opened):
+    opened.resize(opened.width(), 560)  # napari's own window has 617 pixels of height
+    for section in SECTIONS:
+        opened.show_page(section)
+        qtbot.wait(1)
+        unseen = [
+            one.objectName()
+            for one in opened.findChildren(QAbstractButton)
+            if one.property("primary") and one.isVisible()
+            if one.visibleRegion().boundingRect().size() != one.size()
+        ]
+        assert not unseen, section

@@ -275,7 +275,14 @@ class KineticsPage(Page):
         self._range_line.hide()
         self.legend = KineticLegend()
         self.map_text = label("kinetics_map_text", tip=tr("Which phases the map rests on"))
-        chooser = row(QLabel(tr("Map")), self.maps)
+        self.to_curves = button(
+            "kinetics_curves",
+            tr("Curves"),
+            tr("Opens the curves at the bottom: of the pointer, of the mask, of pinned regions"),
+            self.curves_wanted.emit,
+            primary=True,
+        )
+        chooser = row(QLabel(tr("Map")), self.maps, self.to_curves)
         chooser.layout().setStretch(1, 1)
         self._inner.addWidget(chooser)
         self._inner.addWidget(self.legend)
@@ -292,14 +299,7 @@ class KineticsPage(Page):
 
     def _make_numbers(self) -> None:
         self.numbers_title = heading(tr("Shown mask"))
-        self.to_curves = button(
-            "kinetics_curves",
-            tr("Curves"),
-            tr("Opens the curves at the bottom: of the pointer, of the mask, of pinned regions"),
-            self.curves_wanted.emit,
-            primary=True,
-        )
-        self._inner.addWidget(row(self.numbers_title, 1, self.to_curves))
+        self._inner.addWidget(self.numbers_title)
         holder = QWidget()
         grid = QGridLayout(holder)
         grid.setContentsMargins(0, 0, 0, 0)

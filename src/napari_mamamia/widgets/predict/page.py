@@ -8,12 +8,10 @@ from qtpy.QtCore import Qt, QTimer, Signal
 from qtpy.QtGui import QDragEnterEvent, QDropEvent
 from qtpy.QtWidgets import (
     QComboBox,
-    QFrame,
     QLabel,
     QListWidget,
     QListWidgetItem,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QSpinBox,
     QVBoxLayout,
@@ -37,6 +35,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
 )
 from napari_mamamia.widgets.controls.page import Page
+from napari_mamamia.widgets.controls.page_area import PageArea
 from napari_mamamia.widgets.controls.targets import CheckBox
 from napari_mamamia.widgets.predict.card import ModelCard, ModelPanel
 from napari_mamamia.widgets.predict.doubt_list import DoubtList
@@ -209,7 +208,7 @@ class PredictPage(Page):
     def __init__(self) -> None:
         super().__init__("predict")
         self.setAcceptDrops(True)
-        self.body.addWidget(self._make_area())
+        self.body.addWidget(self._make_area(), stretch=1)
         self.models = ModelList([(rule, rule.said) for rule in FusionRule])
         self.models.path_chosen.connect(self.model_added.emit)
         self.inner.addWidget(self.models)
@@ -217,8 +216,9 @@ class PredictPage(Page):
         self.inner.addWidget(self.card)
         self.options = RunOptions()
         self.inner.addWidget(self.options)
-        self.inner.addWidget(self._make_buttons())
-        self.inner.addWidget(self._make_prompts())
+        # below what scrolls: what comes next is seen in the lowest window
+        self.body.addWidget(self._make_buttons())
+        self.body.addWidget(self._make_prompts())
         self.result = label("predict_result", tip=tr("What the last prediction gave"))
         self.inner.addWidget(self.result)
         self.unsure = label("predict_unsure", tip=tr("Why candidate 1 may not be the tumour"))
@@ -325,16 +325,12 @@ class PredictPage(Page):
 
     # -------------------------------------------------------------------- inner
 
-    def _make_area(self) -> QScrollArea:
+    def _make_area(self) -> PageArea:
         """Return what scrolls when a window is too low for all, instead of making it higher."""
-        self.area: QScrollArea = named(QScrollArea(), "predict_scroll", "")
-        self.area.setWidgetResizable(True)
-        self.area.setFrameShape(QFrame.Shape.NoFrame)
-        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         holder = QWidget()
         self.inner = QVBoxLayout(holder)
         self.inner.setContentsMargins(0, 0, 0, 0)
-        self.area.setWidget(holder)
+        self.area = PageArea(holder, "predict_scroll", is_part=True)
         self._reveal = QTimer(self)
         self._reveal.setSingleShot(True)
         self._reveal.setInterval(_LAID_OUT_MS)
