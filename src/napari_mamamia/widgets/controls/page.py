@@ -1,10 +1,11 @@
 """A page of the dock that may need something first, such as an open case."""
 
-from qtpy.QtCore import Signal
+from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import QVBoxLayout, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.controls.controls import button, label
+from napari_mamamia.widgets.controls.controls import button, column, label
+from napari_mamamia.widgets.controls.page_area import PageArea
 
 _ALL = 1000
 """The content's share of the height, against 1 for the space below a hint."""
@@ -46,3 +47,12 @@ class Page(QWidget):
         self.missing.setVisible(bool(what))
         self.to_cases.setVisible(bool(what))
         self._content.setVisible(not what)
+
+    def add_form(self, *parts: QWidget) -> None:
+        """Add parts that scroll where there is no room for all; what is added later stays in sight.
+
+        Call `body.addStretch()` after the last part: with room to spare nothing scrolls.
+        """
+        form = PageArea(column(*parts), f"{self.objectName()}_form", is_part=True, is_fitted=True)
+        form.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.body.addWidget(form, stretch=_ALL)

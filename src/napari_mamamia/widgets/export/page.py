@@ -79,18 +79,14 @@ class ExportPage(Page):
         self.open_folder = button(
             "export_open", tr("Open the folder"), tr("Shows the exported files"), self._open_folder
         )
-        for part in (
+        self.add_form(
             QLabel(tr("Masks")),
             self.sets,
             self.options,
             row(QLabel(tr("To")), self.out, browse),
-            self.target,
-            self.replace,
             self.what,
-            self.start,
-            self.result,
-            self.open_folder,
-        ):
+        )
+        for part in (self.target, self.replace, self.start, self.result, self.open_folder):
             self.body.addWidget(part)
         self.body.addStretch()
         self.open_folder.hide()

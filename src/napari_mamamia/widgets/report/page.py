@@ -113,7 +113,7 @@ class ReportPage(Page):
         self.open_page = button(
             "report_open", tr("Open the report"), tr("Shows it in the browser"), self._open_result
         )
-        for part in (
+        self.add_form(
             row(QLabel(tr("Of")), self.cases, 1),
             self.mask,
             self.gaps,
@@ -123,11 +123,8 @@ class ReportPage(Page):
             self._maker_row,
             self.identified,
             row(QLabel(tr("To")), self.parent_folder, browse),
-            self.problem,
-            self.start,
-            self.result,
-            self.open_page,
-        ):
+        )
+        for part in (self.problem, self.start, self.result, self.open_page):
             self.body.addWidget(part)
         self.body.addStretch()
         self.open_page.hide()
