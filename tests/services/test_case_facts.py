@@ -52,6 +52,16 @@ def test_lesions_come_largest_first_with_side_size_and_curve():
     assert (one.side, two.side) == (Side.RIGHT, Side.LEFT)
 
 
+def test_a_lesion_is_looked_at_where_it_is_largest_not_at_its_tip():
+    # one voxel in slice 0, one in slice 1, 5 x 4 in slice 2, one in slice 3
+    tips = np.s_[0:1, 4:5, 5:6], np.s_[1:2, 4:5, 5:6], np.s_[3:4, 8:9, 8:9]
+    (one,) = measure_case(case(), mask(*tips, np.s_[2:3, 4:9, 5:9])).lesions
+    assert one.voxel is not None
+    z, y, x = one.voxel
+    assert (z, y) == (2, 6)
+    assert x in {6, 7}
+
+
 def test_sides_do_not_depend_on_how_the_file_runs():
     turned = Grid(GRID.shape, np.diag([6.0, 2.0, 8.0, 1.0]))
     (one,) = measure_case(case(grid=turned), mask(BOXES[0])).lesions

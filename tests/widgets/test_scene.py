@@ -236,3 +236,17 @@ def test_the_first_case_is_expected_in_a_viewer_that_was_turned_to_3d(viewer):
     viewer.dims.ndisplay = 3
     Scene(viewer).expect_case(True)
     assert viewer.dims.ndisplay == 3
+
+
+def test_the_next_case_is_fitted_while_masks_of_the_case_before_wait_to_go(
+    scene, viewer, case, new_case, new_mask
+):
+    """The own mask of a large exam left the next one small, at the top of the canvas."""
+    scene.show_mask(tag_for(case, Role.REFINED), new_mask(case.grid))
+    viewer.add_points([[0.0, 900.0, 900.0]], name="of another plugin")
+    scene.retire_case(set())
+    scene.show_case(new_case("B_1", np.diag([-1.5, 2.0, 3.0, 1.0]), (6, 8, 10)), (0.0, 400.0))
+    # rows of 2 mm, columns of 1.5 mm
+    assert viewer.scene.camera.center[1:] == pytest.approx((7.0, 6.75))
+    room = zip(viewer.canvas.size, (16, 15), strict=True)
+    assert viewer.scene.camera.zoom == pytest.approx(0.95 * min(pixels / mm for pixels, mm in room))

@@ -167,9 +167,10 @@ class LesionFacts:
     """What was measured of one lesion of the mask; `name` is its number, "1" the largest at first.
 
     `rise` and `course` are words of the curve's classes, "" where undefined; `voxel` (z, y, x) is
-    one of its voxels, None for none. `quadrant`, `clock` and `depth` are ids of the lexicon, ""
-    where not known: they and `to_nipple_mm` come with the landmarks, by `place_lesions`. By
-    `anchors` it is known again in a mask that was changed, see `reviewing.lesion_numbers`.
+    the one of its voxels to look at, None for none. `quadrant`, `clock` and `depth` are ids of the
+    lexicon, "" where not known: they and `to_nipple_mm` come with the landmarks, by
+    `place_lesions`. By `anchors` it is known again in a mask that was changed, see
+    `reviewing.lesion_numbers`.
     """
 
     name: str

@@ -37,6 +37,7 @@ from napari_mamamia.reviewing.lesion_numbers import (
 from napari_mamamia.scoring.case.failure_kinds import THRESHOLDS
 from napari_mamamia.scoring.case.failures import midline_x_mm
 from napari_mamamia.services.case.hanging import find_imaged_side
+from napari_mamamia.services.case.show_case import middle_voxel
 from napari_mamamia.services.kinetics.case_kinetics import diameters_mm
 
 MOST_LESIONS: Final = 100
@@ -171,7 +172,8 @@ def _measure_lesion(
     rule: TimingRule | None,
 ) -> LesionFacts:
     rise, course = _classify_curve(case, lesion, rule)
-    anchors = pick_anchors(np.argwhere(lesion))
+    voxels = np.argwhere(lesion)
+    anchors = pick_anchors(voxels)
     return LesionFacts(
         name,
         find_side(case.grid, lesion) if only is None else only,
@@ -179,7 +181,7 @@ def _measure_lesion(
         diameters_mm(lesion, case.grid)[1],
         rise,
         course,
-        anchors[0],
+        middle_voxel(voxels, case.grid),
         find_centre_mm(case.grid, lesion),
         anchors=anchors,
     )

@@ -91,6 +91,10 @@ class PageArea(QScrollArea):
         wide = self.widget().minimumSizeHint().width() + self._bar_width
         return QSize(wide if self._is_part else 8 * line, _LEAST_LINES * line)
 
+    def keyPressEvent(self, event: Any) -> None:
+        """Leave the keys to the window: PgDn is the next step of the hanging, Tab scrolls here."""
+        event.ignore()
+
     def showEvent(self, event: Any) -> None:
         """Watch the controls that are there now: rows of a page come and go."""
         super().showEvent(event)

@@ -32,6 +32,7 @@ from napari_mamamia.widgets.dock.docking import Docking
 from napari_mamamia.widgets.dock.frame import CaseLine, PanelFold, ReadingMode, WorkListRoom
 from napari_mamamia.widgets.dock.parts import DockParts
 from napari_mamamia.widgets.dock.steps import StepFlow
+from napari_mamamia.widgets.keys.passing import KeyPassing
 from napari_mamamia.widgets.viewer.context import WindowContext
 from napari_mamamia.widgets.viewer.scene import Scene
 
@@ -75,7 +76,9 @@ class MamamiaDock(ReadingOrder, DockParts):
         if main_view(self.viewer) is not None:
             # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
             self.pages.make_pages()
-        self.focus_ring = FocusRing(self, self.results, self.case_line)
+        rooms = self, self.results, self.case_line
+        self.focus_ring = FocusRing(*rooms)
+        self.key_passing = KeyPassing(self.keys, *rooms)
         self._dress_panel()
         self.layer_watch.adopt_soon()
 
@@ -181,7 +184,9 @@ class MamamiaDock(ReadingOrder, DockParts):
         self._connect_import()
         self._connect_many()
         self.opening.case_shown.connect(self._focus_image)
-        self.opening.case_shown.connect(lambda: fit_slider_texts(main_view(self.viewer)))
+        # napari counts their room anew at each range, and the old case's masks go a turn later.
+        for signal in (self.opening.case_shown, self.viewer.dims.events.range):
+            signal.connect(self._fit_sliders)
         for follow in (self.header_flow.show, self.kinetics.flow.refresh):
             self.opening.mask_shown.connect(follow)
         self.viewer.events.theme.connect(self._dress_panel)
@@ -248,6 +253,9 @@ class MamamiaDock(ReadingOrder, DockParts):
         return actions
 
     # ----------------------------------------------------------------- actions
+
+    def _fit_sliders(self, _event: object = None) -> None:
+        fit_slider_texts(main_view(self.viewer))
 
     def _focus_image(self) -> None:
         if not self.results.leaderboard.has_keyboard():  # who goes by keys keeps it there

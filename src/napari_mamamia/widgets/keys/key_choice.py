@@ -146,6 +146,10 @@ class KeyChoice(WindowPart):
         for refused in self.refused_at_start:
             self._notifier.warn(tr("Your own keys: {refused}", refused=refused))
 
+    def has(self, shown: str) -> bool:
+        """Whether a key, such as "Shift+Q", is one of the table as it is now."""
+        return any(key.binding == _make_binding(shown) for key in self.keys)
+
     def change(self, action: str, shown: str) -> None:
         """Give an action another key, or say why not."""
         own_keys = tuple(pair for pair in self._own if pair[0] != action)

@@ -6,6 +6,7 @@ from typing import Any
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.adapter.adapter import canvas_widget
+from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import fit_half
 
@@ -103,7 +104,8 @@ class SliceView:
     def fit(self, zoom: float | None = None) -> None:
         """Show the whole slice, or the breast that is shown; `zoom` where others set it."""
         if len(self._viewer.layers):
-            self._viewer.reset_view()
+            # Not every layer: a mask of the case before goes a turn later, others may be anywhere.
+            self._viewer.reset_view(layers=self._stack.find(Role.PHASE) or None)
             if self._stack.grid is not None:
                 fit_half(self._viewer, self._stack.grid, self.half, self.breast, zoom)
             zoom, centre, _ = self.read_camera()

@@ -1,0 +1,76 @@
+"""The keyboard in a real window: a key of the table acts, whatever control was clicked before."""
+
+import pytest
+from one_window import forget_mask, wait_open
+from qtpy.QtCore import Qt
+from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QAbstractSlider, QComboBox
+
+from napari_mamamia.services.case.hanging import HangingStep
+
+pytestmark = [pytest.mark.window, pytest.mark.one_window]
+
+
+@pytest.fixture
+def reading(qtbot, docked, small_data_set):
+    docked.session.set_reader("Ana")
+    docked.header.set_reader("Ana")
+    docked.open_data_set(small_data_set, "A_1")
+    wait_open(qtbot, docked, "A_1")
+    docked.viewer.window._qt_window.activateWindow()
+    yield docked
+    docked.hanging.leave()
+    qtbot.waitUntil(lambda: docked.jobs.wait(0) and not docked.planes.is_building)
+    docked.hand.put_down()
+    forget_mask(docked)
+
+
+def press(qtbot, control, key):
+    control.setFocus()
+    qtbot.waitUntil(control.hasFocus)
+    QTest.keyClick(control, key)
+
+
+def test_a_key_for_the_image_gives_no_answer_that_nobody_gave(qtbot, reading):
+    reading.show_page("Findings")
+    findings = reading.kinetics.findings
+    qtbot.waitUntil(lambda: bool(findings._facts.lesions), timeout=15_000)
+    shown = lambda: [box for box in reading.findChildren(QComboBox) if box.isVisible()]  # noqa: E731
+    qtbot.waitUntil(lambda: len(shown()) > 1)
+    names = [box.objectName() for box in shown()]
+    for name in names:
+        for key in (Qt.Key.Key_M, Qt.Key.Key_I, Qt.Key.Key_I, Qt.Key.Key_PageDown):
+            box = reading.findChild(QComboBox, name)
+            before = box.currentText()
+            press(qtbot, box, key)
+            assert reading.findChild(QComboBox, name).currentText() == before, (name, key)
+    assert all(answer.is_computed for answer in findings._findings.answers.items)
+
+
+def test_a_key_acts_whatever_choice_or_slider_was_clicked_before(qtbot, reading):
+    reading.show_page("View")
+    kinds = QComboBox, QAbstractSlider
+    controls = [
+        one
+        for kind in kinds
+        for one in reading.findChildren(kind)
+        if one.isVisible() and one.isEnabled() and one.focusPolicy() & Qt.FocusPolicy.TabFocus
+    ]
+    assert {kind for kind in kinds for one in controls if isinstance(one, kind)} == set(kinds)
+    for control in controls:
+        phase = reading.viewer.dims.current_step[0]
+        press(qtbot, control, Qt.Key.Key_Period)
+        assert reading.viewer.dims.current_step[0] == phase + 1, control.objectName()
+        QTest.keyClick(control, Qt.Key.Key_Comma)
+    press(qtbot, controls[0], Qt.Key.Key_PageDown)
+    qtbot.waitUntil(lambda: reading.hanging.step is HangingStep.MIP)
+
+
+def test_an_open_list_and_the_arrows_choose_by_keys(qtbot, reading):
+    reading.show_page("View")
+    box = reading.findChild(QComboBox, "view_contrast")
+    before = box.currentIndex()
+    press(qtbot, box, Qt.Key.Key_Down)
+    assert box.currentIndex() == before + 1
+    press(qtbot, box, Qt.Key.Key_Up)
+    assert box.currentIndex() == before
