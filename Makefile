@@ -11,9 +11,9 @@ CLEAN_ENV := env -u QT_QPA_PLATFORM -u PYTHONDONTWRITEBYTECODE
 # Mesa's (LP_NUM_THREADS=0: it draws in the thread that asks) hand each picture to and fro
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 LP_NUM_THREADS=0
 TESTED := pyqt6,segment,openvino,onnx,bundle,dicom,register,cluster,test,lint,docs,bench
-# three on two processors: a test of a started program waits for it half of its time
+# four on two processors: with three, whose tests wait for programs, timers and disks, a sixth of the time is idle
 LISTED := $(CLEAN_ENV) $(BIN)/python -m pytest --collect-only -q
-SHARED := -n 3 --dist loadfile --no-loadscope-reorder
+SHARED := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test night fuzz check lint types contracts bench docs pictures texts lock lock-check release licences sbom clean

@@ -6,7 +6,7 @@ import json
 import nibabel as nib
 import numpy as np
 import pytest
-from warm_program import mamamia
+from tests.cli.warm_program import mamamia
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

@@ -8,7 +8,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 import typer
-from warm_program import mamamia
+from tests.cli.warm_program import mamamia
 
 from napari_mamamia.cli.printing import run
 from napari_mamamia.core.progress import report_progress

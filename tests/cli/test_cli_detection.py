@@ -6,7 +6,7 @@ import json
 import nibabel as nib
 import numpy as np
 import pytest
-from warm_program import mamamia
+from tests.cli.warm_program import mamamia
 
 from napari_mamamia.metrics.lesions import lesion_counts
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from warm_program import mamamia
+from tests.cli.warm_program import mamamia
 
 pytestmark = pytest.mark.door
 

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.warm_program import mamamia
 from typer.testing import CliRunner
-from warm_program import mamamia
 
 from napari_mamamia.cli.app import app
 from napari_mamamia.core.errors import FormatError

@@ -1,8 +1,8 @@
 """`mamamia site evaluate` as a site's engineer runs it."""
 
 import pytest
+from tests.cli.warm_program import mamamia
 from tests.services.challenge_world import write_references, write_team
-from warm_program import mamamia
 
 
 def evaluate(folder, *more):

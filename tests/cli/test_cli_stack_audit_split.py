@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from warm_program import mamamia
+from tests.cli.warm_program import mamamia
 
 
 @pytest.fixture(scope="module")

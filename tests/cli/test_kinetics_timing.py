@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 import pytest
+from tests.cli.warm_program import mamamia
 from tests.conftest import SHAPE, write_nifti
 from typer.testing import CliRunner
-from warm_program import mamamia
 
 from napari_mamamia.cli.app import app
 

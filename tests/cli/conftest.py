@@ -1,6 +1,0 @@
-"""Tests of the command line find `warm_program` beside them."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
