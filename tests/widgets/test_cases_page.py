@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,15 @@ def test_letters_pressed_on_the_table_are_left_to_the_window(filled):
     filled.set_current("A_1")
     QTest.keyClick(filled.table, Qt.Key.Key_B)
     assert filled.table.currentIndex().row() == 0
+
+
+def test_the_first_case_that_nobody_refined_is_chosen_and_the_button_opens_it(filled, qtbot, world):
+    rows = [world.row(one) for one in world.case_ids]
+    filled.show_data_set(Path("/data/set"), "", [replace(rows[0], refined=("Ana",)), *rows[1:]])
+    filled.choose_next()
+    with qtbot.waitSignal(filled.case_chosen) as heard:
+        filled.open.click()
+    assert heard.args == ["A_2"]
+    filled.table.selectRow(2)
+    filled.choose_next()
+    assert filled.table.currentIndex().row() == 2, "a choice stays"

@@ -4,9 +4,10 @@ import pytest
 from one_window import forget_mask, wait_open
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
-from qtpy.QtWidgets import QAbstractSlider, QComboBox
+from qtpy.QtWidgets import QAbstractSlider, QApplication, QComboBox
 
 from napari_mamamia.services.case.hanging import HangingStep
+from napari_mamamia.widgets.controls.tab_order import order_controls
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
 
@@ -74,3 +75,32 @@ def test_an_open_list_and_the_arrows_choose_by_keys(qtbot, reading):
     assert box.currentIndex() == before + 1
     press(qtbot, box, Qt.Key.Key_Up)
     assert box.currentIndex() == before
+
+
+def test_the_list_of_cases_is_gone_through_and_a_case_opened_by_keys_alone(
+    qtbot, docked, small_data_set
+):
+    docked.viewer.window._qt_window.activateWindow()
+    docked.reading.enter()
+    try:
+        docked.open_data_set(small_data_set)
+        table = docked.cases_page.table
+        qtbot.waitUntil(table.hasFocus)
+        assert docked.cases_page.queue()[table.currentIndex().row()] == "A_1"
+        # one of a row of steps is a stop, arrows go on to the others
+        steps = {f"step_{one}" for one in ("read", "mask", "check")}
+        wanted = {one.objectName() for one in order_controls(docked)} - steps
+        met = [table]
+        while len(met) < 3 * len(wanted):
+            QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+            met.append(QApplication.focusWidget())
+            if met[-1] is table:
+                break
+        assert met[-1] is table, "Tab comes round"
+        assert wanted <= {one.objectName() for one in met}
+        QTest.keyClick(table, Qt.Key.Key_Down)
+        QTest.keyClick(table, Qt.Key.Key_Return)
+        wait_open(qtbot, docked, "A_2")
+    finally:
+        docked.reading.leave()
+        qtbot.waitUntil(lambda: docked.jobs.wait(0))

@@ -110,6 +110,9 @@ class CasesFlow(WindowPart):
         self._page.show_data_set(opened.data_set.root, summary, rows)
         self._page.show_workspace(opened.workspace.root, opened.workspace_why)
         self._page.set_current(self._session.listed_id)
+        if not self._session.listed_id:
+            self._page.choose_next()
+            self._page.take_keyboard()
         self._show_recent()
 
     def _show_recent(self) -> None:

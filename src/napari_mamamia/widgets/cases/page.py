@@ -176,6 +176,19 @@ class CasesPage(QWidget):
         if case_id in queue:
             self.table.selectRow(queue.index(case_id))
 
+    def choose_next(self) -> None:
+        """Choose the first case that nobody refined, else the first: Enter opens it."""
+        queue = self.queue()
+        if self.table.currentIndex().isValid() or not queue:
+            return
+        refined = {row.case_id for row in self._rows if row.refined}
+        self.table.selectRow(next((at for at, one in enumerate(queue) if one not in refined), 0))
+
+    def take_keyboard(self) -> None:
+        """Let the arrows go through the list."""
+        if self.table.isVisible():
+            self.table.setFocus()
+
     def set_recent(self, folders: Sequence[Path]) -> None:
         """Fill the menu of recent data sets."""
         menu = self.recent.menu()

@@ -1,5 +1,6 @@
 """The keyboard in a window: Tab goes as it is read, and a ring is around what has the keyboard."""
 
+from collections.abc import Sequence
 from functools import cmp_to_key
 from typing import Any, Final
 
@@ -15,8 +16,10 @@ class ReadingOrder:
 
     Qt's own order is that of making, and controls that move (the steps of a hanging stand in the
     line over the picture or on a page) take their old place along. After the last control the
-    keyboard goes on to what Qt has next outside.
+    keyboard goes on to the next of the rooms that were joined, else to what Qt has next outside.
     """
+
+    rooms: Sequence[QWidget] = ()
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Give the keyboard to the control after, or before, the one that has it."""
@@ -28,13 +31,27 @@ class ReadingOrder:
             return bool(super().focusNextPrevChild(forward))  # type: ignore[misc]
         place = at[-1] + (1 if forward else -1)
         inside = 0 <= place < len(controls)
-        target = controls[place] if inside else _find_outside(root, forward)
+        if inside:
+            target: QWidget | None = controls[place]
+        else:
+            target = _find_next(root, self.rooms, forward)
         if target is None:
             return False
         reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
         target.setFocus(reason)
         _scroll_to(target)
         return True
+
+
+def join_rooms(*rooms: QWidget) -> None:
+    """Let Tab go from the last control of a room to the first of the next that is on screen.
+
+    Qt's own order skipped the whole panel where no case was open: what moved into the line over the
+    picture came behind it there.
+    """
+    for room in rooms:
+        if isinstance(room, ReadingOrder):
+            room.rooms = rooms
 
 
 def order_controls(root: QWidget) -> list[QWidget]:
@@ -71,12 +88,37 @@ def _is_in(widget: QWidget, holder: QWidget) -> bool:
     return widget is holder or holder.isAncestorOf(widget)
 
 
+def _find_next(root: QWidget, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
+    """Return what comes outside of `root`: in Qt's order, unless that skips the next room."""
+    outside = _find_outside(root, forward)
+    at = rooms.index(root) if root in rooms else len(rooms)
+    for room in rooms[at + 1 :] if forward else rooms[:at][::-1]:
+        controls = order_controls(room) if room.isVisible() else []
+        if controls:
+            leads_there = _find_room(outside, rooms, forward) is room
+            return outside if leads_there else controls[0 if forward else -1]
+    return outside
+
+
+def _find_room(start: QWidget | None, rooms: Sequence[QWidget], forward: bool) -> QWidget | None:
+    """Return the room that Qt's own order comes to, from a control on."""
+    widget, met = start, set[int]()
+    while widget is not None and id(widget) not in met:
+        met.add(id(widget))
+        room = next((one for one in rooms if _is_in(widget, one)), None)
+        if room is not None:
+            return room
+        widget = _find_outside(widget, forward)
+    return None
+
+
 def _find_outside(root: QWidget, forward: bool) -> QWidget | None:
     """Return what Tab stops at next in Qt's own order that is not of `root`."""
     step = QWidget.nextInFocusChain if forward else QWidget.previousInFocusChain
     widget = step(root)
     while widget is not None and widget is not root:
-        if not _is_in(widget, root) and widget.isVisible() and _is_stop(widget):
+        is_new = not _is_in(widget, root) and not widget.isWindow()
+        if is_new and widget.isVisible() and _is_stop(widget):
             return widget
         widget = step(widget)
     return None

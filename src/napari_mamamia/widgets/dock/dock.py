@@ -27,7 +27,7 @@ from napari_mamamia.widgets.base.service_record import Services
 from napari_mamamia.widgets.base.session import Session
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import style_sheet
-from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder
+from napari_mamamia.widgets.controls.tab_order import FocusRing, ReadingOrder, join_rooms
 from napari_mamamia.widgets.dock.docking import Docking
 from napari_mamamia.widgets.dock.frame import CaseLine, PanelFold, ReadingMode, WorkListRoom
 from napari_mamamia.widgets.dock.parts import DockParts
@@ -76,9 +76,10 @@ class MamamiaDock(ReadingOrder, DockParts):
         if main_view(self.viewer) is not None:
             # While the window starts: later Qt dresses what is new in 0.3 s of one turn.
             self.pages.make_pages()
-        rooms = self, self.results, self.case_line
+        rooms = self.case_line, self, self.results
         self.focus_ring = FocusRing(*rooms)
         self.key_passing = KeyPassing(self.keys, *rooms)
+        join_rooms(*rooms)
         self._dress_panel()
         self.layer_watch.adopt_soon()
 
@@ -284,6 +285,8 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.hand.turn(page)
         self.score_flow.scoring.want(page == "Score" and not self.blind.why_shut(page))
         self.kinetics.want(page)
+        if page == "Cases":
+            self.cases_page.take_keyboard()
         if page == "Report":
             self.report_flow.look()
         self.hanging.bar.want(self.pages.step == "Read")
