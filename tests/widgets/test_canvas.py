@@ -2,6 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from napari.settings import get_settings
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.widgets.base.layers import Role, tag_for
@@ -179,3 +180,20 @@ def test_on_a_narrow_canvas_texts_are_smaller_so_that_they_do_not_meet(
     written = [overlays[f"mamamia_{name}"].font_size for name in ("phase", "top")]
     assert written == pytest.approx(sizes, abs=0.02)
     assert tuple(map(int, written)) == sizes
+
+
+@pytest.mark.parametrize(("points", "sizes"), [(9, (11, 14)), (14, (17, 22)), (18, (22, 28))])
+def test_texts_over_the_image_follow_the_size_of_naparis_texts(
+    viewer, text, points, sizes, monkeypatch
+):
+    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.text_scale", lambda: 1.0)
+    viewer.canvas.size = (900, 1400)
+    overlays = viewer.canvas.overlays
+    appearance = get_settings().appearance
+    before = appearance.font_size
+    try:
+        appearance.font_size = points
+        written = [overlays[f"mamamia_{name}"].font_size for name in ("phase", "top")]
+        assert written == pytest.approx(sizes, abs=0.02)
+    finally:
+        appearance.font_size = before

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from napari.layers import Points
+from qtpy.QtCore import QRectF
 from tests.widgets.test_painting import Mouse
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
@@ -16,7 +17,7 @@ from napari_mamamia.io.workspace.measurements import append_measurement, read_me
 from napari_mamamia.metrics.shapes import angle_degrees, length_mm
 from napari_mamamia.services.measure.drawings import DrawingLog, begin_log
 from napari_mamamia.widgets.base.layers import Role
-from napari_mamamia.widgets.measure.overlay import ShownMark
+from napari_mamamia.widgets.measure.overlay import ShownMark, find_ground
 from napari_mamamia.widgets.refine.state import PaintTool
 from napari_mamamia.widgets.viewer.hand import HeldTool
 
@@ -514,3 +515,13 @@ def test_delete_takes_the_ruler_that_was_drawn_last_and_not_a_mark_chosen_before
     measuring._choose_drawing("mark NIPPLE LEFT")
     measuring.delete()
     assert gone == ["mark NIPPLE LEFT"]
+
+
+def test_words_of_drawings_at_one_place_cover_none_of_the_others():
+    wanted, taken = QRectF(100.0, 50.0, 80.0, 20.0), []
+    grounds = [find_ground(wanted, taken, 120.0) for _ in range(5)]
+    assert grounds[0] == wanted
+    for at, one in enumerate(grounds):
+        assert not any(one.intersects(other) for other in grounds[:at])
+        assert 0 <= one.top() <= one.bottom() <= 120.0
+    assert find_ground(wanted, taken, 120.0) == wanted, "all is full: it stands where it belongs"

@@ -7,6 +7,7 @@ from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QAbstractSlider, QApplication, QComboBox
 
 from napari_mamamia.services.case.hanging import HangingStep
+from napari_mamamia.widgets.adapter.adapter import canvas_widget
 from napari_mamamia.widgets.controls.tab_order import order_controls
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
@@ -104,3 +105,20 @@ def test_the_list_of_cases_is_gone_through_and_a_case_opened_by_keys_alone(
     finally:
         docked.reading.leave()
         qtbot.waitUntil(lambda: docked.jobs.wait(0))
+
+
+def test_the_picture_keeps_the_keyboard_as_views_come_and_after_a_name_was_asked_for(
+    qtbot, reading
+):
+    canvas = canvas_widget(reading.viewer)
+    canvas.setFocus()
+    qtbot.waitUntil(canvas.hasFocus)
+    QTest.keyClick(canvas, Qt.Key.Key_J)
+    qtbot.waitUntil(lambda: not reading.planes.is_building and len(reading.planes.views()) > 1)
+    assert canvas_widget(reading.viewer).hasFocus()
+    reading.header.ask_reader("Ana")
+    field = reading.header.reader_name
+    qtbot.waitUntil(field.hasFocus)
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    assert canvas_widget(reading.viewer).hasFocus()
+    QTest.keyClick(canvas_widget(reading.viewer), Qt.Key.Key_J)

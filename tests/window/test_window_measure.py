@@ -159,3 +159,23 @@ def test_an_arrow_asks_for_words_on_the_image_and_the_list_has_all(qtbot, readin
     QTest.keyClick(native_of(reading), Qt.Key.Key_Z, Qt.KeyboardModifier.ShiftModifier)
     qtbot.waitUntil(lambda: len(stored(reading)) == 4)
     section.fold.click()
+
+
+def test_words_of_rulers_that_end_at_one_place_are_all_read(qtbot, reading, whole_window):
+    z, y, x = reading.middle
+    reading.measuring.use(MeasureKind.RULER)
+    end = (z, y, x + 12)
+    drag(qtbot, reading, [(z, y, x - 12), (z, y, x), end])
+    qtbot.waitUntil(lambda: len(stored(reading)) == 1)
+    one = is_line(canvas_pixels(reading, "words_of_one", whole_window))
+    drag(qtbot, reading, [(z, y - 12, x), (z, y - 6, x), end])
+    qtbot.waitUntil(lambda: len(stored(reading)) == 2)
+    reading.measuring.record.choose("")
+    both = is_line(canvas_pixels(reading, "words_of_both", whole_window))
+    at = pixel_of(reading, end)
+    beside = slice(at.x() + 10, at.x() + 110)
+    words = [np.flatnonzero(seen[:, beside].any(axis=1)) for seen in (one, both)]
+    # rows of letters: twice as many, as no word lies on the other
+    assert len(words[1]) >= 1.6 * len(words[0])
+    rows = reading.pages.measure.list
+    assert rows.sizeHintForRow(0) >= 24

@@ -28,6 +28,8 @@ _WAYS_OUT: Final = (
     "napari.window.file.quit_dialog",
     "napari.window.view.toggle_fullscreen",
 )
+_USUAL_POINTS: Final = 9
+"""Size of napari's texts where nobody chose another."""
 _NOTES_PLACE: Final = "_update_default_dock_area"
 
 
@@ -244,6 +246,11 @@ def text_scale() -> float:
     """Return how many times larger the desktop wants texts than at 96 dots an inch; 1 at least."""
     screen = QGuiApplication.primaryScreen()
     return 1.0 if screen is None else max(float(screen.logicalDotsPerInch()) / 96, 1.0)
+
+
+def font_share() -> float:
+    """Return how many times larger the user wants napari's texts than its usual 9 points."""
+    return float(get_settings().appearance.font_size) / _USUAL_POINTS
 
 
 def watch_font(then: Callable[[], None]) -> None:

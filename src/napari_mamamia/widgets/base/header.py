@@ -1,10 +1,12 @@
 """The header: where you are, what is shown, what is saved, what runs. Always there."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from qtpy.QtCore import Qt, Signal
 from qtpy.QtWidgets import (
+    QApplication,
     QFrame,
     QLabel,
     QLineEdit,
@@ -84,6 +86,7 @@ class Header(QFrame):
         self.refusal.hide()
         layout.addWidget(self.refusal)
         layout.addWidget(self._make_message_line())
+        self._asked_from: QWidget | None = None
         layout.addWidget(self._make_reader_line())
         self.set_blind("")
         self.set_case("", "")
@@ -151,11 +154,16 @@ class Header(QFrame):
         whose = tr("{name} edits", name=name) if name else tr("Nobody was named yet who edits")
         change = "" if is_fixed else tr("{whose}; click to change", whose=whose)
         self.reader.setToolTip(change or tr("{whose}, as long as the study is open", whose=whose))
+        before, self._asked_from = self._asked_from, None
+        with suppress(RuntimeError):  # it may have gone by now
+            if before is not None and before.isVisible() and self._reader_line.isVisible():
+                before.setFocus()
         self._reader_line.hide()
 
     def ask_reader(self, known: str | None) -> None:
         """Ask for the reader's name, in a line here."""
         self.reader_name.setText(known or "")
+        self._asked_from = QApplication.focusWidget()
         self._reader_line.show()
         self.reader_name.setFocus()
 

@@ -37,6 +37,8 @@ _NEAR_MM: Final = 15.0
 """So far from its slice a mark is still seen: a nipple is about 10 mm. Ours."""
 _FAINTEST: Final = 0.25
 _MARK: Final = 7.0
+_MOST_LINES: Final = 12
+"""How many lines words give way to others at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,10 +288,11 @@ class ViewDrawings:
         font.setBold(True)
         font.setStyleHint(QFont.StyleHint.SansSerif)
         painter.setFont(font)
+        grounds: list[QRectF] = []
         for mark in self._placed_marks:
-            _paint_mark(painter, mark, lead)
+            _paint_mark(painter, mark, lead, grounds)
         for one in sorted(self._placed, key=lambda one: one.shown.is_chosen):
-            _paint_one(painter, one, lead)
+            _paint_one(painter, one, lead, grounds)
 
 
 def _list_distances(
@@ -316,7 +319,25 @@ def _map_points(lead: QTransform, places: NDArray[np.float64]) -> NDArray[np.flo
     return mapped
 
 
-def _paint_mark(painter: QPainter, one: _PlacedMark, lead: QTransform) -> None:
+def find_ground(wanted: QRectF, taken: list[QRectF], height: float) -> QRectF:
+    """Return where words go, and note it: nearest to where they are wanted, on no others.
+
+    They give way up and down within `height`; where all is full they stand as wanted.
+    """
+    step = wanted.height() + 1
+    for shift in sorted(range(-_MOST_LINES, _MOST_LINES + 1), key=abs):
+        ground = wanted.translated(0, shift * step)
+        fits = shift == 0 or (ground.top() >= 0 and ground.bottom() <= height)
+        if fits and not any(ground.intersects(one) for one in taken):
+            taken.append(ground)
+            return ground
+    taken.append(wanted)
+    return wanted
+
+
+def _paint_mark(
+    painter: QPainter, one: _PlacedMark, lead: QTransform, grounds: list[QRectF]
+) -> None:
     """Paint a cross in a circle with its name, fainter on a slice beside its own."""
     place = lead.map(QPointF(*one.place))
     x, y = place.x(), place.y()
@@ -332,7 +353,7 @@ def _paint_mark(painter: QPainter, one: _PlacedMark, lead: QTransform) -> None:
     wide, high = metrics.horizontalAdvance(one.mark.words) + 8, metrics.height() + 2
     room = painter.viewport()
     left = min(max(x + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
-    ground = QRectF(left, y - high - 2, wide, high)
+    ground = find_ground(QRectF(left, y - high - 2, wide, high), grounds, room.height())
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(0, 0, 0, 200))
     painter.drawRoundedRect(ground, 3, 3)
@@ -342,7 +363,7 @@ def _paint_mark(painter: QPainter, one: _PlacedMark, lead: QTransform) -> None:
     painter.setOpacity(1.0)
 
 
-def _paint_one(painter: QPainter, one: _Placed, lead: QTransform) -> None:
+def _paint_one(painter: QPainter, one: _Placed, lead: QTransform, grounds: list[QRectF]) -> None:
     shown = one.shown
     points = _map_points(lead, one.points)
     path = QPainterPath()
@@ -367,7 +388,7 @@ def _paint_one(painter: QPainter, one: _Placed, lead: QTransform) -> None:
         painter.setBrush(QColor("white"))
         for x, y in points:
             painter.drawRect(QRectF(x - _HANDLE, y - _HANDLE, 2 * _HANDLE, 2 * _HANDLE))
-    _paint_words(painter, one, points, np.vstack([points, *lines]), colour)
+    _paint_words(painter, one, points, np.vstack([points, *lines]), colour, grounds)
 
 
 def _add_head(path: QPainterPath, points: NDArray[np.float64]) -> None:
@@ -389,6 +410,7 @@ def _paint_words(
     points: NDArray[np.float64],
     drawn: NDArray[np.float64],
     colour: QColor,
+    grounds: list[QRectF],
 ) -> None:
     """Write on a dark ground: right of all that is `drawn`, an arrow's words at its tail.
 
@@ -406,7 +428,7 @@ def _paint_words(
         beside = drawn[int(drawn[:, 0].argmax())]
     x = min(max(beside[0] + _BESIDE, 2.0), max(room.width() - wide - 2.0, 2.0))
     y = min(max(beside[1] - high / 2, 2.0), max(room.height() - high - 2.0, 2.0))
-    ground = QRectF(x, y, wide, high)
+    ground = find_ground(QRectF(x, y, wide, high), grounds, room.height())
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(0, 0, 0, 200))
     painter.drawRoundedRect(ground, 3, 3)

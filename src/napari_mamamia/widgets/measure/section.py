@@ -120,6 +120,7 @@ class MeasureSection(QWidget):
         )
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
+        self.list.setStyleSheet("QListView::item { padding: 5px 2px; }")
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.list.clicked.connect(lambda at: self.line_chosen.emit(self._key_at(at)))
         self.list.doubleClicked.connect(lambda at: self.words_wanted.emit(self._key_at(at)))

@@ -10,7 +10,12 @@ from napari.components.overlays import TextOverlay
 
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import square_off_brush, text_scale
+from napari_mamamia.widgets.adapter.adapter import (
+    font_share,
+    square_off_brush,
+    text_scale,
+    watch_font,
+)
 from napari_mamamia.widgets.base.layers import LayerTag, Role, find_layer, tag_of
 from napari_mamamia.widgets.viewer.scene import Scene
 
@@ -199,6 +204,7 @@ class CanvasText:
             viewer.canvas.overlays[_PREFIX + name] = TextOverlay(position=corner)
         self._fit_texts()
         viewer.canvas.events.size.connect(self._fit_texts)
+        watch_font(self._fit_texts)
         for event in (viewer.dims.events.current_step, viewer.dims.events.order):
             event.connect(self.update)
         viewer.dims.events.ndisplay.connect(self.update)
@@ -308,8 +314,11 @@ class CanvasText:
             canvas.background_color_override = colour
 
     def _fit_texts(self, _event: object = None) -> None:
-        """Write smaller on a narrow canvas."""
-        width = int(self._viewer.canvas.size[1]) / text_scale()
+        """Write as large as the rest of the window, smaller on a narrow canvas."""
+        if self._is_closed:
+            return
+        large = font_share()
+        width = int(self._viewer.canvas.size[1]) / (text_scale() * large)
         was_narrow, self._is_narrow = self._is_narrow, width < _NARROW_PIXELS
         roomy = _BROKEN_PIXELS if self._is_narrow else _ROOMY_PIXELS
         most = _SMALL if self._is_narrow else self._full
@@ -323,7 +332,7 @@ class CanvasText:
         if _MAP in overlays:
             sizes[_MAP] = _TEXT_SIZE
         for name, size in sizes.items():
-            overlays[name].font_size = round(size * share) + _MEASURED_WHOLE
+            overlays[name].font_size = round(size * share * large) + _MEASURED_WHOLE
         if self._is_narrow != was_narrow or (self._is_narrow and letters != before):
             self.update()
 

@@ -280,10 +280,14 @@ class PaneWindow:
             layout.addWidget(self._frame)
             self._outer.addWidget(self._main_column)
             self._outer.addWidget(self._column)
+            canvas = canvas_widget(self._viewer)
+            had_keyboard = canvas is not None and canvas.hasFocus()
             # Last: Qt takes 50 ms to style napari's view anew, each time that it is moved.
             self._main_column.addWidget(main)
-            # Qt hides a widget that gets another parent.
+            # Qt hides a widget that gets another parent, and gives its keyboard to the next.
             main.show()
+            if canvas is not None and had_keyboard:
+                canvas.setFocus()
         self._column.show()
 
     def lower_sliders(self) -> None:
