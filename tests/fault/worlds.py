@@ -30,6 +30,8 @@ class Way:
     `make` fills a world and returns the words; `again` are those that the next run has too; `out`
     is what the command may change. `is_slow` leaves it to the night. `makes_inputs`: it makes the
     images too, whose compressed bytes may differ, so that provenance is held against those there.
+    `needs_new`: what ended with 3, and said what it left out, is not written over: the next run
+    gets a new folder, as the message asks.
     """
 
     command: str
@@ -39,6 +41,7 @@ class Way:
     title: str = ""
     is_slow: bool = False
     makes_inputs: bool = False
+    needs_new: bool = False
 
     @property
     def name(self) -> str:
@@ -584,7 +587,7 @@ COMMANDS = (
     Way("review report", review_report, OVER, out=("out", "home")),
     Way("review queue", review_queue, OVER),
     Way("review capture", review_capture, OVER),
-    Way("review export", review_export, out=("out", "home")),
+    Way("review export", review_export, out=("out", "home"), needs_new=True),
     Way("clinical", clinical_columns),
     Way("replay", replay),
     Way("run-submission", open_submission, RESUME, title="no isolation"),
