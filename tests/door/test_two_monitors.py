@@ -1,9 +1,10 @@
 """The started program where two monitors stand side by side, and where one was taken away."""
 
+import numpy as np
 import pytest
 from program import close_by_keys, wait_until
 from test_bad_states import wait_for_case
-from test_screens import FILLED, faults, inside
+from test_screens import FILLED, REFERENCE, faults, inside
 
 pytestmark = [pytest.mark.door, pytest.mark.night]
 
@@ -79,3 +80,38 @@ def test_a_monitor_that_is_gone_keeps_no_window(start, small_data_set, tmp_path)
     alone = view(start, small_data_set, settings, size=MONITORS[0])
     stands_on(alone, FIRST)
     assert close_by_keys(alone) == 0
+
+
+def line_width(program):
+    """Return how thick the reference's line is seen where it is upright: pixels, the commonest."""
+    picture = program.canvas_picture().astype(int)
+    rgb = np.array([int(REFERENCE[k : k + 2], 16) for k in (1, 3, 5)])
+    hit = (np.abs(picture - rgb) <= 30).all(axis=2)
+    across = hit[hit.shape[0] // 2 - 40 : hit.shape[0] // 2 + 40]  # the upright sides
+    edges = np.diff(np.pad(across.astype(int), ((0, 0), (1, 1))))
+    widths = [
+        end - begin
+        for row in edges
+        for begin, end in zip(np.flatnonzero(row == 1), np.flatnonzero(row == -1), strict=True)
+    ]
+    return int(np.bincount(widths).argmax()) if widths else 0
+
+
+def test_a_line_keeps_its_width_on_a_monitor_of_twice_the_density(
+    start, small_data_set, tmp_path, picture_folder
+):
+    dense, usual = (0, 0, 1280, 720), (2560, 0, 1400, 900)
+    screen = {"size": (3960, 1440), "monitors": ((2560, 1440), (1400, 900))}
+    program = view(
+        start, small_data_set, tmp_path / "settings.yaml", QT_SCREEN_SCALE_FACTORS="2;1", **screen
+    )
+    assert sorted(inside(program, SCREENS)) == [list(dense), list(usual)]
+    stands_on(program, dense)
+    # its edges are mixed with what lies beside it
+    wait_until(lambda: line_width(program) in (3, 4), "two points of two pixels", 20)
+
+    inside(program, MOVE.replace("2000", "2640"))
+    stands_on(program, usual)
+    wait_until(lambda: line_width(program) in (1, 2), "two points of a pixel", 20)
+    program.screen.picture(picture_folder / "two_densities.png")
+    assert close_by_keys(program) == 0

@@ -118,14 +118,9 @@ def _give_line(
     if look is not None:
         patched: Any = layer
         line = vars(canvas).pop(_SPARE_LINE, None) or _make_line()
-        patched._smooth_outline = SmoothOutline(layer, visual, line, look_of, _pixel_scale(canvas))
+        patched._smooth_outline = SmoothOutline(layer, visual, line, look_of)
         # napari has sliced it already, with contours of its own.
         layer.refresh(thumbnail=False, extent=False, highlight=False)
-
-
-def _pixel_scale(canvas: Any) -> float:
-    native = getattr(getattr(canvas, "_scene_canvas", None), "native", None)
-    return float(native.devicePixelRatioF()) if native is not None else 1.0
 
 
 class SmoothOutline:
@@ -137,12 +132,13 @@ class SmoothOutline:
         visual: Any,
         line: tuple[Any, Any],
         look_of: Callable[[Layer], LineLook | None],
-        pixel_scale: float,
     ) -> None:
         self._layer, self._visual = ref(layer), ref(visual)
         self._picture, self._shader = line
-        self._look_of, self._pixel_scale = look_of, pixel_scale
+        self._look_of = look_of
         self._look: LineLook | None = None
+        self._pixel_scale = 1.0
+        self._follow_screen()
         self._take_look()
         self._is_drawn = self._is_painted_by_napari = False
         layer.events.opacity.connect(self._set_opacity)
@@ -191,6 +187,19 @@ class SmoothOutline:
             return result
 
         node._prepare_draw = prepare_or_skip
+
+    def _follow_screen(self) -> None:
+        """Take the pixels of a point from where it is drawn: a window can go to a denser screen."""
+        prepare = self._picture._prepare_draw
+
+        def prepare_as_dense(view: Any = None) -> Any:
+            scale = float(self._picture.transforms.pixel_scale)
+            if scale != self._pixel_scale and self._look is not None:
+                self._pixel_scale = scale
+                _set_look(self._shader, self._look, scale)
+            return prepare(view)
+
+        self._picture._prepare_draw = prepare_as_dense
 
     def _take_look(self, _event: object = None) -> None:
         layer = self._layer()
