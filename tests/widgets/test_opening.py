@@ -148,6 +148,17 @@ def test_a_case_without_a_mask_opens_on_its_middle_slice(qtbot, dock, world):
     assert dock.viewer.dims.current_step[1] == 3
 
 
+def test_a_case_opens_in_a_volume_in_space_with_the_pointer_on_the_canvas(qtbot, dock, viewer):
+    viewer.mouse_over_canvas, viewer.dims.ndisplay = True, 3
+    viewer.cursor._view_direction = (0.0, 1.0, 0.0, 0.0)
+    viewer.cursor.position = (0.0, 0.0, 0.0, 0.0)
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    assert "A_1 phases" in viewer.layers
+    assert viewer.mouse_over_canvas
+    assert viewer.dims.ndisplay == 3
+
+
 def test_contrast_is_set_from_the_phase_on_screen(opened):
     low, high = opened.scene.layer(Role.PHASE).contrast_limits
     assert 0 <= low < 10

@@ -38,7 +38,8 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     """Let napari slice all layers once, at the end, however often place and layers change inside.
 
     It does so twice at each step of a slider, and once for each layer that comes or gets new data
-    (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``).
+    (napari 0.9.2, `napari/components/viewer_model.py`, ``_update_layers``). Meanwhile no layer is
+    asked what lies below the pointer: one that was never sliced in 3-D cannot answer.
     """
     slicer: Any = getattr(viewer, "_layer_slicer", None)
     real = getattr(slicer, "submit", None)
@@ -51,7 +52,8 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     for layer in held:
         layer.refresh = partial(_note_stale, stale, ref(layer))
     try:
-        yield
+        with _pointer_away(viewer):
+            yield
     finally:
         slicer.submit = real
         for layer in held:
@@ -62,6 +64,23 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     for layer in stale:
         layer._slicing_state.set_slice_input_from_dims(viewer.dims, True)
         layer.refresh()
+
+
+@contextmanager
+def _pointer_away(viewer: Any) -> Iterator[None]:
+    """Let napari believe that the pointer is not over its canvas, which nobody is told."""
+    name = "mouse_over_canvas"
+    is_over = getattr(viewer, name, False)
+    if not is_over:
+        yield
+        return
+    with getattr(viewer.events, name).blocker():
+        setattr(viewer, name, False)
+    try:
+        yield
+    finally:
+        with getattr(viewer.events, name).blocker():
+            setattr(viewer, name, is_over)
 
 
 @contextmanager
