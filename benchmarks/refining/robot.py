@@ -132,7 +132,7 @@ def next_gesture(
     at = np.unravel_index(int(part.depths.argmax()), part.depths.shape)
     plane = part.depths[at[0]]
     deep = np.argwhere(plane >= 0.8 * part.depth_mm)
-    far = deep[(((deep - at[1:]) * spacing[1:]) ** 2).sum(axis=1).argmax()]
+    far = _farthest_within(plane > 0, deep, np.array(at[1:]), spacing[1:])
     press = corner + np.array(at, dtype=float)
     release = corner + np.array([at[0], *far], dtype=float) if sweeps else press.copy()
     if rng.random() < WRONG_SIDE:
@@ -144,6 +144,22 @@ def next_gesture(
     press, release = press + off, release + off
     extent = _farthest_mm(np.argwhere(part.depths > 0) + corner, press, release, spacing)
     return Gesture(tuple(press), tuple(release), part.action, part.depth_mm, extent)
+
+
+def _farthest_within(
+    part: Bools, places: NDArray[Any], start: NDArray[Any], spacing: NDArray[Any]
+) -> NDArray[Any]:
+    """Return the farthest of some voxels that a straight way from `start` within a part reaches.
+
+    Nobody who follows a shell around a lesion draws across the lesion.
+    """
+    lengths = np.sqrt((((places - start) * spacing) ** 2).sum(axis=1))
+    for number in np.argsort(-lengths, kind="stable"):
+        shares = np.linspace(0, 1, 2 + int(4 * lengths[number] / spacing.min()))
+        way = np.rint(start + shares[:, np.newaxis] * (places[number] - start)).astype(int)
+        if part[tuple(way.T)].all():
+            return np.asarray(places[number])
+    return start
 
 
 def choose_part(scene: Scene, mask: Bools) -> WrongPart | None:
@@ -170,12 +186,15 @@ def choose_part(scene: Scene, mask: Bools) -> WrongPart | None:
 
 def _measure_part(scene: Scene, box: Box, where: Bools, action: Action) -> WrongPart:
     tight = Box.around(where)
-    depths = distance_transform_edt(np.pad(where[tight.slices], 1), scene.spacing_mm)
+    # A slice alone has no edge above and below it.
+    edges = [(int(n > 1),) * 2 for n in scene.reference.shape]
+    depths = distance_transform_edt(np.pad(where[tight.slices], edges), scene.spacing_mm)
+    inner = tuple(slice(a, a + n) for (a, _), n in zip(edges, tight.shape, strict=True))
     start = tuple(a + b for a, b in zip(box.start, tight.start, strict=True))
     stop = tuple(a + n for a, n in zip(start, tight.shape, strict=True))
     z0, y0, x0 = start
     z1, y1, x1 = stop
-    return WrongPart(action, Box((z0, y0, x0), (z1, y1, x1)), depths[1:-1, 1:-1, 1:-1])
+    return WrongPart(action, Box((z0, y0, x0), (z1, y1, x1)), depths[inner])
 
 
 def _farthest_mm(
