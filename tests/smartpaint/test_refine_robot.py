@@ -59,6 +59,27 @@ def test_a_part_deeper_than_the_hand_is_unsteady_goes_before_a_larger_shallow_on
     assert robot.next_gesture(scene, mask, SteadyHand()).action is Action.ERASE
 
 
+@pytest.mark.parametrize("thickness", [1, 2])
+def test_a_sweep_stays_within_the_wrong_part(scene, thickness):
+    """Around a lesion the farthest voxel of a shell lies beyond the lesion."""
+    mask = np.zeros_like(scene.reference)
+    mask[4:8, 12 - thickness : 28 + thickness, 12 - thickness : 28 + thickness] = True
+    gesture = robot.next_gesture(scene, mask, SteadyHand())
+    assert gesture.action is Action.ERASE
+    assert gesture.press != gesture.release
+    places = np.rint(gesture.places(scene.spacing_mm, 0.25)).astype(int)
+    assert not scene.reference[tuple(places.T)].any()
+    assert mask[tuple(places.T)].all()
+
+
+def test_in_a_slice_alone_a_part_is_as_deep_as_it_is_in_the_slice(scene):
+    case = Case("slice", Grid((1, 40, 40), np.eye(4)), scene.case.signal[:, 5:6], (Phase(0),))
+    reference = scene.reference[5:6]
+    flat = replace(scene, case=case, reference=reference, images=measure_features(case))
+    gesture = robot.next_gesture(flat, np.zeros_like(reference), SteadyHand())
+    assert gesture.depth_mm == pytest.approx(8.0)
+
+
 def test_nothing_wrong_is_no_gesture(scene):
     assert robot.next_gesture(scene, scene.reference, SteadyHand()) is None
 
