@@ -2,7 +2,7 @@
 
     python benchmarks/refine.py [--set tune|report|warn] [--scene NAME] [--start NAME]
                                 [--tool NAME] [--hands 11,12,13] [--budget 10] [--check]
-                                [--folder DIR] [--from MIRRORS]
+                                [--within] [--folder DIR] [--from MIRRORS]
 
 The scenes stand in ``refine_scenes.json``, fixed by seed and file before the evidence brush was
 tuned on any: ``tune`` may be looked at, figures are given on ``report``, ``warn`` are lesions that
@@ -58,6 +58,7 @@ class Task:
     hands: tuple[int, ...]
     budget: int
     sweeps: bool
+    within: bool
     folder: Path | None
 
 
@@ -84,9 +85,9 @@ def run_task(task: Task) -> Row:
     scene = scene_of(task.spec.name, task.folder)
     mask = start_of(task.spec.name, task.folder, task.start)
     tool = choose_tool(task.tool)
+    how = {"sweeps": task.sweeps, "within": task.within}
     runs = tuple(
-        run_robot(scene, tool(scene, mask.copy()), hand, task.budget, sweeps=task.sweeps)
-        for hand in task.hands
+        run_robot(scene, tool(scene, mask.copy()), hand, task.budget, **how) for hand in task.hands
     )
     return Row(scene.name, scene.groups, task.start, task.tool, runs, task.budget)
 
@@ -111,7 +112,7 @@ def prepare(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[Scene
 def plan_tasks(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[Task]:
     hands = tuple(int(hand) for hand in asked.hands.split(","))
     return [
-        Task(spec, start, tool, hands, asked.budget, not asked.clicks, asked.folder)
+        Task(spec, start, tool, hands, asked.budget, not asked.clicks, asked.within, asked.folder)
         for spec in specs
         for start in asked.start or (WARN_STARTS if spec.set == "warn" else STARTS)
         for tool in asked.tool or MAIN
@@ -192,6 +193,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--hands", default=",".join(map(str, HANDS)), help="seeds: 11,12,13")
     parser.add_argument("--budget", type=int, default=BUDGET, help="strokes of one run")
     parser.add_argument("--clicks", action="store_true", help="press, do not sweep")
+    parser.add_argument("--within", action="store_true", help="sweep within the wrong part alone")
     parser.add_argument("--growth", action="store_true", help="true outlines alone")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))

@@ -100,12 +100,14 @@ class Run:
         return int(np.count_nonzero(np.diff(self.scores) < -FALL))
 
 
-def run_robot(scene: Scene, tool: RefiningTool, hand: int, budget: int, *, sweeps: bool) -> Run:
+def run_robot(
+    scene: Scene, tool: RefiningTool, hand: int, budget: int, *, sweeps: bool, within: bool = False
+) -> Run:
     """Let a hand (a seed) correct the tool's mask until nothing is wrong or the budget is spent."""
     rng = np.random.default_rng(hand)
     run = Run([dice(scene.reference, tool.mask)])
     while len(run.scores) <= budget:
-        gesture = next_gesture(scene, tool.mask, rng, sweeps=sweeps)
+        gesture = next_gesture(scene, tool.mask, rng, sweeps=sweeps, within=within)
         if gesture is None:
             break
         begun = time.process_time()
@@ -121,9 +123,17 @@ def run_robot(scene: Scene, tool: RefiningTool, hand: int, budget: int, *, sweep
 
 
 def next_gesture(
-    scene: Scene, mask: Bools, rng: np.random.Generator, *, sweeps: bool = True
+    scene: Scene,
+    mask: Bools,
+    rng: np.random.Generator,
+    *,
+    sweeps: bool = True,
+    within: bool = False,
 ) -> Gesture | None:
-    """Return what the robot does next; None where nothing is wrong."""
+    """Return what the robot does next; None where nothing is wrong.
+
+    `within`: a sweep ends where its straight way would leave the wrong part.
+    """
     part = choose_part(scene, mask)
     if part is None:
         return None
@@ -132,7 +142,8 @@ def next_gesture(
     at = np.unravel_index(int(part.depths.argmax()), part.depths.shape)
     plane = part.depths[at[0]]
     deep = np.argwhere(plane >= 0.8 * part.depth_mm)
-    far = _farthest_within(plane > 0, deep, np.array(at[1:]), spacing[1:])
+    allowed = plane > 0 if within else np.ones_like(plane, np.bool_)
+    far = _farthest_within(allowed, deep, np.array(at[1:]), spacing[1:])
     press = corner + np.array(at, dtype=float)
     release = corner + np.array([at[0], *far], dtype=float) if sweeps else press.copy()
     if rng.random() < WRONG_SIDE:
@@ -149,13 +160,10 @@ def next_gesture(
 def _farthest_within(
     part: Bools, places: NDArray[Any], start: NDArray[Any], spacing: NDArray[Any]
 ) -> NDArray[Any]:
-    """Return the farthest of some voxels that a straight way from `start` within a part reaches.
-
-    Nobody who follows a shell around a lesion draws across the lesion.
-    """
-    lengths = np.sqrt((((places - start) * spacing) ** 2).sum(axis=1))
-    for number in np.argsort(-lengths, kind="stable"):
-        shares = np.linspace(0, 1, 2 + int(4 * lengths[number] / spacing.min()))
+    """Return the farthest of some voxels that a straight way from `start` within a part reaches."""
+    squares = (((places - start) * spacing) ** 2).sum(axis=1)
+    for number in np.argsort(-squares, kind="stable"):
+        shares = np.linspace(0, 1, 2 + int(4 * np.sqrt(squares[number]) / spacing.min()))
         way = np.rint(start + shares[:, np.newaxis] * (places[number] - start)).astype(int)
         if part[tuple(way.T)].all():
             return np.asarray(places[number])

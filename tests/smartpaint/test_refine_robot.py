@@ -60,11 +60,11 @@ def test_a_part_deeper_than_the_hand_is_unsteady_goes_before_a_larger_shallow_on
 
 
 @pytest.mark.parametrize("thickness", [1, 2])
-def test_a_sweep_stays_within_the_wrong_part(scene, thickness):
+def test_a_sweep_within_the_wrong_part_does_not_leave_it(scene, thickness):
     """Around a lesion the farthest voxel of a shell lies beyond the lesion."""
     mask = np.zeros_like(scene.reference)
     mask[4:8, 12 - thickness : 28 + thickness, 12 - thickness : 28 + thickness] = True
-    gesture = robot.next_gesture(scene, mask, SteadyHand())
+    gesture = robot.next_gesture(scene, mask, SteadyHand(), within=True)
     assert gesture.action is Action.ERASE
     assert gesture.press != gesture.release
     places = np.rint(gesture.places(scene.spacing_mm, 0.25)).astype(int)
