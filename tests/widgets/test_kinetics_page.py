@@ -387,3 +387,20 @@ def test_ticks_are_round_numbers_that_cover_the_values(low, high, ticks):
     found = nice_ticks(low, high)
     assert found[0] <= low <= high <= found[-1]
     assert set(np.round(ticks, 6)) <= set(np.round(found, 6))
+
+
+def test_in_a_narrow_view_the_legend_of_curve_types_ends_before_the_letter_below(
+    qtbot, kinetics, viewer, monkeypatch
+):
+    monkeypatch.setattr("napari_mamamia.widgets.viewer.canvas.text_scale", lambda: 1.0)
+    viewer.canvas.size = (600, 800)
+    choose(qtbot, kinetics, MapKind.TYPE)
+    legend = viewer.canvas.overlays["mamamia_map"]
+    assert legend.text == "P persistent, blue\nL plateau, green\nW washout, red"
+    for width in (300, 260):
+        viewer.canvas.size = (400, width)
+        assert legend.text == "P blue\nL green\nW red"
+        # a letter is .92 pixels wide for a point of its size; the one below takes 30
+        assert 7 * 0.92 * legend.font_size <= width / 2 - 30
+    viewer.canvas.size = (600, 800)
+    assert "persistent" in legend.text

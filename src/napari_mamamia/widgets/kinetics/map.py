@@ -16,6 +16,7 @@ from napari_mamamia.widgets.base.notify import plain_text
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS, TYPE_COLOURS, ramp_of
+from napari_mamamia.widgets.viewer.canvas import has_room
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 _BEGIN: Final = "kinetic_map"
@@ -53,6 +54,7 @@ class KineticMapControl(WindowPart):
         )
         self._scene.viewer.dims.events.current_step.connect(self._follow_slice)
         self._scene.viewer.dims.events.order.connect(self._follow_slice)
+        self._scene.viewer.canvas.events.size.connect(self._follow_size)
         state.opened.connect(self._forget_map)
         state.changed.connect(self._show_again)
 
@@ -264,16 +266,27 @@ class KineticMapControl(WindowPart):
         if was_shown:
             self.shown_changed.emit(None)
 
+    def _follow_size(self, _event: object = None) -> None:
+        if self._shown is not None:
+            self._write_legend()
+
     def _write_legend(self) -> None:
         overlay = self._scene.viewer.canvas.overlays[_OVERLAY]
         text = "" if self._shown is None else legend_text(self._shown)
+        if self._shown is not None and not has_room(self._scene.viewer, text, overlay.font_size):
+            text = legend_text(self._shown, is_brief=True)
         if overlay.text != text:
             overlay.text = text
         overlay.visible = bool(text)
 
 
-def legend_text(shown: ShownMap) -> str:
-    """Return what stands in the corner of the image while a map is shown."""
+def legend_text(shown: ShownMap, *, is_brief: bool = False) -> str:
+    """Return what stands in the corner of the image while a map is shown.
+
+    `is_brief` where a whole line would lie on the letter of the direction below.
+    """
+    if shown.kind is MapKind.TYPE and is_brief:
+        return tr("P blue\nL green\nW red")
     if shown.kind is MapKind.TYPE:
         # a line each, below: what they cover lies behind the breast, or beside it
         return tr("P persistent, blue\nL plateau, green\nW washout, red")

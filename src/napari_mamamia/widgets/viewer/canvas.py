@@ -387,6 +387,13 @@ class CanvasText:
         return f"{line}\n{tag.note}" if tag.note else line
 
 
+def has_room(viewer: Any, text: str, points: float) -> bool:
+    """Whether the lines of a text end before the letter in the middle, at a size in points."""
+    width = int(viewer.canvas.size[1]) / text_scale()
+    most = _count_letters(width, max(round(points), 1))
+    return max(map(len, text.splitlines()), default=0) <= most
+
+
 def _count_letters(width: float, size: int) -> int:
     """Return how many letters of a line have room beside the letter in the middle."""
     return max(1, int((width / 2 - _MIDDLE_PIXELS) / (_LETTER_WIDE * size)))
