@@ -250,3 +250,22 @@ def test_the_next_case_is_fitted_while_masks_of_the_case_before_wait_to_go(
     assert viewer.scene.camera.center[1:] == pytest.approx((7.0, 6.75))
     room = zip(viewer.canvas.size, (16, 15), strict=True)
     assert viewer.scene.camera.zoom == pytest.approx(0.95 * min(pixels / mm for pixels, mm in room))
+
+
+def test_the_tumour_of_the_next_case_is_gone_to_whatever_steps_other_layers_have(
+    scene, viewer, case, new_case, new_mask
+):
+    """Slices of 3 mm before, and 1 mm of another plugin, led to a slice far from the tumour."""
+    scene.show_mask(tag_for(case, Role.REFINED), new_mask(case.grid))
+    scene.retire_case(set())
+    scene.show_case(new_case("B_1", np.diag([-1.5, 2.0, 4.5, 1.0]), (9, 20, 24)), (0.0, 300.0))
+    scene.view.go_to((6, 3, 7), centre=False)
+    assert scene.view.slice_shown() == (0, 6)
+    scene.stack.remove_retired()
+    assert scene.view.slice_shown() == (0, 6)
+    assert viewer.dims.current_step[1] == 6
+    viewer.add_points([[0.0, 0.0, 0.0], [30.0, 9.0, 9.0]], name="of another plugin")
+    assert viewer.dims.range[1].step == 1.0
+    for z in (2, 7):
+        scene.view.go_to((z, 3, 7), centre=False)
+        assert scene.view.slice_shown() == (0, z)

@@ -16,7 +16,7 @@ from napari_mamamia.widgets.viewer.pane import Pane
 from napari_mamamia.widgets.viewer.pane_sides import find_side_axis, leave_midline
 from napari_mamamia.widgets.viewer.pane_window import PaneWindow
 from napari_mamamia.widgets.viewer.scene import Scene
-from napari_mamamia.widgets.viewer.slice_view import Voxel
+from napari_mamamia.widgets.viewer.slice_view import Voxel, put_steps, read_steps
 
 _LEFT: Final = 1
 _STILL_PIXELS: Final = 3.0
@@ -152,12 +152,14 @@ class PlaneLinks(QObject):
         self._window.point(tuple(i * mm for i, mm in zip(shown, spacing, strict=True)))
 
     def _show_in_main(self, shown: tuple[int, int, int]) -> None:
-        dims = self._scene.viewer.dims
+        dims, grid = self._scene.viewer.dims, self._scene.grid
+        if grid is None:
+            return
         lead = dims.ndim - len(shown)
         for axis in dims.not_displayed:
-            if axis >= lead and dims.current_step[axis] != shown[axis - lead]:
-                dims.set_current_step(axis, shown[axis - lead])
-        self._before = tuple(dims.current_step[lead:])
+            if axis >= lead and read_steps(dims, grid)[axis - lead] != shown[axis - lead]:
+                put_steps(dims, grid, {axis: shown[axis - lead]})
+        self._before = read_steps(dims, grid)
 
     def take_place_of_main(self) -> None:
         """Put the cross-hair where the main view's sliders stand."""
@@ -170,7 +172,7 @@ class PlaneLinks(QObject):
         grid, dims = self._scene.grid, self._scene.viewer.dims
         if self._is_moving or grid is None or dims.ndim < len(grid.shape):
             return
-        now = tuple(dims.current_step[dims.ndim - len(grid.shape) :])
+        now = read_steps(dims, grid)
         shown = self._find_shown_place()
         if shown is None:
             return

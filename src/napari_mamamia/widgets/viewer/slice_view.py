@@ -1,6 +1,6 @@
 """The slice on screen: which one it is, what lies under the mouse, and going to another place."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from napari_mamamia.core.box import Box
@@ -16,6 +16,26 @@ _ZOOMED_IN = 1.3
 
 Voxel = tuple[int, int, int]
 """An index (z, y, x) into the case's arrays."""
+
+
+def read_steps(dims: Any, grid: Grid) -> tuple[int, int, int]:
+    """Return where a viewer stands along the axes of the display frame, in steps of `grid`.
+
+    napari's own steps are of the finest layer: a mask of the case before, which goes a turn later,
+    or another plugin's.
+    """
+    spacing = grid.display_frame().per_axis(grid.spacing_mm)
+    points = dims.point[dims.ndim - _SPACE_AXES :]
+    s, r, c = (round(point / mm) for point, mm in zip(points, spacing, strict=True))
+    return s, r, c
+
+
+def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
+    """Go to steps of `grid` by axis of the viewer; those before its three are as they are."""
+    lead = dims.ndim - _SPACE_AXES
+    spacing = grid.display_frame().per_axis(grid.spacing_mm)
+    places = [step * (spacing[axis - lead] if axis >= lead else 1) for axis, step in steps.items()]
+    dims.set_point(list(steps), places)
 
 
 class SliceView:
@@ -66,7 +86,7 @@ class SliceView:
         axes = range(dims.ndim - _SPACE_AXES, dims.ndim)
         lead = {axes.start - 1: phase} if phase is not None and axes.start > 0 else {}
         steps = lead | dict(zip(axes, (round(place) for place in shown), strict=True))
-        dims.set_current_step(list(steps), list(steps.values()))
+        put_steps(dims, grid, steps)
         if centre:
             self._viewer.scene.camera.center = self._find_world(voxel, grid)
         for listener in tuple(self.moved):
@@ -184,9 +204,8 @@ class SliceView:
         axis, grid = self.upright_axis_in(viewer), self._stack.grid
         if axis is None or grid is None:
             return None
-        dims = viewer.dims
         frame = grid.display_frame()
-        steps = dims.current_step[dims.ndim - _SPACE_AXES :]
+        steps = read_steps(viewer.dims, grid)
         place = frame.point_from_display([float(step) for step in steps], grid.shape)
         return axis, min(max(round(place[axis]), 0), grid.shape[axis] - 1)
 
