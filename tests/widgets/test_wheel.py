@@ -129,3 +129,14 @@ def test_without_a_case_the_wheel_is_naparis(dock, viewer):
     # napari's own way with Ctrl goes on
     turn(viewer, -1, "Control")
     assert viewer.dims.current_step[0] == 3
+
+
+def test_a_turn_is_a_slice_whatever_steps_a_layer_of_another_plugin_has(slices):
+    slices.viewer.add_points([[0.0, 0.0, 0.0], [20.0, 9.0, 9.0]], name="of another plugin")
+    assert slices.viewer.dims.range[1].step == 1.0, "slices are 3 mm apart"
+    slices.scene.view.go_to((2, 9, 12), centre=False)
+    seen = []
+    for turns in (-1, -1, -1, -1, -1, 1):
+        turn(slices.viewer, turns)
+        seen.append(slices.scene.view.slice_shown()[1])
+    assert seen == [3, 4, 5, 5, 5, 4]

@@ -9,8 +9,10 @@ from qtpy.QtCore import QObject, Signal
 from napari_mamamia.widgets.adapter.adapter import slice_scrolling
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+from napari_mamamia.widgets.viewer.slice_view import put_steps, read_steps
 
 _ESCAPE: Final = "Escape"
+_SPACE_AXES: Final = 3
 _ZOOM_A_TURN: Final = 1.2
 """By looking: four turns double the image."""
 
@@ -162,8 +164,18 @@ class WheelTurns(WindowPart):
         if held:
             self._scene.step_phase(steps)
         elif steps:
-            axis = viewer.dims.order[-3]
-            viewer.dims.set_current_step(axis, viewer.dims.current_step[axis] + steps)
+            self._step_slices(viewer, steps)
+
+    def _step_slices(self, viewer: Any, by: int) -> None:
+        """Go `by` slices on, to the ends; of the exam, whatever steps another layer has."""
+        dims, grid = viewer.dims, self._scene.grid
+        axis = dims.order[-_SPACE_AXES]
+        along = axis - (dims.ndim - _SPACE_AXES)
+        if viewer is not self._scene.viewer or grid is None or along < 0:
+            dims.set_current_step(axis, dims.current_step[axis] + by)
+            return
+        last = grid.shape[grid.display_frame().order[along]] - 1
+        put_steps(dims, grid, {axis: min(max(read_steps(dims, grid)[along] + by, 0), last)})
 
     def _read_turns(self, event: Any) -> float:
         """Return how far the wheel was turned up, one turn an event at most, as napari counts."""
