@@ -25,6 +25,11 @@ from napari_mamamia.widgets.dock.place import dock_of
 from qtpy.QtWidgets import QAbstractButton, QWidget
 panel = dock_of(napari.current_viewer())
 """
+SCROLL = """
+from qtpy.QtWidgets import QScrollArea
+panel.findChild(QScrollArea, {0!r}).ensureWidgetVisible(panel.findChild(QWidget, {1!r}))
+result = True
+"""
 FILLED = """
 viewer = napari.current_viewer()
 canvas, extent = viewer.window._qt_viewer.canvas.native, viewer.layers.extent.world
@@ -136,6 +141,8 @@ def tick_contrast(program):
     """Return the contrast of a tick box that is not ticked."""
     program.turn_to("Export")
     wait_until(lambda: program.widgets(name="export_format_dicom_seg"), "the formats")
+    inside(program, SCROLL.format("export_form", "export_format_dicom_seg"))
+    wait_until(lambda: program.widget("export_format_dicom_seg")["hit"], "the box in sight")
     return contrast(picture_of(program, "export_format_dicom_seg", lambda _: slice(0, 14)))
 
 

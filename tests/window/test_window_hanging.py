@@ -13,7 +13,7 @@ from napari_mamamia.phantom import PhantomSpec, Side, TumourSpec, make_phantom
 from napari_mamamia.services.case.hanging import HangingStep
 from napari_mamamia.widgets.base.layers import Role, find_layer
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
-from napari_mamamia.widgets.viewer.pane_sides import side_of
+from napari_mamamia.widgets.viewer.pane_sides import find_across, mirror_mm, side_of
 from napari_mamamia.widgets.viewer.planes import Layout
 
 pytestmark = [pytest.mark.window, pytest.mark.one_window]
@@ -100,6 +100,39 @@ def go_to_tumour(panel, phantom):
     place = np.round(np.argwhere(phantom.reference.array).mean(axis=0)).astype(int)
     panel.scene.view.go_to(tuple(int(i) for i in place), centre=False)
     return grid, place
+
+
+def beyond_midline_mm(pane, grid):
+    """Return how much of the other breast a view shows, 0 for none."""
+    along = find_across(pane.model, grid)
+    if along is None or not pane.text.name_side():
+        return 0.0
+    size, camera = pane.model.canvas.size, pane.model.scene.camera
+    centre = camera.center[along - 2]
+    reach = size[along] / camera.zoom / 2
+    middle = mirror_mm(grid, 0.0) / 2
+    is_right = pane.kind.side == "right"
+    return max(0.0, (centre + reach - middle) if is_right else (middle - centre + reach))
+
+
+def test_no_view_is_named_after_one_breast_while_it_shows_both(qtbot, hung, two_exams):
+    _root, phantom = two_exams
+    grid, _place = go_to_tumour(hung, phantom)
+    go(qtbot, hung, BOTH)
+    shown = []
+
+    def is_done():
+        shown.extend(
+            (pane.kind.side, round(beyond, 1))
+            for pane in hung.planes.panes
+            if (beyond := beyond_midline_mm(pane, grid)) > 1
+        )
+        return not hung.planes.is_building and hung.jobs.wait(0)
+
+    hung.hanging.show(SIDES)
+    qtbot.waitUntil(is_done)
+    assert len(hung.planes.panes) == 3
+    assert shown == []
 
 
 @pytest.mark.night

@@ -351,6 +351,18 @@ class Pane:
                 fit_half(self.model, self._scene.grid, self.kind.side, view.breast, zoom)
             self.whole_zoom = float(self.model.scene.camera.zoom)
 
+    def begin_fitting(self) -> None:
+        """Fit now and at each change of the canvas: its lines say which breast is shown."""
+        self.fit()
+        self.model.canvas.events.size.connect(self._fit_again)
+
+    def end_fitting(self) -> None:
+        """Leave the view to the hand."""
+        self.model.canvas.events.size.disconnect(self._fit_again)
+
+    def _fit_again(self, _event: object = None) -> None:
+        self.fit()
+
     @property
     def slice_axis(self) -> int:
         """Which axis of the main view (0 slice, 1 row, 2 column) runs through these slices."""

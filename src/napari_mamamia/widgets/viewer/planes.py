@@ -331,6 +331,7 @@ class Planes(WindowPart):
         pane, self._unfinished = self._unfinished, None
         if pane is not None:
             self.panes.append(pane)
+            pane.begin_fitting()
             self.window.show(pane, title)
             pane.text.follow_zoom()
             self.links.link(pane)
@@ -353,6 +354,8 @@ class Planes(WindowPart):
         self._text.name_plane(self.layout in (Layout.PLANES, Layout.HUNG))
 
     def _settle_views(self) -> None:
+        for pane in self.panes:
+            pane.end_fitting()
         self._text.follow_zoom()
         self.links.fit_soon()
         self.built.emit()
