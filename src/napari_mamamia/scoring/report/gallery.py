@@ -84,7 +84,7 @@ def picture_of(
         np.ascontiguousarray(shown_p[place][rows, columns]),
         (spacing[0], spacing[1]),
         frame.plane,
-        f"slice {place + 1} of {len(shown_r)}",
+        f"slice {place + 1} of {len(shown_r)} ({place} on the slider)",
         caption,
     )
 

@@ -395,7 +395,9 @@ def _show_slice(reading: CaseReading, one: _Slice, lesion: Lesion | None) -> tup
         tuple(marks),
     )
     n_slices = case.grid.shape[frame.order[0]]
-    return picture, f"{one.plane}, slice {one.place + 1} of {n_slices}, {words}; the bar is 10 mm"
+    # other programs count from 1, napari's slider from 0
+    place = f"slice {one.place + 1} of {n_slices} ({one.place} on the slider)"
+    return picture, f"{one.plane}, {place}, {words}; the bar is 10 mm"
 
 
 def _choose_volume(case: Case, phase: int | None) -> tuple[NDArray[Any], str]:
