@@ -11,6 +11,7 @@ from napari_mamamia.core.errors import SaveConflictError
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 from napari_mamamia.widgets.refine import editing as editing_module
+from napari_mamamia.widgets.refine import mask_saving
 from napari_mamamia.widgets.refine.mask_watch import SaveState
 
 
@@ -118,8 +119,14 @@ def test_undo_of_a_saved_stroke_is_a_change(qtbot, editing):
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.UNSAVED, timeout=3000)
 
 
-def test_changes_are_saved_by_themselves(qtbot, editing, world):
-    editing.editing.saving.autosave.setInterval(50)
+@pytest.fixture
+def save_soon(monkeypatch):
+    """Return what lets a mask be saved by itself after some ms in place of 5 s."""
+    return lambda ms: monkeypatch.setattr(mask_saving, "_AUTOSAVE_AFTER_MS", ms)
+
+
+def test_changes_are_saved_by_themselves(qtbot, editing, save_soon, world):
+    save_soon(50)
     paint(editing)
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.SAVED, timeout=3000)
     assert len(saved(world)) == 1
@@ -189,9 +196,11 @@ def test_a_mask_that_conflicts_can_be_kept_under_another_name(qtbot, editing, wo
     assert world.refined["Bo", "A_1"].sum() == 49
 
 
-def test_a_failed_saving_is_notified_once_and_tried_again(qtbot, editing, world, disk_full):
+def test_a_failed_saving_is_notified_once_and_tried_again(
+    qtbot, editing, save_soon, world, disk_full
+):
     world.save_error = disk_full
-    editing.editing.saving.autosave.setInterval(30)
+    save_soon(30)
     before = len(notification_manager.records)
     paint(editing)
     qtbot.waitUntil(lambda: editing.editing.state is SaveState.FAILED)
@@ -267,8 +276,8 @@ def test_leaving_while_a_saving_runs_waits_for_what_was_painted_meanwhile(qtbot,
     assert world.refined["Ana", "A_1"].sum() == 50
 
 
-def test_saving_is_not_put_off_by_painting_on(qtbot, editing, world):
-    editing.editing.saving.autosave.setInterval(150)
+def test_saving_is_not_put_off_by_painting_on(qtbot, editing, save_soon, world):
+    save_soon(150)
     for k in range(300):  # far longer than the saving takes, each paint sooner than it is due
         paint(editing, (4, 1 + k % 18, 1 + k // 18))
         qtbot.wait(30)
@@ -312,8 +321,10 @@ def test_a_layer_deleted_while_saving_fails_comes_back(qtbot, editing, viewer, w
     assert editing.session.mask(Role.REFINED).buffer.sum() == 49
 
 
-def test_painting_goes_on_while_a_saving_runs_and_is_saved_after_it(qtbot, editing, world):
-    editing.editing.saving.autosave.setInterval(30)
+def test_painting_goes_on_while_a_saving_runs_and_is_saved_after_it(
+    qtbot, editing, save_soon, world
+):
+    save_soon(30)
     paint(editing)
     click(editing, "refine_save")
     paint(editing, (4, 4, 4))

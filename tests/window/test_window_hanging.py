@@ -115,6 +115,7 @@ def beyond_midline_mm(pane, grid):
     return max(0.0, (centre + reach - middle) if is_right else (middle - centre + reach))
 
 
+@pytest.mark.night
 def test_no_view_is_named_after_one_breast_while_it_shows_both(qtbot, hung, two_exams):
     _root, phantom = two_exams
     grid, _place = go_to_tumour(hung, phantom)
