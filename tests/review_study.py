@@ -99,6 +99,8 @@ class Story:
 class TableStore:
     """The tables of `schema.sql` in memory, with its keys, uniqueness and checks, as a store."""
 
+    is_known = True  # a data base that is away raises
+
     def __init__(self, tables, of, session="1", host="H"):
         self.tables, self.study, self.origin = tables, of, ORIGIN
         self.host, self.session = host, session

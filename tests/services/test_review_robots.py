@@ -1,5 +1,6 @@
 """Readers who are programs, killed at random moments on a share that fails: nothing is lost."""
 
+import errno
 import random
 
 import numpy as np
@@ -16,6 +17,7 @@ from napari_mamamia.io.review.study_file import write_study
 from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.review.check_study import verify_study
 from napari_mamamia.services.review.look import load_state
+from napari_mamamia.services.review.session import ReviewSession
 
 GRID = Grid.of_spacing((4, 10, 10), (2.0, 1.0, 1.0))
 
@@ -96,3 +98,23 @@ def test_twenty_robots_read_two_hundred_cases(tmp_path):
     assert n_deaths > 100
     require_whole(folder, robots, 200, n_deaths, tmp_path / "lead")
     assert find_tampering(folder, tmp_path / "checks", random.Random(4), 40) == []
+
+
+def test_nobody_begins_in_a_study_that_was_never_seen(tmp_path):
+    """What is not seen was taken for what nobody read: the case was read twice, the second lost."""
+    folder, (robot,) = robots_of(tmp_path, 1, 1)
+    store = FolderStore(folder, tmp_path / "new", host="r00", session="1")
+    reach = store._require_share
+
+    def fail():
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    store._require_share = fail
+    session = ReviewSession(store, robot.who, tmp_path / "new")
+    task = session.next_task()
+    with pytest.raises(FormatError, match="Stale file handle"):
+        session.claim(task)
+    store._require_share = reach
+    session.refresh()
+    assert session.holds(session.claim(task))
+    session.close()

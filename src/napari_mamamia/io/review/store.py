@@ -79,6 +79,7 @@ class EventStore(Protocol):
 
     study: Study
     origin: str
+    is_known: bool
 
     @property
     def unsent(self) -> int:

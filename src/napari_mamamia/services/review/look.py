@@ -47,7 +47,7 @@ def read_whole(store: EventStore) -> StoreReading:
     return reading
 
 
-def require_known(store: FolderStore) -> None:
+def require_known(store: EventStore) -> None:
     """Refuse to go on in a study that this computer has not seen whole, now or before.
 
     Raises
@@ -56,8 +56,9 @@ def require_known(store: FolderStore) -> None:
         If it has not: what is not seen would be taken for what is not there.
     """
     if not store.is_known:
+        why = getattr(store, "trouble", "") or "its events"
         raise FormatError(
-            f"expected a study that can be read, but some of it cannot ({store.trouble}): "
+            f"expected a study that can be read, but some of it cannot ({why}): "
             "see that the folder is there, then try again"
         )
 

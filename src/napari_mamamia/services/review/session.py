@@ -38,6 +38,7 @@ from napari_mamamia.services.review.look import (
     list_possible,
     rank_dispute,
     require_counted,
+    require_known,
     require_reason,
 )
 
@@ -150,6 +151,7 @@ class ReviewSession:
 
     def claim(self, task: Task) -> Claim:
         """Take a task; compare the claim's session with one's own, or use `holds`."""
+        require_known(self.store)  # it may have been read by this person already
         place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
         claim = self._claim_place(place)
         if self.holds(claim):
