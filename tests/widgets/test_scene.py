@@ -2,6 +2,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from qtpy.QtWidgets import QApplication
 
 from napari_mamamia.widgets.base.layers import Role, array_of, find_layers, tag_for, tag_of
 from napari_mamamia.widgets.viewer import slice_view
@@ -232,10 +233,40 @@ def test_the_prompt_box_is_drawn_on_the_slice_and_taken_away(scene, viewer):
     assert len(viewer.layers) == 1
 
 
-def test_the_first_case_is_expected_in_a_viewer_that_was_turned_to_3d(viewer):
-    viewer.dims.ndisplay = 3
-    Scene(viewer).expect_case(True)
+@pytest.mark.parametrize("synced", [True, False])
+@pytest.mark.parametrize("moment", ["before the parts of napari are there", "after", "at a case"])
+def test_an_empty_viewer_is_turned_to_3d_at_any_moment_and_its_view_reset(
+    qtbot, viewer, moment, synced
+):
+    """napari cannot fit its camera to four axes without layers."""
+
+    def turn():
+        viewer.scene.camera.synced = synced
+        QApplication.processEvents()
+        viewer.dims.ndisplay = 3
+        QApplication.processEvents()
+        viewer.reset_view()
+
+    scene = Scene(viewer)
+    steps = scene.warm_up_steps()
+    if moment == "before the parts of napari are there":
+        turn()
+    for step in steps:
+        step()
+    if moment == "after":
+        assert viewer.dims.ndim == 4
+        turn()
+    scene.expect_case(True)
+    if moment == "at a case":
+        assert viewer.dims.ndim == 4
+        turn()
+    viewer.reset_view()
+    scene.expect_case(False)
     assert viewer.dims.ndisplay == 3
+    viewer.dims.ndisplay = 2
+    viewer.scene.camera.synced = True
+    scene.expect_case(True)
+    assert viewer.dims.ndim == 4
 
 
 def test_the_next_case_is_fitted_while_masks_of_the_case_before_wait_to_go(

@@ -67,6 +67,8 @@ def test_a_window_without_a_case_is_turned_to_3d_and_back_and_opens_one(
     panel.scene.expect_case(True)
     assert viewer.dims.ndim == 4
     viewer.dims.ndisplay = 3
+    qtbot.waitUntil(lambda: viewer.dims.ndim == 3)
+    viewer.reset_view()
     panel.open_data_set(small_data_set, "A_1")
     qtbot.waitUntil(lambda: panel.scene.layer(Role.REFERENCE) is not None, timeout=20_000)
     # napari takes 128 diagonals of what is there

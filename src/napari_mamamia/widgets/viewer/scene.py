@@ -39,9 +39,13 @@ from napari_mamamia.widgets.base.layers import (
 from napari_mamamia.widgets.controls.colours import OUTLINE_VOXELS
 from napari_mamamia.widgets.viewer.layer_stack import BELOW_MASKS, LayerStack
 from napari_mamamia.widgets.viewer.overlays import Overlays
-from napari_mamamia.widgets.viewer.slice_view import SliceView, Voxel, put_steps, read_steps
-
-# The rectangle that a drag draws on the slice shown, while a prompt is given.
+from napari_mamamia.widgets.viewer.slice_view import (
+    EmptyAxes,
+    SliceView,
+    Voxel,
+    put_steps,
+    read_steps,
+)
 
 _SPACE_AXES = 3
 _BOX_NAME = "prompt box"
@@ -148,6 +152,7 @@ class Scene:
         self._is_warm = False
         self._is_closed = False
         self._hidden: list[Any] = []
+        self._empty = EmptyAxes(viewer)
 
     # ---------------------------------------------------------------- layers
 
@@ -192,8 +197,7 @@ class Scene:
         was_hidden = sliders is None or sliders.isHidden()
         if sliders is not None:
             sliders.hide()
-        self.viewer.dims.ndim = 4
-        self.viewer.dims.range = ((0, 0, 1),) * 4
+        self._empty.lay_axes(0)
         if sliders is not None:
             sliders.setHidden(was_hidden)
 
@@ -204,12 +208,8 @@ class Scene:
 
     def expect_case(self, expected: bool) -> None:
         """Have sliders while the first case is read, 20 ms that it then need not wait for."""
-        # In 3-D napari fits its camera to each new number of axes, and without layers it cannot.
-        if not len(self.viewer.layers) and self.viewer.dims.ndisplay < _SPACE_AXES:
-            self.viewer.dims.ndim = _SPACE_AXES + 1
-            # napari shows a slider where an axis has more than one step, and hides it where it has
-            # one.
-            self.viewer.dims.range = ((0, int(expected), 1),) * (_SPACE_AXES + 1)
+        # napari shows a slider where an axis has more than one step, and hides it where it has one.
+        self._empty.lay_axes(int(expected))
 
     def cool_down(self) -> None:
         """Let collections look at everything again, because the window closes."""

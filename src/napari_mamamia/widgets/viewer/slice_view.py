@@ -3,10 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from qtpy.QtCore import QObject
+
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.widgets.adapter.adapter import canvas_widget
+from napari_mamamia.widgets.adapter.adapter import canvas_widget, main_view
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
 from napari_mamamia.widgets.viewer.pane_sides import fit_half
 
@@ -36,6 +39,37 @@ def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
     spacing = grid.display_frame().per_axis(grid.spacing_mm)
     places = [step * (spacing[axis - lead] if axis >= lead else 1) for axis, step in steps.items()]
     dims.set_point(list(steps), places)
+
+
+class EmptyAxes(QObject):
+    """Gives a viewer without layers the axes of a case, and takes them where napari fails at them.
+
+    Without layers napari cannot fit its camera in 3-D to four axes: it raises as its view is reset,
+    or as it is turned to 3-D with a camera of its own.
+    """
+
+    def __init__(self, viewer: Any) -> None:
+        super().__init__(main_view(viewer))
+        self._viewer = viewer
+        viewer.dims.events.ndisplay.connect(self._drop_soon)
+        viewer.scene.camera.events.synced.connect(self._drop_soon)
+
+    def lay_axes(self, last_step: int) -> None:
+        """Have phase, slice, row and column, each with steps from 0 to `last_step`."""
+        if not len(self._viewer.layers) and self._is_plain():
+            self._viewer.dims.ndim = _SPACE_AXES + 1
+            self._viewer.dims.range = ((0, last_step, 1),) * (_SPACE_AXES + 1)
+
+    def _is_plain(self) -> bool:
+        return bool(self._viewer.dims.ndisplay == _IN_PLANE and self._viewer.scene.camera.synced)
+
+    def _drop_soon(self) -> None:
+        # in a turn of its own: napari's sliders cannot follow while it tells of another change
+        call_soon(self, self._drop_axes)
+
+    def _drop_axes(self) -> None:
+        if not len(self._viewer.layers) and not self._is_plain():
+            self._viewer.dims.ndim = min(self._viewer.dims.ndim, _SPACE_AXES)
 
 
 class SliceView:
