@@ -160,7 +160,7 @@ def make_environment(folder: Path) -> Path:
 
 STEPS = {
     "work_list": ("cases", "batch"),
-    "read": ("view", "kinetics", "review"),
+    "read": ("view", "findings", "kinetics", "review"),
     "mask": ("predict", "refine"),
     "check": ("score", "report", "export"),
 }

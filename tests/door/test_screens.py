@@ -37,6 +37,14 @@ height, width = (extent[1] - extent[0])[-2:]
 result = viewer.camera.zoom * max(height / canvas.height(), width / canvas.width())
 """
 """How much of its room the slice takes, in the direction in which it takes more."""
+GAPS = """
+from napari_mamamia.core.answers import Answer, Place
+from napari_mamamia.core.form import FieldScope
+for number in "123":
+    answer = Answer("finding", ("mass",), Place(FieldScope.LESION, number))
+    panel.findings_page.form.give(answer)
+"""
+"""What is missing of three lesions, and two that nobody drew."""
 SIZES = ((1280, 720), (1400, 900), (1920, 1080))
 THEMES = ("dark", "light")
 FONTS = ("usual", "setting", "scale")
@@ -50,6 +58,7 @@ PAGES = (
     "Refine",
     "Score",
     "View",
+    "Findings",
     "Kinetics",
     "Batch",
     "Report",
@@ -212,6 +221,8 @@ def walk(program, keep):
     wait_until(lambda: program.widgets(name="refine_tool_smartpaint"), "the tools")
     inside(program, "[c.setText('130.4 mm') for c in panel.refine_page.numbers.cells.values()]")
     look(program, "Refine", found, keep)
+    inside(program, GAPS)
+    look(program, "Refine, findings missing", found, keep)
     press(program, "header_view")
     look(program, STRIP_OPEN, found, keep)
     press(program, "header_keys")

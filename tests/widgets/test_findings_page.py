@@ -70,6 +70,10 @@ def choose(dock, name, data):
     box.activated.emit(box.currentIndex())
 
 
+def missing(form):
+    return tuple(gap.text for gap in form.list_gaps() if not gap.contradicts)
+
+
 def describe_mass(dock):
     click(dock, "findings_place_lesion")
     choose(dock, "findings_answer_finding_1", "mass")
@@ -81,7 +85,7 @@ def test_what_is_answered_is_on_the_disk_a_moment_later_and_there_again(qtbot, f
     qtbot.waitUntil(lambda: value_of(world, "mass.shape") == ("irregular",))
     findings.cases_flow.open_neighbour(1)
     qtbot.waitUntil(lambda: findings.session.case_id == "A_2")
-    assert findings.kinetics.findings.describe_gaps() == ""
+    assert findings.kinetics.findings.list_gaps() == ()
     findings.cases_flow.open_neighbour(-1)
     qtbot.waitUntil(lambda: findings.session.case_id == "A_1")
     flow = findings.kinetics.findings
@@ -153,15 +157,15 @@ def test_the_key_gives_the_breast_of_the_chosen_lesion_its_category(qtbot, findi
 def test_what_is_missing_is_told_as_a_case_is_accepted_and_holds_nobody(qtbot, findings, world):
     describe_mass(findings)
     gone = []
-    findings.kinetics.findings.leave(lambda: gone.append(1))
+    findings.before_accept.accept(lambda: gone.append(1))
     assert gone == [1]
     assert "A_1 is accepted. Missing:" in findings.header.message.text()
-    assert "Mass: margin (lesion 1)" in findings.findings_page.form.list_missing()
+    assert "Mass: margin (lesion 1)" in missing(findings.findings_page.form)
 
 
 def test_a_case_that_nobody_described_is_accepted_without_a_word(qtbot, findings):
-    assert findings.kinetics.findings.describe_gaps() == ""
-    assert findings.findings_page.missing_answers.text() == ""
+    assert findings.kinetics.findings.list_gaps() == ()
+    assert findings.findings_page.gaps.isHidden()
 
 
 def test_a_lesion_that_is_in_no_mask_can_be_described(qtbot, findings, world):
@@ -175,7 +179,7 @@ def test_a_lesion_that_is_in_no_mask_can_be_described(qtbot, findings, world):
 def test_a_mass_that_is_not_drawn_contradicts(qtbot, findings):
     findings.findings_page.lesion_wanted.emit()
     choose(findings, "findings_answer_finding_2", "mass")
-    text = findings.findings_page.contradictions.text()
+    (text,) = (one for one in findings.findings_page.gaps.texts if one.startswith("⚠"))
     assert "nothing is drawn as lesion 2" in text
 
 
@@ -313,11 +317,11 @@ def test_what_is_filled_in_follows_the_mask(qtbot, form):
 
 def test_of_one_breast_alone_its_own_assessment_is_missing(qtbot, form):
     form.set_facts(CaseFacts((), (Side.RIGHT,), is_one_breast=True))
-    assert [one for one in form.list_missing() if "ssessment" in one] == [
+    assert [one for one in missing(form) if "ssessment" in one] == [
         "Assessment category (right breast)"
     ]
     form.set_facts(CaseFacts((), is_one_breast=True))
-    assert [one for one in form.list_missing() if "ssessment" in one] == [
+    assert [one for one in missing(form) if "ssessment" in one] == [
         "Assessment category (the breast in view)"
     ]
 

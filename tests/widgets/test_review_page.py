@@ -45,11 +45,12 @@ from napari_mamamia.services.review.make_study import StudyPeople
 from napari_mamamia.services.review.session import ReviewSession
 from napari_mamamia.services.review.signing import Signable, SigningLook, look_at_signing
 from napari_mamamia.widgets.base.layers import Role
+from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review import flow
 from napari_mamamia.widgets.review.judging_view import JudgingView
 from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
-from napari_mamamia.widgets.review.reading_view import ReadingView, make_case_list
+from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.signing_view import SigningView
 from napari_mamamia.widgets.review.study_case import ActiveClock
 
@@ -178,7 +179,30 @@ def test_what_is_missing_is_listed_before_anything_is_handed_in(qtbot, at_work):
     assert view.missing.text() == "Missing: Lesion, a mask"
     assert view.empty.isHidden()
     assert dock.page == "Review"
+    assert dock.focusWidget().objectName() == "review_answer_lesion"
     assert dock.review_flow.reading.taken is taken
+
+
+def test_what_the_form_of_a_study_lacks_is_listed_above_accept_on_the_page_of_the_mask(
+    qtbot, at_work
+):
+    dock = at_work()
+    dock.show_page("Refine")
+    listed = dock.refine_page.gaps
+    taken = take(qtbot, dock)
+    assert listed.texts == ()  # this study asks nothing
+    dock.review_page.form.set_form(FORM)
+    assert listed.texts == ("Missing: Lesion",)
+    listed.gap_wanted.emit(dock.review_flow.reading.list_gaps()[0])
+    assert dock.page == "Review"
+    assert dock.focusWidget().objectName() == "review_answer_lesion"
+    choose(dock.review_page.form, "review_answer_lesion", 2)
+    assert listed.texts == ()
+    choose(dock.review_page.form, "review_answer_lesion", 1)
+    assert listed.texts == ("Missing: Margin",)
+    dock.review_page.reading.put_back.click()
+    qtbot.waitUntil(lambda: dock.review_flow.reading.taken is not taken)
+    assert listed.texts == ()
 
 
 def test_a_case_without_a_lesion_is_handed_in_without_a_mask_once_that_is_said(qtbot, at_work):
@@ -893,7 +917,7 @@ def test_lesions_of_two_readings_are_listed_and_a_line_goes_to_one(qtbot):
 
 
 def test_a_list_of_lesions_is_as_high_as_its_lines_whatever_width_it_gets_when(qtbot):
-    lesions = make_case_list("lesions", "")
+    lesions = make_line_list("lesions", "")
     qtbot.addWidget(lesions)
     lesions.resize(80, 60)
     lesions.show()
@@ -916,6 +940,10 @@ def form(qtbot):
     return view
 
 
+def missing(form):
+    return tuple(gap.text for gap in form.list_gaps() if not gap.contradicts)
+
+
 def choose(form, name, at):
     box = form.findChild(QComboBox, name)
     box.setCurrentIndex(at)
@@ -923,10 +951,10 @@ def choose(form, name, at):
 
 
 def test_a_question_comes_with_the_answer_that_it_depends_on_and_goes_with_it(qtbot, form):
-    assert form.list_missing() == ("Lesion",)
+    assert missing(form) == ("Lesion",)
     choose(form, "review_answer_lesion", 1)
     form.findChild(QCheckBox, "review_answer_margin_b").click()
-    assert form.list_missing() == ()
+    assert missing(form) == ()
     assert form.answers["margin"] == ["b"]
     choose(form, "review_answer_lesion", 2)
     assert form.findChild(QCheckBox, "review_answer_margin_b") is None
@@ -938,10 +966,10 @@ def test_a_number_that_is_none_or_out_of_its_limits_is_said_and_not_kept(qtbot, 
     for text in ("about 3", "201", "-1"):
         line.setText(text)
         line.textEdited.emit(text)
-        assert len(form.list_missing()) == 1, text
+        assert len(missing(form)) == 1, text
         assert "size" not in form.answers
     line.textEdited.emit("12.50")
-    assert form.list_missing() == ()
+    assert missing(form) == ()
     assert form.answers["size"] == {"number": "12.5", "unit": "mm"}
 
 
@@ -962,17 +990,17 @@ def test_a_described_lesion_that_is_gone_is_told_and_not_handed_in(qtbot, form):
     form.give(Answer("note", ("small",), Place(FieldScope.LESION, "2")))
     form.set_facts(lesions("1"))
     assert "not in your mask any more" in form.findChild(QLabel, "review_lesion_note_2").text()
-    assert form.list_missing() == ("lesion 2, which is described, in your mask",)
+    assert missing(form) == ("lesion 2, which is described, in your mask",)
     assert form.answers["@lesions"]["2"] == [[2, 0, 0]]
     form.set_facts(lesions("1", joined=(("2", "1"),)))
     assert "one with lesion 1" in form.findChild(QLabel, "review_lesion_note_2").text()
     form.set_facts(lesions("1", "2"))  # undone
-    assert form.list_missing() == ()
+    assert missing(form) == ()
     assert form.findChild(QPushButton, "review_lesion_show_2") is not None
     form.set_facts(lesions("1"))
     with qtbot.waitSignal(form.answered):
         form.findChild(QPushButton, "review_lesion_drop_2").click()
-    assert form.list_missing() == ()
+    assert missing(form) == ()
     assert "note@2" not in form.answers
     assert "2" not in form.answers["@lesions"]
 

@@ -1,5 +1,7 @@
 """Refining in a real window: outline, grow, paint, undo, save, reopen, with the mouse's events."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from one_window import wait_open
@@ -7,7 +9,9 @@ from qtpy.QtCore import QPoint, Qt
 from qtpy.QtTest import QTest
 from qtpy.QtWidgets import QWidget
 
+from napari_mamamia.core.answers import Answer, Answers, Place
 from napari_mamamia.core.edits import Brush, Tool
+from napari_mamamia.core.form import FieldScope
 from napari_mamamia.io.data_set.volumes import read_labels
 from napari_mamamia.services.case.open_case import open_case
 from napari_mamamia.services.refine.edit_case import open_editing
@@ -85,6 +89,32 @@ def refining(qtbot, docked, small_data_set):
     docked.scene.view.go_to(tuple(round(v) for v in centre), centre=False)
     docked.centre, docked.radius = centre, radius
     return docked
+
+
+def test_what_is_missing_comes_above_accept_and_goes_while_the_button_stays(
+    qtbot, refining, picture, window
+):
+    page, form = refining.refine_page, refining.findings_page.form
+
+    def place_of_accept():
+        return page.accept.mapToGlobal(page.accept.rect().topLeft())
+
+    qtbot.waitUntil(lambda: page.accept.isVisible())
+    before, room = place_of_accept(), page.height()
+    form.give(Answer("bpe", ("mild",)))
+    form.give(Answer("finding", ("mass",), Place(FieldScope.LESION, "9")))
+    qtbot.waitUntil(lambda: len(page.gaps.texts) == 2 and page.gaps.isVisible())
+    lines = page.gaps.lines
+    qtbot.waitUntil(lambda: place_of_accept() == before)
+    assert page.gaps.geometry().bottom() < page.accept.parentWidget().geometry().top()
+    assert all(lines.visualItemRect(lines.item(at)).height() >= 24 for at in range(2))
+    picture(window, "25_findings_missing")
+    findings = refining.kinetics.findings
+    findings._findings = replace(findings._findings, answers=Answers())  # all is taken away
+    findings._show_findings(anew=True)
+    qtbot.waitUntil(lambda: not page.gaps.isVisible())
+    qtbot.waitUntil(lambda: place_of_accept() == before)
+    assert page.height() == room
 
 
 @pytest.mark.night  # by day test_window_evidence grows and corrects; test_window_story saves

@@ -3,7 +3,8 @@
 from typing import Final
 
 from qtpy.QtCore import QSize
-from qtpy.QtWidgets import QCheckBox, QSlider, QToolButton
+from qtpy.QtGui import QWheelEvent
+from qtpy.QtWidgets import QCheckBox, QComboBox, QSlider, QToolButton
 
 _LEAST: Final = QSize(24, 24)
 
@@ -35,3 +36,14 @@ class CheckBox(_Target, QCheckBox):
 
 class Slider(_Target, QSlider):
     """A slider; its whole height can be pressed."""
+
+
+class ChoiceBox(_Target, QComboBox):
+    """A choice that a wheel turned over it leaves as it is: the wheel moves the page.
+
+    An answer that nobody gave must not come of it.
+    """
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to the page."""
+        event.ignore()

@@ -31,6 +31,7 @@ from napari_mamamia.widgets.dock.results_panel import ResultsPanel
 from napari_mamamia.widgets.dock.steps import PAGES, Steps
 from napari_mamamia.widgets.export.flow import ExportFlow
 from napari_mamamia.widgets.export.page import ExportPage
+from napari_mamamia.widgets.findings.gap_views import BeforeAccept
 from napari_mamamia.widgets.findings.page import FindingsPage
 from napari_mamamia.widgets.hanging.bar import HangingBar
 from napari_mamamia.widgets.hanging.flow import Hanging
@@ -197,7 +198,7 @@ class DockParts(QWidget):
             self.refine_page,
             *(self.header, self.editing, *tools),
             *people,
-            lambda: self.kinetics.findings.leave(lambda: self.cases_flow.open_neighbour(1)),
+            lambda: self.before_accept.accept(lambda: self.cases_flow.open_neighbour(1)),
             lambda: self.review_flow.accept(),
         )
 
@@ -231,6 +232,9 @@ class DockParts(QWidget):
         self.measuring.mark_removed.connect(lambda key: findings.move_mark(key, None))
         self.measuring.find_lesion = findings.find_lesion
         self.measuring.list_lesions = findings.list_lesions
+        self.before_accept = BeforeAccept(context, self.refine_page.gaps, self.show_page)
+        self.before_accept.follow("Findings", findings.list_gaps, self.findings_page.show_gap)
+        findings.gaps_changed.connect(self.before_accept.look)
         self.escape = EscapeKey(self.scene.viewer, self.hand)
 
     def _make_jumps(self) -> None:
@@ -266,6 +270,8 @@ class DockParts(QWidget):
         people = (self.readers, self.protocols)
         flow = ReviewFlow(self.context, page, self.opening, self.editing, *people)
         flow.shown_wanted.connect(lambda: self.show_page("Review"))
+        self.before_accept.follow("Review", flow.reading.list_gaps, page.form.show_gap)
+        page.form.changed.connect(self.before_accept.look)
         self.farewells.append(flow.close)
         return flow
 

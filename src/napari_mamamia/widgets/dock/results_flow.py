@@ -198,7 +198,7 @@ class KineticsParts(WindowPart):
     def want(self, page: str) -> None:
         """Measure for the page that is on screen alone."""
         self.flow.want(page == "Kinetics")
-        self.findings.want(page == "Findings")
+        self.findings.want(page)
 
     def show_curves(self) -> None:
         """Show the tab Curves, with the curve of the place that is pointed at."""

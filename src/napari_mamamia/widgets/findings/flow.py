@@ -28,23 +28,25 @@ from napari_mamamia.segmentation.model.segmenter import Click
 from napari_mamamia.services.findings.case_findings import CaseFindings
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.findings.gaps import Gap
 from napari_mamamia.widgets.findings.page import (
     MARK_KEYS,
     FindingsPage,
     list_marks,
-    say_missing,
+    say_whose,
 )
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.prompts import PromptTool
 
 PAGE: Final = "Findings"
+ACCEPTING: Final = "Refine"
+"""The page on which a case is accepted."""
 ASSESSMENT: Final = "assessment"
 _KEEP_AFTER_MS: Final = 600
 _MEASURE_AFTER_MS: Final = 800
 _MEASURED: Final = (Role.REFINED, Role.PREDICTION, Role.REFERENCE)
 _OF_STUDY: Final = tr("The form of this study stands on page Review.")
 _NO_FOLDER: Final = tr("Findings are kept with a data set: open its folder first.")
-_NO_NUMBERS: Final = tr("Nothing is filled in: numbers are hidden in this reading.")
 _NO_MASK: Final = tr("No mask yet: nothing is filled in.")
 _NO_BREAST: Final = tr("Which breast? Choose Right, Left or a lesion on page Findings first.")
 
@@ -56,10 +58,12 @@ class FindingsFlow(WindowPart):
     """Joins the page, the record beside the masks, the mask on screen and the clicks.
 
     `with_reader` is asked to call back once a reader is known: an answer has somebody who gave it.
-    `marks_changed` carries the marks as they are shown on the image.
+    `marks_changed` carries the marks as they are shown on the image; `gaps_changed` says that
+    something else may be missing now.
     """
 
     marks_changed = Signal(object)
+    gaps_changed = Signal()
 
     def __init__(
         self,
@@ -77,7 +81,8 @@ class FindingsFlow(WindowPart):
         self._findings, self._stored = CaseFindings(), Answers()
         self._measured: CaseFacts = NOTHING_KNOWN
         self._facts: CaseFacts = NOTHING_KNOWN
-        self._is_loaded = self._is_wanted = self._is_stale = False
+        self._is_loaded = self._is_stale = False
+        self._page_on_screen = ""
         self._whose = ""
         self._armed: tuple[Landmark, Side] | None = None
         self._after: list[Callable[[], object]] = []
@@ -104,11 +109,17 @@ class FindingsFlow(WindowPart):
             signal.connect(self._ask_lesions)
         self._follow_case()
 
-    def want(self, wanted: bool) -> None:
-        """Measure from now on, because the page is on screen, or stop."""
-        self._is_wanted = wanted
-        if wanted and self._is_stale:
+    def want(self, page: str) -> None:
+        """Measure from now on where the page on screen shows what is measured, or stop."""
+        self._page_on_screen = page
+        if self._is_stale and self._is_wanted:
             self._measure.start(0)
+
+    @property
+    def _is_wanted(self) -> bool:
+        """Whether somebody looks: on page Refine, at what a form that is begun lacks."""
+        is_accepting = self._page_on_screen == ACCEPTING and self._is_described
+        return self._page_on_screen == PAGE or is_accepting
 
     def actions(self) -> dict[str, Callable[..., object]]:
         """Return what the keys of this page do, by their names in the table."""
@@ -187,7 +198,10 @@ class FindingsFlow(WindowPart):
     def _ask_lesions(self) -> None:
         """Measure in a moment, where somebody looks."""
         self._is_stale = True
-        if self._is_wanted and self._of is not None:
+        self._measure_soon()
+
+    def _measure_soon(self) -> None:
+        if self._is_stale and self._is_wanted and self._of is not None:
             self._measure.start()
 
     def _find_mask(self) -> SessionMask | None:
@@ -203,12 +217,7 @@ class FindingsFlow(WindowPart):
             self._take_facts(_NO_MASK, self._services.review.find_breasts(case.grid, record))
             return
         with_numbers = not self._session.blinding.hides(Hidden.NUMBERS)
-        name = (
-            tr("your mask")
-            if mask.role is Role.REFINED
-            else tr("the {role} {name}", role=mask.role, name=mask.name).strip()
-        )
-        whose = tr("Lesions of {name}.", name=name) if with_numbers else _NO_NUMBERS
+        whose = say_whose(mask.role, mask.name, with_numbers=with_numbers)
         measure_lesions = self._services.review.measure_lesions
         self._jobs.start(
             "findings lesions",
@@ -252,32 +261,22 @@ class FindingsFlow(WindowPart):
         self._show_texts()
 
     def _show_texts(self) -> None:
-        form = self._page.form
         self._page.show_texts(
             whose=self._whose if self._of is not None else "",
             remarks=self._facts.remarks,
-            missing=form.list_missing() if self._is_described else (),
-            contradictions=form.list_contradictions(),
+            gaps=self.list_gaps(),
             problem=self._findings.problem,
         )
+        self.gaps_changed.emit()
+        self._measure_soon()  # a form that was begun just now is held against the mask
 
-    def leave(self, go_on: Callable[[], object]) -> None:
-        """Go on to the next case, and say what the one that was accepted lacks; nothing waits."""
-        case_id, gaps = self._session.case_id, self.describe_gaps()
-        go_on()
-        if gaps:
-            self._notifier.hint(tr("{case_id} is accepted. {gaps}", case_id=case_id, gaps=gaps))
-
-    def describe_gaps(self) -> str:
-        """Return what is missing or contradicts, for who accepts the case; "" for nothing.
+    def list_gaps(self) -> tuple[Gap, ...]:
+        """Return what is missing or contradicts, for who accepts the case.
 
         A case of which nobody said anything lacks nothing: a form is not asked for without a study.
         """
-        if self._of is None or not self._is_described:
-            return ""
-        form = self._page.form
-        parts = (say_missing(form.list_missing()), *form.list_contradictions())
-        return ". ".join(filter(None, parts))
+        is_begun = self._of is not None and self._is_described
+        return self._page.form.list_gaps() if is_begun else ()
 
     # ----------------------------------------------------------------- answering
 

@@ -1,12 +1,12 @@
 """What a form says in words: its places, what is missing, lesions that are none any more."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from napari_mamamia.core.answers import Answers, CaseFacts, Place
-from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
+from napari_mamamia.core.form import Field, FieldKind, FieldScope
 from napari_mamamia.core.texts import tr
-from napari_mamamia.reviewing.form_rules import AskedQuestion, find_contradictions, list_missing
+from napari_mamamia.reviewing.form_rules import AskedQuestion
 from napari_mamamia.reviewing.form_values import normalise_values
 from napari_mamamia.reviewing.lesion_numbers import list_lost
 
@@ -106,33 +106,6 @@ def list_lost_texts(answers: Answers, facts: CaseFacts) -> Iterator[tuple[str, s
                 "It is not in your mask any more. Draw it again, or take away what was said of it."
             )
         yield name, text
-
-
-def list_missing_texts(
-    form: Form, answers: Answers, facts: CaseFacts, wrong: Sequence[str]
-) -> tuple[str, ...]:
-    """Return what must be answered and is not, what is `wrong`, and the lesions that are lost."""
-    lost = (
-        tr("lesion {name}, which is described, in your mask", name=name)
-        for name, _ in list_lost_texts(answers, facts)
-    )
-    missing = list_missing(form, answers, facts)
-    either = facts.is_one_breast and len(facts.sides) > 1
-    questions = (
-        tr("{question} (the breast in view)", question=tr(one.field.text))
-        if either and one.place.scope is FieldScope.BREAST
-        else describe_question(one.field, one.place)
-        for one in missing
-    )
-    return (*dict.fromkeys(questions), *wrong, *lost)
-
-
-def list_contradiction_texts(form: Form, answers: Answers, facts: CaseFacts) -> tuple[str, ...]:
-    """Return what does not go together, each with its place."""
-    problems = find_contradictions(form, answers, facts)
-    return tuple(
-        f"{name}: {one.text}" if (name := name_place(one.place)) else one.text for one in problems
-    )
 
 
 def list_lesion_notes(

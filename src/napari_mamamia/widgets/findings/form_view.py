@@ -5,16 +5,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from qtpy.QtCore import Signal
-from qtpy.QtGui import QShowEvent, QWheelEvent
-from qtpy.QtWidgets import (
-    QComboBox,
-    QLabel,
-    QLineEdit,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtGui import QShowEvent
+from qtpy.QtWidgets import QComboBox, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from napari_mamamia.core.answers import (
     NOTHING_KNOWN,
@@ -45,38 +38,31 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     set_level,
 )
-from napari_mamamia.widgets.controls.targets import CheckBox
+from napari_mamamia.widgets.controls.revealing import reveal
+from napari_mamamia.widgets.controls.targets import CheckBox, ChoiceBox
 from napari_mamamia.widgets.findings.form_texts import (
     COMPUTED,
     describe_question,
     explain_question,
-    list_contradiction_texts,
     list_lesion_notes,
-    list_missing_texts,
     name_place,
     name_question,
     say_answer,
     why_wrong,
     write_value,
 )
+from napari_mamamia.widgets.findings.gaps import Gap, list_gaps
 
 _NONE = "–"
 _AUTO = tr("auto")
 _OTHER_EDITION = tr("{} (not in this edition)")
 
 
-class _AnswerBox(QComboBox):
-    """A wheel turned over it moves the page: an answer that nobody gave must not come of it."""
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave the wheel to the page."""
-        event.ignore()
-
-
 class FormView(QWidget):
     """Asks what a `Form` asks. `answered` says that an answer was given or taken away.
 
-    `voxel_wanted` carries a voxel (z, y, x) of a lesion that somebody wants to see.
+    `voxel_wanted` carries a voxel (z, y, x) of a lesion that somebody wants to see; `changed` says
+    that other answers or questions are there now, so that other things may be missing.
 
     Which questions are asked is decided by `reviewing.form_rules` after every answer.
 
@@ -90,6 +76,7 @@ class FormView(QWidget):
     """
 
     answered = Signal()
+    changed = Signal()
     voxel_wanted = Signal(object)
 
     def __init__(self, prefix: str = "review", place: Place | None = None) -> None:
@@ -99,6 +86,7 @@ class FormView(QWidget):
         self._place = place
         self._is_unfolded = False
         self._autos: dict[tuple[str, Place], QLabel] = {}
+        self._controls: dict[tuple[str, Place | None], QWidget] = {}
         self._form: Form | None = None
         self._answers = Answers()
         self._facts = NOTHING_KNOWN
@@ -195,17 +183,24 @@ class FormView(QWidget):
             return {}
         return record_answers(self._form, self._answers)
 
-    def list_missing(self) -> tuple[str, ...]:
-        """Return in words what must be answered and is not, and what cannot be numbers."""
+    def list_gaps(self) -> tuple[Gap, ...]:
+        """Return what must be answered and is not, what is no answer, what does not go together."""
         if self._form is None:
             return ()
-        return list_missing_texts(self._form, self._answers, self._facts, self._list_wrong())
+        wrong = {where: self._wrong[where] for where in self._list_wrong()}
+        return list_gaps(self._form, self._answers, self._facts, wrong)
 
-    def list_contradictions(self) -> tuple[str, ...]:
-        """Return in words what does not go together among the answers, and with the mask."""
-        if self._form is None:
-            return ()
-        return list_contradiction_texts(self._form, self._answers, self._facts)
+    def show_gap(self, gap: Gap) -> None:
+        """Give the question of a gap the keyboard, out of its fold, if it is asked here now."""
+        where = (gap.field, gap.place)
+        asked = [one for one in self._list_asked() if (one.field.id, one.place) == where]
+        if not self._is_unfolded and any(map(self._is_folded, asked)):
+            self._is_unfolded = True
+            self._draw_anew()
+        control = self._controls.get(where)
+        if control is not None:
+            control.setFocus(Qt.FocusReason.TabFocusReason)
+            reveal(control)
 
     # ------------------------------------------------------------------- drawing
 
@@ -233,7 +228,7 @@ class FormView(QWidget):
         if not is_same or measured not in (None, self._measured):
             self._draw_anew()
         else:
-            self._say_wrong()
+            self._end_change()
 
     def _draw_anew(self) -> None:
         """Ask what is asked now; where nobody sees it the controls come a turn later, in 12 ms."""
@@ -245,9 +240,9 @@ class FormView(QWidget):
         self._drawn = [(one.field.id, one.place) for one in asked]
         self._measured = self._list_measured()
         if self.window().isVisible() and not self.isVisible():
-            self._autos = {}
+            self._autos, self._controls = {}, {}
             self._replace_content(QWidget())
-            self._say_wrong()
+            self._end_change()
             self._later.start([self._make_content])
         else:
             self._make_content()
@@ -265,7 +260,7 @@ class FormView(QWidget):
         with_keyboard = focus.objectName() if focus is not None and focus.hasFocus() else ""
         asked = self._list_asked()
         folded = [one for one in asked if self._is_folded(one)]
-        self._autos = {}
+        self._autos, self._controls = {}, {}
         parts: list[QWidget | int] = []
         place = WHOLE_CASE if self._place is None else self._place
         for one in asked:
@@ -283,7 +278,7 @@ class FormView(QWidget):
         fresh = column(*parts)
         fresh.layout().setSpacing(4)
         self._replace_content(fresh)
-        self._say_wrong()
+        self._end_change()
         control = fresh.findChild(QWidget, with_keyboard) if with_keyboard else None
         if control is not None:
             control.setFocus()
@@ -370,6 +365,7 @@ class FormView(QWidget):
         if one.answer is None or not one.answer.is_computed:
             auto.hide()
         self._autos[field.id, one.place] = auto
+        self._controls[field.id, one.place] = control
         if field.kind is FieldKind.MULTIPLE:
             return column(title, control)
         both = row(title, auto, control)
@@ -379,7 +375,7 @@ class FormView(QWidget):
         return both
 
     def _make_single(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
-        box: QComboBox = named(_AnswerBox(), name, tip)
+        box: QComboBox = named(ChoiceBox(), name, tip)
         box.setMinimumContentsLength(8)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         box.addItem(_NONE, "")
@@ -413,6 +409,8 @@ class FormView(QWidget):
         holder = column(*boxes)
         holder.layout().setContentsMargins(12, 0, 0, 0)
         holder.layout().setSpacing(1)
+        if boxes:
+            holder.setFocusProxy(boxes[0])
         return holder
 
     def _make_text(self, one: AskedQuestion, name: str, tip: str) -> QWidget:
@@ -439,13 +437,15 @@ class FormView(QWidget):
         self._draw_if_new()
         self.answered.emit()
 
-    def _list_wrong(self) -> list[str]:
-        return [text for where, text in self._wrong.items() if where in self._drawn]
+    def _list_wrong(self) -> list[tuple[str, Place]]:
+        return [where for where in self._wrong if where in self._drawn]
 
-    def _say_wrong(self) -> None:
-        wrong = self._list_wrong()
+    def _end_change(self) -> None:
+        """Say what is no answer; every change of what is asked or answered ends here."""
+        wrong = [self._wrong[where] for where in self._list_wrong()]
         self.warning.setText("\n".join(wrong))
         self.warning.setVisible(bool(wrong))
+        self.changed.emit()
 
 
 _MAKERS: Mapping[FieldKind, Callable[[FormView, AskedQuestion, str, str], QWidget]] = {

@@ -19,6 +19,7 @@ from napari_mamamia.core.answers import (
 from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
+from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.controls import (
     button,
     call_by,
@@ -31,9 +32,10 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.findings.form_view import FormView
+from napari_mamamia.widgets.findings.gap_views import GapList
+from napari_mamamia.widgets.findings.gaps import Gap
 from napari_mamamia.widgets.measure.overlay import ShownMark
 
-_MOST_MISSING: Final = 4
 _TARGET: Final = 24
 """Pixels, the least that a finger or a shaking hand hits. Source: WCAG 2.2, 2.5.8."""
 _NO_LESION: Final = tr("no lesion")
@@ -91,20 +93,18 @@ class FindingsPage(Page):
         self.whose = label("findings_whose", tip=tr("Which mask the lesions are of"))
         set_level(self.whose, "hint")
         self.remarks = label("findings_remarks", tip=tr("Why a place in the breast is not known"))
-        self.missing_answers = label("findings_missing_answers", tip=tr("Needed and not answered"))
-        self.contradictions = label("findings_contradictions", tip=tr("What does not go together"))
-        set_level(self.contradictions, "warning")
+        self.gaps = GapList("findings_gaps")
+        self.gaps.gap_wanted.connect(self.show_gap)
         self.problem = label(
             "findings_problem", tip=tr("What is wrong with the record of findings")
         )
         set_level(self.problem, "error")
-        texts = (self.remarks, self.missing_answers, self.contradictions, self.whose, self.problem)
-        for text in texts:
+        for text in (self.remarks, self.gaps, self.whose, self.problem):
             self.body.addWidget(text)
         self.body.addStretch()
         self.show_lesions(CaseFacts(), ())
         self.show_marks(Landmarks())
-        self.show_texts(whose="", remarks=(), missing=(), contradictions=(), problem="")
+        self.show_texts(whose="", remarks=(), gaps=(), problem="")
 
     # ------------------------------------------------------------- for the flow
 
@@ -169,21 +169,30 @@ class FindingsPage(Page):
         *,
         whose: str,
         remarks: Sequence[str],
-        missing: Sequence[str],
-        contradictions: Sequence[str],
+        gaps: Sequence[Gap],
         problem: str,
     ) -> None:
         """Say what is not known, missing and contradictory; nothing where there is nothing."""
         shown: Mapping[QLabel, str] = {
             self.whose: whose,
             self.remarks: "\n".join(remarks),
-            self.missing_answers: say_missing(missing),
-            self.contradictions: "\n".join(contradictions),
             self.problem: problem,
         }
         for control, text in shown.items():
             control.setText(text)
             control.setVisible(bool(text))
+        self.gaps.show_gaps(gaps)
+
+    def show_gap(self, gap: Gap) -> None:
+        """Ask about the place of a gap, with the keyboard in its question."""
+        place = gap.place
+        if place is None or (place.scope is FieldScope.LESION and place.name not in self.lesions):
+            return
+        is_other = place != self.place
+        self.choose(place)
+        self.form.show_gap(gap)
+        if is_other and place.scope is FieldScope.LESION:
+            self.show_wanted.emit()
 
     # -------------------------------------------------------------------- inner
 
@@ -296,19 +305,16 @@ def list_marks(landmarks: Landmarks) -> tuple[ShownMark, ...]:
     )
 
 
-def say_missing(missing: Sequence[str]) -> str:
-    """Return what is missing as one sentence, "" for nothing.
-
-    Examples
-    --------
-    >>> say_missing(["Finding (lesion 1)", "Side (lesion 1)"])
-    'Missing: Finding (lesion 1), Side (lesion 1)'
-    """
-    if not missing:
-        return ""
-    more = len(missing) - _MOST_MISSING
-    end = tr(" and {more} more", more=more) if more > 0 else ""
-    return tr("Missing: {names}{end}", names=", ".join(missing[:_MOST_MISSING]), end=end)
+def say_whose(role: Role, name: str, *, with_numbers: bool) -> str:
+    """Return whose mask the lesions are of, or that nothing of them is filled in."""
+    if not with_numbers:
+        return tr("Nothing is filled in: numbers are hidden in this reading.")
+    whose = (
+        tr("your mask")
+        if role is Role.REFINED
+        else tr("the {role} {name}", role=role, name=name).strip()
+    )
+    return tr("Lesions of {name}.", name=whose)
 
 
 def _describe_lesion(one: LesionFacts) -> str:

@@ -22,6 +22,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.page_area import PageArea
+from napari_mamamia.widgets.findings.gap_views import GapList
 from napari_mamamia.widgets.refine.history_list import HistoryList
 from napari_mamamia.widgets.refine.more import RefineMore
 from napari_mamamia.widgets.refine.numbers import RefineNumbers
@@ -181,7 +182,8 @@ class RefinePage(Page):
         inner = column(self.tools, line(), self.numbers, line(), self.more, 1)
         inner.layout().setSpacing(5)
         area = PageArea(inner, "refine_scroll", is_part=True)
-        holder = column(area, self._make_buttons())
+        self.gaps = GapList("refine_gaps", is_brief=True)
+        holder = column(area, self.gaps, self._make_buttons())
         holder.layout().setSpacing(5)
         holder.layout().setStretch(0, 1)
         self._work = holder

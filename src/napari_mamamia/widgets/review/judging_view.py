@@ -31,6 +31,7 @@ from napari_mamamia.widgets.controls.controls import (
     row,
     set_level,
 )
+from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.review.judging_texts import (
     ENDS,
     MM3_PER_ML,
@@ -39,7 +40,6 @@ from napari_mamamia.widgets.review.judging_texts import (
     describe_queue,
     describe_row,
 )
-from napari_mamamia.widgets.review.reading_view import make_case_list
 
 _RULE_TEXTS = {
     ConsensusRule.UNION: (tr("Union"), tr("What any reading has")),
@@ -89,7 +89,7 @@ class JudgingView(QWidget):
     # -------------------------------------------------------------------- making
 
     def _make_queue(self) -> QWidget:
-        self.queue = make_case_list(
+        self.queue = make_line_list(
             "review_disputes",
             tr("What waits for a judge: what disagrees first, the lowest Dice on top"),
         )
@@ -157,12 +157,10 @@ class JudgingView(QWidget):
         self.lesions_told = label(
             "review_lesions_told", tip=tr("Which lesions both readings have, and which one alone")
         )
-        self.lesions = make_case_list(
+        self.lesions = make_line_list(
             "review_lesions",
             tr("The lesions of both readings, with the number of each; a line goes there"),
         )
-        # Qt breaks lines as if nothing stood at their sides, and cut the last number.
-        self.lesions.setStyleSheet("QListWidget::item { padding: 5px 0px; }")
         self.lesions.currentRowChanged.connect(self.lesion_wanted.emit)
         return column(self.lesions_told, self.lesions)
 

@@ -39,8 +39,8 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.targets import CheckBox
-from napari_mamamia.widgets.review.reading_view import make_case_list
 from napari_mamamia.widgets.review.signing_view import NOT_THE_SAME, LeadKeyForm
 
 _CURVE_HEIGHT: Final = 90
@@ -72,7 +72,7 @@ class ProgressView(QWidget):
         self.agreement.hide()
         self.curve = CaptureCurve()
         self.stop = label("review_capture", tip=tr("What was caught, and whether one may stop"))
-        self.queue = make_case_list(
+        self.queue = make_line_list(
             "review_quality_queue", tr("Quality control's queue, in its order")
         )
         self._quality: QualityLook | None = None

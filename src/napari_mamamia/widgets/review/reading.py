@@ -23,6 +23,7 @@ from napari_mamamia.services.review.judging import ShownReading
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
 from napari_mamamia.widgets.findings.form_view import FormView
+from napari_mamamia.widgets.findings.gaps import Gap
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.study_case import ActiveClock, StudyCase, StudyPlace
@@ -244,15 +245,26 @@ class Reading(WindowPart):
             # What was said goes with the lesions of the mask that is handed in.
             self._measure_lesions(lambda: self._accept_case(with_mask=with_mask))
             return
-        missing = self._form.list_missing()
+        gaps = [gap for gap in self._form.list_gaps() if not gap.contradicts]
+        missing = [gap.text for gap in gaps]
         if with_mask and not is_drawn:
-            missing = (*missing, _A_MASK)
+            missing.append(_A_MASK)
         if missing:
-            self._say_missing(missing)
+            self._say_missing(tuple(missing))
+            for first in gaps[:1]:
+                self._form.show_gap(first)
         elif is_drawn:
             self._editing.saving.save_if_new(lambda saved: self._hand_in_saved(taken, saved))
         else:
             self._hand_in(taken, None)
+
+    def list_gaps(self) -> tuple[Gap, ...]:
+        """Return what the form lacks or contradicts, while a case that was taken is on screen."""
+        taken = self.taken
+        if taken is None or taken.state is CaseState.READ:
+            return ()
+        is_at = self._case.is_at(taken.case_id, _place_of(taken))
+        return self._form.list_gaps() if is_at else ()
 
     def _say_missing(self, missing: tuple[str, ...]) -> None:
         self._view.show_missing(missing, offers_empty=missing == (_A_MASK,))

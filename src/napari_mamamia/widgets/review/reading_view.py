@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from qtpy.QtCore import Qt, Signal
-from qtpy.QtGui import QResizeEvent
 from qtpy.QtWidgets import (
     QLineEdit,
-    QListWidget,
     QListWidgetItem,
     QProgressBar,
     QVBoxLayout,
@@ -28,48 +26,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
-
-_MOST_ROWS = 5
-_ROW = 26
-
-
-class CaseList(QListWidget):
-    """A list of cases whose lines can be hit and are broken where they are long.
-
-    It is as high as its first lines are, and takes its height anew whenever its width changes: how
-    often a line is broken is known once the list has been laid out, and nothing says when.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setWordWrap(True)
-        self.setStyleSheet("QListWidget::item { padding: 5px 2px; }")
-
-    def fit(self) -> None:
-        """Take the height of the first lines; whoever changes the lines calls it."""
-        # A bar that comes and goes would break the lines elsewhere.
-        bar = Qt.ScrollBarPolicy
-        has_bar = self.count() > _MOST_ROWS
-        self.setVerticalScrollBarPolicy(
-            bar.ScrollBarAlwaysOn if has_bar else bar.ScrollBarAlwaysOff
-        )
-        self.setHorizontalScrollBarPolicy(bar.ScrollBarAlwaysOff)
-        self.doItemsLayout()
-        first = range(min(self.count(), _MOST_ROWS))
-        height = sum(self.visualItemRect(self.item(at)).height() for at in first)
-        self.setFixedHeight(max(height, _ROW) + 6)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Break the lines anew where the width is another."""
-        super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            self.fit()
-
-
-def make_case_list(name: str, tip: str) -> CaseList:
-    """Return a list of cases."""
-    cases: CaseList = named(CaseList(), name, tip)
-    return cases
+from napari_mamamia.widgets.controls.line_list import make_line_list
 
 
 class ReadingView(QWidget):
@@ -183,7 +140,7 @@ class ReadingView(QWidget):
         return self._reopening
 
     def _make_earlier(self) -> QWidget:
-        self.earlier = make_case_list(
+        self.earlier = make_line_list(
             "review_earlier", tr("Cases that you have taken; a double click opens one")
         )
         self.earlier.itemActivated.connect(self._open_earlier)

@@ -27,8 +27,8 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     set_primary,
 )
+from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.controls.revealing import reveal
-from napari_mamamia.widgets.review.reading_view import make_case_list
 
 _AS: Final = {
     Meaning.AUTHOR: tr("as author of your reading"),
@@ -183,7 +183,7 @@ class SigningView(QWidget):
             tr("What your signature means: author, reviewer, approver"),
         )
         self.meaning.activated.connect(lambda _at: self._fill_list())
-        self.things = make_case_list(
+        self.things = make_line_list(
             "review_to_sign",
             tr("What you have not signed yet; several can be chosen with Ctrl or Shift"),
         )

@@ -1,0 +1,172 @@
+"""What is missing or contradicts, on screen: lines that lead to their questions, also at Accept."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from qtpy.QtCore import Qt, Signal
+from qtpy.QtWidgets import QListWidgetItem, QVBoxLayout, QWidget
+
+from napari_mamamia.core.texts import tr
+from napari_mamamia.widgets.controls.controls import label
+from napari_mamamia.widgets.controls.line_list import make_line_list
+from napari_mamamia.widgets.findings.gaps import Gap, say_gaps, say_missing
+from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
+
+_MOST_NAMED: Final = 1
+"""Of what is missing, in a brief list: it stands above a button, in a low window too."""
+
+
+class GapList(QWidget):
+    """Lists gaps; `gap_wanted` carries the `Gap` of a line that was clicked, or chosen by Enter.
+
+    Parameters
+    ----------
+    name
+        The objectName of the list; its title's has `_title` after it.
+    is_brief
+        Whether there are two lines at most, without a title: what contradicts, what is missing.
+    """
+
+    gap_wanted = Signal(object)
+
+    def __init__(self, name: str, *, is_brief: bool = False) -> None:
+        super().__init__()
+        tip = tr("What is missing or contradicts: a click, or Enter, goes to its question")
+        self.title = label(f"{name}_title", tip=tip)
+        self.title.setProperty("heading", True)
+        self.title.setVisible(not is_brief)
+        self._is_brief = is_brief
+        self.lines = make_line_list(name, tip)
+        self.lines.itemClicked.connect(self._want_gap)
+        self.lines.itemActivated.connect(self._want_gap)
+        self._gaps: tuple[Gap, ...] = ()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addWidget(self.title)
+        layout.addWidget(self.lines)
+        self.hide()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The lines as they stand."""
+        return tuple(self.lines.item(at).text() for at in range(self.lines.count()))
+
+    def show_gaps(self, gaps: Sequence[Gap]) -> None:
+        """List these; nothing at all where there are none. The line that is chosen stays."""
+        if tuple(gaps) == self._gaps:
+            return
+        self._gaps = tuple(gaps)
+        chosen = self.lines.currentItem()
+        text = "" if chosen is None else chosen.text()
+        self.lines.clear()
+        for line, gap in _list_brief(gaps) if self._is_brief else _list_all(gaps):
+            item = QListWidgetItem(line)
+            item.setData(Qt.ItemDataRole.UserRole, gap)
+            item.setToolTip(tr("{gap}: a click goes there", gap=gap.text))
+            self.lines.addItem(item)
+            if item.text() == text:
+                self.lines.setCurrentItem(item)
+        self.title.setText(_count_gaps(self._gaps))
+        self.lines.fit()
+        self.setVisible(bool(gaps))
+
+    # -------------------------------------------------------------------- inner
+
+    def _want_gap(self, item: QListWidgetItem) -> None:
+        self.gap_wanted.emit(item.data(Qt.ItemDataRole.UserRole))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A form whose gaps are listed: its page, what it lacks now, the way to a gap on its page."""
+
+    page: str
+    list_gaps: Callable[[], tuple[Gap, ...]]
+    show_gap: Callable[[Gap], object]
+
+
+class BeforeAccept(WindowPart):
+    """Lists above Accept what the form of the open case lacks, and leads to its questions.
+
+    There is one form for a case: that of the study that is read, or that of page Findings where
+    somebody began it.
+
+    Parameters
+    ----------
+    listed
+        Where it is listed.
+    show_page
+        Shows a page by its name.
+    """
+
+    def __init__(
+        self, context: WindowContext, listed: GapList, show_page: Callable[[str], object]
+    ) -> None:
+        super().__init__(context)
+        self._listed = listed
+        self._show_page = show_page
+        self._forms: list[_Form] = []
+        listed.gap_wanted.connect(self._go_to)
+        self._session.case_changed.connect(self.look)
+
+    def follow(
+        self,
+        page: str,
+        list_gaps: Callable[[], tuple[Gap, ...]],
+        show_gap: Callable[[Gap], object],
+    ) -> None:
+        """List what the form on this page lacks, too; whoever changes it calls `look`."""
+        self._forms.append(_Form(page, list_gaps, show_gap))
+        self.look()
+
+    def look(self) -> None:
+        """List what is missing or contradicts now."""
+        self._listed.show_gaps(self._list_gaps())
+
+    def accept(self, go_on: Callable[[], object]) -> None:
+        """Go on to the next case, and say what the one that was accepted lacks; nothing waits."""
+        case_id, gaps = self._session.case_id, say_gaps(self._list_gaps())
+        go_on()
+        if gaps:
+            self._notifier.hint(tr("{case_id} is accepted. {gaps}", case_id=case_id, gaps=gaps))
+
+    # -------------------------------------------------------------------- inner
+
+    def _list_gaps(self) -> tuple[Gap, ...]:
+        return tuple(gap for form in self._forms for gap in form.list_gaps())
+
+    def _go_to(self, gap: Gap) -> None:
+        """Show the question of a gap, if it still is one."""
+        for form in self._forms:
+            if gap in form.list_gaps():
+                self._show_page(form.page)
+                form.show_gap(gap)
+                return
+
+
+def _list_all(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
+    """Yield a line for each gap, what contradicts first: it is the rarer, and rather an error."""
+    for gap in sorted(gaps, key=lambda gap: not gap.contradicts):
+        yield (f"⚠ {gap.text}" if gap.contradicts else gap.text), gap
+
+
+def _list_brief(gaps: Sequence[Gap]) -> Iterator[tuple[str, Gap]]:
+    """Yield a line for what contradicts and one for what is missing, each with its first gap."""
+    contradictory = [gap for gap in gaps if gap.contradicts]
+    missing = [gap for gap in gaps if not gap.contradicts]
+    if contradictory:
+        first, more = contradictory[0], len(contradictory) - 1
+        end = tr(" and {more} more", more=more) if more else ""
+        yield f"⚠ {first.text}{end}", first
+    if missing:
+        yield say_missing([gap.text for gap in missing], _MOST_NAMED), missing[0]
+
+
+def _count_gaps(gaps: Sequence[Gap]) -> str:
+    n_contradictory = sum(gap.contradicts for gap in gaps)
+    n_missing = len(gaps) - n_contradictory
+    missing = tr("Missing: {n}", n=n_missing) if n_missing else ""
+    contradictory = tr("Contradictory: {n}", n=n_contradictory) if n_contradictory else ""
+    return " · ".join(filter(None, (missing, contradictory)))
