@@ -100,6 +100,7 @@ class TableStore:
     """The tables of `schema.sql` in memory, with its keys, uniqueness and checks, as a store."""
 
     is_known = True  # a data base that is away raises
+    trouble = ""
 
     def __init__(self, tables, of, session="1", host="H"):
         self.tables, self.study, self.origin = tables, of, ORIGIN

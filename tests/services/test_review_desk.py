@@ -80,6 +80,43 @@ def test_the_next_case_is_claimed_begun_and_goes_to_a_workspace_of_its_round(fol
     assert [one.case_id for one in look.rows] == ["A"]  # what was not begun is not named
 
 
+@pytest.fixture
+def events_away(monkeypatch):
+    """Let no events of a study be read until this is called."""
+
+    def fail(_store):
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with monkeypatch.context() as share:
+        share.setattr(FolderStore, "_require_share", fail)
+        yield share.undo
+
+
+def test_of_a_study_that_was_never_seen_nothing_is_said_of_cases_and_none_is_taken(
+    folder, home, events_away
+):
+    """Each case stood as unread, whoever had read or decided it."""
+    desk = StudyDesk(folder, "Lea Lead", home)
+    look = desk.look()
+    assert not look.is_seen
+    assert (look.n_ready, look.n_read, look.states) == (0, 0, None)
+    assert (look.rows, look.disputes, look.readers) == ((), (), ())
+    acts = {
+        "take the next": lambda: StudyDesk(folder, "Ana", home).take_next(),
+        "judge": lambda: desk.session.claim_case("c0001"),
+        "reject": lambda: desk.session.reject("c0001", "blurred"),
+        "reassign": lambda: desk.session.reassign("c0001", "ana", "ben"),
+    }
+    for act in acts.values():
+        with pytest.raises(FormatError, match="a study that can be read, but some of it cannot"):
+            act()
+    events_away()
+    look = desk.look()
+    assert look.is_seen
+    assert look.states == {"new": 2}
+    assert StudyDesk(folder, "Ana", home).take_next().case_id == "A"
+
+
 def test_a_repeat_and_another_round_have_other_workspaces():
     files = DeskFiles(Path("home"), "s1")
     folders = {files.work_folder("ana", *one) for one in ((1, "0"), (1, "1"), (2, "0"))}

@@ -39,7 +39,7 @@ from napari_mamamia.reviewing.states import CaseState
 from napari_mamamia.services.case.refine import SavedMask
 from napari_mamamia.services.review import plan_study
 from napari_mamamia.services.review.desk import StudyDesk, open_desk
-from napari_mamamia.services.review.desk_records import StudyLook
+from napari_mamamia.services.review.desk_records import StudyLook, leave_out_unseen
 from napari_mamamia.services.review.lesion_rows import LesionRow, LesionTable, PairedAnswer
 from napari_mamamia.services.review.make_study import StudyPeople
 from napari_mamamia.services.review.session import ReviewSession
@@ -356,6 +356,20 @@ def test_next_case_is_bright_only_while_there_is_one_and_else_what_to_do_is_said
     view.show_task(None, is_busy=True)
     view.show_look(look)
     assert not view.next.isEnabled()
+
+
+def test_of_a_study_that_was_never_seen_no_number_is_said_until_it_is(qtbot):
+    view = ReadingView(FormView())
+    qtbot.addWidget(view)
+    seen = StudyLook("T", "Ana", (), NOT_BLIND, 3, 1, 2, ())
+    view.show_look(leave_out_unseen(seen))
+    assert view.left.text() == ""
+    assert not view.next.isEnabled()
+    assert view.advice.text().startswith("The study was not seen on this computer yet")
+    view.show_look(seen)
+    assert view.left.text() == "1 of 3 read, 2 to go"
+    assert view.next.isEnabled()
+    assert view.advice.text() == ""
 
 
 def draw(qtbot, dock, *boxes):

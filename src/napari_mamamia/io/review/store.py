@@ -80,6 +80,7 @@ class EventStore(Protocol):
     study: Study
     origin: str
     is_known: bool
+    trouble: str
 
     @property
     def unsent(self) -> int:
@@ -153,8 +154,7 @@ class FolderStore:
         self._noted_at = self._copied_at = -_KNOWN_EVERY_S
         self._same: tuple[int, int, int] | None = None
         self._masks: frozenset[str] = frozenset()
-        self.trouble = ""
-        self.is_known = self._copy is not None  # or once all of it was read
+        self.trouble, self.is_known = "", self._copy is not None  # or once all of it was read
 
     @property
     def outbox(self) -> Path:

@@ -31,15 +31,15 @@ from napari_mamamia.io.workspace.protocol import Protocol
 from napari_mamamia.io.workspace.provenance import sidecar_path, write_provenance
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.reviewing.form_values import read_record
-from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.reviewing.views import CaseView, ReadingView
+from napari_mamamia.reviewing.views import ReadingView
 from napari_mamamia.services.review.desk_records import (
-    DisputeRow,
     StudyLook,
     StudyTask,
     TaskRow,
     describe_age,
+    leave_out_unseen,
+    list_dispute_rows,
     list_reader_rows,
 )
 from napari_mamamia.services.review.images import find_images, require_images
@@ -127,7 +127,7 @@ class StudyDesk:
             rows = session.queue()
             ids = {case.key: case.case_id for case in state.study.cases}
             touched = (CaseState.READ, CaseState.IN_WORK, CaseState.CLAIMED)
-            return StudyLook(
+            look = StudyLook(
                 state.study.plan.name,
                 state.name(self.reader.reader_id),
                 self.reader.roles,
@@ -141,7 +141,7 @@ class StudyDesk:
                     for task, reading in rows
                     if reading.state in touched
                 ),
-                self._list_cases_to_judge() if self.is_judge else (),
+                list_dispute_rows(session.disputes(), state, self.form) if self.is_judge else (),
                 readers=list_reader_rows(state) if Role.LEAD in self.reader.roles else (),
                 states={name.value: count for name, count in state.counts.items() if count},
                 n_unsent=session.n_unsent,
@@ -154,6 +154,7 @@ class StudyDesk:
                 ),
                 origin=self.store.origin,
             )
+            return look if self.store.is_known else leave_out_unseen(look)
 
     def _keep_claims(self) -> tuple[Claim, ...]:
         """Say that one is still at it, now and then; return what others took meanwhile."""
@@ -161,20 +162,6 @@ class StudyDesk:
             return ()
         self._kept_at = time.monotonic()
         return self.session.keep_claims()
-
-    def _list_cases_to_judge(self) -> tuple[DisputeRow, ...]:
-        """Return what disagrees, the most first; then what agrees, then what may be signed."""
-        views = list(self.session.disputes())
-        for state in (CaseState.READ, CaseState.ACCEPTED):
-            views += [one for one in self.session.state.cases if one.state is state]
-        once = {one.key: one for one in views}
-        return tuple(map(self._describe_dispute, once.values()))
-
-    def _describe_dispute(self, view: CaseView) -> DisputeRow:
-        state = self.session.state
-        judge = state.name(view.adjudicator) if view.adjudicator else ""
-        case_id = state.study.case(view.key).case_id
-        return DisputeRow(view.key, case_id, view.state, tell_reasons(self.form, view), judge)
 
     # -------------------------------------------------------------------- reading
 
@@ -201,6 +188,8 @@ class StudyDesk:
         ------
         CaseError
             If the images are not there or were changed, or the study was.
+        FormatError
+            If the study was never seen on this computer.
         """
         with self._turn:
             self.require_same_study()

@@ -1,15 +1,17 @@
 """What a desk in a study answers: records that no step after it changes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from napari_mamamia.core.blinding import Blinding
+from napari_mamamia.core.form import Form
 from napari_mamamia.core.review import Role, Task
 from napari_mamamia.io.review.desk_files import NO_DRAFT, Draft
 from napari_mamamia.reviewing.fold import ReviewState
+from napari_mamamia.reviewing.form_words import tell_reasons
 from napari_mamamia.reviewing.states import CaseState
-from napari_mamamia.reviewing.views import ReadingView
+from napari_mamamia.reviewing.views import CaseView, ReadingView
 from napari_mamamia.services.review.veil import NO_VEIL, Veil
 
 
@@ -62,6 +64,8 @@ class StudyLook:
         Cases by where they stand.
     origin
         SHA-256 of the study's file, 64 digits.
+    is_seen
+        Whether its events were ever read on this computer; until then nothing is said of cases.
     """
 
     study: str
@@ -80,6 +84,7 @@ class StudyLook:
     lost: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     origin: str = ""
+    is_seen: bool = True
 
     @property
     def n_left(self) -> int:
@@ -105,6 +110,20 @@ class StudyTask:
     draft: Draft = NO_DRAFT
     held: str = ""
     veil: Veil = NO_VEIL
+
+
+def leave_out_unseen(look: StudyLook) -> StudyLook:
+    """Return a look that says nothing of cases: without events each seems to be unread."""
+    return replace(
+        look,
+        n_read=0,
+        n_ready=0,
+        rows=(),
+        disputes=(),
+        readers=(),
+        states=None,
+        is_seen=False,
+    )
 
 
 def describe_age(seconds: float) -> str:
@@ -136,4 +155,23 @@ def list_reader_rows(state: ReviewState) -> tuple[ReaderRow, ...]:
         )
         for one in state.study.readers
         if one.reader_id in by_reader
+    )
+
+
+def list_dispute_rows(
+    disputes: Iterable[CaseView], state: ReviewState, form: Form | None
+) -> tuple[DisputeRow, ...]:
+    """Return these first, then what agrees, then what may be signed, each case once."""
+    views = list(disputes)
+    for wanted in (CaseState.READ, CaseState.ACCEPTED):
+        views += [one for one in state.cases if one.state is wanted]
+    return tuple(
+        DisputeRow(
+            view.key,
+            state.study.case(view.key).case_id,
+            view.state,
+            tell_reasons(form, view),
+            state.name(view.adjudicator) if view.adjudicator else "",
+        )
+        for view in {one.key: one for one in views}.values()
     )

@@ -56,7 +56,7 @@ def require_known(store: EventStore) -> None:
         If it has not: what is not seen would be taken for what is not there.
     """
     if not store.is_known:
-        why = getattr(store, "trouble", "") or "its events"
+        why = store.trouble or "its events"
         raise FormatError(
             f"expected a study that can be read, but some of it cannot ({why}): "
             "see that the folder is there, then try again"

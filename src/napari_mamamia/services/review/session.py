@@ -150,8 +150,10 @@ class ReviewSession:
     # -------------------------------------------------------------------- reading
 
     def claim(self, task: Task) -> Claim:
-        """Take a task; compare the claim's session with one's own, or use `holds`."""
-        require_known(self.store)  # it may have been read by this person already
+        """Take a task; compare the claim's session with one's own, or use `holds`.
+
+        Raises `FormatError` in a study that was never seen: this person may have read it already.
+        """
         place = f"{task.case}.{self.state.case(task.case).round}.{task.reader}.{task.occasion}"
         claim = self._claim_place(place)
         if self.holds(claim):
@@ -163,6 +165,7 @@ class ReviewSession:
         return self._claim_place(f"{case}.{self.state.case(case).round}.judge.0")
 
     def _claim_place(self, place: str) -> Claim:
+        require_known(self.store)
         claim = self.store.claim(place, self.reader.reader_id)
         if self.holds(claim):
             self._claims[place] = claim
@@ -367,8 +370,6 @@ class ReviewSession:
                 f"expected something to sign as {meaning} of {self._id_of(case)}, but the case is "
                 f"{view.state}: read or accept it first"
             )
-        prev, _ = self.prepare_seal()
-        seen = view.tips
         thing = SignedThing(
             self.store.origin,
             self.reader.reader_id,
@@ -382,7 +383,7 @@ class ReviewSession:
             subject.hash,
             software_version(),
             now_utc(),
-            seal_of(prev, seen),
+            seal_of(self.prepare_seal()[0], view.tips),
         )
         about = {
             **_make_body(Act.SIGN, view, occasion),
@@ -395,13 +396,12 @@ class ReviewSession:
             "key": read_public_key(self.key_file),
             "signature": sign_with(self.key_file, passphrase, thing.message),
         }
-        return self.store.append(self.reader.reader_id, about, seen)
+        return self.store.append(self.reader.reader_id, about, view.tips)
 
     # ---------------------------------------------------------------------- inner
 
     def _is_given(self, case: str) -> bool:
-        mine = self.reader.reader_id
-        return any(one.reader == mine for one in self.state.case(case).readings)
+        return any(one.reader == self.reader.reader_id for one in self.state.case(case).readings)
 
     def let_go_of_case(self, case: str) -> None:
         """Let another judge have a case."""
@@ -432,6 +432,7 @@ class ReviewSession:
     def _add_to_case(self, act: Act, case: str, occasion: int = 0, **about: Any) -> Event:
         self._enter_once()
         view = self.refresh().case(case)
+        require_known(self.store)
         body = {**_make_body(act, view, occasion), **about}
         return self.store.append(self.reader.reader_id, body, view.tips)
 

@@ -163,14 +163,13 @@ class ReadingView(QWidget):
 
     def show_look(self, look: StudyLook) -> None:
         """Show how much is left and what was read; the line that is chosen stays."""
-        self.left.setText(
-            tr(
-                "{n_read} of {n_tasks} read, {n_left} to go",
-                n_read=look.n_read,
-                n_tasks=look.n_tasks,
-                n_left=look.n_left,
-            )
+        said = tr(
+            "{n_read} of {n_tasks} read, {n_left} to go",
+            n_read=look.n_read,
+            n_tasks=look.n_tasks,
+            n_left=look.n_left,
         )
+        self.left.setText(said if look.is_seen else "")
         self.progress.setRange(0, max(look.n_tasks, 1))
         self.progress.setValue(look.n_read)
         self._show_rows(look.rows)
@@ -263,6 +262,11 @@ def describe_rest(look: StudyLook) -> str:
     """Return why this person has no next case now, and what to do; "" where there is one."""
     if look.n_ready:
         return ""
+    if not look.is_seen:
+        return tr(
+            "The study was not seen on this computer yet, and cannot be reached now: what was read "
+            "is not known. Your cases come by themselves; this page looks every few seconds."
+        )
     if not look.n_tasks:
         return tr("No case of this study was given to you to read.")
     if look.n_left:
