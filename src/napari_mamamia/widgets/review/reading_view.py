@@ -163,13 +163,13 @@ class ReadingView(QWidget):
 
     def show_look(self, look: StudyLook) -> None:
         """Show how much is left and what was read; the line that is chosen stays."""
-        said = tr(
+        count = tr(
             "{n_read} of {n_tasks} read, {n_left} to go",
             n_read=look.n_read,
             n_tasks=look.n_tasks,
             n_left=look.n_left,
         )
-        self.left.setText(said if look.is_seen else "")
+        self.left.setText(count if look.is_seen else "")
         self.progress.setRange(0, max(look.n_tasks, 1))
         self.progress.setValue(look.n_read)
         self._show_rows(look.rows)
