@@ -163,8 +163,8 @@ def list_dispute_rows(
 ) -> tuple[DisputeRow, ...]:
     """Return these first, then what agrees, then what may be signed, each case once."""
     views = list(disputes)
-    for wanted in (CaseState.READ, CaseState.ACCEPTED):
-        views += [one for one in state.cases if one.state is wanted]
+    for place in (CaseState.READ, CaseState.ACCEPTED):
+        views += [one for one in state.cases if one.state is place]
     return tuple(
         DisputeRow(
             view.key,
