@@ -132,8 +132,9 @@ def test_without_a_case_the_wheel_is_naparis(dock, viewer):
 
 
 def test_a_turn_is_a_slice_whatever_steps_a_layer_of_another_plugin_has(slices):
-    slices.viewer.add_points([[0.0, 0.0, 0.0], [20.0, 9.0, 9.0]], name="of another plugin")
-    assert slices.viewer.dims.range[1].step == 1.0, "slices are 3 mm apart"
+    points = [[0.0, 0.0, 0.0], [20.0, 9.0, 9.0]]
+    layer = slices.viewer.add_points(points, name="of another plugin")
+    assert layer.extent.step[0] == 1.0, "slices are 3 mm apart"
     slices.scene.view.go_to((2, 9, 12), centre=False)
     seen = []
     for turns in (-1, -1, -1, -1, -1, 1):

@@ -40,6 +40,7 @@ from napari_mamamia.widgets.controls.colours import OUTLINE_VOXELS
 from napari_mamamia.widgets.viewer.layer_stack import BELOW_MASKS, LayerStack
 from napari_mamamia.widgets.viewer.overlays import Overlays
 from napari_mamamia.widgets.viewer.slice_view import (
+    CaseSteps,
     EmptyAxes,
     SliceView,
     Voxel,
@@ -153,6 +154,7 @@ class Scene:
         self._is_closed = False
         self._hidden: list[Any] = []
         self._empty = EmptyAxes(viewer)
+        self._steps = CaseSteps(self.stack)
 
     # ---------------------------------------------------------------- layers
 
@@ -250,6 +252,7 @@ class Scene:
             self.overlays.hide_agreement()
             self.stack.take_away(*_OF_ONE_CASE)
             layer = self.stack.put(case_layer(case, limits), Role.PHASE)
+            self._steps.align()
             self.stack.set_visible(Role.PHASE, True)
             self.viewer.layers.selection.active = layer
             self.view.fit()
@@ -356,8 +359,8 @@ class Scene:
         if layer is None:
             return None
         axis = viewer.dims.ndim - _SPACE_AXES - 1
-        shown = int(viewer.dims.current_step[axis]) if axis >= 0 else 0
-        return min(shown, int(layer.data.shape[0]) - 1)
+        shown = round(viewer.dims.point[axis]) if axis >= 0 else 0
+        return min(max(shown, 0), int(layer.data.shape[0]) - 1)
 
     def go_to_phase(self, phase: int) -> None:
         """Show `phase`, or the nearest one that there is."""
@@ -365,7 +368,7 @@ class Scene:
         axis = self.viewer.dims.ndim - _SPACE_AXES - 1
         if layer is not None and axis >= 0:
             last = layer.data.shape[0] - 1
-            self.viewer.dims.set_current_step(axis, min(max(phase, 0), last))
+            self.viewer.dims.set_point(axis, min(max(phase, 0), last))
 
     def step_phase(self, by: int) -> None:
         """Show the phase `by` further on, stopping at the ends."""

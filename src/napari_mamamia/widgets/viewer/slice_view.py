@@ -1,5 +1,6 @@
 """The slice on screen: which one it is, what lies under the mouse, and going to another place."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -7,7 +8,9 @@ from qtpy.QtCore import QObject
 
 from napari_mamamia.core.box import Box
 from napari_mamamia.core.grid import Grid
+from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import canvas_widget, main_view
+from napari_mamamia.widgets.adapter.sliders import SliderNumbers, number_sliders, say_numbers
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
@@ -16,17 +19,15 @@ from napari_mamamia.widgets.viewer.pane_sides import fit_half
 _SPACE_AXES = 3
 _IN_PLANE = 2
 _ZOOMED_IN = 1.3
+_ALIKE = 1e-3
+"""Of a step: closer steps of two layers are the same one."""
 
 Voxel = tuple[int, int, int]
 """An index (z, y, x) into the case's arrays."""
 
 
 def read_steps(dims: Any, grid: Grid) -> tuple[int, int, int]:
-    """Return where a viewer stands along the axes of the display frame, in steps of `grid`.
-
-    napari's own steps are of the finest layer: a mask of the case before, which goes a turn later,
-    or another plugin's.
-    """
+    """Return where a viewer stands along the axes of the display frame, in steps of `grid`."""
     spacing = grid.display_frame().per_axis(grid.spacing_mm)
     points = dims.point[dims.ndim - _SPACE_AXES :]
     s, r, c = (round(point / mm) for point, mm in zip(points, spacing, strict=True))
@@ -39,6 +40,66 @@ def put_steps(dims: Any, grid: Grid, steps: Mapping[int, int]) -> None:
     spacing = grid.display_frame().per_axis(grid.spacing_mm)
     places = [step * (spacing[axis - lead] if axis >= lead else 1) for axis, step in steps.items()]
     dims.set_point(list(steps), places)
+
+
+class CaseSteps:
+    """Lets a viewer's steps be the phases and slices of the open case, whatever else lies in it.
+
+    napari's own are of the finest layer, from where the first layer begins: an arrow key, a slider
+    and its number were a slice of another plugin's layer, or of a mask of the case before. Other
+    layers stay within reach: where they go beyond the case, so do the steps.
+    """
+
+    def __init__(self, stack: LayerStack) -> None:
+        self._stack = stack
+        # first of all: whoever listens after us sees the steps of the case
+        stack.viewer.dims.events.range.connect(self.align, position="first")
+        number_sliders(main_view(stack.viewer), self.number)
+
+    def align(self, _event: object = None) -> None:
+        """Count by the case from now on; without a case as napari does."""
+        dims, steps = self._stack.viewer.dims, self._read_case()
+        lead = dims.ndim - len(steps)
+        if not steps or lead < 0:
+            return
+        ranges = [
+            _align_range(one, mm) for one, (mm, _) in zip(dims.range[lead:], steps, strict=True)
+        ]
+        dims.range = (*dims.range[:lead], *ranges)
+        say_numbers(main_view(self._stack.viewer))
+
+    def number(self, axis: int) -> SliderNumbers | None:
+        """Return how the steps of an axis of the viewer are called; None where no case is shown."""
+        dims, steps = self._stack.viewer.dims, self._read_case()
+        along = axis - (dims.ndim - len(steps))
+        if not steps or not 0 <= along < len(steps):
+            return None
+        mm, count = steps[along]
+        last = count - 1
+        if along:
+            tip = tr("Slice of the case, from 0 to {last}", last=last)
+        else:
+            tip = tr("Phase of the case, from 0 to {last}", last=last)
+        return SliderNumbers(round(dims.range[axis][0] / mm), last, tip)
+
+    def _read_case(self) -> list[tuple[float, int]]:
+        """Return mm a step and the number of steps along phase, slice, row and column."""
+        layer, grid = self._stack.layer(Role.PHASE), self._stack.grid
+        if layer is None or grid is None:
+            return []
+        spacing = grid.display_frame().per_axis(grid.spacing_mm)
+        return list(zip((1.0, *spacing), layer.data.shape, strict=True))
+
+
+def _align_range(given: tuple[float, float, float], mm: float) -> tuple[float, float, float]:
+    """Return first, last and step of an axis so that it counts whole steps of `mm` from 0."""
+    start, stop, step = given
+    first, last = start / mm, stop / mm
+    if abs(step / mm - 1) < _ALIKE and abs(first - round(first)) < _ALIKE:
+        return given
+    first, last = math.floor(first + _ALIKE), math.ceil(last - _ALIKE)
+    # napari cuts the number of steps down: a rounding below a whole one would lose the last
+    return first * mm, math.nextafter(last * mm, math.inf), mm
 
 
 class EmptyAxes(QObject):

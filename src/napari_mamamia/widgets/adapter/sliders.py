@@ -1,0 +1,128 @@
+"""The numbers beside napari's sliders, counted by who knows what a step is.
+
+As all of this package it may touch what napari keeps private; each use is guarded,
+and without the private parts all is as napari does it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from weakref import WeakMethod, ref
+
+_READER: Final = "_mamamia_numbers"
+_PARTS: Final = ("_create_sliders", "_update_range", "slider_widgets")
+
+
+@dataclass(frozen=True, slots=True)
+class SliderNumbers:
+    """How the steps of a slider are called.
+
+    Attributes
+    ----------
+    first
+        The number of the slider's first step, below 0 where it begins before what is counted.
+    last
+        The last number of what is counted; the slider may go on.
+    tip
+        What is counted.
+    """
+
+    first: int
+    last: int
+    tip: str
+
+
+def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> None:
+    """Let a view's sliders say and take the numbers that `read` gives for an axis.
+
+    napari counts the steps of all layers together from the first of them (napari 0.9.2,
+    `_qt/widgets/qt_dims_slider.py`, ``_update_slice_labels``, ``_set_slice_from_label``), and where
+    a slider becomes shorter than its place it sends the viewer to its end (``_update_range``).
+    `read` is a method, held weakly; None leaves napari's numbers.
+    """
+    sliders: Any = getattr(view, "dims", None)
+    if not all(hasattr(sliders, name) for name in _PARTS):
+        return
+    was_numbered = hasattr(sliders, _READER)
+    setattr(sliders, _READER, WeakMethod(read))
+    if not was_numbered:
+        sliders._create_sliders = partial(_create_sliders, ref(sliders))
+        sliders._update_range = partial(_update_ranges, ref(sliders))
+        _take_over(sliders)
+    say_numbers(view)
+
+
+def say_numbers(view: Any) -> None:
+    """Say the numbers anew, since what is counted changed."""
+    for widget in getattr(getattr(view, "dims", None), "slider_widgets", ()):
+        with suppress(AttributeError, IndexError):
+            widget._update_slice_labels()
+
+
+def _create_sliders(sliders_ref: Any, count: int) -> None:
+    sliders = sliders_ref()
+    if sliders is not None:
+        type(sliders)._create_sliders(sliders, count)
+        _take_over(sliders)
+
+
+def _update_ranges(sliders_ref: Any) -> None:
+    sliders = sliders_ref()
+    if sliders is None:
+        return
+    held = [(widget.slider, widget.slider.blockSignals(True)) for widget in sliders.slider_widgets]
+    try:
+        type(sliders)._update_range(sliders)
+    finally:
+        for slider, was_blocked in held:
+            slider.blockSignals(was_blocked)
+
+
+def _take_over(sliders: Any) -> None:
+    """Say and take the numbers of each slider that napari still numbers."""
+    names = ("_update_slice_labels", "_set_slice_from_label", "curslice_label", "totslice_label")
+    for widget in sliders.slider_widgets:
+        if names[0] in vars(widget) or not all(hasattr(widget, name) for name in names):
+            continue
+        typed = widget.curslice_label.editingFinished
+        with suppress(TypeError):  # not connected: then ours would be the second to take it
+            typed.disconnect(widget._set_slice_from_label)
+            typed.connect(partial(_take_number, ref(widget)))
+            widget._update_slice_labels = partial(_say_number, ref(widget))
+
+
+def _read_numbers(widget: Any) -> SliderNumbers | None:
+    read = getattr(widget.qt_dims, _READER)()
+    return None if read is None else read(widget.axis)
+
+
+def _say_number(widget_ref: Any) -> None:
+    widget = widget_ref()
+    if widget is None:
+        return
+    type(widget)._update_slice_labels(widget)
+    numbers = _read_numbers(widget)
+    if numbers is None:
+        widget.totslice_label.setText(str(widget.dims.nsteps[widget.axis] - 1))
+        return
+    widget.curslice_label.setText(str(numbers.first + widget.dims.current_step[widget.axis]))
+    widget.totslice_label.setText(str(numbers.last))
+    for label in (widget.curslice_label, widget.totslice_label):
+        label.setToolTip(numbers.tip)
+
+
+def _take_number(widget_ref: Any) -> None:
+    widget = widget_ref()
+    if widget is None or widget.axis >= widget.dims.ndim:
+        return
+    numbers, typed = _read_numbers(widget), widget.curslice_label.text()
+    if numbers is None or not typed:
+        widget._set_slice_from_label()
+        return
+    step = min(max(int(typed) - numbers.first, 0), widget.dims.nsteps[widget.axis] - 1)
+    widget.curslice_label.clearFocus()
+    widget.qt_dims.setFocus()
+    widget.dims.set_current_step(widget.axis, step)
+    widget._update_slice_labels()
