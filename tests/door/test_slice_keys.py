@@ -46,7 +46,6 @@ FOCUS = (
     + """
 from napari_mamamia.widgets.adapter.adapter import canvas_widget
 panel.window().activateWindow()
-viewer.dims.last_used = viewer.dims.not_displayed[-1]
 canvas_widget(viewer).setFocus()
 """
 )

@@ -120,3 +120,23 @@ def test_points_of_another_plugin_take_no_steps_of_their_own(opened):
     opened.scene.view.go_to((2, 0, 0))
     dims._increment_dims_right(1)
     assert read_steps(dims, grid)[0] == 3
+
+
+def test_arrow_keys_go_through_slices_from_the_start_and_after_each_change_of_plane(opened):
+    dims, grid = opened.viewer.dims, opened.scene.grid
+    assert dims.last_used == 1
+    for order in ((0, 3, 1, 2), (0, 2, 1, 3), (0, 1, 2, 3)):
+        dims.order = order
+        assert dims.last_used == order[1]
+        dims.ndisplay = 3
+        dims.ndisplay = 2
+        assert dims.last_used == order[1]
+    add(opened, "more axes")
+    assert dims.last_used == 2
+    before = read_steps(dims, grid)[0]
+    dims._increment_dims_left()
+    assert read_steps(dims, grid)[0] == before - 1
+    # whoever chose another slider keeps it
+    dims.last_used = 1
+    opened.scene.step_phase(1)
+    assert dims.last_used == 1

@@ -252,7 +252,7 @@ class Scene:
             self.overlays.hide_agreement()
             self.stack.take_away(*_OF_ONE_CASE)
             layer = self.stack.put(case_layer(case, limits), Role.PHASE)
-            self._steps.align()
+            self._steps.follow_case()
             self.stack.set_visible(Role.PHASE, True)
             self.viewer.layers.selection.active = layer
             self.view.fit()

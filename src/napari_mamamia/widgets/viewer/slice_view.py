@@ -53,11 +53,24 @@ class CaseSteps:
     def __init__(self, stack: LayerStack) -> None:
         self._stack = stack
         # first of all: whoever listens after us sees the steps of the case
-        stack.viewer.dims.events.range.connect(self.align, position="first")
+        events = stack.viewer.dims.events
+        events.range.connect(self._align, position="first")
+        for changed in (events.ndim, events.order, events.ndisplay):
+            changed.connect(self._give_arrows, position="last")
         number_sliders(main_view(stack.viewer), self.number)
 
-    def align(self, _event: object = None) -> None:
-        """Count by the case from now on; without a case as napari does."""
+    def follow_case(self) -> None:
+        """Count by the case that came, and let the arrow keys go through its slices."""
+        self._align()
+        self._give_arrows()
+
+    def _give_arrows(self, _event: object = None) -> None:
+        # each time that napari lays out its sliders it gives the arrow keys to the first: phases
+        dims = self._stack.viewer.dims
+        if self._read_case() and dims.ndisplay == _IN_PLANE and dims.ndim > _IN_PLANE:
+            dims.last_used = dims.not_displayed[-1]
+
+    def _align(self, _event: object = None) -> None:
         dims, steps = self._stack.viewer.dims, self._read_case()
         lead = dims.ndim - len(steps)
         if not steps or lead < 0:
