@@ -154,19 +154,6 @@ def main_view(viewer: Any) -> QWidget | None:
     return None
 
 
-def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
-    """Return napari's sliders and the widget whose layout has them; None without a window.
-
-    (napari 0.9.2, `_qt/qt_viewer.py`: `QtViewer.dims`, below the canvas.)
-    """
-    with suppress(AttributeError, RuntimeError):
-        view = viewer.window._qt_viewer
-        home = view.canvas.native.parentWidget()
-        if isinstance(view.dims, QWidget) and home.layout() is not None:
-            return view.dims, home
-    return None
-
-
 def keep_when_closed(dock: Any, put_aside: Callable[[], None]) -> None:
     """Let the cross of a dock call `put_aside`, where napari would take the dock apart.
 
@@ -256,21 +243,6 @@ def font_share() -> float:
 def watch_font(then: Callable[[], None]) -> None:
     """Call `then` whenever the user changes the size of napari's texts."""
     get_settings().appearance.events.font_size.connect(then)
-
-
-def fit_slider_texts(view: Any) -> None:
-    """Give the sliders' names and numbers of slices their room.
-
-    napari looks at names before the sliders have their width, and counts the room of numbers in a
-    font that they have not: at 14 points they were cut (napari 0.9.2, `_qt/widgets/qt_dims.py`,
-    ``_resize_axis_labels``, ``_resize_slice_labels``).
-    """
-    with suppress(AttributeError, IndexError):
-        view.dims._resize_axis_labels()
-        totals = [slider.totslice_label for slider in view.dims.slider_widgets]
-        width = max((total.sizeHint().width() for total in totals), default=0)
-        for total in totals:
-            total.setFixedWidth(max(total.width(), width))
 
 
 def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:

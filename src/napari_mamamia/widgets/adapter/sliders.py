@@ -1,4 +1,4 @@
-"""The numbers beside napari's sliders, counted by who knows what a step is.
+"""napari's sliders below the picture: set once, with room for their texts, counted by a case.
 
 As all of this package it may touch what napari keeps private; each use is guarded,
 and without the private parts all is as napari does it.
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from weakref import WeakMethod, ref
+
+from qtpy.QtWidgets import QWidget
 
 _READER: Final = "_mamamia_numbers"
 _PARTS: Final = ("_create_sliders", "_update_range", "slider_widgets")
@@ -32,6 +34,57 @@ class SliderNumbers:
     first: int
     last: int
     tip: str
+
+
+def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
+    """Return napari's sliders and the widget whose layout has them; None without a window.
+
+    (napari 0.9.2, `_qt/qt_viewer.py`: `QtViewer.dims`, below the canvas.)
+    """
+    with suppress(AttributeError, RuntimeError):
+        view = viewer.window._qt_viewer
+        home = view.canvas.native.parentWidget()
+        if isinstance(view.dims, QWidget) and home.layout() is not None:
+            return view.dims, home
+    return None
+
+
+def fit_slider_texts(view: Any) -> None:
+    """Give the sliders' names and numbers of slices their room.
+
+    napari looks at names before the sliders have their width, and counts the room of numbers in a
+    font that they have not: at 14 points they were cut (napari 0.9.2, `_qt/widgets/qt_dims.py`,
+    ``_resize_axis_labels``, ``_resize_slice_labels``).
+    """
+    with suppress(AttributeError, IndexError):
+        view.dims._resize_axis_labels()
+        totals = [slider.totslice_label for slider in view.dims.slider_widgets]
+        width = max((total.sizeHint().width() for total in totals), default=0)
+        for total in totals:
+            total.setFixedWidth(max(total.width(), width))
+
+
+def set_sliders_once(view: Any) -> None:
+    """Let a view set its sliders and be done.
+
+    Each slider that napari sets asks for the same step again, a fifteenth of a step (napari 0.9.2,
+    `napari/_qt/widgets/qt_dims.py`, ``_update_slider``).
+    """
+    sliders: Any = getattr(view, "dims", None)
+    if hasattr(sliders, "_update_slider") and hasattr(sliders, "slider_widgets"):
+        sliders._update_slider = partial(_set_sliders, ref(sliders))
+
+
+def _set_sliders(sliders_ref: Any) -> None:
+    sliders = sliders_ref()
+    for widget in () if sliders is None else sliders.slider_widgets:
+        slider, step = widget.slider, widget.dims.current_step[widget.axis]
+        is_within = slider.minimum() <= step <= slider.maximum()
+        was_blocked = slider.blockSignals(is_within or slider.signalsBlocked())
+        try:
+            widget._update_slider()
+        finally:
+            slider.blockSignals(was_blocked)
 
 
 def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> None:

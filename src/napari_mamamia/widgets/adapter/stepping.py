@@ -16,6 +16,8 @@ from napari.layers import Image, Labels, Layer
 from qtpy.QtCore import QTimer
 from qtpy.QtWidgets import QDockWidget
 
+from napari_mamamia.widgets.adapter.sliders import set_sliders_once
+
 _THUMBNAIL_MS: Final = 250
 """By looking: the list of layers follows when the wheel rests."""
 
@@ -197,18 +199,15 @@ def _look_if_new(
 def follow_lightly(view: Any) -> None:
     """Let a `QtViewer` look for what its canvas shows where that changed, and set sliders once.
 
-    napari works out at each frame where the canvas's corners lie (napari 0.9.2,
-    `napari/_vispy/canvas.py`, ``on_draw``), and each slider that it sets asks for the same step
-    again (`napari/_qt/widgets/qt_dims.py`, ``_update_slider``): each a fifteenth of a step.
+    napari works out at each frame where the canvas's corners lie, a fifteenth of a step (napari
+    0.9.2, `napari/_vispy/canvas.py`, ``on_draw``).
     """
     canvas: Any = getattr(view, "canvas", None)
     names = ("_needs_overlay_position_update", "_needs_world_units_update", "_current_viewbox_size")
     draw = getattr(type(canvas), "on_draw", None)
     if draw is not None and all(hasattr(canvas, name) for name in names):
         canvas.on_draw = partial(_follow_frame, ref(canvas), draw, [])
-    sliders: Any = getattr(view, "dims", None)
-    if hasattr(sliders, "_update_slider") and hasattr(sliders, "slider_widgets"):
-        sliders._update_slider = partial(_set_sliders, ref(sliders))
+    set_sliders_once(view)
 
 
 def _follow_frame(
@@ -248,18 +247,6 @@ class _Same:
         return isinstance(other, _Same) and other._kept is self._kept
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _set_sliders(sliders_ref: Any) -> None:
-    sliders = sliders_ref()
-    for widget in () if sliders is None else sliders.slider_widgets:
-        slider, step = widget.slider, widget.dims.current_step[widget.axis]
-        is_within = slider.minimum() <= step <= slider.maximum()
-        was_blocked = slider.blockSignals(is_within or slider.signalsBlocked())
-        try:
-            widget._update_slider()
-        finally:
-            slider.blockSignals(was_blocked)
 
 
 def place_once(visual: Any) -> None:

@@ -9,7 +9,6 @@ from qtpy.QtWidgets import QSizePolicy, QVBoxLayout
 
 from napari_mamamia.widgets.adapter.adapter import (
     bare,
-    fit_slider_texts,
     focus_canvas,
     main_view,
     tend_canvas,
@@ -18,6 +17,7 @@ from napari_mamamia.widgets.adapter.adapter import (
 )
 from napari_mamamia.widgets.adapter.drawing import late_controls
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
+from napari_mamamia.widgets.adapter.sliders import fit_slider_texts
 from napari_mamamia.widgets.adapter.writing import draw_writing_once
 from napari_mamamia.widgets.base.blinding import guard_services
 from napari_mamamia.widgets.base.jobs import JobRunner

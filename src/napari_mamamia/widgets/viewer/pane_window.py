@@ -14,12 +14,11 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.adapter.adapter import (
     canvas_of,
     canvas_widget,
-    fit_slider_texts,
     main_view,
     new_view,
-    sliders_of,
 )
 from napari_mamamia.widgets.adapter.outlines import draw_smooth_outlines
+from napari_mamamia.widgets.adapter.sliders import fit_slider_texts, sliders_of
 from napari_mamamia.widgets.base.layers import find_line_look
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import discard

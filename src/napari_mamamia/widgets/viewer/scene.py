@@ -20,9 +20,9 @@ from napari_mamamia.widgets.adapter.adapter import (
     forget_history,
     main_view,
     redraw_part,
-    sliders_of,
 )
 from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.adapter.sliders import sliders_of
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
     METADATA_KEY,

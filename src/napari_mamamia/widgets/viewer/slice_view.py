@@ -54,14 +54,14 @@ class CaseSteps:
         self._stack = stack
         # first of all: whoever listens after us sees the steps of the case
         events = stack.viewer.dims.events
-        events.range.connect(self._align, position="first")
+        events.range.connect(self._align_steps, position="first")
         for changed in (events.ndim, events.order, events.ndisplay):
             changed.connect(self._give_arrows, position="last")
         number_sliders(main_view(stack.viewer), self.number)
 
     def follow_case(self) -> None:
         """Count by the case that came, and let the arrow keys go through its slices."""
-        self._align()
+        self._align_steps()
         self._give_arrows()
 
     def _give_arrows(self, _event: object = None) -> None:
@@ -70,7 +70,7 @@ class CaseSteps:
         if self._read_case() and dims.ndisplay == _IN_PLANE and dims.ndim > _IN_PLANE:
             dims.last_used = dims.not_displayed[-1]
 
-    def _align(self, _event: object = None) -> None:
+    def _align_steps(self, _event: object = None) -> None:
         dims, steps = self._stack.viewer.dims, self._read_case()
         lead = dims.ndim - len(steps)
         if not steps or lead < 0:
