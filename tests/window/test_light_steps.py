@@ -177,8 +177,10 @@ def test_after_each_act_every_layer_shows_what_its_array_has_there():
     for name, act in ACTS.items():
         act(scene)
         compared[name] = check_slices(scene.viewer)
-    # Of one slice nothing is seen where a layer of others reaches further and the place is there.
-    assert [name for name, count in compared.items() if not count] == ["one slice", "phase of it"]
+    # Of one or five slices nothing is seen where a layer of others reaches further and the place,
+    # the sixth slice of the case before, is there.
+    unseen = [name for name, count in compared.items() if not count]
+    assert unseen == ["one slice", "phase of it", "one phase"]
 
 
 def test_a_step_slices_each_layer_once(monkeypatch):
