@@ -295,8 +295,8 @@ def test_the_tumour_of_the_next_case_is_gone_to_whatever_steps_other_layers_have
     scene.stack.remove_retired()
     assert scene.view.slice_shown() == (0, 6)
     assert viewer.dims.current_step[1] == 6
-    viewer.add_points([[0.0, 0.0, 0.0], [30.0, 9.0, 9.0]], name="of another plugin")
-    assert viewer.dims.range[1].step == 1.0
+    points = [[0.0, 0.0, 0.0], [30.0, 9.0, 9.0]]
+    assert viewer.add_points(points, name="of another plugin").extent.step[0] == 1.0
     for z in (2, 7):
         scene.view.go_to((z, 3, 7), centre=False)
         assert scene.view.slice_shown() == (0, z)
