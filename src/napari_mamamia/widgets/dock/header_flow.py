@@ -1,6 +1,7 @@
 """The header at work: what it shows of case, masks and jobs, and the jumps that it and keys ask."""
 
 from dataclasses import replace
+from typing import Any
 
 from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr
@@ -56,8 +57,12 @@ class HeaderFlow(WindowPart):
             if mask is not None and layer is not None:
                 chips.append(MaskChip(role, mask.name, layer.visible))
                 # napari keeps a callback once, however often it is connected.
-                layer.events.visible.connect(self.show)
+                layer.events.visible.connect(self._show_ours)
         self._header.set_masks(chips)
+
+    def _show_ours(self, event: Any) -> None:
+        if tag_of(event.source) is not None:  # not where it goes with its case
+            self.show()
 
     def _on_started(self, ticket: RunningJob) -> None:
         if ticket.lane in _CLEARS_MESSAGE:

@@ -87,8 +87,12 @@ class Aim(WindowPart):
     def _on_inserted(self, event: Any) -> None:
         tag = tag_of(event.value)
         if tag is not None:
-            event.value.events.visible.connect(self.look)
+            event.value.events.visible.connect(self._look_at_ours)
         self.look()
+
+    def _look_at_ours(self, event: Any) -> None:
+        if tag_of(event.source) is not None:  # not where it goes with its case
+            self.look()
 
     def _on_job(self, ticket: RunningJob, _outcome: object = None) -> None:
         if ticket.lane == _OPENING:

@@ -22,6 +22,7 @@ from napari_mamamia.widgets.adapter.drawing import (
     insert_unchosen,
     make_visual,
     sliced_later,
+    sliced_once,
 )
 from napari_mamamia.widgets.adapter.labels import late_drawing, trim_contours
 from napari_mamamia.widgets.adapter.outlines import stock_line
@@ -290,17 +291,25 @@ class LayerStack:
         """Hide our layers of some roles and call them ours no more, until `remove_retired`."""
         with self.changing():
             for layer in self.find(*roles):
+                layer.metadata = {}  # first: who follows our layers needs not look at this one
                 if layer.visible:
                     self._draw_once()
                     layer.visible = False
-                layer.metadata = {}
                 self._retired.append(layer)
 
     def remove_retired(self) -> None:
-        """Take out what was retired: each takes napari 20 ms, which a turn of its own may have."""
-        gone, self._retired = self._retired, []
-        with self.changing():
-            self.remove(gone)
+        """Take out all that was retired."""
+        for take_out in self.removal_steps():
+            take_out()
+
+    def removal_steps(self) -> list[Callable[[], object]]:
+        """Return what takes out all that is retired now, a turn each: napari needs 10 to 20 ms."""
+        return [self._remove_next] * len(self._retired)
+
+    def _remove_next(self) -> None:
+        if self._retired:
+            with sliced_once(self.viewer), self.changing():
+                self.remove([self._retired.pop(0)])
 
     def take_away(self, *roles: Role) -> None:
         """Take our layers of some roles out of the viewer."""

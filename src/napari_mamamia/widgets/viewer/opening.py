@@ -341,7 +341,7 @@ class Opening(WindowPart):
         steps.append(partial(self._tell_shown, case))
         steps += [partial(self._show_late, case, mask) for mask in late]
         steps += self._text.write_steps(loaded) if self._text.is_held else []
-        self._late.start([*steps, self._scene.remove_retired])
+        self._late.start([*steps, *self._scene.stack.removal_steps()])
 
     def _go_to_tumour(self, read: CaseRead) -> None:
         """Show the first phase read and the slice of the tumour, else the middle one."""

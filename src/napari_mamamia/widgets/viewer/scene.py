@@ -21,7 +21,6 @@ from napari_mamamia.widgets.adapter.adapter import (
     main_view,
     redraw_part,
 )
-from napari_mamamia.widgets.adapter.drawing import sliced_once
 from napari_mamamia.widgets.adapter.sliders import sliders_of
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -44,8 +43,6 @@ from napari_mamamia.widgets.viewer.slice_view import (
     EmptyAxes,
     SliceView,
     Voxel,
-    put_steps,
-    read_steps,
 )
 
 _SPACE_AXES = 3
@@ -221,30 +218,13 @@ class Scene:
     def retire_case(self, kept: Collection[Role]) -> None:
         """Hide what does not stay when the next case comes, with masks of the roles `kept`.
 
-        It is gone for all but napari's list, out of which `remove_retired` takes it.
+        It is gone for all but napari's list, out of which `LayerStack.removal_steps` take it.
         """
         with self.stack.changing():
             self.stack.retire(Role.AGREEMENT)
             self.overlays.hide_agreement()
             gone = [role for role in MASK_ROLES if role not in kept]
             self.stack.retire(*_OF_ONE_CASE, *gone)
-
-    def remove_retired(self) -> None:
-        """Take what was retired out of napari's list, and stay at the same slice.
-
-        The sliders count in steps of the finest layer: as it goes they keep their number, which is
-        another slice then.
-        """
-        grid, dims = self.grid, self.viewer.dims
-        if grid is None or dims.ndim < _SPACE_AXES:
-            self.stack.remove_retired()
-            return
-        before = read_steps(dims, grid)
-        with sliced_once(self.viewer):
-            self.stack.remove_retired()
-            if read_steps(dims, grid) != before:
-                axes = range(dims.ndim - _SPACE_AXES, dims.ndim)
-                put_steps(dims, grid, dict(zip(axes, before, strict=True)))
 
     def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
         """Replace the layers of the case before by the phases of `case`."""
