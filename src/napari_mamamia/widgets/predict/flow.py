@@ -199,6 +199,9 @@ class PredictFlow(WindowPart):
         self._prompts = prompts
         self._places: Sequence[DoubtfulPlace] = ()
         self._shown_case: CaseKey = (None, "")
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.timeout.connect(self._show_card)
         self.models = PredictModels(context, page)
         self.estimate = PredictEstimate(context, self.models.planned)
         self.pictures = PredictPictures(context, page.card.inputs)
@@ -261,7 +264,6 @@ class PredictFlow(WindowPart):
         self._page.need("" if case else tr("Open a case first."))
         if case is None:
             return
-        self._page.show_model(self._make_card(case))
         problem = self._find_problem(case)
         self._page.show_problem(problem)
         if self._session.case_key != self._shown_case:
@@ -269,7 +271,18 @@ class PredictFlow(WindowPart):
             self._prompts.set_mode("")
             self._page.show_result("", (), 0)
             self._show_places(None)
-        if problem:
+        if self._page.isVisible():
+            self._show_card()
+        else:
+            # nobody looks: not in the turn in which the next case comes
+            self._soon.start()
+
+    def _show_card(self) -> None:
+        case = self._session.case
+        if case is None:
+            return
+        self._page.show_model(self._make_card(case))
+        if self._find_problem(case):
             self.pictures.hide()
             return
         whole = any(one.recipe.whole_numbers for one in self.models.planned())

@@ -18,6 +18,7 @@ from napari_mamamia.services.refine.numbers import empty_map
 from napari_mamamia.smartpaint.session.session import EditingSession
 from napari_mamamia.widgets.base.layers import Role, tag_for
 from napari_mamamia.widgets.base.session import SessionMask
+from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.refine.live_mask import LiveMask
 from napari_mamamia.widgets.refine.mask_saving import MaskSaving
 from napari_mamamia.widgets.refine.mask_watch import SaveState
@@ -41,6 +42,7 @@ class Editing(WindowPart):
         super().__init__(context)
         self._asked_for: tuple[object, str] | None = None
         self._pending: OpenEditing | None = None
+        self._left: OpenEditing | None = None
         self._wanted_start: tuple[LabelMap | None, str] | None = None
         self._begin = QTimer(self)
         self._begin.setSingleShot(True)
@@ -125,7 +127,11 @@ class Editing(WindowPart):
         if self._asked_for is not None and (case is None or self._asked_for[0] != id(case.signal)):
             self._asked_for = None  # another case may come to lie where that one lay
         if self.open is not None and not self._is_of(self.open, case, reader):
+            self._close_left()
+            self._left = self.open
             self._let_go()
+            # 5 ms of the turn in which the next case comes
+            call_soon(self, self._close_left)
         if self._session.mask(Role.REFINED) is None and self.open is not None:
             self._let_go()
             self._asked_for = request  # a mask that the user took away is not brought back
@@ -150,6 +156,7 @@ class Editing(WindowPart):
         *,
         only_if_begun: bool = False,
     ) -> None:
+        self._close_left()  # it may be the same one that comes back
         workspace = self._session.workspace
         begun = self._services.is_begun
 
@@ -239,10 +246,15 @@ class Editing(WindowPart):
         self.saving.end()
         self.mask.end()
         self._asked_for = None
-        if opened is not None:
+        if opened is not None and opened is not self._left:
             opened.close()
         self.opened.emit()
         self.state_changed.emit()
+
+    def _close_left(self) -> None:
+        """Let go of the journal of the mask that was left with its case."""
+        left, self._left = self._left, None
+        _close_opened(left)
 
     # ---------------------------------------------------------------- recovery
 
@@ -298,6 +310,7 @@ class Editing(WindowPart):
     def close(self) -> None:
         """Let go of the journal, because the window closes for good."""
         self.mask.end()
+        self._close_left()
         for opened in (self.open, self._pending):
             _close_opened(opened)
 
