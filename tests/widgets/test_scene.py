@@ -300,3 +300,13 @@ def test_the_tumour_of_the_next_case_is_gone_to_whatever_steps_other_layers_have
     for z in (2, 7):
         scene.view.go_to((z, 3, 7), centre=False)
         assert scene.view.slice_shown() == (0, z)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 3, 1, 2), (0, 2, 1, 3)])
+def test_a_slice_is_fitted_as_napari_fits_it(scene, viewer, order):
+    viewer.dims.order = order
+    scene.view.fit()
+    ours = viewer.scene.camera.zoom, viewer.scene.camera.center
+    viewer.reset_view(layers=scene.stack.find(Role.PHASE))
+    assert ours[0] == pytest.approx(viewer.scene.camera.zoom)
+    assert ours[1][-2:] == pytest.approx(viewer.scene.camera.center[-2:])

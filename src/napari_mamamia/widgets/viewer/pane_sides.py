@@ -18,7 +18,7 @@ OTHER: Final = "other"
 
 _BETWEEN_MM: Final = 20.0
 """So near to the midline a sagittal slice shows the breastbone, and neither breast. Ours."""
-_FILLED: Final = 0.95
+FILLED: Final = 0.95
 """So much of a canvas a view fills that is fitted, as napari's own."""
 
 
@@ -115,7 +115,7 @@ def fit_half(
     spans = _find_spans(viewer, grid, side, breast)
     canvas: Sequence[float] = viewer.canvas.size
     if zoom is None:
-        zoom = _FILLED * min(
+        zoom = FILLED * min(
             pixels / (high - low) for pixels, (low, high) in zip(canvas, spans, strict=True)
         )
     centre = [(low + high) / 2 for low, high in spans]

@@ -19,6 +19,8 @@ from napari_mamamia.widgets.viewer.pane_sides import fit_half
 _SPACE_AXES = 3
 _IN_PLANE = 2
 _ZOOMED_IN = 1.3
+FILLED = 0.95
+"""Of the canvas, as napari fits it."""
 _ALIKE = 1e-3
 """Of a step: closer steps of two layers are the same one."""
 
@@ -233,11 +235,29 @@ class SliceView:
         """Show the whole slice, or the breast that is shown; `zoom` where others set it."""
         if len(self._viewer.layers):
             # Not every layer: a mask of the case before goes a turn later, others may be anywhere.
-            self._viewer.reset_view(layers=self._stack.find(Role.PHASE) or None)
+            phases = self._stack.layer(Role.PHASE)
+            if phases is None or not self._is_one_slice():
+                self._viewer.reset_view(layers=None if phases is None else [phases])
+            else:
+                self._fit_slice(phases)
             if self._stack.grid is not None:
                 fit_half(self._viewer, self._stack.grid, self.half, self.breast, zoom)
             zoom, centre, _ = self.read_camera()
             self._whole_zoom, self._as_fitted = zoom, (zoom, centre)
+
+    def _is_one_slice(self) -> bool:
+        return bool(
+            self._viewer.dims.ndisplay == _IN_PLANE and not self._viewer.canvas.grid.enabled
+        )
+
+    def _fit_slice(self, layer: Any) -> None:
+        """Show a layer's slice whole as napari does, which makes a list of layers for it, 3 ms."""
+        extent, shown = layer.extent, list(self._viewer.dims.displayed)
+        low, high = (extent.world[end][shown] for end in (0, 1))
+        sizes = high - low + extent.step[shown]
+        camera = self._viewer.scene.camera
+        camera.center = tuple((low + high) / 2)
+        camera.zoom = FILLED * min(self._viewer.canvas.size / sizes)
 
     @property
     def is_as_fitted(self) -> bool:
