@@ -49,7 +49,7 @@ from napari_mamamia.widgets.controls.line_list import make_line_list
 from napari_mamamia.widgets.findings.form_view import FormView
 from napari_mamamia.widgets.review import flow
 from napari_mamamia.widgets.review.judging_view import JudgingView
-from napari_mamamia.widgets.review.page import MoreLook, ReviewPage
+from napari_mamamia.widgets.review.page import MoreLook, ReviewPage, describe_waiting
 from napari_mamamia.widgets.review.reading_view import ReadingView
 from napari_mamamia.widgets.review.signing_view import SigningView
 from napari_mamamia.widgets.review.study_case import ActiveClock
@@ -363,10 +363,13 @@ def test_of_a_study_that_was_never_seen_no_number_is_said_until_it_is(qtbot):
     qtbot.addWidget(view)
     seen = StudyLook("T", "Ana", (), NOT_BLIND, 3, 1, 2, ())
     view.show_look(leave_out_unseen(seen))
-    assert view.left.text() == ""
+    assert view.left.isHidden()
+    assert view.progress.isHidden()
     assert not view.next.isEnabled()
-    assert view.advice.text().startswith("The study was not seen on this computer yet")
+    assert view.advice.text().startswith("It was not seen on this computer yet")
+    assert describe_waiting(leave_out_unseen(seen)) == "The study cannot be reached now."
     view.show_look(seen)
+    assert not view.left.isHidden()
     assert view.left.text() == "1 of 3 read, 2 to go"
     assert view.next.isEnabled()
     assert view.advice.text() == ""

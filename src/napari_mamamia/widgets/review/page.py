@@ -255,6 +255,8 @@ def describe_waiting(look: StudyLook) -> str:
             some=some,
             waits=waits,
         )
+    if not look.is_seen:
+        return tr("The study cannot be reached now.")
     if look.trouble:
         return tr("The study cannot be reached now. Go on; what you do is kept on this computer.")
     return ""

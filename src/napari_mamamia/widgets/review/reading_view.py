@@ -169,7 +169,9 @@ class ReadingView(QWidget):
             n_tasks=look.n_tasks,
             n_left=look.n_left,
         )
-        self.left.setText(count if look.is_seen else "")
+        self.left.setText(count)
+        for part in (self.left, self.progress):
+            part.setVisible(look.is_seen)
         self.progress.setRange(0, max(look.n_tasks, 1))
         self.progress.setValue(look.n_read)
         self._show_rows(look.rows)
@@ -264,8 +266,8 @@ def describe_rest(look: StudyLook) -> str:
         return ""
     if not look.is_seen:
         return tr(
-            "The study was not seen on this computer yet, and cannot be reached now: what was read "
-            "is not known. Your cases come by themselves; this page looks every few seconds."
+            "It was not seen on this computer yet, so what was read is not known. Your cases come "
+            "by themselves; this page looks every few seconds."
         )
     if not look.n_tasks:
         return tr("No case of this study was given to you to read.")
