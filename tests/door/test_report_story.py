@@ -191,9 +191,9 @@ def test_what_a_window_reports_is_read_back_the_same_and_a_stopped_report_leaves
         for group, of in pairs
         if group == "lesion 1" and of.unit.value in in_mm
     ]
-    for what in ("plane", "volume"):
-        shown = float(re.search(rf"{what} ([\d.]+) mm", told)[1])
-        assert any(abs(number - shown) <= 0.05 + 1e-5 * number for number in numbers), told
+    for what, unit, rounded in (("plane", "mm", 0.05), ("volume", "ml", 5.0)):
+        shown = float(re.search(rf"{what} ([\d.]+) {unit}", told)[1]) * in_mm[unit]
+        assert any(abs(number - shown) <= rounded + 1e-5 * number for number in numbers), told
 
     # the reader's own mask: every voxel, where it lies, and its volume once more from both
     path = workspace / "refined" / "Ana" / f"{CASE}.nii.gz"

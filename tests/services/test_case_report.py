@@ -409,6 +409,22 @@ def test_a_finding_on_the_other_side_than_its_mask_stands_at_the_top_of_the_page
 
 
 @with_dots
+def test_a_volume_that_a_reader_typed_is_in_ml_on_the_page_and_in_mm3_in_the_table(
+    opened, tmp_path
+):
+    describe(opened, *WORDS, Answer("volume", ("4642.8",), LESION))
+    page = page_of(opened, tmp_path / "out")
+    assert "Volume: 4.6428 ml" in page
+    assert "mm3" not in page
+    rows = [
+        (row["value"], row["unit"])
+        for row in rows_of(tmp_path / "out/measures.csv")
+        if row["item"] == "Volume" and row["source"] == "answered"
+    ]
+    assert rows == [("4642.8", "mm3")]
+
+
+@with_dots
 def test_a_lesion_that_was_described_and_erased_is_still_told(opened, tmp_path):
     describe(opened, *WORDS)
     write_volume(np.zeros(SHAPE, np.uint8), GRID, opened.workspace.refined("Ana", "A"))

@@ -138,11 +138,11 @@ def test_an_ellipse_has_the_values_of_its_phase_or_of_the_difference_on_screen()
     case = Case("A", grid, signal, (Phase(0, 0.0), Phase(1, 60.0)))
     drawn = Measurement("A", MeasureKind.ELLIPSE, ((4, 4, 0), (5, 4, 0), (4, 5, 0)), "axial", 1)
     # pi mm2; mean 90 / 5; squares 64 + 4 * 4 over 4: sqrt(20)
-    assert describe_drawn(drawn, case) == "3.1 mm², Mean 18.0, SD 4.5"
+    assert describe_drawn(drawn, case) == "3.1 mm², mean 18.0, SD 4.5"
     on_none = replace(drawn, phase=None)
     assert describe_drawn(on_none, case) == "3.1 mm²"
-    assert describe_drawn(on_none, case, 2.0 * signal[1]) == "3.1 mm², Mean 36.0, SD 8.9"
-    assert describe_drawn(drawn, case, 2.0 * signal[1]) == "3.1 mm², Mean 18.0, SD 4.5"
+    assert describe_drawn(on_none, case, 2.0 * signal[1]) == "3.1 mm², mean 36.0, SD 8.9"
+    assert describe_drawn(drawn, case, 2.0 * signal[1]) == "3.1 mm², mean 18.0, SD 4.5"
     unread = Case("A", grid, signal, (Phase(0, 0.0), Phase(1, 60.0, loaded=False)))
     assert describe_drawn(drawn, unread) == "3.1 mm²"
 

@@ -289,7 +289,7 @@ def test_at_most_a_handful_of_questions_is_seen_and_the_rest_lies_in_a_fold(qtbo
     assert [one.objectName().removeprefix("findings_answer_") for one in shown] == [
         *("finding_1", "mass.shape_1", "mass.margin_1", "mass.margin_not_1", "mass.internal_1"),
     ]
-    assert "right · volume 523.6 mm3" in form.findChild(QLabel, "findings_form_auto").text()
+    assert "right · volume 0.52 ml" in form.findChild(QLabel, "findings_form_auto").text()
     form.findChild(QPushButton, "findings_form_fold").click()
     assert form.findChild(QComboBox, "findings_answer_side_1").isVisibleTo(form)
 
@@ -300,8 +300,10 @@ def test_auto_stands_at_an_answer_until_it_is_touched(qtbot, form):
     qtbot.waitUntil(lambda: auto.isVisible())
     assert (auto.isVisibleTo(form), auto.text()) == (True, "auto")
     line = form.findChild(QLineEdit, "findings_answer_volume_1")
-    line.setText("600")
-    line.textEdited.emit("600")
+    assert line.text() == "0.52"  # ml
+    line.setText("0.6")
+    line.textEdited.emit("0.6")
+    assert form.current.find("volume", LESION).values == ("600",)  # mm3, as the record has it
     assert not auto.isVisibleTo(form)
     assert form.findChild(QLineEdit, "findings_answer_volume_1") is line  # who types goes on
 
@@ -309,7 +311,7 @@ def test_auto_stands_at_an_answer_until_it_is_touched(qtbot, form):
 def test_what_is_filled_in_follows_the_mask(qtbot, form):
     form.findChild(QPushButton, "findings_form_fold").click()
     form.set_facts(CaseFacts((LesionFacts("1", Side.RIGHT, 700.0, 22.641),)))
-    assert form.findChild(QLineEdit, "findings_answer_volume_1").text() == "700"
+    assert form.findChild(QLineEdit, "findings_answer_volume_1").text() == "0.70"
     longest = form.findChild(QLineEdit, "findings_answer_long_axis_1")
     assert longest.text() == "22.6"  # and the record keeps what was measured
     assert form.current.find("long_axis", LESION).values == ("22.641",)

@@ -139,7 +139,7 @@ def test_crossed_diameters_an_ellipse_and_an_angle(reading, mouse):
     centre, one, two = items(reading)[1].points_mm
     assert centre == (-7.5, 28.0, 6.0)
     assert sorted([length_mm(centre, one), length_mm(centre, two)]) == [3.0, 4.0]
-    assert words(reading)[1].startswith("37.7 mm², Mean ")
+    assert words(reading)[1].startswith("37.7 mm², mean ")
     draw(reading, mouse, ANGLE, (2, 4, 13), (2, 10, 13), (2, 10, 17))
     assert words(reading)[2] == "90.0°"
     assert angle_degrees(*items(reading)[2].points_mm) == pytest.approx(90)

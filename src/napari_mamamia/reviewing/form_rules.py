@@ -20,8 +20,12 @@ from napari_mamamia.core.answers import (
     Side,
 )
 from napari_mamamia.core.form import Condition, Field, FieldScope, Form, MaskRule, Measure
-from napari_mamamia.reviewing.form_values import normalise_values, write_number
+from napari_mamamia.reviewing.form_values import (
+    normalise_values,
+    write_number,
+)
 from napari_mamamia.reviewing.lesion_position import list_hours
+from napari_mamamia.reviewing.shown_numbers import name_unit, show_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +234,15 @@ def _find_wrong_values(one: AskedQuestion) -> Iterator[Contradiction]:
         if (low is not None and number < Decimal(low)) or (
             high is not None and number > Decimal(high)
         ):
-            limits = f"{_say_limit(low, 'no lower limit')} to {_say_limit(high, 'no upper limit')}"
-            text = f"{one.field.text}: {value} lies outside {limits} {one.field.unit}".rstrip()
+            ends = (low, "no lower limit"), (high, "no upper limit")
+            limits = " to ".join(_say_limit(one.field, *end) for end in ends)
+            shown = f"{show_number(one.field, value)} lies outside {limits}"
+            text = f"{one.field.text}: {shown} {name_unit(one.field)}".rstrip()
             yield Contradiction(one.field.id, one.place, text)
 
 
-def _say_limit(value: float | None, words: str) -> str:
-    return words if value is None else f"{value:g}"
+def _say_limit(field: Field, value: float | None, words: str) -> str:
+    return words if value is None else show_number(field, f"{value:g}")
 
 
 def _find_other_side(one: AskedQuestion, facts: CaseFacts) -> Iterator[Contradiction]:

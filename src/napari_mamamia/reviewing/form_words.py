@@ -7,7 +7,11 @@ a form does not know, and all where there is none, stays as it is.
 from collections.abc import Iterator
 
 from napari_mamamia.core.form import Field, FieldKind, FieldScope, Form
-from napari_mamamia.reviewing.form_values import name_question, parse_answers_text
+from napari_mamamia.reviewing.form_values import (
+    name_question,
+    parse_answers_text,
+)
+from napari_mamamia.reviewing.shown_numbers import name_unit, show_number
 from napari_mamamia.reviewing.views import CaseView
 
 _NOTHING = "–"
@@ -72,8 +76,9 @@ def _list_answers(form: Form | None, text: str) -> Iterator[str]:
         head = name_question(one)
         if field is not None:
             head = _word_place(field, one.place.name)
-            is_number = field.kind is FieldKind.NUMBER and field.unit and one.values
-            values += f" {field.unit}" if is_number else ""
+            if field.kind is FieldKind.NUMBER and one.values:
+                shown = show_number(field, one.values[0], is_measured=one.is_computed)
+                values = f"{shown} {name_unit(field)}".rstrip()
         yield f"{head}: {values}{' (computed)' if one.is_computed else ''}"
 
 

@@ -97,10 +97,15 @@ def say_measures(measures: tuple[Measure, ...]) -> str:
     >>> say_measures((Measure("Long axis", 21.04, "mm", _LONG), Measure("Short axis", 9, "mm",
     ...     _SHORT)))
     '21.0 mm × 9.0 mm'
+    >>> say_measures((Measure("Area", 3.14, "mm2", _AREA), Measure("Mean", 18.0, "1", _MEAN),
+    ...     Measure("SD", 4.5, "1", _SD)))
+    '3.1 mm², mean 18.0, SD 4.5'
     """
     if len(measures) == 2:
         return " × ".join(one.text for one in measures)
-    parts = [f"{one.name} {one.text}" for one in measures[1:]]
+    parts = [
+        f"{one.name if one.name.isupper() else one.name.lower()} {one.text}" for one in measures[1:]
+    ]
     return ", ".join([one.text for one in measures[:1]] + parts)
 
 

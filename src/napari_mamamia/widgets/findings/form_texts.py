@@ -9,6 +9,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.reviewing.form_rules import AskedQuestion
 from napari_mamamia.reviewing.form_values import normalise_values
 from napari_mamamia.reviewing.lesion_numbers import list_lost
+from napari_mamamia.reviewing.shown_numbers import name_unit, show_number
 
 COMPUTED: Final = tr("measured from the mask; choose another answer where it is wrong")
 
@@ -26,12 +27,13 @@ def why_wrong(field: Field, values: tuple[str, ...]) -> str:
     high = field.high is not None and number > field.high
     limits = tr(
         "{limit} to {limit_2} {unit}",
-        limit=_write_limit(field.low),
-        limit_2=_write_limit(field.high),
-        unit=field.unit,
+        limit=_write_limit(field, field.low),
+        limit_2=_write_limit(field, field.high),
+        unit=name_unit(field),
     ).strip()
+    shown = show_number(field, numbers[0])
     return (
-        tr("{limits} is asked for, got {numbers}", limits=limits, numbers=numbers[0])
+        tr("{limits} is asked for, got {numbers}", limits=limits, numbers=shown)
         if low or high
         else ""
     )
@@ -42,23 +44,20 @@ def say_answer(one: AskedQuestion) -> str:
     terms = [term.text for value in one.values if (term := one.field.term(value)) is not None]
     if terms:
         return ", ".join(terms)
-    return f"{one.field.text.lower()} {write_value(one)} {one.field.unit}".strip()
+    return f"{one.field.text.lower()} {write_value(one)} {name_unit(one.field)}".strip()
 
 
 def write_value(one: AskedQuestion) -> str:
-    """Return a number or text as it is shown; what is measured has at most one decimal.
+    """Return a number or text as it is shown; what is measured with few decimals.
 
-    The record, the report and tables keep six digits.
+    The record and tables keep six digits.
     """
-    value = next(iter(one.values), "")
     is_measured = one.answer is not None and one.answer.is_computed
-    if not value or not is_measured or one.field.kind is not FieldKind.NUMBER:
-        return value
-    return f"{float(value):.1f}".removesuffix(".0")
+    return show_number(one.field, next(iter(one.values), ""), is_measured=is_measured)
 
 
-def _write_limit(limit: float | None) -> str:
-    return "any" if limit is None else f"{limit:g}"
+def _write_limit(field: Field, limit: float | None) -> str:
+    return tr("any") if limit is None else show_number(field, f"{limit:g}")
 
 
 def describe_question(field: Field, place: Place) -> str:
@@ -69,7 +68,7 @@ def describe_question(field: Field, place: Place) -> str:
 
 def name_question(one: AskedQuestion) -> str:
     """Return a question with its unit, starred where it needs an answer."""
-    unit = f" ({one.field.unit})" if one.field.unit else ""
+    unit = f" ({name_unit(one.field)})" if one.field.unit else ""
     return f"{tr(one.field.text)}{unit}{' *' if one.is_required else ''}"
 
 

@@ -26,6 +26,7 @@ from napari_mamamia.reviewing.form_rules import (
 )
 from napari_mamamia.reviewing.form_values import parse_answers, record_answers
 from napari_mamamia.reviewing.lesion_numbers import keep_anchors
+from napari_mamamia.reviewing.shown_numbers import read_number
 from napari_mamamia.widgets.base.turns import Turns
 from napari_mamamia.widgets.controls.controls import (
     button,
@@ -326,13 +327,8 @@ class FormView(QWidget):
         texts = [
             say_answer(one) for one in folded if one.answer is not None and one.answer.is_computed
         ]
-        name = f"{self._prefix}_form_auto"
-        summary = label(
-            name,
-            " · ".join(texts),
-            tr("What the program filled in: {computed}", computed=COMPUTED),
-        )
-        summary.setText(f"{_AUTO}: {summary.text()}")
+        tip = tr("What the program filled in: {computed}", computed=COMPUTED)
+        summary = label(f"{self._prefix}_form_auto", f"{_AUTO}: {' · '.join(texts)}", tip)
         rest = column(*(self._make_question(one) for one in folded))
         rest.layout().setSpacing(4)
 
@@ -425,6 +421,7 @@ class FormView(QWidget):
 
     def _take_answer(self, one: AskedQuestion, *values: str) -> None:
         where = (one.field.id, one.place)
+        values = tuple(read_number(one.field, value) for value in values)
         why = why_wrong(one.field, values)
         if why:
             self._wrong[where] = f"{describe_question(one.field, one.place)}: {why}"
