@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from qtpy.QtWidgets import QLabel
+from qtpy.QtWidgets import QLabel, QWidget
 
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.services.case.show_case import ShownScores
@@ -64,6 +64,39 @@ def test_without_a_reference_only_volumes_are_known(page):
     assert "no reference mask" in cell(page, "prediction", "dsc").toolTip()
     assert cell(page, "prediction", "ml").text() == "4.32 ml"
     assert cell(page, "reference", "ml").text() == "–"
+
+
+def is_there(page, name):
+    return page.findChild(QWidget, name).isVisibleTo(page._content)
+
+
+def test_without_a_reference_rows_that_say_nothing_go_and_one_line_says_why(page):
+    page.need("")
+    page.show_masks((Role.PREDICTION,))
+    assert page.no_reference.text() == "This case has no reference mask: only volumes are known."
+    gone = ("score_name_dsc", "score_prediction_dsc", "score_title_reference", "score_agreement")
+    assert not any(is_there(page, name) for name in gone)
+    assert is_there(page, "score_prediction_ml")
+    page.show_masks(())
+    assert "no other one yet" in page.no_reference.text()
+    assert not is_there(page, "score_prediction_ml")
+    page.show_masks((Role.REFERENCE,))
+    assert page.no_reference.isHidden()
+    assert all(is_there(page, name) for name in gone)
+
+
+def test_a_case_without_reference_after_one_with_it_has_no_rows_of_dashes(qtbot, scored, world):
+    world.has_reference = False
+    scored.cases_flow.open_neighbour(1)
+    qtbot.waitUntil(lambda: scored.session.case_id == "A_2" and scored.session.case.is_loaded)
+    page = scored.score_page
+    qtbot.waitUntil(lambda: not is_there(page, "score_name_dsc"))
+    assert is_there(page, "score_no_reference")
+    scored.predict()
+    qtbot.waitUntil(lambda: scored.session.mask(Role.PREDICTION) is not None)
+    assert "only volumes" in page.no_reference.text()
+    assert is_there(page, "score_prediction_ml")
+    assert not is_there(page, "score_name_dsc")
 
 
 def test_infinity_is_not_shown_as_a_number(page):

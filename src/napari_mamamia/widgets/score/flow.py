@@ -83,6 +83,7 @@ class ScoreFlow(WindowPart):
         self.scoring.scored.connect(self._show_scores)
         self._connect_review(reviewing)
         self._session.case_changed.connect(self._show_case)
+        self._session.masks_changed.connect(self._show_masks)
         self._labels_of: CaseKey = (None, "")
         self._show_case()
 
@@ -101,19 +102,21 @@ class ScoreFlow(WindowPart):
     def _show_case(self) -> None:
         self._page.need("" if self._session.case else tr("Open a case first."))
         self._show_tags()
+        self._show_masks()
         if self._session.case_key != self._labels_of:
             self._labels_of = self._session.case_key
             reference = self._session.mask(Role.REFERENCE)
             self._page.show_labels(reference.values if reference else ())
             self._page.show_scores(None, "")
 
+    def _show_masks(self) -> None:
+        self._page.show_masks(tuple(self._session.masks))
+
     def _show_scores(self, shown: ShownScores | None) -> None:
-        why = ""
-        if self._session.mask(Role.REFERENCE) is None:
-            why = tr("This case has no reference mask: only volumes are known.")
-        elif shown is None or not shown.volumes_mm3:
-            why = tr("Predict or edit a mask to compare it with the reference.")
-        self._page.show_scores(shown, why)
+        has_reference = self._session.mask(Role.REFERENCE) is not None
+        has_mask = shown is not None and bool(shown.volumes_mm3)
+        why = tr("Predict or edit a mask to compare it with the reference.")
+        self._page.show_scores(shown, why if has_reference and not has_mask else "")
 
     def _show_tags(self) -> None:
         """Show whose tags the open case has."""

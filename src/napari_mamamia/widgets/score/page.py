@@ -1,6 +1,7 @@
 """Page Score: the masks on screen against the reference, each number with unit and definition."""
 
 import math
+from collections.abc import Collection
 from typing import Any, Final
 
 from qtpy.QtCore import QAbstractTableModel, QModelIndex, Qt, Signal
@@ -180,6 +181,14 @@ _WIDEST: Final = "1,234.5 mm"
 _ALL_LABELS: Final = tr("all labels")
 
 
+_NO_REFERENCE: Final = {
+    True: tr("This case has no reference mask: only volumes are known."),
+    False: tr(
+        "This case has no reference mask, and no other one yet: predict or draw one to see its "
+        "volume."
+    ),
+}
+"""What is said in place of a comparison, by whether there is a mask at all."""
 _METRICS: Final = metrics_at(Place.CASE)
 _COLUMNS: Final = (Role.PREDICTION, Role.REFINED)
 _FIELDS: Final = {"ml": 1000.0, "mm³": 1.0}
@@ -205,10 +214,16 @@ class ScorePage(Page):
         self._cells: dict[tuple[str, Role], QLabel] = {}
         self._profile = CLINICAL.name
         self.title = heading(_title_text(CLINICAL.name))
-        self.body.addWidget(self.title)
-        self.body.addWidget(self._make_label_line())
-        self.body.addWidget(self._make_reference())
-        self.body.addWidget(self._make_table())
+        self.no_reference = label("score_no_reference", tip=tr("Why nothing is compared here"))
+        self._reference, self._table = self._make_reference(), self._make_table()
+        for part in (
+            self.title,
+            self.no_reference,
+            self._make_label_line(),
+            self._reference,
+            self._table,
+        ):
+            self.body.addWidget(part)
         self.remark = label("score_remark", tip=tr("What is unusual about these numbers"))
         self.body.addWidget(self.remark)
         self.body.addWidget(self._make_review_line())
@@ -223,6 +238,7 @@ class ScorePage(Page):
         self.body.addWidget(row(self.batch, 1))
         self.body.addStretch()
         self.show_scores(None, "")
+        self.show_masks((Role.REFERENCE,))
 
     # ------------------------------------------------------------- for the dock
 
@@ -235,6 +251,15 @@ class ScorePage(Page):
             self.labels.addItem(tr("label {value:g}", value=value), value)
         self.labels.blockSignals(False)
         self._label_line.setVisible(len(values) > 1)
+
+    def show_masks(self, roles: Collection[Role]) -> None:
+        """Leave out what says nothing with these masks: without a reference nothing is compared."""
+        has_reference, has_mask = Role.REFERENCE in roles, any(role in roles for role in _COLUMNS)
+        for compared in (self.title, self._reference, self.agreement, *self._compared):
+            compared.setVisible(has_reference)
+        self._table.setVisible(has_reference or has_mask)
+        self.no_reference.setText("" if has_reference else _NO_REFERENCE[has_mask])
+        self.no_reference.setVisible(not has_reference)
 
     def show_scores(self, shown: ShownScores | None, why_none: str) -> None:
         """Show the numbers; where one is unknown, a dash with the reason on hover."""
@@ -311,12 +336,15 @@ class ScorePage(Page):
         grid.setContentsMargins(0, 4, 0, 4)
         for column, role in enumerate(_COLUMNS, start=1):
             grid.addWidget(_make_title(role), 0, column)
+        self._compared: list[QWidget] = []
         for place, spec in enumerate(_METRICS, start=1):
-            grid.addWidget(_row_name(spec), place, 0)
-            for column, role in enumerate(_COLUMNS, start=1):
-                grid.addWidget(self._make_cell(spec.name, role), place, column)
+            cells = [self._make_cell(spec.name, role) for role in _COLUMNS]
+            for column, part in enumerate((_row_name(spec), *cells)):
+                grid.addWidget(part, place, column)
+                self._compared.append(part)
         place = len(_METRICS) + 1
-        grid.addWidget(line(), place, 0, 1, 3)
+        self._compared.append(line())
+        grid.addWidget(self._compared[-1], place, 0, 1, 3)
         for offset, unit in enumerate(_FIELDS, start=1):
             grid.addWidget(QLabel(tr("Volume, {unit}", unit=unit)), place + offset, 0)
             for column, role in enumerate(_COLUMNS, start=1):
