@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import Final
 
-from napari_mamamia.core.form import Field, FieldKind, Measure
-from napari_mamamia.reviewing.form_values import normalise_values
+from napari_mamamia.core.form import Field, FieldKind, Form, Measure
+from napari_mamamia.reviewing.form_values import AnswerRow, normalise_values
 
 _MM3_PER_ML: Final = 1000
 
@@ -48,6 +48,14 @@ def read_number(field: Field, text: str) -> str:
         return _write_plainly(Decimal(normalise_values(field, [text])[0]) * _MM3_PER_ML)
     except ValueError:
         return text
+
+
+def say_row(form: Form, row: AnswerRow) -> str:
+    """Return an answer of a table with its unit, as people read it."""
+    field = form.field(row.field)
+    if field is None or field.unit != row.unit:  # of another edition: as it was given
+        return f"{row.text} {row.unit}".rstrip()
+    return f"{show_number(field, row.text, is_measured=row.computed)} {name_unit(field)}".rstrip()
 
 
 def _write_plainly(number: Decimal) -> str:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -12,13 +11,12 @@ from numpy.typing import NDArray
 from napari_mamamia.core.answers import Side
 from napari_mamamia.core.case import Case
 from napari_mamamia.core.errors import MamamiaError
-from napari_mamamia.core.form import FieldScope, Form
+from napari_mamamia.core.form import FieldScope
 from napari_mamamia.core.grid import DisplayFrame, Grid, Plane
 from napari_mamamia.core.measurement import MeasureKind, Measurement
 from napari_mamamia.core.provenance import Maker, Provenance
 from napari_mamamia.kinetics.curve_figure import curve_figure
 from napari_mamamia.reviewing.form_values import AnswerRow
-from napari_mamamia.reviewing.shown_numbers import name_unit, show_number
 from napari_mamamia.scoring.report.drawing import Drawing
 from napari_mamamia.scoring.report.gallery import cut_axis, window_values
 from napari_mamamia.scoring.report.key_figure import KeyPicture, Mark, key_figure
@@ -29,7 +27,7 @@ from napari_mamamia.services.kinetics.case_kinetics import KineticSettings, case
 from napari_mamamia.services.kinetics.kinetics import plot_of
 from napari_mamamia.services.kinetics.phase_text import phases_of_row
 from napari_mamamia.services.kinetics.row import KineticRow
-from napari_mamamia.services.report.described import Described
+from napari_mamamia.services.report.described import NOT_ANSWERED, Described
 from napari_mamamia.services.report.measures import say_measures
 from napari_mamamia.services.report.reading import CaseReading, Drawn, Lesion, list_readers
 
@@ -43,7 +41,6 @@ _MAKERS: Final = {
     Maker.READER: "drawn by",
     Maker.PHANTOM: "the known truth of a phantom",
 }
-NOT_ANSWERED: Final = "not answered"
 _MOST_CONTRADICTIONS: Final = 6
 _DEFINITIONS: Final = (
     "A lesion is a 26-connected part of the mask, 1 the largest. Diameters lie between the centres "
@@ -188,18 +185,11 @@ def _tabulate_exam(described: Described) -> ReportTable:
     for row in rows:
         lines.setdefault((row.scope, row.place, row.field), []).append(row)
     questions = {field.id: field.text for field in described.form.fields}
-    say = partial(_join_answers, described.form)
     return ReportTable(
         "Exam and breasts",
         (Column("Of", False), Column("Question", False), Column("Answer", False)),
         tuple(
-            Row(
-                (
-                    _say_place(scope, place),
-                    questions.get(field, field),
-                    say(answers),
-                )
-            )
+            Row((_say_place(scope, place), questions.get(field, field), described.say(answers)))
             for (scope, place, field), answers in lines.items()
         ),
     )
@@ -208,20 +198,20 @@ def _tabulate_exam(described: Described) -> ReportTable:
 def _tabulate_lesions(described: Described) -> ReportTable:
     """Return a row of each lesion: what the reader said, and what nobody touched."""
     lesions = [one.place.name for one in described.missing if one.place.scope is FieldScope.LESION]
-    rows, say = [], partial(_join_answers, described.form)
+    rows = []
     for name in sorted({*lesions, *described.lesions}, key=lambda name: (len(name), name)):
         answers: dict[str, list[AnswerRow]] = {}
         for row in described.of_place(FieldScope.LESION, name):
             answers.setdefault(row.field, []).append(row)
         said_of = [one for one in answers.values() if not one[0].computed]
         auto = [one for one in answers.values() if one[0].computed]
-        texts = [f"{one[0].question or one[0].field}: {say(one)}" for one in said_of]
+        texts = [f"{one[0].question or one[0].field}: {described.say(one)}" for one in said_of]
         texts += [
             f"{one.field.text}: {NOT_ANSWERED}"
             for one in described.missing
             if one.place.scope is FieldScope.LESION and one.place.name == name
         ]
-        computed = [f"{one[0].question or one[0].field}: {say(one)}" for one in auto]
+        computed = [f"{one[0].question or one[0].field}: {described.say(one)}" for one in auto]
         rows.append(Row((name, "; ".join(texts) or UNKNOWN, "; ".join(computed) or UNKNOWN)))
     columns = (
         Column("Lesion"),
@@ -229,19 +219,6 @@ def _tabulate_lesions(described: Described) -> ReportTable:
         Column("Auto: filled in, not touched", False),
     )
     return ReportTable("Lesions in words", columns, tuple(rows))
-
-
-def _join_answers(form: Form, rows: Sequence[AnswerRow]) -> str:
-    return ", ".join(_say_answer(form, row) for row in rows) or NOT_ANSWERED
-
-
-def _say_answer(form: Form, row: AnswerRow) -> str:
-    """Return an answer with its unit: a volume in ml, as those of the mask."""
-    field = form.field(row.field)
-    is_number = field is not None and field.unit == row.unit
-    unit = name_unit(field) if is_number else row.unit
-    text = show_number(field, row.text, is_measured=row.computed) if is_number else row.text
-    return f"{text} {unit}".rstrip()
 
 
 def _say_place(scope: str, name: str) -> str:

@@ -1,6 +1,6 @@
 """What a reader said of a case, as a report tells it: answers, what is open, what contradicts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from napari_mamamia.reviewing.form_rules import (
     why_other_form,
 )
 from napari_mamamia.reviewing.form_values import AnswerRow
+from napari_mamamia.reviewing.shown_numbers import say_row
 from napari_mamamia.services.findings.case_findings import (
     CaseFindings,
     fill_in,
@@ -28,6 +29,7 @@ from napari_mamamia.services.findings.case_findings import (
 )
 from napari_mamamia.services.review.export.answer_tables import list_answer_rows
 
+NOT_ANSWERED: Final = "not answered"
 _SIZES: Final = (Measure.VOLUME_MM3, Measure.LONGEST_IN_PLANE_MM)
 """Measures that the report has of each lesion anyway."""
 
@@ -69,6 +71,10 @@ class Described:
     def of_place(self, scope: FieldScope, name: str) -> tuple[AnswerRow, ...]:
         """Return the answers of one lesion, breast or the case."""
         return tuple(row for row in self.rows if (row.scope, row.place) == (scope, name))
+
+    def say(self, rows: Sequence[AnswerRow]) -> str:
+        """Return the answers to a question in words, with their unit."""
+        return ", ".join(say_row(self.form, row) for row in rows) or NOT_ANSWERED
 
     @property
     def lesions(self) -> tuple[str, ...]:
