@@ -53,6 +53,8 @@ def napari_window(preferences):
             patch.setattr(viewer.window._qt_window, "_save_current_window_settings", lambda: None)
             viewer.close()
         finally:
+            # menus of a window that still stands would be made anew for each of 600 actions
+            app.menus.menus_changed.disconnect()
             Application.destroy("test_app")
             _forget_actions()
     gc.collect()
