@@ -68,7 +68,7 @@ class CaseTable(QTableView):
         self.setWordWrap(False)
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self.fit = TableFit(self, 22)
+        self.fit = TableFit(self)
         self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.doubleClicked.connect(lambda index: self.opened.emit(index.row()))

@@ -34,7 +34,7 @@ from napari_mamamia.widgets.controls.colours import (
     QUIET_TEXT_COLOURS,
     WARNING_COLOURS,
 )
-from napari_mamamia.widgets.controls.targets import SignButton
+from napari_mamamia.widgets.controls.targets import ROW_PADDING, SignButton
 
 _SPACE = 6
 _CALLED = "called"
@@ -379,6 +379,7 @@ def style_sheet(theme: ThemeColours) -> str:
         }}
         QCheckBox::indicator {{ border: 1px solid {QUIET_TEXT_COLOURS[kind]}; }}
         QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
+        QListView::item {{ padding: {ROW_PADDING}px 0px; }}
         QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
         QLabel[heading="true"] {{ font-weight: bold; }}
         QToolBar {{ border: none; padding: 0px; spacing: 0px; }}

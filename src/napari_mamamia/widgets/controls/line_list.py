@@ -22,8 +22,6 @@ class LineList(QListWidget):
     def __init__(self) -> None:
         super().__init__()
         self.setWordWrap(True)
-        # Qt breaks lines as if nothing stood at their sides, and cut the last number.
-        self.setStyleSheet("QListWidget::item { padding: 5px 0px; }")
 
     def fit(self) -> None:
         """Take the height of the first lines; whoever changes the lines calls it."""

@@ -1,13 +1,11 @@
 """Rows and columns of a table in step with the size of its text."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from qtpy.QtCore import QEvent, QObject
 from qtpy.QtWidgets import QTableView
 
-_USUAL_LINE: Final = 14
-"""Height in pixels of a line in napari's usual text, for which the sizes below are meant."""
+from napari_mamamia.widgets.controls.targets import LEAST, USUAL_LINE
 
 
 class TableFit(QObject):
@@ -17,16 +15,13 @@ class TableFit(QObject):
     ----------
     table
         The table.
-    row
-        Height of a row in pixels, with napari's usual text.
     widths
-        Widths of the columns, likewise; none leaves them to the table.
+        Widths of the columns, with napari's usual text; none leaves them to the table.
     """
 
-    def __init__(self, table: QTableView, row: int, widths: Sequence[int] = ()) -> None:
+    def __init__(self, table: QTableView, widths: Sequence[int] = ()) -> None:
         super().__init__(table)
         self._table = table
-        self._row = row
         self._widths = tuple(widths)
         self._share = 0.0
         table.installEventFilter(self)
@@ -34,8 +29,8 @@ class TableFit(QObject):
 
     @property
     def row_height(self) -> int:
-        """The height of a row now, in pixels."""
-        return round(self._row * self._share)
+        """The height of a row now, in pixels: a row is a target."""
+        return round(LEAST * self._share)
 
     def set_widths(self, widths: Sequence[int]) -> None:
         """Set other widths, in pixels with napari's usual text."""
@@ -49,7 +44,7 @@ class TableFit(QObject):
         return False
 
     def _fit_rows(self) -> None:
-        share = max(self._table.fontMetrics().height() / _USUAL_LINE, 1.0)
+        share = max(self._table.fontMetrics().height() / USUAL_LINE, 1.0)
         if share != self._share:
             self._share = share
             self._table.verticalHeader().setDefaultSectionSize(self.row_height)

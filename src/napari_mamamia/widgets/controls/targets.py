@@ -6,7 +6,14 @@ from qtpy.QtCore import QSize
 from qtpy.QtGui import QWheelEvent
 from qtpy.QtWidgets import QCheckBox, QComboBox, QSlider, QToolButton
 
-_LEAST: Final = QSize(24, 24)
+LEAST: Final = 24
+"""Pixels that a side of a target has at least."""
+USUAL_LINE: Final = 14
+"""Height in pixels of a line in napari's usual text."""
+ROW_PADDING: Final = (LEAST - USUAL_LINE) // 2
+"""Above and below the text of a list's row. At its sides there is none: Qt breaks lines as if
+nothing stood there, and cut the last letters."""
+_LEAST: Final = QSize(LEAST, LEAST)
 
 
 class _Target:

@@ -46,7 +46,6 @@ _TITLES: Final = (
     ("study", tr("The id that its case gets; the tick says whether it is imported")),
     (tr("what it is"), tr("Phases and size, or that it is refused; a click shows why below")),
 )
-_ROW_HEIGHT: Final = 22
 _MOST_ROWS: Final = 6
 
 
@@ -115,7 +114,7 @@ class StudiesTable(QTableView):
         self.setWordWrap(False)
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self._rows = TableFit(self, _ROW_HEIGHT)
+        self._rows = TableFit(self)
         self.horizontalHeader().setHighlightSections(False)
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self.selectionModel().currentRowChanged.connect(self._show_study)

@@ -45,7 +45,6 @@ _COLUMNS: Final = (
     ("name", tr("Name of the label")),
     (tr("masks of"), tr("Whose masks the rule is for")),
 )
-_ROW_HEIGHT: Final = 20
 _MOST_ROWS: Final = 6
 _HINT: Final = tr(
     "Several values, or several sources that use other values, become one set of labels"
@@ -162,7 +161,7 @@ class ExportLabels(QWidget):
         view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         view.setAlternatingRowColors(True)
         view.verticalHeader().hide()
-        self._rows = TableFit(view, _ROW_HEIGHT)
+        self._rows = TableFit(view)
         header = view.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from qtpy.QtCore import QSize, Qt, QUrl, Signal
+from qtpy.QtCore import Qt, QUrl, Signal
 from qtpy.QtGui import QDesktopServices
 from qtpy.QtWidgets import (
     QFileDialog,
@@ -24,12 +24,11 @@ from napari_mamamia.widgets.controls.controls import (
     tool_button,
 )
 from napari_mamamia.widgets.controls.page import Page
-from napari_mamamia.widgets.controls.targets import CheckBox
+from napari_mamamia.widgets.controls.targets import ROW_PADDING, CheckBox
 from napari_mamamia.widgets.export.options import ExportOptions
 from napari_mamamia.widgets.export.text import what_is_written
 from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 
-_ABOVE_AND_BELOW = 6
 _MOST_ROWS = 5
 _BLOCKED = frozenset({TargetState.READ_ONLY, TargetState.NO_FOLDER})
 
@@ -96,7 +95,7 @@ class ExportPage(Page):
 
     @property
     def _row_height(self) -> int:
-        return int(self.sets.fontMetrics().height()) + _ABOVE_AND_BELOW
+        return int(self.sets.fontMetrics().height()) + 2 * ROW_PADDING
 
     def show_sets(self, sets: Sequence[MaskSet], *, is_dicom: bool = False) -> None:
         """Offer the masks that the workspace holds, the first ticked; own ticks stay."""
@@ -107,7 +106,6 @@ class ExportPage(Page):
             item = QListWidgetItem(f"{mask_set.title} ({mask_set.n_cases})")
             item.setData(Qt.ItemDataRole.UserRole, mask_set)
             item.setToolTip(str(mask_set.folder))
-            item.setSizeHint(QSize(0, self._row_height))
             checked = mask_set.folder in before or (k == 0 and not before)
             item.setCheckState(Qt.CheckState.Checked if checked else Qt.CheckState.Unchecked)
             self.sets.addItem(item)

@@ -45,7 +45,6 @@ from napari_mamamia.widgets.leaderboard.models import (
 _NOTHING: Final = tr(
     "No ranking is open: open the folder that `mamamia rank` or `mamamia challenge rank` wrote."
 )
-_ROW: Final = 22
 _LEAST_HEIGHT: Final = 60
 _CELL_WIDTH: Final = 72
 _MOST_LETTERS: Final = 24
@@ -84,7 +83,7 @@ class CellTable(QTableView):
         self.verticalHeader().setHighlightSections(False)
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.setMinimumHeight(_LEAST_HEIGHT)
-        self.fit = TableFit(self, _ROW)
+        self.fit = TableFit(self)
         self.clicked.connect(self._open_index)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -28,6 +28,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_level,
     tool_button,
 )
+from napari_mamamia.widgets.controls.targets import ROW_PADDING
 from napari_mamamia.widgets.measure.mouse import NAMES
 from napari_mamamia.widgets.measure.record import Drawn
 
@@ -120,7 +121,6 @@ class MeasureSection(QWidget):
         )
         self.list.setModel(self._model)
         self.list.setUniformItemSizes(True)
-        self.list.setStyleSheet("QListView::item { padding: 5px 2px; }")
         self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.list.clicked.connect(lambda at: self.line_chosen.emit(self._key_at(at)))
         self.list.doubleClicked.connect(lambda at: self.words_wanted.emit(self._key_at(at)))
@@ -240,6 +240,6 @@ class MeasureSection(QWidget):
     def _find_height(self) -> int:
         """Return room for some lines; more are scrolled to."""
         lines = min(max(len(self._model.items), 1), _LINES)
-        line_height = self.list.fontMetrics().height() + 6
+        line_height = self.list.fontMetrics().height() + 2 * ROW_PADDING
         room: int = lines * line_height + 2 * self.list.frameWidth() + 2
         return room

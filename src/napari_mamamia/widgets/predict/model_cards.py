@@ -22,7 +22,7 @@ from napari_mamamia.core.texts import tr
 from napari_mamamia.segmentation.run.engines import MODEL_KINDS
 from napari_mamamia.widgets.controls.controls import button, label, named, row
 
-_LIST_HEIGHT: Final = 92
+_LIST_HEIGHT: Final = 102
 _FOLDERS: Final = ", ".join(kind for kind, spec in MODEL_KINDS.items() if spec.is_folder)
 
 

@@ -36,6 +36,7 @@ from napari_mamamia.widgets.controls.controls import (
 )
 from napari_mamamia.widgets.controls.page import Page
 from napari_mamamia.widgets.controls.table_fit import TableFit
+from napari_mamamia.widgets.controls.targets import LEAST
 from napari_mamamia.widgets.score.tags_line import TagsLine
 
 # The errors of the open case, largest first; a click goes there.
@@ -48,7 +49,6 @@ _TIPS: Final = (
 )
 _KINDS: Final = {Agrees.FALSE: "false", Agrees.MISSED: "missed"}
 _WIDTHS: Final = (104, 96)
-_ROW_HEIGHT: Final = 20
 _LEAST_HEIGHT: Final = 110
 
 
@@ -75,7 +75,7 @@ class ErrorList(QWidget):
         self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.table.horizontalHeader().setStretchLastSection(True)
         self.table.horizontalHeader().setHighlightSections(False)
-        TableFit(self.table, _ROW_HEIGHT, _WIDTHS)
+        TableFit(self.table, _WIDTHS)
         self.table.clicked.connect(lambda index: self.chosen.emit(index.row()))
         self.note = label("score_error_note", tip=tr("How many errors there are"))
         layout = QVBoxLayout(self)
@@ -309,6 +309,7 @@ class ScorePage(Page):
             with_key(tr("Goes to the next largest place where they differ"), "lesion"),
             self.next_error_wanted.emit,
         )
+        self.previous_error.setMinimumWidth(LEAST)
         self.previous_error.hide()
         self.next_error.hide()
         self.batch = button(
