@@ -1,6 +1,7 @@
 """What a stroke, the image and the mask so far say together: a cut of least energy in a window."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 import numpy as np
@@ -45,6 +46,7 @@ _TOUCHING: Final = np.ones((3, 3, 3), np.bool_)
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float32]
+Piece = tuple[slice, slice, slice]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,13 +75,14 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         return Settled(scene.mask.copy(), hold, window, 1.0)
     inner = Box.around(window).grown((1, 1, 1), window.shape)
     part = inner.slices
-    near = scene.features[(slice(None), *part)]
     energy, apart = _make_energy(scene, window, hold, part), 0.0
+    free = np.flatnonzero((energy.lowest < energy.highest) & scene.finite[part])
+    values = _take_voxels(scene.features, inner, free)
     n_coarse = n_rounds - 1 if np.prod(inner.shape) > _LARGE else 0
     mask = _estimate_coarsely(scene, n_coarse) if n_coarse else _estimate_mask(scene)
     bins = make_bins(scene)
     lattice = choose_lattice(scene)
-    pull = energy.evidence
+    pull = energy.evidence.take(free)
     membership = mask[part].astype(np.float32)
     # One feature cannot tell a lesion from all that lies beyond the window: it is too varied.
     is_first = scene.is_adding and not scene.mask.any() and len(scene.noise) > 1
@@ -98,18 +101,26 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
                 window &= scene.window
                 _keep_mask(energy, scene.mask[part], ~window[part])
         samples = take_samples(scene, mask, hold, lattice, part, is_within=is_within)
-        evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=scene.is_adding)
+        image, apart = weigh_image(values, samples, bins, scene.noise, is_adding=scene.is_adding)
         if is_first and not is_within and apart < _WITHIN:
             is_within = True
             samples = take_samples(scene, mask, hold, lattice, part, is_within=True)
-            evidence, apart = weigh_image(near, samples, bins, scene.noise, is_adding=True)
-        evidence[~scene.finite[part]] = 0.0
-        evidence += pull
-        here = replace(energy, evidence=evidence)
-        membership = relax(here, np.clip(membership, energy.lowest, energy.highest), _N_ITERATIONS)
+            image, apart = weigh_image(values, samples, bins, scene.noise, is_adding=True)
+        image += pull
+        np.put(energy.evidence, free, image)
+        membership = relax(energy, membership, _N_ITERATIONS)
         mask = scene.mask.copy()
         mask[part] = membership >= _THRESHOLD
     return Settled(_accept_changes(scene, mask, core, hold, window, inner), hold, window, apart)
+
+
+def _take_voxels(features: Floats, box: Box, voxels: NDArray[np.intp]) -> Floats:
+    """Return the features ``(feature, voxel)`` of voxels of a box, by their flat numbers in it."""
+    out, work = np.empty((len(features), len(voxels)), np.float32), np.empty(box.shape, np.float32)
+    for feature, values in zip(features, out, strict=True):
+        np.copyto(work, feature[box.slices])
+        work.take(voxels, out=values, mode="clip")
+    return out
 
 
 def _estimate_mask(scene: Scene) -> Bools:
@@ -162,10 +173,10 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     old, window = scene.marks, settled.window[part]
     marks = Marks(old.pull[part], old.hold[part], old.count[part], old.seen[part])
     sign = np.float32(1 if scene.is_adding else -1)
-    share = np.clip(2 * (1 - scene.away[part] / np.float32(scene.radius_mm)), 0, 1)
-    share = share.astype(np.float32)
+    share, pull = np.empty((2, *circle.shape), np.float32)
+    _share_circle(scene.away[part], scene.radius_mm, out=share)
     share[scene.closed[part]] = 0
-    pull = marks.pull * (1 - share) + share * sign
+    _pull_towards(marks.pull, share, sign, out=pull)
     hold = settled.hold[part].copy()
     changed = (after != before) & circle
     hold[changed] = int(sign)
@@ -173,15 +184,32 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     same = marks.pull * sign >= 0
     count = marks.count.copy()
     count[circle & ~same] = 0
-    count[in_vain] = np.minimum(count[in_vain] + 1, MOST_COUNT)
+    count += in_vain
+    np.minimum(count, MOST_COUNT, out=count)
     count[circle & ~in_vain] = 0
-    seen = marks.seen.copy()
     left_alone = window & ~circle & (after == before)
-    seen[left_alone] = np.minimum(seen[left_alone] + 1, MOST_SEEN)
+    seen = marks.seen + left_alone
+    np.minimum(seen, MOST_SEEN, out=seen)
     touched = circle | left_alone | (hold != marks.hold)
     out = words.copy()
     np.copyto(out[part], pack_marks(Marks(pull, hold, count, seen)), where=touched)
     return out
+
+
+def _share_circle(away: Floats, radius_mm: float, out: Floats) -> None:
+    """Write how much a circle pulls into `out`: 1 within half of it, 0 from its edge on."""
+    np.divide(away, np.float32(radius_mm), out=out)
+    np.subtract(1, out, out=out)
+    out *= 2
+    np.clip(out, 0, 1, out=out)
+
+
+def _pull_towards(pull: Floats, share: Floats, sign: np.float32, out: Floats) -> None:
+    """Write into `out` a pull of which a share gave way to the stroke's; `share` is used up."""
+    np.subtract(1, share, out=out)
+    out *= pull
+    share *= sign
+    out += share
 
 
 def _widen_window(scene: Scene) -> Bools:
@@ -217,6 +245,8 @@ def _find_core(scene: Scene) -> Bools:
     """
     core = scene.away <= min(_CORE[0], _CORE[1] * scene.radius_mm)
     core |= scene.away <= scene.away.min() + 1e-6
+    if not scene.marks.count.any():
+        return core
     # At its edge a circle counts but does not pull.
     same = (scene.marks.pull >= 0) if scene.is_adding else (scene.marks.pull <= 0)
     asked = np.where(same, scene.marks.count, 0)
@@ -229,71 +259,70 @@ def _make_energy(
     scene: Scene,
     window: Bools,
     hold: NDArray[np.int8],
-    part: tuple[slice, slice, slice],
+    part: Piece,
 ) -> Energy:
     """Return the energy without the image's evidence: marks, mask so far, edges and limits."""
     mask, held, may_change = scene.mask[part], hold[part], window[part]
-    signed = np.where(mask, np.float32(1), np.float32(-1))
-    share = np.clip(2 * (1 - scene.away[part] / np.float32(scene.radius_mm)), 0, 1)
     sign = np.float32(1 if scene.is_adding else -1)
-    evidence = scene.marks.pull[part] * (1 - share) + share * sign
-    evidence += signed * _weigh_mask(scene, part)
-    lowest = np.zeros(mask.shape, np.float32)
-    highest = np.ones(mask.shape, np.float32)
+    evidence, prior, lowest, highest = np.empty((4, *mask.shape), np.float32)
+    _share_circle(scene.away[part], scene.radius_mm, out=prior)
+    _pull_towards(scene.marks.pull[part], prior, sign, out=evidence)
+    _weigh_mask(scene, part, out=prior)
+    np.negative(prior, out=prior, where=~mask)
+    evidence += prior
+    inside, outside = held > 0, held < 0
     if scene.is_adding:
-        lowest[mask] = 1
-        highest[(held < 0) & ~mask] = 0
-        lowest[held > 0] = 1
+        inside |= mask
+        outside &= ~mask
     else:
-        highest[~mask] = 0
-        lowest[(held > 0) & mask] = 1
-        highest[held < 0] = 0
-    frozen = ~may_change
-    lowest[frozen] = highest[frozen] = mask[frozen]
-    np.minimum(lowest, highest, out=lowest)
-    weights = tuple(_weigh_edges(scene, axis, part) for axis in range(3))
-    return Energy(
-        np.ascontiguousarray(evidence, np.float32),
-        (weights[0], weights[1], weights[2]),
-        lowest,
-        highest,
-    )
+        inside &= mask
+        outside |= ~mask
+    np.copyto(inside, mask, where=~may_change)
+    np.copyto(outside, ~mask, where=~may_change)
+    np.copyto(highest, ~outside)
+    np.copyto(lowest, inside & ~outside)
+    return Energy(evidence, _weigh_edges(scene, part), lowest, highest)
 
 
-def _weigh_mask(scene: Scene, part: tuple[slice, slice, slice]) -> Floats:
-    """Return log odds for the mask so far: little near the stroke, much at its window's edge."""
+def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
+    """Write log odds for the mask so far: little near the stroke, much at its window's edge."""
     near, far = _PRIOR
     if scene.whole_mm is not None:
-        weight = scene.marks.seen[part].astype(np.float32)
-        weight *= np.float32(_SEEN)
-        weight += np.float32(_WHOLE_PRIOR[scene.is_adding])
-        return np.minimum(weight, np.float32(far), out=weight)
-    if not scene.mask.any():
-        far = _EMPTY_FAR
-    slope = (far - near) / (scene.window_mm - scene.radius_mm)
-    away = scene.away[part] - np.float32(scene.radius_mm)
-    weight = np.float32(near) + np.maximum(away, 0) * np.float32(slope)
-    prior: Floats = np.minimum(weight, np.float32(far)).astype(np.float32)
-    return prior
+        np.multiply(scene.marks.seen[part], np.float32(_SEEN), out=out)
+        out += np.float32(_WHOLE_PRIOR[scene.is_adding])
+    else:
+        if not scene.mask.any():
+            far = _EMPTY_FAR
+        np.subtract(scene.away[part], np.float32(scene.radius_mm), out=out)
+        np.maximum(out, 0, out=out)
+        out *= np.float32((far - near) / (scene.window_mm - scene.radius_mm))
+        out += np.float32(near)
+    np.minimum(out, np.float32(far), out=out)
 
 
-def _weigh_edges(scene: Scene, axis: int, part: tuple[slice, slice, slice]) -> Floats:
-    """Return the cost of a surface between neighbours along `axis`: less where the image steps."""
-    near = scene.features[(slice(None), *part)].swapaxes(1, axis + 1)
-    strength = _SMOOTHNESS * min(scene.spacing_mm) / scene.spacing_mm[axis]
-    shape = (near.shape[1] - 1, *near.shape[2:])
-    total = np.zeros(shape, np.float32)
-    if total.size:
-        for feature, noise in zip(near, scene.noise, strict=True):
-            step = feature[1:] - feature[:-1]
-            step *= step
-            scale = max((2 * noise) ** 2, 2 * float(step.mean(dtype=np.float64)))
-            step *= np.float32(1 / (2 * len(scene.noise) * scale))
-            total -= step
-        np.exp(total, out=total)
-    total *= np.float32(strength)
-    weights: Floats = np.ascontiguousarray(total.swapaxes(0, axis))
-    return weights
+def _weigh_edges(scene: Scene, part: Piece) -> tuple[Floats, Floats, Floats]:
+    """Return the cost of a surface between neighbours along each axis: less at a step."""
+    features = scene.features[(slice(None), *part)]
+    # One request for all: the system hands out large memory in large pages.
+    *memory, spare = np.empty((4, features[0].size), np.float32)
+    weights = []
+    for axis, row in enumerate(memory):
+        along = features.swapaxes(1, axis + 1)
+        first, second = (ends.swapaxes(1, axis + 1) for ends in (along[:, :-1], along[:, 1:]))
+        shape = first.shape[1:]
+        total, step = (flat[: prod(shape)].reshape(shape) for flat in (row, spare))
+        total.fill(0)
+        if total.size:
+            for before, after, noise in zip(first, second, scene.noise, strict=True):
+                np.subtract(after, before, out=step)
+                step *= step
+                scale = max((2 * noise) ** 2, 2 * float(step.mean(dtype=np.float64)))
+                step *= np.float32(1 / (2 * len(scene.noise) * scale))
+                total -= step
+            np.exp(total, out=total)
+        total *= np.float32(_SMOOTHNESS * min(scene.spacing_mm) / scene.spacing_mm[axis])
+        weights.append(total)
+    return weights[0], weights[1], weights[2]
 
 
 def _accept_changes(
@@ -311,8 +340,9 @@ def _accept_changes(
     after[core] = scene.is_adding
     if scene.is_adding:
         # A hole that the stroke closed may reach beyond what it may change.
-        holes = find_holes(after) & ~find_holes(before) & (hold[part] >= 0) & window[part]
-        after = after | holes
+        holes = find_holes(after)
+        if holes.any():
+            after |= holes & ~find_holes(before) & (hold[part] >= 0) & window[part]
     else:
         after = _drop_crumbs(scene, before, after, hold[part], part)
     out = scene.mask.copy()
@@ -348,7 +378,7 @@ def _drop_crumbs(
     before: Bools,
     after: Bools,
     held: NDArray[np.int8],
-    part: tuple[slice, slice, slice],
+    part: Piece,
 ) -> Bools:
     """Return the mask without the small pieces that the eraser cut off, its cavities filled again.
 

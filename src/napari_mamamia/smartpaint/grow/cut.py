@@ -108,10 +108,17 @@ class _State:
 
     def __init__(self, energy: Energy, start: Floats) -> None:
         self.energy = energy
-        self.membership = np.clip(start, energy.lowest, energy.highest)
-        self._ahead = self.membership.copy()
-        self._duals = tuple(np.zeros(w.shape, dtype=np.float32) for w in energy.weights)
-        self._work = np.empty((2, energy.evidence.size), dtype=np.float32)
+        shape, size = start.shape, start.size
+        # One request for all: the system hands out large memory in large pages.
+        memory = np.zeros((7, size), dtype=np.float32)
+        self.membership, self._ahead = memory[0].reshape(shape), memory[1].reshape(shape)
+        np.clip(start, energy.lowest, energy.highest, out=self.membership)
+        np.copyto(self._ahead, self.membership)
+        self._duals = tuple(
+            row[: bound.size].reshape(bound.shape)
+            for row, bound in zip(memory[2:5], energy.weights, strict=True)
+        )
+        self._work = memory[5:]
 
     def iterate(self) -> None:
         """Move the dual variables, then the membership, one step."""
