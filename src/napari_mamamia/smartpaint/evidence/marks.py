@@ -58,7 +58,7 @@ def unpack_marks(words: Words) -> Marks:
     high = (words >> _HIGH_SHIFT).astype(np.uint8)
     hold = (high & _INSIDE).view(np.int8)
     hold -= ((high & _OUTSIDE) >> 1).view(np.int8)
-    count = high >> (_COUNT_SHIFT - _HIGH_SHIFT)
+    count: NDArray[np.uint8] = high >> np.uint8(_COUNT_SHIFT - _HIGH_SHIFT)
     count &= MOST_COUNT
     high >>= _SEEN_SHIFT - _HIGH_SHIFT
     return Marks(pull, hold, count, high)

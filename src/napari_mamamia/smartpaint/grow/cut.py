@@ -111,7 +111,8 @@ class _State:
         shape, size = start.shape, start.size
         # One request for all: the system hands out large memory in large pages.
         memory = np.zeros((7, size), dtype=np.float32)
-        self.membership, self._ahead = memory[0].reshape(shape), memory[1].reshape(shape)
+        self.membership: Floats = memory[0].reshape(shape)
+        self._ahead = memory[1].reshape(shape)
         np.clip(start, energy.lowest, energy.highest, out=self.membership)
         np.copyto(self._ahead, self.membership)
         self._duals = tuple(
