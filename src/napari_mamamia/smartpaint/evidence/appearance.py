@@ -177,14 +177,22 @@ def take_samples(
     near, held, finite = scene.features[(slice(None), *part)], hold[part], scene.finite[part]
     disc = (scene.away[part] <= max(0.5 * scene.radius_mm, 1.0)) & finite
     return Samples(
-        values[:, inner],
-        values[:, outer],
+        _take_values(values, inner),
+        _take_values(values, outer),
         weights[0],
         weights[1],
-        near[:, (held > 0) & finite],
-        near[:, (held < 0) & finite],
-        near[:, disc],
+        _take_values(near, (held > 0) & finite),
+        _take_values(near, (held < 0) & finite),
+        _take_values(near, disc),
     )
+
+
+def _take_values(features: Floats, where: Bools) -> Floats:
+    """Return ``features[:, where]``, which looks for each place along three axes, in less time."""
+    values = np.empty((len(features), np.count_nonzero(where)), np.float32)
+    for feature, out in zip(features, values, strict=True):
+        out[:] = feature[where]
+    return values
 
 
 def _find_sides(inside: Bools, spacing_mm: Sequence[float]) -> tuple[Bools, Bools]:
