@@ -13,6 +13,7 @@ from napari_mamamia.smartpaint.evidence.appearance import (
     choose_lattice,
     make_bins,
     take_samples,
+    take_values,
     weigh_image,
 )
 from napari_mamamia.smartpaint.evidence.marks import MOST_COUNT, MOST_SEEN, Marks, pack_marks
@@ -76,13 +77,13 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
     inner = Box.around(window).grown((1, 1, 1), window.shape)
     part = inner.slices
     energy, apart = _make_energy(scene, window, hold, part), 0.0
-    free = np.flatnonzero((energy.lowest < energy.highest) & scene.finite[part])
-    values = _take_voxels(scene.features, inner, free)
+    free = (energy.lowest < energy.highest) & scene.finite[part]
+    values = take_values(scene.features[(slice(None), *part)], free)
     n_coarse = n_rounds - 1 if np.prod(inner.shape) > _LARGE else 0
     mask = _estimate_coarsely(scene, n_coarse) if n_coarse else _estimate_mask(scene)
     bins = make_bins(scene)
     lattice = choose_lattice(scene)
-    pull = energy.evidence.take(free)
+    pull = energy.evidence[free]
     membership = mask[part].astype(np.float32)
     # One feature cannot tell a lesion from all that lies beyond the window: it is too varied.
     is_first = scene.is_adding and not scene.mask.any() and len(scene.noise) > 1
@@ -107,20 +108,11 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
             samples = take_samples(scene, mask, hold, lattice, part, is_within=True)
             image, apart = weigh_image(values, samples, bins, scene.noise, is_adding=True)
         image += pull
-        np.put(energy.evidence, free, image)
+        energy.evidence[free] = image
         membership = relax(energy, membership, _N_ITERATIONS)
         mask = scene.mask.copy()
         mask[part] = membership >= _THRESHOLD
     return Settled(_accept_changes(scene, mask, core, hold, window, inner), hold, window, apart)
-
-
-def _take_voxels(features: Floats, box: Box, voxels: NDArray[np.intp]) -> Floats:
-    """Return the features ``(feature, voxel)`` of voxels of a box, by their flat numbers in it."""
-    out, work = np.empty((len(features), len(voxels)), np.float32), np.empty(box.shape, np.float32)
-    for feature, values in zip(features, out, strict=True):
-        np.copyto(work, feature[box.slices])
-        work.take(voxels, out=values, mode="clip")
-    return out
 
 
 def _estimate_mask(scene: Scene) -> Bools:
@@ -174,9 +166,7 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     marks = Marks(old.pull[part], old.hold[part], old.count[part], old.seen[part])
     sign = np.float32(1 if scene.is_adding else -1)
     share, pull = np.empty((2, *circle.shape), np.float32)
-    _share_circle(scene.away[part], scene.radius_mm, out=share)
-    share[scene.closed[part]] = 0
-    _pull_towards(marks.pull, share, sign, out=pull)
+    _pull_circle(scene, part, out=pull, share=share)
     hold = settled.hold[part].copy()
     changed = (after != before) & circle
     hold[changed] = int(sign)
@@ -196,20 +186,19 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     return out
 
 
-def _share_circle(away: Floats, radius_mm: float, out: Floats) -> None:
-    """Write how much a circle pulls into `out`: 1 within half of it, 0 from its edge on."""
-    np.divide(away, np.float32(radius_mm), out=out)
-    np.subtract(1, out, out=out)
-    out *= 2
-    np.clip(out, 0, 1, out=out)
+def _pull_circle(scene: Scene, part: Piece, out: Floats, share: Floats) -> None:
+    """Write the pull after a stroke into `out`: a share of it is the stroke's; `share` is used up.
 
-
-def _pull_towards(pull: Floats, share: Floats, sign: np.float32, out: Floats) -> None:
-    """Write into `out` a pull of which a share gave way to the stroke's; `share` is used up."""
+    It is 1 within half of the circle, 0 from its edge on and in voxels that stay.
+    """
+    np.divide(scene.away[part], np.float32(scene.radius_mm), out=share)
+    np.subtract(1, share, out=share)
+    share *= 2
+    np.clip(share, 0, 1, out=share)
+    share[scene.closed[part]] = 0
     np.subtract(1, share, out=out)
-    out *= pull
-    share *= sign
-    out += share
+    out *= scene.marks.pull[part]
+    out += np.negative(share, out=share, where=not scene.is_adding)
 
 
 def _widen_window(scene: Scene) -> Bools:
@@ -263,10 +252,8 @@ def _make_energy(
 ) -> Energy:
     """Return the energy without the image's evidence: marks, mask so far, edges and limits."""
     mask, held, may_change = scene.mask[part], hold[part], window[part]
-    sign = np.float32(1 if scene.is_adding else -1)
     evidence, prior, lowest, highest = np.empty((4, *mask.shape), np.float32)
-    _share_circle(scene.away[part], scene.radius_mm, out=prior)
-    _pull_towards(scene.marks.pull[part], prior, sign, out=evidence)
+    _pull_circle(scene, part, out=evidence, share=prior)
     _weigh_mask(scene, part, out=prior)
     np.negative(prior, out=prior, where=~mask)
     evidence += prior
