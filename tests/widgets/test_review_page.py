@@ -193,16 +193,31 @@ def test_what_the_form_of_a_study_lacks_is_listed_above_accept_on_the_page_of_th
     assert listed.texts == ()  # this study asks nothing
     dock.review_page.form.set_form(FORM)
     assert listed.texts == ("Missing: Lesion",)
+    below = dock.review_page.reading.gaps
+    assert below.texts == ("Lesion",)
     listed.gap_wanted.emit(dock.review_flow.reading.list_gaps()[0])
     assert dock.page == "Review"
     assert dock.focusWidget().objectName() == "review_answer_lesion"
     choose(dock.review_page.form, "review_answer_lesion", 2)
-    assert listed.texts == ()
+    assert listed.texts == below.texts == ()
     choose(dock.review_page.form, "review_answer_lesion", 1)
     assert listed.texts == ("Missing: Margin",)
     dock.review_page.reading.put_back.click()
     qtbot.waitUntil(lambda: dock.review_flow.reading.taken is not taken)
-    assert listed.texts == ()
+    assert listed.texts == below.texts == ()
+
+
+def test_a_contradiction_is_listed_below_the_form_of_a_study_before_it_is_accepted(qtbot, at_work):
+    dock = at_work()
+    take(qtbot, dock)
+    form = dock.review_page.form
+    form.set_form(replace(FORM, fields=(*FORM.fields[:1], FORM.fields[2])))
+    choose(form, "review_answer_lesion", 1)
+    form.give(Answer("size", ("900",)))
+    listed = dock.review_page.reading.gaps
+    assert listed.texts == ("⚠ Size: 900 lies outside 0 to 200 mm",)
+    listed.gap_wanted.emit(dock.review_flow.reading.list_gaps()[0])
+    assert dock.focusWidget().objectName() == "review_answer_size"
 
 
 def test_a_case_without_a_lesion_is_handed_in_without_a_mask_once_that_is_said(qtbot, at_work):

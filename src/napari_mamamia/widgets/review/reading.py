@@ -104,6 +104,9 @@ class Reading(WindowPart):
         view.images_wanted.connect(self.choose_images)
         form.answered.connect(self._follow_answers)
         form.voxel_wanted.connect(self._show_voxel)
+        view.gaps.gap_wanted.connect(form.show_gap)
+        for signal in (form.changed, self._session.case_changed):
+            signal.connect(lambda: view.gaps.show_gaps(self.list_gaps()))
 
     def begin(self, desk: StudyDesk | None) -> None:
         """Read at this desk from now on; None ends it."""

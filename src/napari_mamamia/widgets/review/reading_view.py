@@ -27,6 +27,7 @@ from napari_mamamia.widgets.controls.controls import (
     set_primary,
 )
 from napari_mamamia.widgets.controls.line_list import make_line_list
+from napari_mamamia.widgets.findings.gap_views import GapList
 
 
 class ReadingView(QWidget):
@@ -101,6 +102,7 @@ class ReadingView(QWidget):
             self.empty_wanted.emit,
         )
         self.form = form
+        self.gaps = GapList("review_gaps")
         self.rest, self._is_busy = "", False
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 4, 0, 0)
@@ -115,6 +117,7 @@ class ReadingView(QWidget):
             self.missing,
             self.empty,
             self.form,
+            self.gaps,
             self._make_reopening(),
             self._make_earlier(),
         ):
