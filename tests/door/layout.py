@@ -129,7 +129,7 @@ def text_faults(widget):
 
 
 def label_faults(label):
-    text = label.text()
+    text = QLabel.text(label)  # with the breaks that long words have
     if not text or not label.pixmap().isNull():
         return []
     if label.property("elided") and text in label.toolTip():

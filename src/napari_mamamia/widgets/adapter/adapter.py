@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
-from weakref import WeakMethod
+from weakref import WeakMethod, ref
 
 import napari
 from napari._qt.widgets.qt_viewer_dock_widget import QtViewerDockWidget
@@ -12,8 +13,9 @@ from napari.layers import Labels
 from napari.qt import QtViewer
 from napari.settings import get_settings
 from napari.utils.theme import get_theme
+from qtpy.QtCore import QEvent, QObject, QSize
 from qtpy.QtGui import QAction, QGuiApplication
-from qtpy.QtWidgets import QMainWindow, QWidget
+from qtpy.QtWidgets import QLabel, QMainWindow, QWidget
 
 from napari_mamamia.widgets.adapter.drawing import (
     guard_canvas,
@@ -31,6 +33,8 @@ _WAYS_OUT: Final = (
 _USUAL_POINTS: Final = 9
 """Size of napari's texts where nobody chose another."""
 _NOTES_PLACE: Final = "_update_default_dock_area"
+_AROUND_TITLE: Final = 8
+"""Pixels above and below the title of a dock, as napari's style rules have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +249,51 @@ def watch_font(then: Callable[[], None]) -> None:
     get_settings().appearance.events.font_size.connect(then)
 
 
+class _TitleFit(QObject):
+    """Gives the text of a title bar its height whenever its font changes."""
+
+    def __init__(self, bar: Any) -> None:
+        super().__init__(bar)
+        self._bar = ref(bar)
+        bar.title.installEventFilter(self)
+        self._fit_bar()
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange, QEvent.Type.Show):
+            self._fit_bar()
+        return False
+
+    def _fit_bar(self) -> None:
+        bar = self._bar()
+        if bar is not None and not bar.vertical:
+            height = bar.title.fontMetrics().height()
+            bar.title.setMinimumHeight(height)
+            # both: a dock places its content by the hint, and its title by the minimum
+            bar.sizeHint = lambda: QSize(0, height + _AROUND_TITLE)
+            bar.setMinimumHeight(height + _AROUND_TITLE)
+            bar.updateGeometry()
+
+
+def fit_title(dock: Any) -> None:
+    """Let the title of a dock have the height of its text, wherever the dock goes.
+
+    napari asks a font that the title has not: at 18 points its top was cut (napari 0.9.2,
+    `_qt/widgets/qt_viewer_dock_widget.py`, ``QtCustomTitleBar``).
+    """
+    dock.setTitleBarWidget = partial(_put_title, ref(dock))
+    _put_title(ref(dock), dock.titleBarWidget())
+
+
+def _put_title(dock_ref: Any, bar: Any) -> None:
+    dock = dock_ref()
+    if dock is None:
+        return
+    if bar is not dock.titleBarWidget():
+        type(dock).setTitleBarWidget(dock, bar)
+    if isinstance(getattr(bar, "title", None), QLabel) and hasattr(bar, "vertical"):
+        _TitleFit(bar)
+
+
 def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
     """Add a dock of ours, and keep it out of napari's settings, which it writes at once otherwise.
 
@@ -253,13 +302,15 @@ def add_unnoted_dock(window: Any, widget: QWidget, name: str, area: str) -> Any:
     by us.
     """
     note = getattr(QtViewerDockWidget, _NOTES_PLACE, None)
-    if note is None:
-        return window.add_dock_widget(widget, name=name, area=area)
-    setattr(QtViewerDockWidget, _NOTES_PLACE, lambda _dock, _area: None)
+    if note is not None:
+        setattr(QtViewerDockWidget, _NOTES_PLACE, lambda _dock, _area: None)
     try:
-        return window.add_dock_widget(widget, name=name, area=area)
+        dock = window.add_dock_widget(widget, name=name, area=area)
     finally:
-        setattr(QtViewerDockWidget, _NOTES_PLACE, note)
+        if note is not None:
+            setattr(QtViewerDockWidget, _NOTES_PLACE, note)
+    fit_title(dock)
+    return dock
 
 
 def has_own_window_size() -> bool:

@@ -77,7 +77,15 @@ class Header(QFrame):
         self._case_line, self._mask_line = self._make_case_line(), self._make_mask_line()
         layout.addWidget(self._case_line)
         layout.addWidget(self._make_blind_line())
-        layout.addWidget(self._mask_line)
+        self._asked_from: QWidget | None = None
+        self._reader_line = self._make_reader_line()
+        # the question takes the masks' place: what lies below stays where the pointer aims
+        self._masks = column(self._mask_line)
+        self._room = QStackedWidget()
+        for line in (self._masks, self._reader_line):
+            self._room.addWidget(line)
+        self._room.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        layout.addWidget(self._room)
         layout.addWidget(self._make_agreement())
         self._state_line: QWidget = row(self._make_state(), self.view, self.reader)
         self._state_line.layout().setStretch(0, 1)
@@ -86,8 +94,6 @@ class Header(QFrame):
         self.refusal.hide()
         layout.addWidget(self.refusal)
         layout.addWidget(self._make_message_line())
-        self._asked_from: QWidget | None = None
-        layout.addWidget(self._make_reader_line())
         self.set_blind("")
         self.set_case("", "")
         self.set_masks(())
@@ -158,13 +164,13 @@ class Header(QFrame):
         with suppress(RuntimeError):  # it may have gone by now
             if before is not None and before.isVisible() and self._reader_line.isVisible():
                 before.setFocus()
-        self._reader_line.hide()
+        self._room.setCurrentWidget(self._masks)
 
     def ask_reader(self, known: str | None) -> None:
-        """Ask for the reader's name, in a line here."""
+        """Ask for the reader's name, in the line of the masks."""
         self.reader_name.setText(known or "")
         self._asked_from = QApplication.focusWidget()
-        self._reader_line.show()
+        self._room.setCurrentWidget(self._reader_line)
         self.reader_name.setFocus()
 
     def show_progress(self, title: str, progress: Progress | None = None) -> None:
@@ -385,9 +391,7 @@ class Header(QFrame):
         self.reader_name.setPlaceholderText(tr("your name or initials"))
         self.reader_name.returnPressed.connect(self._give_reader)
         accept = button("header_reader_ok", tr("OK"), tr("Remembers this name"), self._give_reader)
-        self._reader_line = row(QLabel(tr("Who edits?")), self.reader_name, accept)
-        self._reader_line.hide()
-        return self._reader_line
+        return row(QLabel(tr("Who edits?")), self.reader_name, accept)
 
     def _give_reader(self) -> None:
         name = self.reader_name.text().strip()

@@ -35,6 +35,7 @@ from napari_mamamia.widgets.controls.colours import (
     WARNING_COLOURS,
 )
 from napari_mamamia.widgets.controls.targets import ROW_PADDING, SignButton
+from napari_mamamia.widgets.controls.wrapped import WrappedLabel
 
 _SPACE = 6
 _CALLED = "called"
@@ -196,11 +197,7 @@ def tool_button(name: str, text: str, tip: str, on_click: Callable[[], object]) 
 
 def label(name: str, text: str = "", tip: str = "") -> QLabel:
     """Return a text that wraps and can be copied."""
-    text_label: QLabel = named(QLabel(text), name, tip)
-    text_label.setWordWrap(True)
-    text_label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    text_label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-    text_label.setMinimumWidth(1)
+    text_label: QLabel = named(WrappedLabel(text), name, tip)
     return text_label
 
 
@@ -209,11 +206,6 @@ def heading(text: str) -> QLabel:
     title = QLabel(text)
     title.setProperty("heading", True)
     return title
-
-
-def breakable(text: str) -> str:
-    """Return a text whose long names may go on in the next line after an underscore."""
-    return text.replace("_", "_\u200b")
 
 
 def line() -> QFrame:

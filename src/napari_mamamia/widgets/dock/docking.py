@@ -8,7 +8,7 @@ from qtpy.QtGui import QGuiApplication
 from qtpy.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.adapter.adapter import main_view
+from napari_mamamia.widgets.adapter.adapter import main_view, watch_font
 from napari_mamamia.widgets.base.jobs import RunningJob
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.soon import call_soon
@@ -21,8 +21,9 @@ _PUT_AWAY: Final = tr(
 _LENT: Final = tr("napari's {} are put away until the results are folded away")
 _LETTERS: Final = 46
 _MOST_SHARE: Final = 0.4
-"""The panel's width: so many average letters, and for these no more of the window than this
-share; a page that needs more gets it, up to a half."""
+_MOST_NEEDED: Final = 0.55
+"""The panel's width: so many average letters, and for these no more of the window than the first
+share; a page that needs more gets it, up to the second: at 1280 pixels and text of 200 %."""
 _SMALLEST: Final = (1024, 600)
 _TOO_SMALL: Final = tr(
     "This window needs a screen of {} x {} pixels, and this one has {} x {}: fold the panel away "
@@ -36,6 +37,8 @@ _OF_SCREEN: Final = 0.85
 """A window that has this share of a small screen is as large as it can be. Ours: the first one
 takes 0.9 of the screen's height."""
 _SIZE_SETTLES_MS: Final = 300
+_LAID_OUT_MS: Final = 200
+"""Until pages are laid out anew in another font, by looking."""
 _BARS: Final = 60
 """Pixels of the window's menu and status bar, by looking."""
 _NOT_SAVED: Final = tr(
@@ -106,6 +109,7 @@ class Docking(WindowPart):
         self._orphaned.setSingleShot(True)
         self._orphaned.timeout.connect(self._outlive_dock)
         panel.installEventFilter(self)
+        watch_font(self._follow_font)
 
     def put_aside(self) -> None:
         """Hide with the dock, its cross was clicked: all that is open is open when it is back."""
@@ -162,7 +166,7 @@ class Docking(WindowPart):
             return
         letters = _LETTERS * self._measured.fontMetrics().averageCharWidth()
         width = max(self._width(), min(letters, round(_MOST_SHARE * window.width())))
-        width = min(width, window.width() // 2)
+        width = min(width, round(_MOST_NEEDED * window.width()))
         layout = window.layout()
         if layout is not None:
             layout.activate()  # a picture that was just shown has no room yet to give or to take
@@ -172,6 +176,10 @@ class Docking(WindowPart):
         """Take the dock's width anew where a page that was just made needs more than there is."""
         if width > self._panel.contentsRect().width():
             self.take_width()
+
+    def _follow_font(self, _event: object = None) -> None:
+        """Give larger texts their room, once the pages are laid out in them."""
+        call_soon(self._panel, lambda: self.widen(self._width()), after_ms=_LAID_OUT_MS)
 
     def _follow_panel(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.ParentChange:

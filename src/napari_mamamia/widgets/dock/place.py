@@ -18,7 +18,13 @@ from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.blinding import ALL_HIDDEN
 from napari_mamamia.core.errors import MissingExtraError
-from napari_mamamia.widgets.adapter.adapter import bare, current_viewer, keep_when_closed, main_view
+from napari_mamamia.widgets.adapter.adapter import (
+    bare,
+    current_viewer,
+    fit_title,
+    keep_when_closed,
+    main_view,
+)
 from napari_mamamia.widgets.dock.dock import MamamiaDock
 
 DOCK_NAME: Final = "MAMA-MIA"
@@ -83,6 +89,7 @@ def _send_home(viewer: Any, panel: MamamiaDock) -> None:
         home = viewer.window.add_dock_widget(panel, name=DOCK_NAME)
         panel.docking.home = home
         keep_when_closed(home, panel.docking.put_aside)
+        fit_title(home)
     elif panel.parent() is not home:
         home.setWidget(panel)
     for guest in guests:

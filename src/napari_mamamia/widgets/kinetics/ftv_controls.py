@@ -22,7 +22,6 @@ from napari_mamamia.services.kinetics.show_kinetics import FtvAnswer
 from napari_mamamia.widgets.controls.controls import (
     FittedLabel,
     Fold,
-    breakable,
     button,
     column,
     heading,
@@ -34,6 +33,7 @@ from napari_mamamia.widgets.controls.controls import (
 from napari_mamamia.widgets.controls.drops import dropped_paths
 from napari_mamamia.widgets.controls.revealing import reveal
 from napari_mamamia.widgets.controls.targets import Slider
+from napari_mamamia.widgets.controls.wrapped import breakable
 from napari_mamamia.widgets.kinetics.colours import SER_COLOURS
 
 # Section of the page Kinetics: FTV under a DICOM SEG of UCSF, ours and theirs side by side.

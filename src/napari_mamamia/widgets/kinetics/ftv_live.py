@@ -10,7 +10,7 @@ from napari_mamamia.kinetics.tumour_volume import FtvImages, FtvSettings
 from napari_mamamia.segmentation.model.segmenter import BoxPrompt, Prompt
 from napari_mamamia.services.kinetics.ftv_from import FtvUnderSeg
 from napari_mamamia.widgets.base.notify import plain_text
-from napari_mamamia.widgets.controls.controls import breakable
+from napari_mamamia.widgets.controls.wrapped import breakable
 from napari_mamamia.widgets.kinetics.case import KineticCase
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 from napari_mamamia.widgets.viewer.prompts import PromptTool

@@ -6,7 +6,8 @@ from qtpy.QtCore import Signal
 from qtpy.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
 
 from napari_mamamia.core.texts import tr
-from napari_mamamia.widgets.controls.controls import breakable, button, label, named, set_level
+from napari_mamamia.widgets.controls.controls import button, label, named, set_level
+from napari_mamamia.widgets.controls.wrapped import breakable
 from napari_mamamia.widgets.predict.inputs import InputStrip
 
 

@@ -19,7 +19,7 @@ from napari_mamamia.segmentation.run.registry import ModelEntry
 from napari_mamamia.services.predict.convert_model import Converted
 from napari_mamamia.services.predict.offers import Offer
 from napari_mamamia.widgets.base.notify import plain_text
-from napari_mamamia.widgets.controls.controls import breakable
+from napari_mamamia.widgets.controls.wrapped import breakable
 from napari_mamamia.widgets.predict.help import Remedy
 from napari_mamamia.widgets.predict.models import PredictModels
 from napari_mamamia.widgets.predict.page import PredictPage

@@ -13,8 +13,9 @@ from napari_mamamia.services.predict.input_pictures import (
     InputPicture,
     InputPictures,
 )
-from napari_mamamia.widgets.controls.controls import breakable, discard, label, named, set_level
+from napari_mamamia.widgets.controls.controls import discard, label, named, set_level
 from napari_mamamia.widgets.controls.grey_pixmap import grey_pixmap
+from napari_mamamia.widgets.controls.wrapped import breakable
 
 _IN_A_ROW: Final = 4
 _SIDES: Final = (92, 68)

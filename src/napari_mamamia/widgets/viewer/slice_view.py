@@ -14,13 +14,11 @@ from napari_mamamia.widgets.adapter.sliders import SliderNumbers, number_sliders
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.controls.soon import call_soon
 from napari_mamamia.widgets.viewer.layer_stack import LayerStack
-from napari_mamamia.widgets.viewer.pane_sides import fit_half
+from napari_mamamia.widgets.viewer.pane_sides import FILLED, fit_half
 
 _SPACE_AXES = 3
 _IN_PLANE = 2
 _ZOOMED_IN = 1.3
-FILLED = 0.95
-"""Of the canvas, as napari fits it."""
 _ALIKE = 1e-3
 """Of a step: closer steps of two layers are the same one."""
 

@@ -1,0 +1,74 @@
+"""Texts that wrap wherever they must: long names and paths go on in the next line, none is cut."""
+
+import re
+from typing import Any, Final
+
+from qtpy.QtCore import Qt
+from qtpy.QtGui import QKeySequence
+from qtpy.QtWidgets import QApplication, QLabel, QMenu, QSizePolicy
+
+from napari_mamamia.core.texts import tr
+
+_BREAK: Final = "\u200b"
+_LONG: Final = re.compile(r"[^\s\u200b]{21,}")
+"""Longer words than this have no room in a narrow panel with large text."""
+_SIGN: Final = re.compile(r"(?<=[/\\_.,:;=&?+@-])(?=\w)")
+_RUN: Final = re.compile(r"[^\s\u200b]{20}(?=[^\s\u200b])")
+
+
+def breakable(text: str) -> str:
+    """Return a text whose long names may go on in the next line after an underscore."""
+    return text.replace("_", f"_{_BREAK}")
+
+
+class WrappedLabel(QLabel):
+    """A text that wraps, within a word where that is long, and can be copied as it is.
+
+    Qt lets a path or a hash that is wider than its label be cut, or scrolled sideways.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
+        self._words = ""
+        self.setWordWrap(True)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.setMinimumWidth(1)
+        self.setText(text)
+
+    def text(self) -> str:
+        """Return the text as it was given."""
+        return self._words
+
+    def setText(self, text: str) -> None:
+        """Show a text; rich text is taken as it is."""
+        self._words = text
+        shown = text if Qt.mightBeRichText(text) else _LONG.sub(_break_word, text)
+        super().setText(shown)
+        # a screen reader says each break otherwise
+        self.setAccessibleName("" if shown == text else text)
+
+    def keyPressEvent(self, event: Any) -> None:
+        """Copy what is selected as it was given."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self._copy_selected()
+            event.accept()
+        else:
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: Any) -> None:
+        """Offer to copy what is selected, or all."""
+        menu = QMenu(self)
+        copy = menu.addAction(tr("Copy"), self._copy_selected)
+        copy.setEnabled(self.hasSelectedText())
+        menu.addAction(tr("Copy all"), lambda: QApplication.clipboard().setText(self._words))
+        menu.exec(event.globalPos())
+
+    def _copy_selected(self) -> None:
+        QApplication.clipboard().setText(
+            self.selectedText().replace(_BREAK, "").replace("\u2029", "\n")
+        )
+
+
+def _break_word(found: re.Match[str]) -> str:
+    return _RUN.sub(lambda run: run.group() + _BREAK, _SIGN.sub(_BREAK, found.group()))
