@@ -3,6 +3,7 @@
 import pytest
 from qtpy.QtCore import Qt
 from qtpy.QtTest import QTest
+from qtpy.QtWidgets import QWidget
 
 from napari_mamamia.core.errors import SaveError
 from napari_mamamia.widgets.base.layers import Role
@@ -96,3 +97,18 @@ def test_keys_that_cannot_be_remembered_are_used_and_said(dock, keys, viewer, mo
     give(keys, "smartpaint", Qt.Key.Key_F7)
     assert "F7" in bound(viewer)
     assert "not remembered" in dock.header.message.text()
+
+
+def test_what_is_written_later_names_the_key_in_force(qtbot, opened):
+    opened.pages.toggle_keys()
+    panel = opened.keys_panel
+    give(panel, "hide_masks", Qt.Key.Key_F7)
+    give(panel, "projection", Qt.Key.Key_H)  # the letter that is free now
+    opened.header_flow.show()
+    chip = opened.header._chips[Role.REFERENCE]
+    assert chip.toolTip().endswith("(key F7)")
+    opened.header.set_refusal("go back to slices first  (key I)")
+    assert opened.header.refusal.text() == "go back to slices first  (key H)"
+    button = opened.view_panel.findChild(QWidget, "view_image_projection")
+    assert button.toolTip().endswith("(key H)")
+    assert button.accessibleDescription() == button.toolTip()

@@ -1,6 +1,6 @@
 """The header: where you are, what is shown, what is saved, what runs. Always there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -53,7 +53,13 @@ class MaskChip:
 
 
 class Header(QFrame):
-    """Signals say what the user wants; `mask_toggled` carries a role and whether to show it."""
+    """Signals say what the user wants; `mask_toggled` carries a role and whether to show it.
+
+    Attributes
+    ----------
+    name_keys
+        Returns a text with the keys that the user chose, where it names those of the table.
+    """
 
     previous_wanted = Signal()
     next_wanted = Signal()
@@ -69,6 +75,7 @@ class Header(QFrame):
 
     def __init__(self) -> None:
         super().__init__()
+        self.name_keys: Callable[[str], str] = str
         self.setObjectName("mamamia_header")
         self._chips = {role: self._make_chip(role) for role in MASK_ROLES}
         layout = QVBoxLayout(self)
@@ -125,12 +132,8 @@ class Header(QFrame):
             control.setVisible(chip is not None)
             control.setChecked(chip is not None and chip.visible)
             whose = tr(" by {name}", name=chip.name) if chip and chip.name else ""
-            control.setToolTip(
-                with_key(
-                    tr("{role}{whose}: click shows or hides it", role=tr(str(role)), whose=whose),
-                    "hide_masks",
-                )
-            )
+            words = tr("{role}{whose}: click shows or hides it", role=tr(str(role)), whose=whose)
+            control.setToolTip(self.name_keys(with_key(words, "hide_masks")))
 
     def dress(self, text_colour: str) -> None:
         """Draw the squares of the masks with a frame that stands out in the theme."""
@@ -150,7 +153,7 @@ class Header(QFrame):
 
     def set_refusal(self, text: str) -> None:
         """Say why the tool in hand does nothing on what is on screen; "" where it works."""
-        self.refusal.setText(text)
+        self.refusal.setText(self.name_keys(text))
         set_level(self.refusal, Level.WARNING)
         self.refusal.setVisible(bool(text))
 
@@ -194,6 +197,7 @@ class Header(QFrame):
 
     def say(self, level: Level, text: str) -> None:
         """Show a message until it is closed or another one comes; "" takes it away."""
+        text = self.name_keys(text)
         self.message.setText(text)
         self.message.setToolTip(text)
         set_level(self.message, level)

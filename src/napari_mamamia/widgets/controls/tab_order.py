@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cmp_to_key
 from typing import Any, Final
 
-from qtpy.QtCore import QEvent, QObject, QPoint, QRect, Qt
+from qtpy.QtCore import QEvent, QObject, QPoint, QRect, Qt, QTimer
 from qtpy.QtGui import QColor, QPainter, QPen
 from qtpy.QtWidgets import QApplication, QScrollArea, QSplitter, QWidget
 
@@ -174,6 +174,9 @@ class FocusRing(QObject):
         self._colour = "white"
         self._around: QWidget | None = None
         self._ring: _Ring | None = None
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.timeout.connect(self._place_ring)
         application = QApplication.instance()
         if isinstance(application, QApplication):
             application.focusChanged.connect(self._follow_focus)
@@ -186,7 +189,9 @@ class FocusRing(QObject):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Stay around the control where it moves or goes."""
         if event.type() in _FOLLOWED and watched is self._around:
-            self._place_ring()
+            # In a turn of its own: to show a ring lays its neighbours out, and in the middle of
+            # being laid out they would be left without any size.
+            self._soon.start()
         return False
 
     def _follow_focus(self, _before: QWidget | None, now: QWidget | None) -> None:

@@ -155,6 +155,7 @@ class MamamiaDock(ReadingOrder, DockParts):
         self.fold = PanelFold(self.context, self, self.docking, self.reading)
         self.fold.follow_results(self.bottom)
         self.keys.elsewhere.append(self.case_line)
+        self.dropping.watch_part(self.case_line)
         self.room = WorkListRoom(self.context, self.docking, self.reading, self.pages)
         self.room.taken.connect(lambda taken: self.header.show_image_controls(not taken))
         for follow in (self.cases_page.set_wide, self.bottom.follow_list):
@@ -192,6 +193,7 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.opening.mask_shown.connect(follow)
         self.viewer.events.theme.connect(self._dress_panel)
         watch_font(self._dress_panel)
+        self.header.name_keys = self.keys.rename
         self.keys.bind(self._list_actions())
         for part in (self.refine_flow.set_keys, self.pages.set_keys):
             self.keys.changed.connect(part)

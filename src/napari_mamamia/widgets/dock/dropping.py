@@ -37,10 +37,15 @@ class Dropping(WindowPart):
 
     def __init__(self, context: WindowContext, panel: QWidget, cases: CasesFlow) -> None:
         super().__init__(context)
-        self._panel = panel
+        self._parts: list[QWidget] = []
         self._cases = cases
-        panel.setAcceptDrops(True)
-        panel.installEventFilter(self)
+        self.watch_part(panel)
+
+    def watch_part(self, part: QWidget) -> None:
+        """Take what is dropped on a part of the window that is ours."""
+        self._parts.append(part)
+        part.setAcceptDrops(True)
+        part.installEventFilter(self)
 
     def watch_view(self) -> None:
         """Watch the viewer's own view, if it has a window by now; again does no harm."""
@@ -84,9 +89,9 @@ class Dropping(WindowPart):
         self._cases.open_data_set(path)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take what is ours before napari asks which reader shall; on the panel all is ours."""
-        if watched is self._panel:
-            return self._take_on_panel(event)
+        """Take what is ours before napari asks which reader shall; on our parts all is ours."""
+        if any(watched is part for part in self._parts):
+            return self._take_on_part(event)
         if event.type() != QEvent.Type.Drop:
             return False
         is_blind = self._session.blinding.is_blind
@@ -99,7 +104,7 @@ class Dropping(WindowPart):
         event.acceptProposedAction()
         return True
 
-    def _take_on_panel(self, event: Any) -> bool:
+    def _take_on_part(self, event: Any) -> bool:
         """Take local files and folders: DICOM, a data set, or what is refused with a reason."""
         if event.type() not in (QEvent.Type.DragEnter, QEvent.Type.Drop):
             return False

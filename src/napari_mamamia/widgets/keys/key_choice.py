@@ -11,6 +11,7 @@ from qtpy.QtWidgets import QWidget
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import KEYS, RETIRED, Key, bind_keys, unbind_keys
+from napari_mamamia.widgets.controls.controls import tell_reader
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
 # The user's own keys in place of those of the table; a key that is taken is refused.
@@ -172,6 +173,11 @@ class KeyChoice(WindowPart):
             return
         self._take_table(table, own_keys)
 
+    def rename(self, text: str) -> str:
+        """Return a text that names keys of the table with those that are in force."""
+        now = {key.action: key.shown for key in self.keys}
+        return retitled(text, {key.shown: now[key.action] for key in KEYS})
+
     def reset(self) -> None:
         """Give every action the key of the table back."""
         self._take_table(KEYS, ())
@@ -211,3 +217,4 @@ class KeyChoice(WindowPart):
                 tip = widget.toolTip()
                 if "(key " in tip:
                     widget.setToolTip(retitled(tip, shown))
+                    tell_reader(widget)
