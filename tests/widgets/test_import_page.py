@@ -269,6 +269,12 @@ def test_another_folder_dropped_on_the_dock_is_opened_as_a_data_set_and_listed(q
     assert dock.session.opened.data_set.root == Path("/data/set")
 
 
+def test_the_line_over_the_picture_takes_what_the_dock_takes(qtbot, dock):
+    assert drop(dock.case_line, Path("/data/set"))
+    qtbot.waitUntil(lambda: dock.session.opened is not None)
+    assert dock.session.opened.data_set.root == Path("/data/set")
+
+
 def test_a_known_data_set_is_opened_and_a_volume_is_left_to_napari(qtbot, dock, world):
     dock.dropping._services = dock.services.replacing(recognise=lambda path: LayoutKind.MAMA_MIA)
     assert dock.dropping.take([Path("/data/one")])
