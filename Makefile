@@ -68,11 +68,11 @@ lock: $(VENV)/release.done ## resolve the lock files anew: versions and hashes o
 lock-check: $(VENV)/release.done ## do the lock files fit pyproject.toml? needs no network
 	$(BIN)/python tools/locks.py --check
 
-licences: $(VENV)/test.done $(VENV)/release.done build/pyside6 ## write the licence of each package that an extra brings
-	$(BIN)/python tools/licences.py docs/licences.md --more build/pyside6
+licences: $(VENV)/test.done $(VENV)/release.done build/untested ## write the licence of each package that an extra brings
+	$(BIN)/python tools/licences.py docs/licences.md --more build/untested
 
-sbom: $(VENV)/test.done $(VENV)/release.done build/pyside6 ## write a bill of materials (CycloneDX) of each extra
-	$(BIN)/python tools/licences.py --sbom dist/sbom --more build/pyside6
+sbom: $(VENV)/test.done $(VENV)/release.done build/untested ## write a bill of materials (CycloneDX) of each extra
+	$(BIN)/python tools/licences.py --sbom dist/sbom --more build/untested
 
 release: $(VENV)/release.done ## build wheel and sdist, twice, and try both in clean environments
 	bash .ci/system-libraries window screen
@@ -106,6 +106,6 @@ $(VENV)/release.done: $(VENV)/base.done
 	$(PIP) -e '.[release]'
 	touch $@
 
-build/pyside6: locks/pyside6.txt # beside the environment: the tests have one Qt only
-	$(PIP) --no-deps --upgrade --target $@ $$(grep -oE '^(pyside6-essentials|shiboken6)==[^ ]+' $<)
+build/untested: locks/pyside6.txt locks/fast.txt # beside the environment: the tests have one Qt only, and no numba
+	$(PIP) --no-deps --upgrade --target $@ $$(grep -ohE '^(pyside6-essentials|shiboken6|numba|llvmlite)==[^ ]+' $^)
 	touch $@

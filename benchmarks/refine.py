@@ -2,7 +2,7 @@
 
     python benchmarks/refine.py [--set tune|report|warn] [--scene NAME] [--start NAME]
                                 [--tool NAME] [--hands 11,12,13] [--budget 10] [--check]
-                                [--within] [--folder DIR] [--from MIRRORS]
+                                [--within] [--compiled] [--folder DIR] [--from MIRRORS]
 
 The scenes stand in ``refine_scenes.json``, fixed by seed and file before the evidence brush was
 tuned on any: ``tune`` may be looked at, figures are given on ``report``, ``warn`` are lesions that
@@ -59,6 +59,7 @@ class Task:
     budget: int
     sweeps: bool
     within: bool
+    compiled: bool
     folder: Path | None
 
 
@@ -68,6 +69,14 @@ def choose_tool(name: str) -> Callable[[Scene, Bools], RefiningTool]:
     from refining.peers import PEERS  # SimpleITK is not asked for without need
 
     return PEERS[name]
+
+
+@lru_cache
+def require_compiled() -> None:
+    from napari_mamamia.smartpaint.grow.compiled import wait_for_steps  # not before `one_thread`
+
+    if not wait_for_steps():
+        raise SystemExit("expected compiled steps, but numba gives none: install the extra fast")
 
 
 @lru_cache(maxsize=2)
@@ -82,6 +91,8 @@ def start_of(name: str, folder: Path | None, start: str) -> Bools:
 
 
 def run_task(task: Task) -> Row:
+    if task.compiled:
+        require_compiled()
     scene = scene_of(task.spec.name, task.folder)
     mask = start_of(task.spec.name, task.folder, task.start)
     tool = choose_tool(task.tool)
@@ -111,8 +122,9 @@ def prepare(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[Scene
 
 def plan_tasks(specs: Sequence[SceneSpec], asked: argparse.Namespace) -> list[Task]:
     hands = tuple(int(hand) for hand in asked.hands.split(","))
+    how = (hands, asked.budget, not asked.clicks, asked.within, asked.compiled, asked.folder)
     return [
-        Task(spec, start, tool, hands, asked.budget, not asked.clicks, asked.within, asked.folder)
+        Task(spec, start, tool, *how)
         for spec in specs
         for start in asked.start or (WARN_STARTS if spec.set == "warn" else STARTS)
         for tool in asked.tool or MAIN
@@ -194,6 +206,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--budget", type=int, default=BUDGET, help="strokes of one run")
     parser.add_argument("--clicks", action="store_true", help="press, do not sweep")
     parser.add_argument("--within", action="store_true", help="sweep within the wrong part alone")
+    parser.add_argument("--compiled", action="store_true", help="strokes with numba's steps")
     parser.add_argument("--growth", action="store_true", help="true outlines alone")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))

@@ -31,7 +31,7 @@ PARTICIPLES = {"found", "made", "own", "told", "said", "known", "kept", "wanted"
 LIMITS = {
     "most files in a folder": 24,
     "import lines, % of lines": 8,
-    "modules with one importer, same room": 85,
+    "modules with one importer, same room": 87,
     "locals that are participles, %": 0,
     "one-word private functions, % of all": 0,
     "functions that return a job": 0,
@@ -44,8 +44,8 @@ LIMITS = {
     "modules met by one predict": 93,
     "functions met by one import": 393,
     "modules met by one import": 58,
-    "functions met by one stroke": 129,
-    "modules met by one stroke": 24,
+    "functions met by one stroke": 131,
+    "modules met by one stroke": 25,
 }
 
 

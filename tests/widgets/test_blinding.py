@@ -20,6 +20,7 @@ IMAGES_AND_SETTINGS = {
     # Of the images, the reader's own mask or strokes alone.
     *("display_range", "centre_of_largest_part", "uint8_mask", "subtract_phases"),
     *("project_case", "contrast_limits", "choose_image_phases", "measure_features"),
+    "prepare_steps",
     *("grow_again", "remove_part", "cut_off", "describe_stroke", "preview_stroke", "settle_stroke"),
     *("grow", "grow_from_click", "grow_from_box", "grow_from_labels", "use_mask_tool"),
     *("kinetics.begin_map", "kinetics.fill_plane", "kinetics.fill_map", "kinetics.ftv_box"),

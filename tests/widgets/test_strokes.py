@@ -28,6 +28,21 @@ def refining(qtbot, opened):
     return opened
 
 
+def test_steps_are_prepared_in_a_thread_before_the_first_stroke_can_be_drawn(opened, qtbot):
+    asked, measure = [], opened.measure
+
+    def prepare():
+        asked.append((threading.current_thread(), measure.images))
+
+    measure._services = measure._services.replacing(prepare_steps=prepare)
+    opened.show_page("Refine")
+    opened.refine_page.from_nothing.click()
+    qtbot.waitUntil(lambda: measure.images is not None)
+    ((thread, images),) = asked
+    assert thread is not threading.main_thread()
+    assert images is None
+
+
 @pytest.fixture
 def mouse(refining):
     return Mouse(refining)

@@ -29,6 +29,15 @@ def review_folder() -> Path:
     return Path(folder or platformdirs.user_data_dir(_APP, appauthor=False)) / "review"
 
 
+def cache_folder() -> Path:
+    """Return the folder of what can be made again (``MAMAMIA_CACHE_DIR`` moves it).
+
+    It may be deleted at any time.
+    """
+    chosen = os.environ.get("MAMAMIA_CACHE_DIR")
+    return Path(chosen or platformdirs.user_cache_dir(_APP, appauthor=False))
+
+
 def documents_folder() -> Path:
     """Return our folder in the user's documents, whether or not it is there."""
     return Path(platformdirs.user_documents_dir()) / _APP

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Final, NoReturn
 
-from platformdirs import user_cache_path
-
 from napari_mamamia.core.errors import ModelError
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.foreign import explained, open_plain, reads
 from napari_mamamia.io.files.own_paths import own_folder, place_folder
+from napari_mamamia.io.files.user_folders import cache_folder
 from napari_mamamia.io.files.zip_files import open_zip
 
 _MOST_FILES: Final = 20_000
@@ -113,12 +112,8 @@ def open_files(path: Path) -> ModelFiles:
 
 
 def model_cache() -> Path:
-    """Return the folder for unpacked zips and compiled networks (``MAMAMIA_CACHE_DIR`` moves it).
-
-    It may be deleted at any time.
-    """
-    chosen = os.environ.get("MAMAMIA_CACHE_DIR")
-    return Path(chosen) if chosen else Path(user_cache_path("napari-mamamia", appauthor=False))
+    """Return the folder for unpacked zips and compiled networks; it may be deleted at any time."""
+    return cache_folder()
 
 
 @reads("a whole zip of a model", "copy it again from where it came from", ModelError)

@@ -169,14 +169,13 @@ def mark_stroke(scene: Scene, settled: Settled, words: NDArray[np.uint16]) -> ND
     _pull_circle(scene, part, out=pull, share=share)
     hold = settled.hold[part].copy()
     changed = (after != before) & circle
-    hold[changed] = int(sign)
+    np.copyto(hold, int(sign), where=changed)
     in_vain = circle & (after != scene.is_adding)
     same = marks.pull * sign >= 0
-    count = marks.count.copy()
-    count[circle & ~same] = 0
+    count = marks.count * (same | ~circle)
     count += in_vain
     np.minimum(count, MOST_COUNT, out=count)
-    count[circle & ~in_vain] = 0
+    count *= in_vain | ~circle
     left_alone = window & ~circle & (after == before)
     seen = marks.seen + left_alone
     np.minimum(seen, MOST_SEEN, out=seen)
@@ -289,7 +288,8 @@ def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
 
 def _weigh_edges(scene: Scene, part: Piece) -> tuple[Floats, Floats, Floats]:
     """Return the cost of a surface between neighbours along each axis: less at a step."""
-    features = scene.features[(slice(None), *part)]
+    # Side by side: differences along rows and planes are then taken in long runs.
+    features = np.ascontiguousarray(scene.features[(slice(None), *part)])
     # One request for all: the system hands out large memory in large pages.
     *memory, spare = np.empty((4, features[0].size), np.float32)
     weights = []
@@ -372,8 +372,9 @@ def _drop_crumbs(
     A piece goes if it lies in the window, is below a tenth of the largest one and holds no voxel
     that a reader holds; a cavity stays if the reader erased in it.
     """
-    cavities, n_cavities = label(find_holes(after) & before)
-    if n_cavities:
+    holes = find_holes(after) & before
+    if holes.any():
+        cavities, n_cavities = label(holes)
         stays_open = np.zeros(n_cavities + 1, np.bool_)
         stays_open[np.unique(cavities[held < 0])] = True
         stays_open[0] = True

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from napari_mamamia.core.progress import report_progress
+from napari_mamamia.smartpaint.grow.compiled import find_steps
 
 _MOST: Final = 150  # iterations; our choice, see `benchmarks/grow.py`
 _CHECK_EVERY: Final = 10  # iterations
@@ -95,12 +96,24 @@ def relax(energy: Energy, start: Floats, n_iterations: int) -> Floats:
     """Return the membership after exactly `n_iterations` steps from `start`.
 
     Without a test of convergence a stroke can be repeated to the same bit, and takes as long each
-    time. `start` is left as it is.
+    time. `start` is left as it is. The steps are numpy's, or compiled ones with the same bits where
+    `prepare_steps` has them ready.
     """
+    take_steps = find_steps()
+    if take_steps is not None and _is_finite(energy):
+        membership = np.ascontiguousarray(np.clip(start, energy.lowest, energy.highest))
+        bounds, scales = (energy.lowest, energy.highest), (np.float32(_FORTH), np.float32(_BACK))
+        take_steps(energy.evidence, energy.weights, bounds, membership, n_iterations, scales)
+        return membership
     state = _State(energy, start)
     for _ in range(n_iterations):
         state.iterate()
     return state.membership
+
+
+def _is_finite(energy: Energy) -> bool:
+    """Whether steps can leave out what cannot change: what is no number spreads."""
+    return all(np.isfinite(part.sum()) for part in (energy.evidence, *energy.weights))
 
 
 class _State:

@@ -159,6 +159,7 @@ from napari_mamamia.smartpaint.evidence.outlined import grow_outlines
 from napari_mamamia.smartpaint.evidence.regrow import grow_again
 from napari_mamamia.smartpaint.evidence.stroke import preview_stroke
 from napari_mamamia.smartpaint.grow.click import grow_from_click
+from napari_mamamia.smartpaint.grow.compiled import prepare_steps
 from napari_mamamia.smartpaint.grow.prompts import grow_from_box
 
 
@@ -351,6 +352,7 @@ class Services(ServiceSet):
     prepare_saving = staticmethod(prepare_saving)
     record_unblinding = staticmethod(record_unblinding)
     measure_features = staticmethod(measure_features)
+    prepare_steps = staticmethod(prepare_steps)
     measure_mask = staticmethod(measure_mask)
     grow = staticmethod(grow_outlines)
     grow_again = staticmethod(grow_again)

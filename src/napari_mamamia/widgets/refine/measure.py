@@ -84,6 +84,11 @@ class RefineMeasure(WindowPart):
         if self._jobs.is_running("features"):
             return
 
+        def measure() -> FeatureImages:
+            # No stroke comes before its images are measured.
+            self._services.prepare_steps()
+            return self._services.measure_features(case)
+
         def take(images: FeatureImages) -> None:
             live.images = images
             self.images_ready.emit()
@@ -91,7 +96,7 @@ class RefineMeasure(WindowPart):
         self._jobs.start(
             "features",
             tr("Measuring the image for SmartPaint"),
-            lambda: self._services.measure_features(case),
+            measure,
             take,
             still=lambda: self._editing.live is live,
             shown=False,
