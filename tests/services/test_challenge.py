@@ -25,7 +25,10 @@ from napari_mamamia.core.choices import Task
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, read_challenge
 from napari_mamamia.io.challenge.ledger import AttemptOutcome, read_ledger
+from napari_mamamia.io.files import checksums
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.tables.tables import read_case_scores
+from napari_mamamia.io.volumes import streams
 from napari_mamamia.services.challenge.attempt import ProgramSettings
 from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
 from napari_mamamia.services.challenge.run import run_challenge
@@ -412,6 +415,45 @@ def test_a_disk_that_refuses_once_brands_no_submission(challenge, monkeypatch):
         assert [one.outcome for one in run_challenge(challenge).teams] != [AttemptOutcome.SCORED]
     assert run_challenge(challenge).all_ok
     assert [one.outcome for one in ledger_of(challenge).attempts] == [AttemptOutcome.SCORED] * 3
+
+
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize("refused", ["reference", "sealed"])
+def test_a_file_that_the_disk_refuses_while_it_is_scored_costs_no_team_a_case(
+    tmp_path, monkeypatch, refused, stays
+):
+    """Scored without a case whose reference could not be read, a team kept that score for good."""
+    folder = begun(tmp_path, 3, limits=ChallengeLimits(attempts=1))
+    calls = []
+
+    def refuse(path):
+        is_it = path.parts[-2:] == (refused, "C_01.nii.gz")
+        if is_it and (stays or not calls):
+            calls.append(path)
+            raise OSError(116, "Stale file handle", str(path))
+        return open_plain(path)
+
+    def refuse_too(path):
+        return refuse(path) if calls else open_plain(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(streams, "open_plain", refuse)
+        patch.setattr(checksums, "open_plain", refuse_too)
+        run = run_challenge(folder, ["beta"])
+    assert calls
+    (team,) = run.teams
+    if not stays:
+        assert run.all_ok
+    else:
+        assert (team.outcome, team.number) == (AttemptOutcome.FAILED, 0)
+        assert "Stale file handle" in team.reason
+        assert not list((folder / "results").rglob("for_team"))
+        assert not list((folder / "results").rglob("summary.json"))
+    assert run_challenge(folder).all_ok
+    counted = [one for one in ledger_of(folder).attempts if one.number]
+    assert sorted(one.team for one in counted) == sorted(TEAMS)
+    assert all(one.outcome is AttemptOutcome.SCORED for one in counted)
+    assert verify_challenge(folder) == ()
 
 
 def test_the_express_lane_alone_is_no_attempt(challenge):

@@ -14,6 +14,8 @@ from napari_mamamia.core.choices import Task, UnusableRule
 from napari_mamamia.core.errors import CaseError, FormatError, SaveConflictError
 from napari_mamamia.io.challenge.challenge_file import ChallengeLimits, read_challenge
 from napari_mamamia.io.challenge.ledger import read_ledger
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.io.volumes import streams
 from napari_mamamia.services.batch.output_folder import Existing
 from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
 from napari_mamamia.services.challenge.rank import rank_challenge
@@ -258,7 +260,7 @@ def test_the_ladder_shows_a_new_score_only_where_it_is_clearly_better(tmp_path):
     assert verify_challenge(tmp_path / "board") == ()
 
 
-def test_a_teams_page_shows_its_worst_cases_and_no_other_ones(tmp_path):
+def test_a_teams_page_shows_its_worst_cases_and_no_other_ones(tmp_path, monkeypatch):
     folder = begun(tmp_path, 6)
     (folder / "submissions" / "beta" / "C_00.nii.gz").write_bytes(b"no image")
     run_challenge(folder)
@@ -275,6 +277,17 @@ def test_a_teams_page_shows_its_worst_cases_and_no_other_ones(tmp_path):
     path.write_text(text.replace(shown[0][0], "AAAA", 1))
     assert verify_challenge(tmp_path / "board", is_quick=True) == ()
     assert "teams/beta.html: line " in words(verify_challenge(tmp_path / "board"))
+    # one that the disk refuses now is told, and no page is taken for whole
+    with monkeypatch.context() as patch:
+
+        def refuse(path):
+            if path.name == "C_04.nii.gz":
+                raise OSError(116, "Stale file handle", str(path))
+            return open_plain(path)
+
+        patch.setattr(streams, "open_plain", refuse)
+        with pytest.raises(FormatError, match="Stale file handle"):
+            rank_challenge(folder, tmp_path / "refused")
     # sealed masks that are gone are no crash: the figure is empty
     (path,) = (folder / "results" / "beta").glob("*/sealed/C_04.nii.gz")
     path.write_bytes(b"x")

@@ -17,6 +17,9 @@ from tests.services.challenge_world import (
 from napari_mamamia.core.choices import SiteShare
 from napari_mamamia.core.errors import CaseError, FormatError
 from napari_mamamia.io.challenge.site_file import SiteNumber, read_site_file
+from napari_mamamia.io.files import checksums
+from napari_mamamia.io.files.foreign import open_plain
+from napari_mamamia.io.volumes import streams
 from napari_mamamia.scoring.cohort.site_aggregates import pool_means, withheld_groups
 from napari_mamamia.services.challenge.merge_sites import join_sites, merge_sites, require_equal
 from napari_mamamia.services.challenge.site import SiteSettings, evaluate_site, read_digests
@@ -45,6 +48,32 @@ def evaluation(world, out, share=SiteShare.CASES, models=("a", "b"), **more):
     settings = ScoreSettings(clinical=world / "clinical.csv", n_resamples=0)
     folders = [PredictionFolder(name, world / name) for name in models]
     return evaluate_site(world / "reference", folders, out, replace(site, **more), settings)
+
+
+@pytest.mark.parametrize("stays", [False, True])
+@pytest.mark.parametrize("refused", ["reference", "a"])
+def test_a_file_that_the_disk_refuses_counts_for_no_models_worst(
+    world, tmp_path, monkeypatch, refused, stays
+):
+    usual = evaluated(world, tmp_path / "usual.json")
+    calls = []
+
+    def refuse(path):
+        if path.parts[-2:] == (refused, "C_01.nii.gz") and (stays or not calls):
+            calls.append(path)
+            raise OSError(116, "Stale file handle", str(path))
+        return open_plain(path)
+
+    for module in (streams, checksums):
+        monkeypatch.setattr(module, "open_plain", refuse)
+    out = tmp_path / "out.json"
+    if stays:
+        with pytest.raises(FormatError, match="Stale file handle"):
+            evaluated(world, out)
+        assert not out.exists()
+    else:
+        assert evaluated(world, out).rows == usual.rows
+    assert calls
 
 
 def test_no_id_leaves_a_site_and_the_same_key_gives_the_same_codes(world, tmp_path):

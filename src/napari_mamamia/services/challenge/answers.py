@@ -1,8 +1,10 @@
 """From sealed files to what is scored: every frozen case in its order, whatever was handed in."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
 from napari_mamamia.core.errors import MamamiaError
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
@@ -13,8 +15,14 @@ from napari_mamamia.io.data_set.score_files import (
     read_response_table,
     read_score_table,
 )
+from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.file_names import case_key
+from napari_mamamia.scoring.cohort.results import ModelScores
 from napari_mamamia.services.score.pairs import FoundPairs, Pairs
+from napari_mamamia.services.score.report import Scored
+
+_READINGS: Final = 2
+_UNREAD: Final = (ScoreStatus.UNREADABLE, ScoreStatus.REFERENCE_UNREADABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +39,22 @@ def is_of_system(error: BaseException) -> bool:
 
     What a reader makes of the system's refusal is an error of the format; its cause tells.
     """
+    return _find_system_error(error) is not None
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether a file that is there was refused by the system."""
+    cause = _find_system_error(error)
+    return cause is not None and not isinstance(cause, FileNotFoundError)
+
+
+def _find_system_error(error: BaseException) -> OSError | None:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and not isinstance(cause, MamamiaError):
-            return True
+            return cause
         cause = cause.__cause__
-    return False
+    return None
 
 
 def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[str]) -> FoundPairs:
@@ -55,6 +73,27 @@ def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[st
         if case_id in pairs
     }
     return FoundPairs(pairs, problems, handed.unknown)
+
+
+def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
+    """Return the scores that `score` finds; it is called again where a file could not be read.
+
+    What the system hands out and no reader understands stays with whoever wrote it.
+
+    Raises
+    ------
+    FormatError
+        If the system refuses a file, which is nobody's submission's fault: a case would count as
+        the worst, or for nobody, in numbers that stand for good.
+    """
+    for _ in range(_READINGS):
+        model = score().model
+        unread = [row.case_id for row in model.rows if row.status in _UNREAD]
+        for path in filter(None, chain.from_iterable(map(pairs.__getitem__, unread))):
+            sha256_of(path)
+        if not unread:
+            break
+    return model
 
 
 def read_responses(opened: OpenChallenge, table: Path) -> HandedResponses:

@@ -7,9 +7,10 @@ which cases there are: ids are numbered, and what looks like a secret is taken o
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from napari_mamamia.core.errors import FormatError, MamamiaError
 from napari_mamamia.core.records import CaseFailure, ScoreStatus
@@ -42,6 +43,7 @@ from napari_mamamia.services.challenge.answers import (
     read_given_scores,
     read_responses,
     response_cells,
+    score_readable,
 )
 from napari_mamamia.services.challenge.inputs import require_inputs, score_settings
 from napari_mamamia.services.score.clinical_table import read_table
@@ -145,7 +147,6 @@ SCORES: Final = "scores"
 RESPONSES: Final = "responses"
 RESPONSE_TABLE: Final = "responses.csv"
 RUN: Final = "run"
-_READINGS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,24 +342,13 @@ def _score_masks(
     rules = score_settings(opened)
     if settings.is_express:
         plain = replace(rules, clinical=None, n_resamples=0)
-        scored = score_pairs(team, pairs, plain, None)
-        return scored.model, ()
+        return score_readable(partial(score_pairs, team, pairs, plain, None), pairs.pairs), ()
     cohort, store = read_table(opened.clinical, rules.columns), place / STORE_NAME
-    for _ in range(_READINGS):
-        scored = score_pairs(
-            team,
-            pairs,
-            rules,
-            cohort,
-            place=settings.place,
-            store=store,
-            existing=Existing.RESUME,
-        )
-        # Those alone are read again: a disk that refused once is no fault of the team.
-        if all(row.status is not ScoreStatus.UNREADABLE for row in scored.model.rows):
-            break
-    write_scores(scored.model, place, overwrite=True)
-    return scored.model, handed.unknown
+    more: dict[str, Any] = {"place": settings.place, "store": store, "existing": Existing.RESUME}
+    score = partial(score_pairs, team, pairs, rules, cohort, **more)
+    model = score_readable(score, pairs.pairs)
+    write_scores(model, place, overwrite=True)
+    return model, handed.unknown
 
 
 def _find_copies(opened: OpenChallenge, manifest: Manifest) -> list[str]:

@@ -17,7 +17,7 @@ from napari_mamamia.scoring.report.report import case_figure
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import number
 from napari_mamamia.segmentation.submission.outputs import MASKS
-from napari_mamamia.services.challenge.answers import pair_masks
+from napari_mamamia.services.challenge.answers import is_refused, pair_masks
 from napari_mamamia.services.challenge.attempt import RUN
 from napari_mamamia.services.challenge.inputs import score_settings
 from napari_mamamia.services.score.report import picture_pair
@@ -40,7 +40,12 @@ def picture_team(
 ) -> tuple[ReportFigure, ...]:
     """Return the pictures of a team's worst cases, least Dice first; nothing is read yet.
 
-    There are none where the team gave no masks, or its sealed masks are gone.
+    There are none where the team gave no masks, or its sealed masks are gone or were changed.
+
+    Raises
+    ------
+    MamamiaError
+        If the system refuses them now.
     """
     by_case = {one.case_id: one for one in scores if one.status in _SEEN}
     worst = worst_cases(list(by_case.values()), MOST_PICTURES)
@@ -49,7 +54,9 @@ def picture_team(
         return ()
     try:
         submission = find_handed_masks(masks, opened.challenge.case_ids)
-    except MamamiaError:
+    except MamamiaError as error:
+        if is_refused(error):
+            raise
         return ()
     pairs = pair_masks(opened, submission, worst).pairs
     settings = replace(score_settings(opened), clinical=None)
@@ -69,13 +76,20 @@ def draw_pair(
 ) -> "Figure":
     """Return the slice in which a team's mask and the reference differ most, both outlined.
 
-    Of masks that cannot be read any more it is an empty figure: `verify` names them.
+    Of masks that are gone or were changed it is an empty figure: `verify` names them.
+
+    Raises
+    ------
+    MamamiaError
+        If the system refuses a file: a page with a black picture would be taken for whole.
     """
     from matplotlib.figure import Figure
 
     try:
         pictures = picture_pair(team, case_id, files, settings)
-    except MamamiaError:
+    except MamamiaError as error:
+        if is_refused(error):
+            raise
         pictures = []
     return case_figure(pictures[0]) if pictures else Figure(figsize=(1.5, 1.5), facecolor="k")
 
@@ -87,7 +101,9 @@ def _find_masks(opened: OpenChallenge, row: BoardRow) -> Path | None:
     elif row.kind == SubmissionKind.MASKS.value:
         try:
             masks = look_inside(folder / SEALED).folder
-        except (MamamiaError, OSError):
+        except (MamamiaError, OSError) as error:
+            if is_refused(error):
+                raise
             return None
     else:
         return None

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +40,7 @@ from napari_mamamia.scoring.cohort.site_aggregates import (
     aggregate,
     withheld_groups,
 )
+from napari_mamamia.services.challenge.answers import score_readable
 from napari_mamamia.services.score.clinical_table import read_table
 from napari_mamamia.services.score.models import PredictionFolder, require_names
 from napari_mamamia.services.score.pairs import FoundPairs, Pairs, find_cases
@@ -100,7 +102,7 @@ def evaluate_site(
     CaseError
         If there are too few cases for aggregates, no key for cases, or a model's digest is unknown.
     FormatError
-        If a folder holds no mask.
+        If a folder holds no mask, or the system refuses a file.
     SaveConflictError
         If `out` exists and `overwrite` is off.
     """
@@ -125,7 +127,7 @@ def evaluate_site(
     plain = replace(settings, n_resamples=0)
     cohort = read_table(settings.clinical, settings.columns)
     scored = [
-        score_pairs(model.name, files, plain, cohort).model
+        score_readable(partial(score_pairs, model.name, files, plain, cohort), files.pairs)
         for model, files in zip(predictions, pairs, strict=True)
     ]
     content = _describe_site(site, scored, digests, plain)
