@@ -7,7 +7,9 @@ import nrrd
 import numpy as np
 import pytest
 
+from napari_mamamia.core.errors import FormatError
 from napari_mamamia.io.dicom.volume_persons import find_volume_identifiers
+from napari_mamamia.io.files import json_text
 from napari_mamamia.io.privacy.identifiers import folded, signs_of
 
 VOXELS = np.zeros((2, 3, 4), np.int16)
@@ -82,6 +84,18 @@ def test_what_converters_write_of_themselves_tells_nobody_in_our_own_files(tmp_p
     )
     own = "napari-mamamia 0.1.0, echo_time 4.2, 101112 voxels, phase 1 at 101112.5 s, FSL"
     assert told([path], own) == []
+
+
+def test_a_file_that_the_disk_refuses_is_an_error_and_no_note(tmp_path, monkeypatch):
+    """What it tells would be searched for nowhere, and all would be called as it should be."""
+    (tmp_path / "a.json").write_text('{"PatientName": "Xavierson"}')
+
+    def refuse(path):
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr(json_text, "open_plain", refuse)
+    with pytest.raises(FormatError, match="Input/output error"):
+        find_volume_identifiers([tmp_path / "a.json"])
 
 
 def test_a_damaged_file_is_counted_and_not_passed_over(tmp_path):

@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from napari_mamamia.core.errors import CaseError
+from napari_mamamia.io.files import json_text
+from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind, PhaseSource
+from napari_mamamia.io.workspace import mark
 from napari_mamamia.io.workspace import place as workspace_place
 from napari_mamamia.io.workspace.mark import (
     MARK_NAME,
@@ -217,6 +220,35 @@ def test_a_workspace_that_serves_two_data_sets_with_other_ids_names_both(tmp_pat
     folder = worked_on(first, tmp_path / "both")
     Workspace(folder, WorkspaceMark(second.root, prints_of(second))).note_data_set()
     assert relation_to(folder, first) is relation_to(folder, second) is Relation.SAME
+
+
+@pytest.mark.parametrize("refused", ["an image", "the note"])
+def test_what_the_disk_refuses_now_is_not_forgotten(trial, monkeypatch, refused):
+    """A read that failed once took a case, or all other data sets, out of the note."""
+    folder, first = trial / "workspace", data_set_at(trial / "dataset")
+    second = images(trial / "second", ids=("B_1", "B_2"))
+    Workspace(folder, WorkspaceMark(second.root, prints_of(second))).note_data_set()
+
+    def read_note():
+        entries = json.loads((folder / MARK_NAME).read_text())["data_sets"]
+        return {one["path"]: one["cases"] for one in entries}
+
+    before = read_note()
+    name = MARK_NAME if refused == "the note" else f"{next(iter(prints_of(first)))}.nii.gz"
+
+    def refuse(path):
+        if path.name == name:
+            raise OSError(116, "Stale file handle", str(path))
+        return open_plain(path)
+
+    with monkeypatch.context() as patch:
+        for module in (mark, json_text):
+            patch.setattr(module, "open_plain", refuse)
+        seen = prints_of(first)
+        assert len(seen) == (8 if refused == "the note" else 7)
+        Workspace(folder, WorkspaceMark(first.root, seen)).note_data_set()
+    assert read_note() == before
+    assert len(before) == 2
 
 
 def test_the_workspace_of_another_exam_with_the_same_ids_cannot_be_chosen(trial):

@@ -95,6 +95,30 @@ class SaveError(MamamiaError, OSError):
     """Writing failed (disk full, read-only, verification); an existing file is untouched."""
 
 
+def is_of_system(error: BaseException) -> bool:
+    """Whether a disk or a computer refused, which is nobody's submission's fault.
+
+    What a reader makes of the system's refusal is an error of the format; its cause tells.
+    """
+    return _find_system_error(error) is not None
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether a file that is there was refused by the system."""
+    cause = _find_system_error(error)
+    return cause is not None and not isinstance(cause, FileNotFoundError)
+
+
+def _find_system_error(error: BaseException) -> OSError | None:
+    cause: BaseException | None = error
+    while cause is not None:
+        # One without a number is Python's word on what it read, such as BadGzipFile.
+        if isinstance(cause, OSError) and not isinstance(cause, MamamiaError) and cause.errno:
+            return cause
+        cause = cause.__cause__
+    return None
+
+
 def refusal_text(error: OSError) -> str:
     """Return what to tell of a refusal of the system that no reader or writer foresaw."""
     where = f" at {error.filename}" if error.filename else ""

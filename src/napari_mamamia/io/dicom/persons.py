@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.elements import DAMAGED, open_dicom
 from napari_mamamia.io.dicom.probe import is_dicom_file
@@ -131,6 +131,11 @@ def find_identifiers(files: Iterable[Path]) -> Persons:
     a file as it stood in one before is not read again. Files that say that the identity was removed
     give none, and files that say neither, such as a segmentation made of them later, do not make
     their pseudonym a name.
+
+    Raises
+    ------
+    FormatError
+        If the system refuses a file: whom it names would be searched for nowhere.
     """
     asked = _Asked()
     for number, path in enumerate(files):
@@ -139,7 +144,9 @@ def find_identifiers(files: Iterable[Path]) -> Persons:
             asked.n_files += 1
             try:
                 _ask_file(path, asked)
-            except FormatError:
+            except FormatError as error:
+                if is_refused(error):
+                    raise
                 asked.n_unread += 1
     identifiers = (
         one for one in asked.found if one.certain or folded(one.text) not in asked.pseudonyms

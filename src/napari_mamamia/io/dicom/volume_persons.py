@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.dicom.persons import Persons, kind_of, telling
 from napari_mamamia.io.files.file_names import file_stem
@@ -33,6 +33,11 @@ def find_volume_identifiers(files: Iterable[Path]) -> Persons:
 
     Of a JSON file those keys count that are called as DICOM's elements; beside a volume the JSON
     file of its name is read too. None is `certain`: nobody says whether the identity was removed.
+
+    Raises
+    ------
+    FormatError
+        If the system refuses a file: what it tells would be searched for nowhere.
     """
     identifiers: dict[Identifier, None] = {}
     n_unread = 0
@@ -45,7 +50,9 @@ def find_volume_identifiers(files: Iterable[Path]) -> Persons:
             looked.add(one)
             try:
                 identifiers.update(dict.fromkeys(_read_identifiers(one)))
-            except FormatError:
+            except FormatError as error:
+                if is_refused(error):
+                    raise
                 n_unread += 1
     return Persons(telling(identifiers), n_unread)
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -55,9 +56,16 @@ class WorkspaceMark:
         """
         if not self.prints or not workspace.is_dir():
             return
-        entry = {"path": _path_between(workspace, self.root), "cases": dict(self.prints)}
-        entries = _read_entries(workspace)
+        try:
+            entries = _read_entries(workspace)
+        except OSError:
+            return  # what it says of other data sets would be gone
         others = [one for one in entries if _find_relation(one, self.prints) is not Relation.SAME]
+        cases = dict(self.prints)
+        for case_id, text in chain(*(one["cases"].items() for one in entries if one not in others)):
+            if len(cases) < _MOST_CASES:  # one that cannot be read now is still known
+                cases.setdefault(case_id, text)
+        entry = {"path": _path_between(workspace, self.root), "cases": cases}
         if entry in entries and len(others) == len(entries) - 1:
             return
         content = {"mamamia_workspace": _VERSION, "data_sets": [entry, *others]}
@@ -83,7 +91,7 @@ def prints_of(data_set: DataSet, case_ids: tuple[str, ...] = ()) -> dict[str, st
 
 def relation_to(workspace: Path, data_set: DataSet) -> Relation:
     """Return what the note in a workspace says of a data set; UNKNOWN without a note."""
-    entries = _read_entries(workspace)
+    entries = _look_up_entries(workspace)
     ids = tuple(sorted({case_id for one in entries for case_id in one["cases"]}))
     if not ids:
         return Relation.UNKNOWN
@@ -96,7 +104,7 @@ def relation_to(workspace: Path, data_set: DataSet) -> Relation:
 def points_to(workspace: Path, data_set: Path) -> bool:
     """Whether the note in a workspace names the place where a data set lies now."""
     path = _path_between(workspace, data_set)
-    return any(one["path"] == path for one in _read_entries(workspace))
+    return any(one["path"] == path for one in _look_up_entries(workspace))
 
 
 def _hash_case_id(case_id: str) -> str:
@@ -123,11 +131,19 @@ def _find_relation(entry: Mapping[str, Any], now: Mapping[str, str]) -> Relation
     return Relation.SAME if 2 * n_same >= len(shared) else Relation.OTHER
 
 
+def _look_up_entries(workspace: Path) -> list[dict[str, Any]]:
+    """Return the data sets of a note; none where it cannot be read now, either."""
+    try:
+        return _read_entries(workspace)
+    except OSError:
+        return []
+
+
 def _read_entries(workspace: Path) -> list[dict[str, Any]]:
-    """Return the data sets of a note; none where it is missing or not ours."""
+    """Return the data sets of a note; none where it is missing or not ours; OSError if refused."""
     try:
         content = read_json(workspace / MARK_NAME, _MOST_BYTES)
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return []
     data_sets = content.get("data_sets") if isinstance(content, dict) else None
     entries = data_sets if isinstance(data_sets, list) else []

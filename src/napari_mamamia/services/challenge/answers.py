@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import MamamiaError, is_of_system
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.challenge.challenge_file import OpenChallenge
 from napari_mamamia.io.challenge.handed_in import HandedMasks
@@ -32,29 +32,6 @@ class HandedResponses:
     rows: tuple[ResponseRow, ...] = ()
     problem: str = ""
     failures: tuple[CaseFailure, ...] = ()
-
-
-def is_of_system(error: BaseException) -> bool:
-    """Whether a disk or a computer refused, which is nobody's submission's fault.
-
-    What a reader makes of the system's refusal is an error of the format; its cause tells.
-    """
-    return _find_system_error(error) is not None
-
-
-def is_refused(error: BaseException) -> bool:
-    """Whether a file that is there was refused by the system."""
-    cause = _find_system_error(error)
-    return cause is not None and not isinstance(cause, FileNotFoundError)
-
-
-def _find_system_error(error: BaseException) -> OSError | None:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and not isinstance(cause, MamamiaError):
-            return cause
-        cause = cause.__cause__
-    return None
 
 
 def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[str]) -> FoundPairs:

@@ -12,7 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
-from napari_mamamia.core.errors import FormatError, MamamiaError
+from napari_mamamia.core.errors import FormatError, MamamiaError, is_of_system
 from napari_mamamia.core.records import CaseFailure, ScoreStatus
 from napari_mamamia.io.challenge.challenge_file import FrozenFile, OpenChallenge
 from napari_mamamia.io.challenge.handed_in import find_handed_masks
@@ -38,7 +38,6 @@ from napari_mamamia.services.batch.store import STORE_NAME
 from napari_mamamia.services.batch.work import Place
 from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.challenge.answers import (
-    is_of_system,
     pair_masks,
     read_given_scores,
     read_responses,

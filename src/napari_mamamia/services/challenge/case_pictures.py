@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from napari_mamamia.core.errors import MamamiaError
+from napari_mamamia.core.errors import MamamiaError, is_refused
 from napari_mamamia.core.records import CaseScore, ScoreStatus
 from napari_mamamia.io.challenge.challenge_file import OpenChallenge
 from napari_mamamia.io.challenge.handed_in import find_handed_masks
@@ -17,7 +17,7 @@ from napari_mamamia.scoring.report.report import case_figure
 from napari_mamamia.scoring.report.report_figures import ReportFigure
 from napari_mamamia.scoring.report.text import number
 from napari_mamamia.segmentation.submission.outputs import MASKS
-from napari_mamamia.services.challenge.answers import is_refused, pair_masks
+from napari_mamamia.services.challenge.answers import pair_masks
 from napari_mamamia.services.challenge.attempt import RUN
 from napari_mamamia.services.challenge.inputs import score_settings
 from napari_mamamia.services.score.report import picture_pair

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError
+from napari_mamamia.core.errors import CaseError, FormatError, MamamiaError, is_of_system
 from napari_mamamia.core.progress import part, report_progress
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.challenge.challenge_file import RESULTS, OpenChallenge, read_challenge
@@ -36,7 +36,6 @@ from napari_mamamia.io.challenge.manifest import (
 from napari_mamamia.io.files.checksums import sha256_of
 from napari_mamamia.io.files.one_writer import wait_for_turn
 from napari_mamamia.io.files.own_paths import own_folder, place_folder, sweep_below
-from napari_mamamia.services.challenge.answers import is_of_system
 from napari_mamamia.services.challenge.attempt import (
     Evaluation,
     ProgramSettings,
