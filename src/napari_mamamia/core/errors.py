@@ -112,6 +112,8 @@ def is_refused(error: BaseException) -> bool:
 def _find_system_error(error: BaseException) -> OSError | None:
     cause: BaseException | None = error
     while cause is not None:
+        if isinstance(cause, SaveError):
+            return cause
         # One without a number is Python's word on what it read, such as BadGzipFile.
         if isinstance(cause, OSError) and not isinstance(cause, MamamiaError) and cause.errno:
             return cause

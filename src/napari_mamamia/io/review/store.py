@@ -395,24 +395,20 @@ class FolderStore:
         return name.removesuffix(MASK_SUFFIX)
 
     def get_mask(self, sha256: str) -> bytes:
-        """Return a mask's file as it was put.
-
-        Raises
-        ------
-        FormatError
-            If it is missing, its bytes were changed, or the share does not answer.
-        """
-        name, why = f"{file_name(sha256)}{MASK_SUFFIX}", "it is not there"
+        """Return a mask's file as it was put; FormatError where it is gone, changed or silent."""
+        name = f"{file_name(sha256)}{MASK_SUFFIX}"
+        silent: SilentShareError | None = None
         try:
             content = self.visit(lambda folder: find_mask(folder / MASKS / name, sha256))
-        except SilentShareError:
-            content, why = None, "the share does not answer"
+        except SilentShareError as error:
+            content, silent = None, error
         content = content or find_mask(self._home / MASKS / name, sha256)
         if content is None:
+            why = "the share does not answer" if silent else "it is not there"
             raise FormatError(
                 f"expected the mask {sha256[:12]} in {self._folder_name / MASKS}, but {why}: it "
                 "may still be on the computer of its reader, or was removed"
-            )
+            ) from silent
         return content
 
     # ------------------------------------------------------------------ claims

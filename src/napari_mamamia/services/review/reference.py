@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from napari_mamamia.core.errors import FormatError
+from napari_mamamia.core.errors import FormatError, is_refused
 from napari_mamamia.core.progress import report_progress
 from napari_mamamia.io.files.own_paths import own_folder
 from napari_mamamia.io.review.store import EventStore
@@ -59,6 +59,8 @@ def accepted_reference(store: EventStore) -> Iterator[AcceptedReference]:
                 write_accepted(store, one, folder, state)
                 n_cases += 1
             except FormatError as error:
+                if is_refused(error):
+                    raise
                 (folder / f"{one.stem}.nii.gz").unlink(missing_ok=True)
                 broken.append(LeftOut(one.case_id, "the accepted mask", str(error)))
         if not n_cases:
