@@ -212,7 +212,7 @@ def test_from_the_menu_to_the_error_of_a_team(
     view.orders.activated.emit(2)
     assert view.case_ids()[0] == "B_1"
     # rows enough to work with, at 900 pixels
-    assert view.cases.viewport().height() > 5 * view.cases.rowHeight(0)
+    qtbot.waitUntil(lambda: view.cases.viewport().height() > 5 * view.cases.rowHeight(0))
     picture(window, "35_leaderboard")
 
     row = view.case_ids().index("A_2")

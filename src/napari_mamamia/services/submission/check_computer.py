@@ -44,6 +44,7 @@ _EXTRAS: Final = (
     ("onnx", ("onnxruntime",)),
     ("bundle", ("monai",)),
     ("openvino", ("openvino",)),
+    ("fast", ("numba",)),
     ("dicom", ("pydicom", "highdicom")),
     ("register", ("SimpleITK",)),
     ("cluster", ("dask", "distributed")),

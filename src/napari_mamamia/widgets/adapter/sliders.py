@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakMethod, ref
 
+from qtpy.QtCore import QObject
 from qtpy.QtWidgets import QWidget
 
 _READER: Final = "_mamamia_numbers"
@@ -142,8 +143,23 @@ def _take_over(sliders: Any) -> None:
         typed = widget.curslice_label.editingFinished
         with suppress(TypeError):  # not connected: then ours would be the second to take it
             typed.disconnect(widget._set_slice_from_label)
-            typed.connect(partial(_take_number, ref(widget)))
+            typed.connect(_NumberTaker(widget).take)
             widget._update_slice_labels = partial(_say_number, ref(widget))
+
+
+class _NumberTaker(QObject):
+    """Takes what is typed for a slider, as long as that is there.
+
+    A bound method, of which Qt asks first whether its object lives: a `partial` that was collected
+    with a slider which has the keyboard ended the program as that lost it (PyQt 6.11).
+    """
+
+    def __init__(self, widget: Any) -> None:
+        super().__init__(widget)
+        self._widget = ref(widget)
+
+    def take(self) -> None:
+        _take_number(self._widget)
 
 
 def _read_numbers(widget: Any) -> SliderNumbers | None:
