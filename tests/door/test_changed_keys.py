@@ -44,6 +44,7 @@ result = [button.toolTip(), button.accessibleDescription()]
 """
 
 
+@pytest.mark.night  # by day test_own_keys changes keys, without a started program
 def test_a_changed_key_is_followed_by_table_tooltip_and_act_also_after_a_restart(
     start, small_data_set, tmp_path
 ):

@@ -115,7 +115,7 @@ def test_no_page_goes_sideways_at_any_size_of_text(start, small_data_set):
             assert found == ([],), f"{page}, {points} points"
 
 
-@pytest.mark.parametrize("points", [9, 18])
+@pytest.mark.parametrize("points", [18, pytest.param(9, marks=pytest.mark.night)])
 def test_the_question_for_a_name_moves_nothing_below_the_pointer(start, small_data_set, points):
     program = start("mamamia", "view", small_data_set, "--case", "A_1", size=(1280, 720))
     wait_for_case(program)

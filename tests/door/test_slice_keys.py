@@ -96,6 +96,7 @@ def press(program, key, slice_):
     assert state(program) == slice_
 
 
+@pytest.mark.night  # by day test_case_steps goes through all kinds of other layers
 def test_arrow_keys_slider_and_number_are_slices_of_the_case(start, small_data_set):
     program = start("mamamia", "view", small_data_set, "--case", "A_1")
     program.wait_for_text("A_1")
