@@ -52,6 +52,19 @@ result = {
 }
 """
 )
+SLIDERS = (
+    START
+    + """
+from napari_mamamia.widgets.adapter.adapter import main_view
+result = []
+for one in main_view(panel.viewer).dims.slider_widgets:
+    for field in (one.axis_label, one.curslice_label) if one.isVisible() else ():
+        metrics = field.fontMetrics()
+        whole = field.width() >= metrics.horizontalAdvance(field.text()) + 2
+        high = field.height() >= metrics.height() - 1
+        result.append([field.font().pointSize(), whole and high])
+"""
+)
 COPIED = (
     START
     + """
@@ -83,6 +96,8 @@ def look(program, points):
     assert not seen()["covered"]
     capital = 0.6 * points * 96 / 72
     wait_until(lambda: len(title_ink(program)) >= capital, f"{points} points, whole letters", 5)
+    sized = [[points, True]] * 4
+    wait_until(lambda: ask(program, SLIDERS) == sized, f"{points} points beside the sliders", 5)
     ask(program, SAY)
     wait_until(lambda: not ask(program, SIDEWAYS), f"nothing goes sideways, {points} points", 5)
     assert not [line for line in faults(program) if "header_message" in line]

@@ -11,9 +11,13 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakMethod, ref
 
+from napari.settings import get_settings
 from qtpy.QtCore import QObject
+from qtpy.QtGui import QFont, QFontMetrics
 from qtpy.QtWidgets import QWidget
 
+_USUAL_POINTS: Final = 9
+_MARGIN_PX: Final = 8
 _READER: Final = "_mamamia_numbers"
 _PARTS: Final = ("_create_sliders", "_update_range", "slider_widgets")
 
@@ -51,18 +55,33 @@ def sliders_of(viewer: Any) -> tuple[QWidget, QWidget] | None:
 
 
 def fit_slider_texts(view: Any) -> None:
-    """Give the sliders' names and numbers of slices their room.
+    """Give the sliders' names and numbers of slices the size of texts that is chosen, and room.
 
-    napari looks at names before the sliders have their width, and counts the room of numbers in a
-    font that they have not: at 14 points they were cut (napari 0.9.2, `_qt/widgets/qt_dims.py`,
-    ``_resize_axis_labels``, ``_resize_slice_labels``).
+    napari leaves names and the number of the slice at the program's 9 points and holds them at 14
+    pixels (napari 0.9.2, `_qt/qt_resources/styles/02_custom.qss`), looks at names before the
+    sliders have their width, and counts the room of numbers in a font that they have not
+    (`_qt/widgets/qt_dims.py`, ``_resize_axis_labels``, ``_resize_slice_labels``).
     """
     with suppress(AttributeError, IndexError):
-        view.dims._resize_axis_labels()
-        totals = [slider.totslice_label for slider in view.dims.slider_widgets]
-        width = max((total.sizeHint().width() for total in totals), default=0)
-        for total in totals:
-            total.setFixedWidth(max(total.width(), width))
+        sliders, points = view.dims, int(get_settings().appearance.font_size)
+        font = QFont(sliders.font())
+        font.setPointSize(points)
+        metrics = QFontMetrics(font)
+        sliders.setFont(font)  # its fields inherit it, and napari counts the names' room in it
+        high = f"min-height: {metrics.height()}px; max-height: {metrics.height()}px;"
+        rules = f"QtDimSliderWidget > QLineEdit {{ {high} }}" if points > _USUAL_POINTS else ""
+        if sliders.styleSheet() != rules:
+            sliders.setStyleSheet(rules)
+        sliders._resize_axis_labels()
+        sliders._resize_slice_labels()
+        numbers = [
+            label
+            for slider in sliders.slider_widgets
+            for label in (slider.curslice_label, slider.totslice_label)
+        ]
+        wide = max((metrics.horizontalAdvance(number.text()) for number in numbers), default=0)
+        for number in numbers:
+            number.setFixedWidth(max(number.width(), wide + _MARGIN_PX))
 
 
 def set_sliders_once(view: Any) -> None:

@@ -193,6 +193,7 @@ class MamamiaDock(ReadingOrder, DockParts):
             self.opening.mask_shown.connect(follow)
         self.viewer.events.theme.connect(self._dress_panel)
         watch_font(self._dress_panel)
+        watch_font(self._fit_sliders)
         self.header.name_keys = self.keys.rename
         self.keys.bind(self._list_actions())
         for part in (self.refine_flow.set_keys, self.pages.set_keys):
