@@ -193,7 +193,8 @@ def test_left_out_cases_are_said_first_and_never_ranked(world, clinical):
     assert done.returncode == 3
     # a case that can't be read is told by its path, which may hold any number
     told = [line for line in done.stdout.splitlines() if str(world) not in line]
-    assert next(line for line in told if "60" in line) == "NOT FOR RANKING: 38 of 60 cases are left out"
+    left_out = next(line for line in told if "60" in line)
+    assert left_out == "NOT FOR RANKING: 38 of 60 cases are left out"
     several = ("--prediction", world / "cheat", "--prediction", world / "honest")
     refused = mamamia(*words, *several, "--out", world / "no", "--unusable", "leave-out")
     assert refused.returncode != 0
