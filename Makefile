@@ -28,7 +28,8 @@ demo: $(VENV)/base.done $(if $(DISPLAYED),$(VENV)/window.done) ## make, predict,
 test: $(VENV)/test.done ## run every test, the real window under Xvfb included
 	$(CLEAN_ENV) $(ONE_THREAD) $(BIN)/python -m pytest -q $(SHARED) --durations=25 -m "not night"
 
-night: $(VENV)/test.done ## run what is too long for each commit: all screens, fonts and themes, long parity
+night: $(VENV)/test.done build/fast ## run what is too long for each commit: all screens, fonts and themes, long parity
+	PYTHONPATH=build/fast $(CLEAN_ENV) $(ONE_THREAD) $(BIN)/python -m pytest -q tests/smartpaint/test_compiled.py
 	$(CLEAN_ENV) $(ONE_THREAD) $(BIN)/python -m pytest -q $(SHARED) --durations=25 --timeout=1800 -m night
 
 fuzz: $(VENV)/test.done ## every reader on damaged files: make fuzz SEED=n MINUTES=m; what is found is kept
@@ -104,6 +105,10 @@ $(VENV)/test.done: $(VENV)/python.done pyproject.toml constraints.txt
 
 $(VENV)/release.done: $(VENV)/base.done
 	$(PIP) -e '.[release]'
+	touch $@
+
+build/fast: locks/fast.txt # beside the environment: the tests of each commit do without numba, for 2 s of each process
+	$(PIP) --no-deps --upgrade --target $@ $$(grep -ohE '^(numba|llvmlite)==[^ ]+' $<)
 	touch $@
 
 build/untested: locks/pyside6.txt locks/fast.txt # beside the environment: the tests have one Qt only, and no numba

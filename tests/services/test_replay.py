@@ -21,6 +21,7 @@ from napari_mamamia.services.refine.edit_case import save_editing
 from napari_mamamia.services.refine.journal_play import JournalPlay, play_journal
 from napari_mamamia.services.refine.mask_prints import crc_of
 from napari_mamamia.services.refine.replay import case_of_journal, replay_journal
+from napari_mamamia.smartpaint.grow import compiled
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +113,21 @@ def test_with_the_images_every_stroke_is_painted_anew_and_agrees(painted, case, 
     assert done.n_repeated == done.n_strokes > 5
     assert done.notes == ()
     assert (read_labels(done.path).dense() == labels).all()
+
+
+def test_strokes_that_are_painted_anew_ask_for_the_compiled_cut(
+    painted, case, tmp_path, monkeypatch
+):
+    compiled._begin_once.cache_clear()
+    monkeypatch.setattr(compiled, "find_spec", lambda _: None)
+    journal, _ = painted
+    try:
+        replay_journal(journal, tmp_path / "recorded.nii.gz")
+        assert not compiled._begin_once.cache_info().currsize
+        replay_journal(journal, tmp_path / "anew.nii.gz", case)
+        assert compiled._begin_once.cache_info().currsize
+    finally:
+        compiled._begin_once.cache_clear()
 
 
 def test_on_other_images_the_mask_stays_and_the_strokes_that_differ_are_named(

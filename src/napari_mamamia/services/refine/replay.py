@@ -28,6 +28,7 @@ from napari_mamamia.services.refine.journal_play import JournalPlay, Sitting, pl
 from napari_mamamia.services.refine.mask_prints import phase_prints
 from napari_mamamia.smartpaint.brush.features import FeatureImages, measure_features
 from napari_mamamia.smartpaint.evidence.stroke import VERSION
+from napari_mamamia.smartpaint.grow.compiled import prepare_steps
 from napari_mamamia.smartpaint.session.evidence_stroke import EVIDENCE_VERSION
 from napari_mamamia.smartpaint.session.session import EditingSession
 
@@ -108,6 +109,7 @@ def replay_journal(journal: Path, out: Path, case: Case | None = None) -> Replay
     _require_free(out)
     repeated = None
     if case is not None:
+        prepare_steps()
         repeated = _Repeated(measure_features(case))
     play = JournalPlay(
         journal,
