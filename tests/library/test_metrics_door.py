@@ -5,6 +5,7 @@ import math
 import nibabel as nib
 import numpy as np
 import pytest
+import SimpleITK
 
 import napari_mamamia as mm
 from napari_mamamia.metrics.registry import METRICS
@@ -92,6 +93,7 @@ def test_a_mask_record_brings_its_grid():
         (lambda: "mask.nii.gz", r"read_mask\(path\)"),
         (lambda: None, r"read_mask\(path\)"),
         (lambda: nib.Nifti1Image(np.zeros((2, 2, 2), np.uint8), np.eye(4)), "from_nibabel"),
+        (lambda: SimpleITK.GetImageFromArray(np.zeros((2, 2, 2), np.uint8)), "GetArrayFromImage"),
     ],
 )
 def test_what_is_no_mask_is_refused_and_the_way_out_is_told(wrong, said):

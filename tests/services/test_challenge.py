@@ -29,6 +29,8 @@ from napari_mamamia.io.files import checksums
 from napari_mamamia.io.files.foreign import open_plain
 from napari_mamamia.io.tables.tables import read_case_scores
 from napari_mamamia.io.volumes import streams
+from napari_mamamia.services.batch import child
+from napari_mamamia.services.batch.work import Place
 from napari_mamamia.services.challenge.attempt import ProgramSettings
 from napari_mamamia.services.challenge.begin import ChallengeSettings, begin_challenge
 from napari_mamamia.services.challenge.run import run_challenge
@@ -447,6 +449,38 @@ def test_a_file_that_the_disk_refuses_while_it_is_scored_costs_no_team_a_case(
     else:
         assert (team.outcome, team.number) == (AttemptOutcome.FAILED, 0)
         assert "Stale file handle" in team.reason
+        assert not list((folder / "results").rglob("for_team"))
+        assert not list((folder / "results").rglob("summary.json"))
+    assert run_challenge(folder).all_ok
+    counted = [one for one in ledger_of(folder).attempts if one.number]
+    assert sorted(one.team for one in counted) == sorted(TEAMS)
+    assert all(one.outcome is AttemptOutcome.SCORED for one in counted)
+    assert verify_challenge(folder) == ()
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_process_that_ends_while_it_scores_costs_no_team_a_case(tmp_path, monkeypatch, stays):
+    """Memory that another program took made the case count as this team's worst, for good."""
+    folder = begun(tmp_path, 3, limits=ChallengeLimits(attempts=1))
+    ask, ended = child.Child.ask, []
+
+    def end(self, work, inputs, limit_s):
+        if inputs.case_id == "C_01" and (stays or len(ended) < 2):
+            ended.append(inputs)
+            raise child._Ended("signal 9")
+        return ask(self, work, inputs, limit_s)
+
+    settings = ProgramSettings(place=Place(time_limit_s=1000.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(child.Child, "ask", end)
+        run = run_challenge(folder, ["beta"], settings)
+    assert len(ended) >= 2
+    (team,) = run.teams
+    if not stays:
+        assert run.all_ok
+    else:
+        assert (team.outcome, team.number) == (AttemptOutcome.FAILED, 0)
+        assert "C_01: the process that worked on it ended 2 times" in team.reason
         assert not list((folder / "results").rglob("for_team"))
         assert not list((folder / "results").rglob("summary.json"))
     assert run_challenge(folder).all_ok

@@ -103,6 +103,12 @@ def _require_array(given: object, name: str) -> NDArray[Any]:
             f"expected an array (z, y, x) or a Mask for {name}, got {type(given).__name__}, whose "
             "axes are (x, y, z): convert it with  from_nibabel(image)"
         )
+    if hasattr(given, "GetSpacing") and hasattr(given, "GetDirection"):
+        raise ArgumentError(
+            f"expected an array (z, y, x) or a Mask for {name}, got SimpleITK's "
+            f"{type(given).__name__}: write it with  SimpleITK.WriteImage(image, path)  and pass "
+            "the path, or pass  SimpleITK.GetArrayFromImage(image)  and a grid"
+        )
     if hasattr(given, "signal"):
         raise ArgumentError(
             f"expected a mask for {name}, got the case {given!r}: pass  case.reference  or what "

@@ -187,7 +187,7 @@ SAID: Final = MappingProxyType(
         UnusableReason.NOT_FINITE: "not finite",
         UnusableReason.EMPTY: "empty",
         UnusableReason.TOO_MANY_LABELS: "with too many labels",
-        UnusableReason.NOT_SCORED: "not scored in time",
+        UnusableReason.NOT_SCORED: "not scored (time limit, or its process ended)",
     }
 )
 """Why a case has no usable prediction, in words."""

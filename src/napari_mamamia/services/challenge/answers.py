@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from napari_mamamia.core.errors import MamamiaError, is_of_system
+from napari_mamamia.core.errors import CaseError, MamamiaError, is_of_system
 from napari_mamamia.core.records import CaseFailure, CaseScore, ScoreStatus
 from napari_mamamia.io.challenge.challenge_file import OpenChallenge
 from napari_mamamia.io.challenge.handed_in import HandedMasks
@@ -23,6 +23,7 @@ from napari_mamamia.services.score.report import Scored
 
 _READINGS: Final = 2
 _UNREAD: Final = (ScoreStatus.UNREADABLE, ScoreStatus.REFERENCE_UNREADABLE)
+_UNSCORED: Final = (ScoreStatus.WORKER_LOST, ScoreStatus.TIME_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def pair_masks(opened: OpenChallenge, handed: HandedMasks, case_ids: Sequence[st
 
 
 def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
-    """Return the scores that `score` finds; it is called again where a file could not be read.
+    """Return the scores that `score` finds; it is called again where a case has none.
 
     What the system hands out and no reader understands stays with whoever wrote it.
 
@@ -62,14 +63,25 @@ def score_readable(score: Callable[[], Scored], pairs: Pairs) -> ModelScores:
     FormatError
         If the system refuses a file, which is nobody's submission's fault: a case would count as
         the worst, or for nobody, in numbers that stand for good.
+    CaseError
+        If the process that scores a case ends without an answer, or in no time: memory, other work
+        and the cluster decide that, too.
     """
     for _ in range(_READINGS):
         model = score().model
         unread = [row.case_id for row in model.rows if row.status in _UNREAD]
         for path in filter(None, chain.from_iterable(map(pairs.__getitem__, unread))):
             sha256_of(path)
-        if not unread:
+        unscored = [row for row in model.rows if row.status in _UNSCORED]
+        if not unread and not unscored:
             break
+    if unscored:
+        first = unscored[0]
+        raise CaseError(
+            f"expected an answer for each of {len(model.rows)} cases, but {len(unscored)} have "
+            f"none ({first.case_id}: {first.reason}): nothing of this submission counts; free "
+            "memory, give fewer processes or more time, and run again"
+        )
     return model
 
 
