@@ -5,7 +5,7 @@ and without the private parts all is as napari does it.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial, partialmethod
 from importlib import import_module
@@ -21,6 +21,10 @@ _CONTROLS: Final = "layer controls"
 """The objectName of the dock that has them (napari 0.9.2, `_qt/qt_viewer.py`)."""
 _NOWHERE_MM: Final = -1e9
 """Outside of every volume."""
+_MEASURED: Final = (
+    *("data", "scale", "units", "translate", "rotate", "shear", "affine", "axis_labels"),
+)
+"""Events of a layer at which napari measures all layers anew (`ViewerModel._on_add_layer`)."""
 
 
 @contextmanager
@@ -64,6 +68,29 @@ def sliced_once(viewer: Any) -> Iterator[None]:
     for layer in stale:
         layer._slicing_state.set_slice_input_from_dims(viewer.dims, True)
         layer.refresh()
+
+
+@contextmanager
+def measured_once(viewer: Any) -> Iterator[None]:
+    """Let napari measure the layers that there are once, at the end, for all that is done to them.
+
+    It lays out axes, sliders and their numbers each time that a layer gets new data or is moved, 3
+    to 8 ms (napari 0.9.2, `napari/components/viewer_model.py`, ``_on_layers_change``). A layer that
+    is inserted inside is measured at once.
+    """
+    measure = getattr(viewer, "_on_layers_change", None)
+    groups = [layer.events for layer in viewer.layers]
+    if measure is None or not groups:
+        yield
+        return
+    events = [getattr(group, name) for group in groups for name in _MEASURED if name in group]
+    try:
+        with ExitStack() as held:
+            for event in events:
+                held.enter_context(event.blocker(measure))
+            yield
+    finally:
+        measure()
 
 
 @contextmanager

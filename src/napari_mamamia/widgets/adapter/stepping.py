@@ -18,6 +18,7 @@ from qtpy.QtWidgets import QDockWidget
 
 from napari_mamamia.widgets.adapter.sliders import set_sliders_once
 
+_IN_PLANE: Final = 2
 _THUMBNAIL_MS: Final = 250
 """By looking: the list of layers follows when the wheel rests."""
 
@@ -112,7 +113,8 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
     """Show the slice of a layer at the place in its `_slice_input`.
 
     `last` holds since when the layer lies as it does, and the way from the viewer's millimetres to
-    voxels for the axes that are not displayed, found while napari itself took a slice.
+    voxels for the axes that are not displayed. napari itself takes a slice where there is none yet
+    to go on from, and where one is not simply a part of the array.
     """
     state = state_ref()
     cut, layer = state._slice_input, state.layer
@@ -121,10 +123,12 @@ def _take_slice(state_ref: Any, take: Callable[[Any], None], last: list[Any]) ->
     how = (str(layer.projection_mode), layer.multiscale, margins)
     rules = (cut.ndisplay, cut.order, layer.data.shape, how)
     if not last or last[0][0] is not lies[0] or last[0][1] != lies[1] or last[1] != rules:
-        take(state)
         last[:] = []
-        if not _is_plain(layer, cut) or state._slice.empty:
-            return
+        is_plain = _is_plain(layer, cut)
+        if not is_plain or not _is_followed(state._slice, cut):
+            take(state)
+            if not is_plain or state._slice.empty:
+                return
         last[:] = [lies, rules, _find_way(state)]
     # The first one too: half-way between two slices image and mask must take the same.
     places = last[2] @ np.append(np.array(cut.world_slice.point)[cut.not_displayed], 1.0)
@@ -146,25 +150,37 @@ def _is_plain(layer: Any, cut: Any) -> bool:
     return bool(is_thin and is_grey and not layer.multiscale and cut.ndisplay == 2)
 
 
+def _is_followed(before: Any, cut: Any) -> bool:
+    """Whether the slice of another place, or of the array before, can be replaced by one of `cut`.
+
+    Then all of it but the image and the place is the same: of one array, a slice is no tile.
+    """
+    is_flat = before.image.raw.ndim == len(cut.displayed) == _IN_PLANE
+    return bool(not before.empty and is_flat and before.tile_to_data.ndim == len(cut.order))
+
+
 def _find_way(state: Any) -> Any:
     """Return the matrix from mm to voxels of the axes that are not displayed, shift last.
 
-    napari is asked for the voxels of some places, so that all its rules are in.
+    napari is asked for the voxels of some places, so that all its rules are in: of 0 mm, and of
+    1 mm along two axes at a time, as the margins of a thick slice.
     """
-    cut, hidden = state._slice_input, state._slice_input.not_displayed
-    places = np.concatenate([np.zeros((1, len(hidden))), np.eye(len(hidden))])
-    voxels = []
-    for place in places:
-        point = np.array(cut.world_slice.point, float)
-        point[hidden] = place
-        whole = cut.world_slice.copy_with(point=tuple(point))
-        state._slice_input = replace(cut, world_slice=whole)
-        try:
-            voxels.append(np.array(state.data_slice.point)[hidden])
-        finally:
-            state._slice_input = cut
-    steps = np.array(voxels[1:]) - voxels[0]
-    return np.column_stack([steps.T, voxels[0]])
+    cut, hidden = state._slice_input, list(state._slice_input.not_displayed)
+    shift, steps = np.zeros(len(hidden)), []
+    try:
+        for first in range(0, len(hidden), 2):
+            places = np.zeros((3, len(cut.order)))
+            for row, axis in enumerate(hidden[first : first + 2], start=1):
+                places[row, axis] = 1.0
+            point, left, right = map(tuple, places)
+            whole = cut.world_slice.copy_with(point=point, margin_left=left, margin_right=right)
+            state._slice_input = replace(cut, world_slice=whole)
+            found = state.data_slice
+            shift = np.array(found.point)[hidden]
+            steps += [np.array(one)[hidden] for one in (found.margin_left, found.margin_right)]
+    finally:
+        state._slice_input = cut
+    return np.column_stack([*steps[: len(hidden)], shift])
 
 
 def _show_slice(state: Any, index: tuple[Any, ...]) -> None:

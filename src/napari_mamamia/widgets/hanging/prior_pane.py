@@ -112,10 +112,11 @@ class PriorPane(Pane):
     def fill(self) -> None:
         """Show the exam from now on."""
         if self._own_scene.grid is None:
-            self._own_scene.show_case(self._prior, self._exam.limits)
-            for mask in self._exam.masks.masks:
-                tag = tag_for(self._prior, Role(mask.role), mask.provenance)
-                self._own_scene.show_mask(tag, mask.buffer)
+            masks = [
+                (tag_for(self._prior, Role(mask.role), mask.provenance), mask.buffer)
+                for mask in self._exam.masks.masks
+            ]
+            self._own_scene.show_case(self._prior, self._exam.limits, masks)
             self._scene.companions.append(self._own_scene)
         self.text.is_held = False
         self.text.update()

@@ -322,12 +322,10 @@ class Opening(WindowPart):
         with sliced_once(self._scene.viewer):
             with self._scene.stack.changing():
                 self._scene.retire_case({mask.role for mask in masks})
-                self._scene.show_case(case, read.limits)
                 late = [mask for mask in masks if self._may_be_late(mask)]
-                for mask in masks:
-                    if mask not in late:
-                        tag = tag_for(case, mask.role, mask.provenance)
-                        self._scene.show_mask(tag, mask.buffer)
+                tags = [(tag_for(case, mask.role, mask.provenance), mask.buffer) for mask in masks]
+                now = [pair for pair, mask in zip(tags, masks, strict=True) if mask not in late]
+                self._scene.show_case(case, read.limits, now)
             self._session.set_case(case, context, masks)
             if not self._text.is_held:
                 self._text.set_loaded(loaded)

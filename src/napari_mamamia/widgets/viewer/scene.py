@@ -4,7 +4,7 @@ Layers are found by their tag each time, so that a user may rename, reorder or d
 Only the GUI thread calls this.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     main_view,
     redraw_part,
 )
+from napari_mamamia.widgets.adapter.drawing import measured_once
 from napari_mamamia.widgets.adapter.sliders import sliders_of
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -226,12 +227,20 @@ class Scene:
             gone = [role for role in MASK_ROLES if role not in kept]
             self.stack.retire(*_OF_ONE_CASE, *gone)
 
-    def show_case(self, case: Case, limits: tuple[float, float]) -> Any:
-        """Replace the layers of the case before by the phases of `case`."""
+    def show_case(
+        self,
+        case: Case,
+        limits: tuple[float, float],
+        masks: Sequence[tuple[LayerTag, NDArray[np.uint8]]] = (),
+    ) -> Any:
+        """Replace the layers of the case before by the phases of `case` and masks of it."""
         with self.stack.changing():
             self.overlays.hide_agreement()
             self.stack.take_away(*_OF_ONE_CASE)
-            layer = self.stack.put(case_layer(case, limits), Role.PHASE)
+            with measured_once(self.viewer):
+                layer = self.stack.put(case_layer(case, limits), Role.PHASE)
+                for tag, buffer in masks:
+                    self.show_mask(tag, buffer)
             self._steps.follow_case()
             self.stack.set_visible(Role.PHASE, True)
             self.viewer.layers.selection.active = layer
