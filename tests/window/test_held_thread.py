@@ -3,11 +3,13 @@
 import gc
 import subprocess
 import sys
+from functools import wraps
 
 import numpy as np
 import pytest
 from napari.components import ViewerModel
 from napari.layers import Image, Labels
+from napari.layers._scalar_field.scalar_field import ScalarFieldSlicingState
 from qtpy.QtCore import Qt, QTimer
 from qtpy.QtWidgets import QApplication
 
@@ -15,7 +17,7 @@ from napari_mamamia.core.case import Case, Phase
 from napari_mamamia.core.grid import Grid
 from napari_mamamia.core.program.garbage import is_set_aside
 from napari_mamamia.widgets.adapter.adapter import main_view
-from napari_mamamia.widgets.adapter.drawing import sliced_once
+from napari_mamamia.widgets.adapter.drawing import measured_once, sliced_once
 from napari_mamamia.widgets.base.layers import (
     LayerTag,
     Role,
@@ -338,6 +340,54 @@ def test_what_changes_together_is_sliced_once_and_shows_the_new_voxels():
     np.testing.assert_array_equal(phases._slice.image.raw, phases.data[step[0], step[1]])
     scene.go_to_phase(2)  # and as ever afterwards
     np.testing.assert_array_equal(phases._slice.image.raw, phases.data[2, step[1]])
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.case_id)
+def test_the_next_case_is_measured_once_and_napari_finds_no_slice_of_it_twice(case, monkeypatch):
+    calls = []
+
+    def count(kind, name):
+        real = getattr(kind, name)
+
+        @wraps(real)  # napari finds it again by its name
+        def counted(one, *given):
+            calls.append(name)
+            return real(one, *given)
+
+        monkeypatch.setattr(kind, name, counted)
+
+    count(ViewerModel, "_on_layers_change")
+    count(ScalarFieldSlicingState, "_set_view_slice")
+    found = ScalarFieldSlicingState.data_slice.fget
+    looked = property(lambda state: calls.append("data_slice") or found(state))
+    monkeypatch.setattr(ScalarFieldSlicingState, "data_slice", looked)
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+    calls.clear()
+    mask = np.zeros(case.grid.shape, np.uint8)
+    with sliced_once(scene.viewer):
+        scene.show_case(case, (5.0, 700.0), [(tag_for(case, Role.REFERENCE), mask)])
+        scene.view.go_to((0, 3, 4), centre=False)
+    # each layer is asked once where its voxels lie
+    assert calls == ["_on_layers_change", "data_slice", "data_slice"]
+
+
+def test_a_layer_that_fails_inside_leaves_napari_measuring():
+    scene = Scene(ViewerModel())
+    show(scene, FIRST, (0.0, 90.0))
+
+    def fail():
+        with measured_once(scene.viewer):
+            scene.layer(Role.PHASE).data = np.zeros((2, 9, 20, 24), np.int16)
+            assert scene.viewer.dims.range[1].stop == 5 * 3.0
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert scene.viewer.dims.range[1].stop == 8 * 3.0
+    scene.layer(Role.PHASE).data = np.zeros((2, 3, 20, 24), np.int16)
+    scene.layer(Role.REFERENCE).data = np.zeros((3, 20, 24), np.uint8)
+    assert scene.viewer.dims.range[1].stop == 2 * 3.0
 
 
 @pytest.mark.night  # by day without a window: tests/widgets/test_planes.py

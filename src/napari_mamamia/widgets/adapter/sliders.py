@@ -19,7 +19,7 @@ from qtpy.QtWidgets import QWidget
 _USUAL_POINTS: Final = 9
 _MARGIN_PX: Final = 8
 _READER: Final = "_mamamia_numbers"
-_PARTS: Final = ("_create_sliders", "_update_range", "slider_widgets")
+_PARTS: Final = ("_create_sliders", "_trim_sliders", "_update_range", "slider_widgets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +122,7 @@ def number_sliders(view: Any, read: Callable[[int], SliderNumbers | None]) -> No
     setattr(sliders, _READER, WeakMethod(read))
     if not was_numbered:
         sliders._create_sliders = partial(_create_sliders, ref(sliders))
+        sliders._trim_sliders = partial(_keep_sliders, ref(sliders))
         sliders._update_range = partial(_update_ranges, ref(sliders))
         _take_over(sliders)
     say_numbers(view)
@@ -139,6 +140,36 @@ def _create_sliders(sliders_ref: Any, count: int) -> None:
     if sliders is not None:
         type(sliders)._create_sliders(sliders, count)
         _take_over(sliders)
+
+
+def _keep_sliders(sliders_ref: Any, count: int) -> None:
+    """Keep the sliders of the axes that stay, each with its new number, where napari drops all.
+
+    It makes all anew as an axis comes or goes, 5 to 15 ms for each (napari 0.9.2,
+    `_qt/widgets/qt_dims.py`, ``_update_nsliders``). Axes come and go in front, as sliders do.
+    """
+    sliders = sliders_ref()
+    if sliders is None:
+        return
+    ndim = sliders.dims.ndim
+    type(sliders)._trim_sliders(sliders, count or ndim)
+    if not count:
+        first = ndim - len(sliders.slider_widgets)
+        for axis, widget in enumerate(sliders.slider_widgets, start=first):
+            _turn_to_axis(widget, axis)
+
+
+def _turn_to_axis(widget: Any, axis: int) -> None:
+    if widget.axis == axis:
+        return
+    widget.axis = widget.play_button.axis = axis
+    widget.curslice_label.setToolTip(f"Current slice for axis {axis}")
+    widget.totslice_label.setToolTip(f"Total slices for axis {axis}")
+    popup, widget.margins_popup = widget.margins_popup, None
+    if popup is not None:
+        popup.close()
+        popup.deleteLater()
+    widget._pull_label()
 
 
 def _update_ranges(sliders_ref: Any) -> None:

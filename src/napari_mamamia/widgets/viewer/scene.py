@@ -6,6 +6,7 @@ Only the GUI thread calls this.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -186,10 +187,12 @@ class Scene:
         if self._is_warm or len(self.viewer.layers):
             return []
         self._is_warm = True
-        return [self.set_aside, self._make_sliders, self.stack.spares.stock_soon]
+        sliders = [partial(self._make_sliders, n_axes) for n_axes in (_SPACE_AXES, _SPACE_AXES + 1)]
+        return [self.set_aside, *sliders, self.stack.spares.stock_soon]
 
-    def _make_sliders(self) -> None:
-        if len(self.viewer.layers):
+    def _make_sliders(self, n_axes: int) -> None:
+        """Have so many sliders at least; an axis a turn, 20 ms for each."""
+        if len(self.viewer.layers) or self.viewer.dims.ndim >= n_axes:
             return
         # New ones have three steps at first: seen, they would take room from the image, which draws
         # itself twice for it.
@@ -197,7 +200,7 @@ class Scene:
         was_hidden = sliders is None or sliders.isHidden()
         if sliders is not None:
             sliders.hide()
-        self._empty.lay_axes(0)
+        self._empty.lay_axes(0, n_axes)
         if sliders is not None:
             sliders.setHidden(was_hidden)
 

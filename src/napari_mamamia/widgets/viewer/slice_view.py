@@ -128,11 +128,11 @@ class EmptyAxes(QObject):
         viewer.dims.events.ndisplay.connect(self._drop_soon)
         viewer.scene.camera.events.synced.connect(self._drop_soon)
 
-    def lay_axes(self, last_step: int) -> None:
-        """Have phase, slice, row and column, each with steps from 0 to `last_step`."""
+    def lay_axes(self, last_step: int, n_axes: int = _SPACE_AXES + 1) -> None:
+        """Have phase, slice, row and column, or the last of these, with steps up to `last_step`."""
         if not len(self._viewer.layers) and self._is_plain():
-            self._viewer.dims.ndim = _SPACE_AXES + 1
-            self._viewer.dims.range = ((0, last_step, 1),) * (_SPACE_AXES + 1)
+            self._viewer.dims.ndim = n_axes
+            self._viewer.dims.range = ((0, last_step, 1),) * n_axes
 
     def _is_plain(self) -> bool:
         return bool(self._viewer.dims.ndisplay == _IN_PLANE and self._viewer.scene.camera.synced)
