@@ -175,9 +175,9 @@ def _find_way(state: Any) -> Any:
             point, left, right = map(tuple, places)
             whole = cut.world_slice.copy_with(point=point, margin_left=left, margin_right=right)
             state._slice_input = replace(cut, world_slice=whole)
-            found = state.data_slice
-            shift = np.array(found.point)[hidden]
-            steps += [np.array(one)[hidden] for one in (found.margin_left, found.margin_right)]
+            thick = state.data_slice
+            shift = np.array(thick.point)[hidden]
+            steps += [np.array(one)[hidden] for one in (thick.margin_left, thick.margin_right)]
     finally:
         state._slice_input = cut
     return np.column_stack([*steps[: len(hidden)], shift])
