@@ -100,7 +100,7 @@ def look(program, points):
     wait_until(lambda: ask(program, SLIDERS) == sized, f"{points} points beside the sliders", 5)
     ask(program, SAY)
     wait_until(lambda: not ask(program, SIDEWAYS), f"nothing goes sideways, {points} points", 5)
-    assert not [line for line in faults(program) if "header_message" in line]
+    assert not [line for line in faults(program) if line.startswith("header_message")]
 
 
 def wait_for_case(program, case_id="A_1"):
@@ -152,4 +152,26 @@ def test_the_question_for_a_name_moves_nothing_below_the_pointer(start, small_da
     before = [program.wait_rect(name) for name in names]
     program.click("header_reader")
     program.widget("header_reader_name")
+    assert [program.wait_rect(name) for name in names] == before
+
+
+@pytest.mark.parametrize("points", [18, pytest.param(9, marks=pytest.mark.night)])
+def test_no_message_moves_what_is_below_the_pointer(start, small_data_set, points):
+    program = start("mamamia", "view", small_data_set, "--case", "A_1", size=(1280, 720))
+    wait_for_case(program)
+    ask(program, FONT.format(points))
+    program.turn_to("Refine")
+    names = ("step_mask", "section_refine", "refine_from_reference")
+    before = [program.wait_rect(name) for name in names]
+    ask(program, SAY)
+    program.widget("header_message")
+    assert [program.wait_rect(name) for name in names] == before
+    program.screen.click(*program.widget("refine_from_reference")["centre"])
+    program.widget("header_message_line")  # it gives way to who goes on
+    assert [program.wait_rect(name) for name in names] == before
+    assert not [line for line in faults(program) if line.startswith("header_message")]
+    program.click("header_message_more")
+    program.widget("header_message")
+    program.click("header_message_close")
+    wait_until(lambda: not program.widgets(name="header_message_close"), "no message")
     assert [program.wait_rect(name) for name in names] == before

@@ -22,7 +22,7 @@ from napari_mamamia.core.progress import Progress
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.keys import with_key
 from napari_mamamia.widgets.base.layers import MASK_ROLES, Role
-from napari_mamamia.widgets.base.notify import Level
+from napari_mamamia.widgets.base.notify import Level, MessagePlace
 from napari_mamamia.widgets.controls.colours import MASK_COLOURS
 from napari_mamamia.widgets.controls.controls import (
     NameLabel,
@@ -79,7 +79,7 @@ class Header(QFrame):
         self.setObjectName("mamamia_header")
         self._chips = {role: self._make_chip(role) for role in MASK_ROLES}
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 4)
+        layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         self._case_line, self._mask_line = self._make_case_line(), self._make_mask_line()
         layout.addWidget(self._case_line)
@@ -97,10 +97,11 @@ class Header(QFrame):
         self._state_line: QWidget = row(self._make_state(), self.view, self.reader)
         self._state_line.layout().setStretch(0, 1)
         layout.addWidget(self._state_line)
-        self.refusal = label("header_refusal", tip=tr("Why the tool in hand does nothing here"))
-        self.refusal.hide()
-        layout.addWidget(self.refusal)
-        layout.addWidget(self._make_message_line())
+        self._place = MessagePlace()
+        self._place.close_wanted.connect(lambda: self.say(Level.HINT, ""))
+        self.message, self.refusal = self._place.message, self._place.refusal
+        self._level = Level.HINT
+        layout.addWidget(self._place)
         self.set_blind("")
         self.set_case("", "")
         self.set_masks(())
@@ -153,9 +154,7 @@ class Header(QFrame):
 
     def set_refusal(self, text: str) -> None:
         """Say why the tool in hand does nothing on what is on screen; "" where it works."""
-        self.refusal.setText(self.name_keys(text))
-        set_level(self.refusal, Level.WARNING)
-        self.refusal.setVisible(bool(text))
+        self._place.refuse(self.name_keys(text))
 
     def set_reader(self, name: str | None, *, is_fixed: bool = False) -> None:
         """Show who edits; None where nobody was named yet, `is_fixed` where nobody else may."""
@@ -197,12 +196,8 @@ class Header(QFrame):
 
     def say(self, level: Level, text: str) -> None:
         """Show a message until it is closed or another one comes; "" takes it away."""
-        text = self.name_keys(text)
-        self.message.setText(text)
-        self.message.setToolTip(text)
-        set_level(self.message, level)
-        self._message_line.setVisible(bool(text))
-        self._level: Level = level
+        self._place.say(level, self.name_keys(text))
+        self._level = level
 
     def drop_hint(self) -> None:
         """Take a hint away, which was about what was done; warnings and errors stay."""
@@ -322,7 +317,7 @@ class Header(QFrame):
         self.progress_text: QLabel = named(QLabel(), "header_progress_text", tr("What runs now"))
         self.progress_text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.cancel = tool_button(
-            "header_cancel", "✕", tr("Stops the running work; nothing of it is kept"), lambda: None
+            "header_cancel", "✕", tr("Stops the running work; nothing is left half"), lambda: None
         )
         self.cancel.clicked.connect(lambda: self.cancel_wanted.emit())
         running = row(self.progress, self.progress_text, self.cancel)
@@ -374,17 +369,6 @@ class Header(QFrame):
 
     def _ask_unblinding(self, ask: bool) -> None:
         self._unblind_question.setVisible(ask)
-
-    def _make_message_line(self) -> QWidget:
-        self.message = label("header_message", tip=tr("What happened last"))
-        self._level = Level.HINT
-        close = tool_button(
-            "header_message_close", "✕", tr("Closes this message"), lambda: self.say(Level.HINT, "")
-        )
-        self._message_line: QWidget = row(self.message, close)
-        self._message_line.layout().setStretch(0, 1)
-        self._message_line.hide()
-        return self._message_line
 
     def _make_reader_line(self) -> QWidget:
         self.reader_name: QLineEdit = named(

@@ -310,6 +310,11 @@ def set_level(made: QLabel, level: str) -> None:
     _set_property(made, "level", level)
 
 
+def set_sheet(made: QFrame, is_over: bool) -> None:
+    """Draw an edge around what lies over something else."""
+    _set_property(made, "sheet", is_over)
+
+
 def swatch(colour: str, size: int = 12) -> QIcon:
     """Return a square of a colour."""
     pixmap = QPixmap(size, size)
@@ -380,6 +385,7 @@ def style_sheet(theme: ThemeColours) -> str:
             background-color: {theme.accent}; color: {theme.on_accent};
         }}
         QFrame[rule="true"] {{ background-color: {theme.line}; border: none; }}
+        QFrame[sheet="true"] {{ border: 1px solid {theme.line}; }}
         QLabel[level="warning"] {{ color: {WARNING_COLOURS[kind]}; }}
         QLabel[level="error"] {{ color: {ERROR_COLOURS[kind]}; }}
     """
