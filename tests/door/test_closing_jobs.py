@@ -1,6 +1,7 @@
 """The window is closed by its cross, key or menu while a job runs: all ends, nothing is half there.
 
-What was finished stays, no process is left, nothing is printed, and the exit code is 0.
+What was finished stays, no process is left, nothing is printed, and the exit code is 0. Jobs are
+held at each of their reports, as on a slow disk, so that each runs at the moment of closing.
 """
 
 import subprocess
@@ -14,12 +15,31 @@ import dicom_phantoms as phantoms
 
 pytestmark = [pytest.mark.door, pytest.mark.night]
 
+SLOW = """
+import time
+from napari_mamamia.widgets.base import jobs
+if not hasattr(jobs, "usual"):
+    jobs.usual = jobs._Worker._report_progress
+def report_slowly(worker, progress):
+    time.sleep({0})
+    jobs.usual(worker, progress)
+jobs._Worker._report_progress = report_slowly
+"""
+RUNNING = """
+import napari
+from napari_mamamia.widgets.dock.place import dock_of
+jobs = dock_of(napari.current_viewer()).jobs
+result = [worker.ticket.lane for worker in jobs._workers.values() if worker.ticket.shown]
+"""
+LANES = {"predict_all": "predict all", "export_all": "export", "import_study": "import run"}
+
 
 def read_all(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def predict_all(program, _study):
+    program.ask("evaluate", code=SLOW.format(0.2))
     program.click("cases_predict_all")
 
 
@@ -28,11 +48,15 @@ def export_all(program, _study):
     wait_until(lambda: program.widgets(name="cases_note"), "the list")
     wait_until(lambda: not program.widgets(name="header_progress"), "the predictions")
     program.click("cases_export_all")
+    program.widget("export_start")
+    program.ask("evaluate", code=SLOW.format(0.2))
     program.click("export_start")
 
 
 def import_study(program, study):
     assert program.ask("drop", name="mamamia_dock", paths=[str(study)])
+    program.widget("import_start")
+    program.ask("evaluate", code=SLOW.format(0.2))
     program.click("import_start")
 
 
@@ -49,6 +73,8 @@ def test_a_job_at_work_ends_with_the_window(start, small_data_set, tmp_path, beg
     if close is close_by_menu:
         program.click("header_napari")
     begin(program, study)
+    lane = LANES[begin.__name__]
+    wait_until(lambda: lane in program.ask("evaluate", code=RUNNING), f"{begin.__name__} at work")
     assert close(program) == 0, program.output
     assert program.output == ""
     rows = subprocess.run(["ps", "-eo", "sess,args"], capture_output=True, text=True, check=True)
@@ -64,3 +90,20 @@ def test_a_job_at_work_ends_with_the_window(start, small_data_set, tmp_path, beg
     for path in tmp_path.rglob("*.nii.gz"):
         assert np.asarray(nib.load(path).dataobj).size, path
     assert not [path for path in tmp_path.rglob("*") if path.suffix in (".tmp", ".part")]
+    # half a bundle is none: nobody could say what it lacks
+    bundles = {path.parent for path in tmp_path.rglob("run.json") if "exports" in path.parts}
+    assert all((bundle / "manifest.json").exists() for bundle in bundles)
+
+
+def test_an_export_that_was_cancelled_runs_again_at_once(start, small_data_set, tmp_path):
+    program = start("mamamia", "view", small_data_set)
+    program.wait_for_text("3 case(s)")
+    export_all(program, None)
+    wait_until(lambda: "export" in program.ask("evaluate", code=RUNNING), "the export")
+    program.click("header_cancel")
+    program.wait_for_text("nothing of it is left")
+    program.click("export_start")
+    wait_until(lambda: list(tmp_path.rglob("manifest.json")), "a whole bundle")
+    (manifest,) = tmp_path.rglob("manifest.json")
+    names = {path.name for path in manifest.parent.glob("*.nii.gz")}
+    assert names == {"A_1.nii.gz", "A_2.nii.gz", "B_1.nii.gz"}

@@ -28,6 +28,7 @@ from napari_mamamia.services.case.data_set import open_data_set
 from napari_mamamia.services.export import writer as export_writer
 from napari_mamamia.services.export.export import export_bundle
 from napari_mamamia.services.export.plan import ExportSettings, MaskFolder
+from napari_mamamia.services.export.target import TargetState, look_at_target
 
 AFFINE = np.diag([-0.8, 0.8, 2.0, 1.0])  # LAS
 SHAPE = (8, 32, 48)
@@ -461,14 +462,61 @@ def test_an_export_without_a_case_packs_no_submission(opened, expert, tmp_path, 
     assert names_below(tmp_path / "out") == ["manifest.json", "run.json"]
 
 
-def test_a_cancelled_export_has_no_manifest_and_no_half_case(opened, expert, tmp_path):
-    out = tmp_path / "out"
-    job = Stepped(export_bundle, opened, ExportSettings((MaskFolder(expert),)), out)
+def stop_export(opened, expert, out, at, existing=Existing.REFUSE, **settings):
+    """Stop an export at the first step whose text begins so."""
+    settings = ExportSettings((MaskFolder(expert),), **settings)
+    job = Stepped(export_bundle, opened, settings, out, existing)
     for step in job:
-        if step.text.startswith("A_2"):
+        if step.text.startswith(at):
+            break
+    else:
+        raise AssertionError(f"no step {at}")
+    job.close()
+
+
+@pytest.mark.parametrize("at", ["A_1", "A_2", "B_1: ", "Writing the manifest", "Verifying"])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_stopped_export_leaves_nothing_and_runs_again_at_the_same_place(
+    opened, expert, tmp_path, at, is_there
+):
+    (opened.workspace.root / "scores").mkdir(parents=True)
+    (opened.workspace.root / "scores" / "case_scores.csv").write_text("case_id,dsc\n")
+    out = tmp_path / "exports" / "out"
+    if is_there:
+        out.mkdir(parents=True)
+    wanted = (ExportFormat.NIFTI, ExportFormat.BIDS)
+    stop_export(opened, expert, out, at, formats=wanted)
+    assert out.exists() == is_there
+    assert not names_below(out)
+    assert look_at_target(out).state is TargetState.FREE
+    summary = export(opened, out, expert, formats=wanted)
+    assert len(summary.exported) == 3
+    assert not summary.problems
+
+
+def test_what_somebody_put_beside_a_stopped_export_stays(opened, expert, tmp_path):
+    out = tmp_path / "out"
+    settings = ExportSettings((MaskFolder(expert),))
+    job = Stepped(export_bundle, opened, settings, out)
+    for step in job:
+        if step.text.startswith("B_1"):
+            (out / "letter.txt").write_text("mine")
             break
     job.close()
-    assert names_below(out) == ["A_1.json", "A_1.nii.gz", "run.json"]
+    assert names_below(out) == ["letter.txt", "run.json"]
+    target = look_at_target(out)
+    assert target.state is TargetState.CUT_OFF
+    assert "cut off" in target.text
+
+
+def test_an_export_stopped_over_an_earlier_one_leaves_all_that_was_there(opened, expert, tmp_path):
+    out = tmp_path / "out"
+    export(opened, out, expert)
+    before = set(names_below(out))
+    stop_export(opened, expert, out, "A_2", Existing.OVERWRITE)
+    assert set(names_below(out)) == before - {"manifest.json"}
+    assert look_at_target(out).state is TargetState.CUT_OFF
+    assert not export(opened, out, expert, existing=Existing.OVERWRITE).problems
 
 
 def test_an_export_that_is_cancelled_inside_a_phase_leaves_nothing_of_its_case(

@@ -188,8 +188,20 @@ def test_a_cancelled_export_says_what_is_left(qtbot, exporting, page, tmp_path):
     go_to(qtbot, page, tmp_path / "out")
     page.start.click()
     exporting.header.cancel.click()
-    assert "the whole was not checked" in page.result.text()
+    assert "nothing of it is left" in page.result.text()
+    assert page.open_folder.isHidden()
     assert page.start.isEnabled()
+
+
+def test_a_cancelled_export_over_an_earlier_one_says_what_became_of_that(
+    qtbot, exporting, page, tmp_path
+):
+    go_to(qtbot, page, tmp_path / "taken")
+    page.replace.click()
+    page.start.click()
+    exporting.header.cancel.click()
+    assert "a part of the earlier export is replaced" in page.result.text()
+    assert page.open_folder.isVisible()
 
 
 def test_dicom_seg_of_nifti_cases_asks_for_the_study(qtbot, page, asked, tmp_path):

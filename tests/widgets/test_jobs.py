@@ -402,3 +402,52 @@ def test_an_answer_to_what_is_not_on_screen_any_more_is_dropped(qtbot, runner, s
     qtbot.waitUntil(lambda: bool(ends))
     assert (outcomes, said) == ([], [])
     assert discarded == (["done"] if work is steps else [])
+
+
+def test_work_in_turn_begins_once_what_was_stopped_has_let_go(qtbot, runner):
+    lets_go, order, outcomes = threading.Event(), [], []
+
+    def first():
+        try:
+            while True:
+                report_progress(0, 1)
+                time.sleep(0.001)
+        finally:
+            assert lets_go.wait(60)
+            order.append("let go")
+
+    runner.start("export", "Exporting", first, print)
+    runner.stop("export")
+    texts = []
+    runner.start(
+        "look",
+        "Looking",
+        lambda: order.append("begun"),
+        **into(outcomes),
+        on_progress=lambda progress: texts.append(progress.text),
+        in_turn_of="export",
+    )
+    qtbot.waitUntil(lambda: bool(texts))
+    assert (texts[0], order) == ("Waiting for what was stopped to end", [])
+    lets_go.set()
+    qtbot.waitUntil(lambda: bool(outcomes))
+    assert order == ["let go", "begun"]
+
+
+def test_work_that_waits_its_turn_can_be_stopped(qtbot, runner):
+    lets_go, outcomes = threading.Event(), []
+
+    def first():
+        try:
+            while True:
+                report_progress(0, 1)
+        finally:
+            assert lets_go.wait(60)
+
+    runner.start("export", "Exporting", first, print)
+    runner.stop("export")
+    runner.start("export", "Exporting", lambda: 1 / 0, **into(outcomes), in_turn_of="export")
+    runner.stop("export")
+    assert outcomes == [Stopped()]
+    lets_go.set()
+    assert runner.wait(60)

@@ -1,6 +1,8 @@
 """Trained models on the page Predict, with services that run nothing."""
 
 import hashlib
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,7 +88,7 @@ def fake_predict(found):
 def models(world):
     """The fake services with a list of models that a test may fill."""
     found = {"entries": [entry_of()], "missing": "", "host": NoHost(), "asked": []}
-    found |= {"offers": (), "no_room": "", "refuses": None}
+    found |= {"offers": (), "no_room": "", "refuses": None, "goes_on": lambda: None}
 
     def estimate(segmenter, case, *, measure=False):
         report_progress(0, 1)
@@ -108,6 +110,7 @@ def models(world):
     def predict_all(opened, segmenter, out, case_ids, existing):
         report_progress(0, 1, "Predicting")
         found["asked"].append((segmenter.name, out.name, tuple(case_ids)))
+        found["goes_on"]()
         return PredictSummary((SavedPrediction("A_1", out / "A_1.nii.gz", 10.0, 1.0),), (), ())
 
     services = world.services().replacing(
@@ -229,6 +232,34 @@ def test_predict_all_takes_the_cases_without_a_prediction(qtbot, page, models):
     qtbot.waitUntil(lambda: "1 case(s) predicted" in page.result.text())
     assert ("baseline", "baseline", ("A_1", "A_2", "B_1")) in models["asked"]
     assert page.start.isVisible()
+
+
+def test_what_was_predicted_before_a_stop_stands_in_the_list_and_the_rest_comes_with_the_next_run(
+    qtbot, page, models, world, new_mask, case
+):
+    is_stopped = threading.Event()
+
+    def go_on():
+        if is_stopped.is_set():
+            return
+        world.predictions["A_1"] = new_mask(case.grid)
+        try:
+            while True:
+                report_progress(1, 3, "A_2")
+                time.sleep(0.001)
+        finally:
+            is_stopped.set()
+
+    models["goes_on"] = go_on
+    choose(page, 1)
+    page.all.click()
+    qtbot.waitUntil(lambda: "A_1" in world.predictions)
+    page.cancel.click()
+    assert page.result.text() == "stopped: what was finished is kept"
+    rows = page.window().session.rows
+    qtbot.waitUntil(lambda: bool(rows["A_1"].predictions))
+    page.all.click()
+    qtbot.waitUntil(lambda: "1 case(s) predicted" in page.result.text())
 
 
 def test_closing_ends_the_process_of_the_models(page, models):

@@ -1,6 +1,7 @@
 """Claiming an output folder: results of another run are never mixed in or overwritten unasked."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -91,6 +92,34 @@ def claim_folder(
         "started": now_utc(),
     }
     write_json(record, folder / RUN_FILE, overwrite=True)
+
+
+def run_in(folder: Path) -> str | None:
+    """Return the command of the run that claimed a folder; None where nothing tells."""
+    try:
+        run = read_json(folder / RUN_FILE)
+        return str(run["command"]) if run["software"] and run["started"] else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def take_back(folder: Path, written: Iterable[Path] = (), *, was_there: bool = False) -> None:
+    """Remove what a stopped run wrote into a folder that was free: `written`, then its note.
+
+    What else came into the folder stays, and the folder with it, which is then named by its note.
+    One that `was_there` before the run stays too.
+    """
+    with suppress(OSError):
+        for path in written:
+            path.unlink(missing_ok=True)
+        below = sorted((one for one in folder.rglob("*") if one.is_dir()), reverse=True)
+        for inner in below:
+            with suppress(OSError):
+                inner.rmdir()
+        if {path.name for path in folder.iterdir()} <= {RUN_FILE}:
+            (folder / RUN_FILE).unlink(missing_ok=True)
+            if not was_there:
+                folder.rmdir()
 
 
 def _require_apart(folder: Path, read: Iterable[Path]) -> None:

@@ -10,7 +10,7 @@ from napari_mamamia.core.case import Case
 from napari_mamamia.core.choices import ExportFormat
 from napari_mamamia.core.errors import CaseError
 from napari_mamamia.core.grid import Grid
-from napari_mamamia.core.progress import report_progress
+from napari_mamamia.core.progress import Cancelled, report_progress
 from napari_mamamia.core.provenance import InputFile, now_utc, software_version
 from napari_mamamia.core.records import CaseFailure
 from napari_mamamia.io.data_set.bundle import (
@@ -28,7 +28,7 @@ from napari_mamamia.io.files.save import saving
 from napari_mamamia.io.files.sources import CaseFiles, DataSet, LayoutKind
 from napari_mamamia.io.workspace.workspace import Workspace
 from napari_mamamia.services.batch.batch import for_each_case
-from napari_mamamia.services.batch.output_folder import Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder, take_back
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.export.format_spec import CaseWork, DoneCase, ExportPlan
 from napari_mamamia.services.export.formats import EXPORT_FORMATS, formats_of
@@ -162,7 +162,9 @@ def export_bundle(
     ============================  ================================================================
 
     Each mask must lie on its case's grid; nothing is resampled. One case's failure does not stop
-    the others, and leaves no file of that case. The finished bundle is verified.
+    the others, and leaves no file of that case. The finished bundle is verified. Where the work is
+    stopped, nothing of it stays, but in a folder that held something before: there files of an
+    earlier export may be replaced.
 
     Raises
     ------
@@ -187,16 +189,43 @@ def _export_cases(
     existing: Existing,
 ) -> ExportSummary:
     plan = _plan_export(data_set, opened, settings, out, existing is not Existing.REFUSE)
+    was_there = out.is_dir()
+    was_free = not was_there or not any(out.iterdir())
     claim_folder(out, "export", parameters_of(data_set, settings), existing)
+    of_bundle: list[BundleFile] = []
+    try:
+        return _write_bundle(plan, opened, of_bundle)
+    except (Cancelled, KeyboardInterrupt):
+        if was_free:  # half a bundle is none: nobody could say what it lacks
+            names = (MANIFEST_NAME, *(file.name for file in of_bundle))
+            take_back(out, [out / name for name in names], was_there=was_there)
+        raise
+
+
+def _write_bundle(
+    plan: ExportPlan, opened: OpenDataSet | None, of_bundle: list[BundleFile]
+) -> ExportSummary:
+    """Write and verify the bundle; `of_bundle` gets its files but the manifest as they come."""
+    out = plan.out
     with suppress(FileNotFoundError):
         (out / MANIFEST_NAME).unlink()  # of an earlier export: until the end there is none
-    batch = for_each_case(plan.cases, lambda case_id: export_case(plan, case_id))
+
+    def export(case_id: str) -> DoneCase:
+        case = export_case(plan, case_id)
+        of_bundle.extend(case.entry.files)
+        return case
+
+    batch = for_each_case(plan.cases, export)
     report_progress(0, 1, "Writing the manifest")
     studies = _list_studies(plan)
     notes = tuple(note for case in batch.results for note in case.notes)
     is_searched = bool(studies) or not plan.settings.identified_seg
     unsearched = () if studies or not is_searched else (NOT_SEARCHED,)
-    manifest = _make_manifest(plan, opened, batch.results, (*notes, *unsearched))
+    others: list[BundleFile] = []
+    try:
+        manifest = _make_manifest(plan, opened, batch.results, (*notes, *unsearched), others)
+    finally:
+        of_bundle.extend(others)
     write_manifest(manifest, out)
     verified = verify_bundle(out, None, studies, volumes_of(_list_cases(plan)))
     return ExportSummary(
@@ -252,11 +281,16 @@ def _plan_export(
 
 
 def _make_manifest(
-    plan: ExportPlan, opened: OpenDataSet | None, done: Sequence[DoneCase], notes: tuple[str, ...]
+    plan: ExportPlan,
+    opened: OpenDataSet | None,
+    done: Sequence[DoneCase],
+    notes: tuple[str, ...],
+    files: list[BundleFile],
 ) -> Manifest:
+    """Write what belongs to no case into the bundle and `files`, and return what is in it."""
     settings, out = plan.settings, plan.out
     entries = tuple(item.entry for item in done)
-    files: list[BundleFile] = [describe_file(out, out / _RUN_FILE, "other")]
+    files.append(describe_file(out, out / _RUN_FILE, "other"))
     qualities = [item.quality for item in done if item.quality is not None]
     if qualities:
         for path in write_quality(qualities, out, overwrite=plan.replacing):

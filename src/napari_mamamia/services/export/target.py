@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from napari_mamamia.io.data_set.bundle import MANIFEST_NAME
+from napari_mamamia.services.batch.output_folder import run_in
 
 
 class TargetState(StrEnum):
@@ -13,6 +14,7 @@ class TargetState(StrEnum):
 
     FREE = "free"
     BUNDLE = "an earlier export"
+    CUT_OFF = "an export that was cut off"
     TAKEN = "other files"
     READ_ONLY = "read-only"
     NO_FOLDER = "no folder"
@@ -53,5 +55,8 @@ def _looked_at(folder: Path) -> ExportTarget:
     if MANIFEST_NAME in names:
         text = "An earlier export lies there: replace its files, or choose another folder."
         return ExportTarget(folder, TargetState.BUNDLE, text)
+    if run_in(folder) == "export":
+        text = "An export that was cut off lies there: replace its files, or choose another folder."
+        return ExportTarget(folder, TargetState.CUT_OFF, text)
     text = f"{len(names)} other file(s) lie there: choose another folder, or replace."
     return ExportTarget(folder, TargetState.TAKEN, text)

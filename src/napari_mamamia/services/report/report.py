@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime
 from functools import partial
@@ -20,7 +20,7 @@ from napari_mamamia.scoring.report.page import render_print, write_page
 from napari_mamamia.services.batch.batch import for_each_case
 from napari_mamamia.services.batch.beside import drawing_place
 from napari_mamamia.services.batch.child import Child
-from napari_mamamia.services.batch.output_folder import RUN_FILE, Existing, claim_folder
+from napari_mamamia.services.batch.output_folder import Existing, claim_folder, take_back
 from napari_mamamia.services.case.data_set import OpenDataSet
 from napari_mamamia.services.report.case_page import make_case_page
 from napari_mamamia.services.report.measures import Measure
@@ -177,17 +177,8 @@ def report_anew(
         return report_cases(opened, out, source, wish, case_ids=case_ids, finished=reports)
     except (Cancelled, KeyboardInterrupt):
         if not reports:
-            _remove_empty(out)
+            take_back(out)
         raise
-
-
-def _remove_empty(out: Path) -> None:
-    """Remove a folder that a run made and that holds nothing but what says which run it was."""
-    with suppress(OSError):
-        for folder in (one for one in out.iterdir() if one.name != RUN_FILE):
-            folder.rmdir()
-        (out / RUN_FILE).unlink()
-        out.rmdir()
 
 
 def _report_case(

@@ -3,14 +3,14 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from qtpy.QtCore import QObject, Qt, Signal
 
-from napari_mamamia.core.progress import Cancelled, Progress, listening
+from napari_mamamia.core.progress import Cancelled, Progress, listening, report_progress
 from napari_mamamia.core.texts import tr
 from napari_mamamia.widgets.base.notify import (
     Failed,
@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 # Each report is an event of the GUI thread: one that reports at every plane would fill its queue.
 _REPORT_EVERY_S = 0.05
+_POLL_S = 0.05
 _STOPPED = tr("{}: stopped")
 _TOO_LATE = tr("{} is writing its files by now: it ends by itself in a moment")
 
@@ -84,13 +85,16 @@ class _Worker(QObject):
     progressed = Signal(object, object)
     ended = Signal(object, object)
 
-    def __init__(self, ticket: RunningJob, work: Callable[[], Any]) -> None:
+    def __init__(
+        self, ticket: RunningJob, work: Callable[[], Any], before: Sequence[threading.Thread]
+    ) -> None:
         super().__init__()
         self.ticket = ticket
         self._stop_wanted = False
         self._is_bound = False
         self._turn = threading.Lock()
         self._work = work
+        self._before = before
         self._reported = 0.0
         self.outcome: Outcome[Any] | None = None
         self.thread = threading.Thread(
@@ -107,6 +111,10 @@ class _Worker(QObject):
         if self._stop_wanted:
             # A newer request may come before this thread runs; a short job would never ask.
             raise Cancelled
+        for thread in self._before:
+            while thread.is_alive():
+                report_progress(0, 0, tr("Waiting for what was stopped to end"))
+                thread.join(_POLL_S)
         return self._work()
 
     def stop(self) -> bool:
@@ -167,6 +175,7 @@ class JobRunner(QObject):
         on_progress: Callable[[Progress], object] | None = None,
         discard: Callable[[T], object] | None = None,
         shown: bool = True,
+        in_turn_of: str = "",
     ) -> RunningJob:
         """Do `work` in a thread; one of `then`, `failed` and `stopped` is called, once.
 
@@ -192,14 +201,22 @@ class JobRunner(QObject):
             called but `ended`.
         discard
             Gets a result that nobody waits for any more: it may hold a file.
+        in_turn_of
+            A lane whose jobs are over before the work begins: one that was stopped may still let
+            go of its files.
         """
         self.cancel(lane)
+        before = [
+            worker.thread
+            for worker in self._workers.values()
+            if in_turn_of and worker.ticket.lane == in_turn_of
+        ]
         self._count += 1
         ticket = RunningJob(self._count, lane, doing, shown)
         if failed is None:
             failed = partial(self._notifier.fail, doing)
         answers = _Answers(then, failed, stopped, ended, still, discard, on_progress)
-        worker = _Worker(ticket, work)
+        worker = _Worker(ticket, work, before)
         worker.progressed.connect(self._on_progressed, Qt.ConnectionType.QueuedConnection)
         worker.ended.connect(self._on_ended, Qt.ConnectionType.QueuedConnection)
         self._workers[ticket.number] = worker

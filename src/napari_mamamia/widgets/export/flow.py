@@ -16,7 +16,11 @@ from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 from napari_mamamia.widgets.refine.editing import Editing
 from napari_mamamia.widgets.viewer.context import WindowContext, WindowPart
 
-_STOPPED: Final = tr("Stopped: finished cases are there, the whole was not checked. Export again.")
+_LANE: Final = "export"
+_STOPPED: Final = tr("Stopped: nothing was exported, nothing of it is left.")
+_STOPPED_OVER: Final = tr(
+    "Stopped: a part of the earlier export is replaced, the whole was not checked. Export again."
+)
 
 
 class ExportFlow(WindowPart):
@@ -53,7 +57,11 @@ class ExportFlow(WindowPart):
     def _look_at(self, folder: Path) -> None:
         look, show = self._services.look_at_target, self.page.show_target
         doing = tr("Looking at {name}", name=folder.name or folder)
-        self._jobs.start("export target", doing, lambda: look(folder), show, shown=False)
+        # one that was stopped may still take away what it wrote
+        after = "" if self._jobs.is_running(_LANE) else _LANE
+        self._jobs.start(
+            "export target", doing, lambda: look(folder), show, shown=False, in_turn_of=after
+        )
 
     def _look_at_labels(self, path: Path) -> None:
         look, show = self._services.look_at_labels, self.page.options.labels.show_found
@@ -86,16 +94,23 @@ class ExportFlow(WindowPart):
             page.set_running(False)
             page.look_again()
 
+        def say_stopped() -> None:
+            if wanted.replace:
+                page.show_result(_STOPPED_OVER, wanted.out, "warning")
+            else:
+                page.show_result(_STOPPED, None, "warning")
+
         page.set_running(True)
         page.show_result("exporting…", None)
         self._jobs.start(
-            "export",
+            _LANE,
             "Exporting",
             lambda: export(opened, settings, wanted.out, existing),
             self._show_summary,
             failed=refuse,
-            stopped=lambda: page.show_result(_STOPPED, wanted.out, "warning"),
+            stopped=say_stopped,
             ended=be_ready,
+            in_turn_of=_LANE,
         )
 
     def _show_summary(self, summary: ExportSummary) -> None:

@@ -31,6 +31,7 @@ from napari_mamamia.widgets.export.wish import ExportRequest, MaskSet
 
 _MOST_ROWS = 5
 _BLOCKED = frozenset({TargetState.READ_ONLY, TargetState.NO_FOLDER})
+_TAKEN = frozenset({TargetState.BUNDLE, TargetState.CUT_OFF, TargetState.TAKEN})
 
 
 class ExportPage(Page):
@@ -177,7 +178,7 @@ class ExportPage(Page):
     def _show_target(self) -> None:
         """Show the folder's state, and whether an export can start."""
         state = TargetState.FREE if self._target is None else self._target.state
-        taken = state in (TargetState.BUNDLE, TargetState.TAKEN)
+        taken = state in _TAKEN
         self.replace.setVisible(taken)
         text = "" if self._target is None or state is TargetState.FREE else self._target.text
         is_own = taken and self._target is not None and self._target.folder == self._done

@@ -344,10 +344,29 @@ class PredictAll(WindowPart):
             lambda: self._predict_waiting(opened, segmenter),
             show,
             failed=refuse,
-            stopped=lambda: page.show_result(tr("stopped: what was finished is kept"), (), 0),
+            stopped=lambda: self._show_stop(opened),
             ended=lambda: page.set_running(False),
+            in_turn_of=_ALL_LANE,
         )
         self._page.set_running(True)
+
+    def _show_stop(self, opened: OpenDataSet) -> None:
+        self._page.show_result(tr("stopped: what was finished is kept"), (), 0)
+
+        def show(rows: list[CaseRow]) -> None:
+            for row in rows:
+                self._session.set_row(opened, row)
+
+        read = self._services.case_row
+        self._jobs.start(
+            "predicted rows",
+            tr("Looking at what was predicted"),
+            lambda: [read(opened, files.case_id) for files in opened.data_set.cases],
+            show,
+            still=lambda: self._session.opened is opened,
+            shown=False,
+            in_turn_of=_ALL_LANE,
+        )
 
     # ------------------------------------------------------------ in the worker thread
 
