@@ -306,7 +306,7 @@ def hit_faults(widget, place):
 def tab_faults(tabs):
     arrows = [b for b in tabs.findChildren(QAbstractButton) if b.isVisible()]
     found = []
-    for at in range(tabs.count()):
+    for at in filter(tabs.isTabVisible, range(tabs.count())):
         whole = tabs.rect().contains(tabs.tabRect(at).center())
         if not whole and not arrows:
             found.append(f"tab {tabs.tabText(at)!r} is out of reach")

@@ -1,5 +1,7 @@
 """The three steps and the work list: which section is open, what leads on, what a reader counts."""
 
+from pathlib import Path
+
 from qtpy.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
@@ -18,6 +20,8 @@ from napari_mamamia.widgets.viewer.hand import HeldTool
 CONTROLS = QAbstractButton, QAbstractItemView, QComboBox, QLineEdit, QAbstractSpinBox, QSlider
 MOST = 14
 """Beside titles of sections."""
+NEXT = {"Report": "report_start", "Export": "export_start"}
+"""What those pages ask for."""
 
 
 def click(dock, name):
@@ -169,7 +173,13 @@ def list_unseen(dock):
     ]
 
 
-def test_what_comes_next_is_seen_in_a_low_window_without_scrolling(qtbot, opened):
+def test_what_comes_next_is_seen_in_a_low_window_without_scrolling(
+    qtbot, dock, world, new_mask, case
+):
+    world.predictions["A_1"] = new_mask(case.grid)  # or nothing could be exported
+    dock.open_data_set(Path("data"), "A_1")
+    qtbot.waitUntil(lambda: dock.session.case is not None and dock.session.case.is_loaded)
+    opened = dock
     opened.resize(opened.width(), 480)  # 100 less than in napari's own window
     for section in SECTIONS:
         opened.show_page(section)
@@ -183,6 +193,7 @@ def test_what_comes_next_is_seen_in_a_low_window_without_scrolling(qtbot, opened
         for box in boxes:
             opened.findChild(QAbstractButton, box).setChecked(True)
         qtbot.wait(50)
+        assert is_shown(opened, NEXT[page])
         assert not list_unseen(opened), f"{page} with all that can be asked"
 
 

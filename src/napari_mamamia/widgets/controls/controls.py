@@ -34,7 +34,7 @@ from napari_mamamia.widgets.controls.colours import (
     QUIET_TEXT_COLOURS,
     WARNING_COLOURS,
 )
-from napari_mamamia.widgets.controls.targets import ROW_PADDING, SignButton
+from napari_mamamia.widgets.controls.targets import ROW_PADDING, ChoiceRows, SignButton
 from napari_mamamia.widgets.controls.wrapped import WrappedLabel
 
 _SPACE = 6
@@ -159,19 +159,25 @@ def named(widget: Any, name: str, tip: str) -> Any:
     elif not isinstance(widget, QLabel):
         widget.setAccessibleName(_speak_name(name))
     tell_reader(widget)
-    if isinstance(widget, QAbstractItemView):
-        widget.setTabKeyNavigation(False)  # Tab would go round in its cells for ever
-    elif isinstance(widget, QPlainTextEdit):
-        widget.setTabChangesFocus(True)
-    elif isinstance(widget, QScrollArea):
-        widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # what stands in it has the keyboard
-    if isinstance(widget, QSpinBox | QDoubleSpinBox):
+    _let_tab_go(widget)
+    if isinstance(widget, QComboBox):
+        widget.setItemDelegate(ChoiceRows(widget))
+    elif isinstance(widget, QSpinBox | QDoubleSpinBox):
         named(widget.lineEdit(), f"{name}_text", tip)
         call_by(widget, _speak_name(name))
     elif isinstance(widget, QTabWidget):
         named(widget.tabBar(), f"{name}_bar", tip)
         call_by(widget.tabBar(), _speak_name(name))
     return widget
+
+
+def _let_tab_go(widget: Any) -> None:
+    if isinstance(widget, QAbstractItemView):
+        widget.setTabKeyNavigation(False)  # Tab would go round in its cells for ever
+    elif isinstance(widget, QPlainTextEdit):
+        widget.setTabChangesFocus(True)
+    elif isinstance(widget, QScrollArea):
+        widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # what stands in it has the keyboard
 
 
 def button(
@@ -377,6 +383,9 @@ def style_sheet(theme: ThemeColours) -> str:
         QCheckBox::indicator {{ border: 1px solid {QUIET_TEXT_COLOURS[kind]}; }}
         QAbstractItemView {{ alternate-background-color: {theme.stripe}; }}
         QListView::item {{ padding: {ROW_PADDING}px 0px; }}
+        QComboBox QAbstractItemView::item:selected {{
+            background-color: {theme.accent}; color: {theme.on_accent};
+        }}
         QPushButton:checked {{ background-color: {theme.accent}; color: {theme.on_accent}; }}
         QLabel[heading="true"] {{ font-weight: bold; }}
         QToolBar {{ border: none; padding: 0px; spacing: 0px; }}
