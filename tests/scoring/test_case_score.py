@@ -61,7 +61,8 @@ def test_a_cube_shifted_by_one_slice_has_the_values_worked_out_by_hand():
 def test_masks_and_label_maps_give_the_same_score():
     a, b = cube(), cube(z=5)
     from_masks = score_masks("C1", Mask(GRID, a == 1), Mask(GRID, b == 1))
-    assert from_masks == score_label_maps("C1", labels(a), labels(b))
+    # since Python 3.13 no record with nan equals itself
+    assert repr(from_masks) == repr(score_label_maps("C1", labels(a), labels(b)))
 
 
 def test_values_are_plain_floats_so_that_any_table_can_hold_them():

@@ -221,7 +221,7 @@ def test_a_zip_counts_as_its_folder(challenge):
     zipped(team, challenge / "submissions" / "delta.zip")
     run = by_team(run_challenge(challenge))
     tables = [run[name].folder / "scores" / "case_scores.csv" for name in ("beta", "delta")]
-    assert read_case_scores(tables[0]) == read_case_scores(tables[1])
+    assert repr(read_case_scores(tables[0])) == repr(read_case_scores(tables[1]))
     assert verify_challenge(challenge) == ()
 
 
@@ -510,4 +510,4 @@ def test_damaging_a_mask_costs_no_other_team_anything(challenge):
     again = by_team(run_challenge(challenge))
     assert again["beta"].breaches[0].case_id == "C_00"
     after = read_case_scores(again["alpha"].folder / "scores" / "case_scores.csv")
-    assert after == before
+    assert repr(after) == repr(before)  # since Python 3.13 no record with nan equals itself

@@ -209,7 +209,8 @@ def test_a_lifted_stroke_changes_no_number_and_is_not_settled_by_looking(edited,
     before = measure_mask(edited.labels, None, GRID)
     draw(edited, ADD, (5.0, 16.0, 24.0))
     work = edited.lift()
-    assert measure_mask(edited.labels, None, GRID) == before
+    # since Python 3.13 no record with nan equals itself
+    assert repr(measure_mask(edited.labels, None, GRID)) == repr(before)
     assert notice_painting(edited) is None
     assert edited.is_settling
     assert edited.settle(work, settle_stroke(work)) is not None
