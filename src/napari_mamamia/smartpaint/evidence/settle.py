@@ -76,9 +76,13 @@ def settle_scene(scene: Scene, n_rounds: int = N_ROUNDS) -> Settled:
         return Settled(scene.mask.copy(), hold, window, 1.0)
     inner = Box.around(window).grown((1, 1, 1), window.shape)
     part = inner.slices
-    energy, apart = _make_energy(scene, window, hold, part), 0.0
-    free = (energy.lowest < energy.highest) & scene.finite[part]
-    values = take_values(scene.features[(slice(None), *part)], free)
+    # Side by side: differences along rows and planes are then taken in long runs.
+    features = np.ascontiguousarray(scene.features[(slice(None), *part)])
+    energy, apart = _make_energy(scene, window, hold, part, _weigh_edges(scene, features)), 0.0
+    free = energy.lowest < energy.highest
+    free &= scene.finite[part]
+    values = take_values(features, free)
+    del features
     n_coarse = n_rounds - 1 if np.prod(inner.shape) > _LARGE else 0
     mask = _estimate_coarsely(scene, n_coarse) if n_coarse else _estimate_mask(scene)
     bins = make_bins(scene)
@@ -190,13 +194,17 @@ def _pull_circle(scene: Scene, part: Piece, out: Floats, share: Floats) -> None:
 
     It is 1 within half of the circle, 0 from its edge on and in voxels that stay.
     """
-    np.divide(scene.away[part], np.float32(scene.radius_mm), out=share)
+    away, closed, pull = scene.away[part], scene.closed[part], scene.marks.pull[part]
+    np.copyto(out, pull)
+    circle = Box.around(away < scene.radius_mm).slices
+    out, share = out[circle], share[circle]
+    np.divide(away[circle], np.float32(scene.radius_mm), out=share)
     np.subtract(1, share, out=share)
     share *= 2
     np.clip(share, 0, 1, out=share)
-    share[scene.closed[part]] = 0
+    share[closed[circle]] = 0
     np.subtract(1, share, out=out)
-    out *= scene.marks.pull[part]
+    out *= pull[circle]
     out += np.negative(share, out=share, where=not scene.is_adding)
 
 
@@ -248,6 +256,7 @@ def _make_energy(
     window: Bools,
     hold: NDArray[np.int8],
     part: Piece,
+    edges: tuple[Floats, Floats, Floats],
 ) -> Energy:
     """Return the energy without the image's evidence: marks, mask so far, edges and limits."""
     mask, held, may_change = scene.mask[part], hold[part], window[part]
@@ -267,7 +276,7 @@ def _make_energy(
     np.copyto(outside, ~mask, where=~may_change)
     np.copyto(highest, ~outside)
     np.copyto(lowest, inside & ~outside)
-    return Energy(evidence, _weigh_edges(scene, part), lowest, highest)
+    return Energy(evidence, edges, lowest, highest)
 
 
 def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
@@ -286,10 +295,11 @@ def _weigh_mask(scene: Scene, part: Piece, out: Floats) -> None:
     np.minimum(out, np.float32(far), out=out)
 
 
-def _weigh_edges(scene: Scene, part: Piece) -> tuple[Floats, Floats, Floats]:
-    """Return the cost of a surface between neighbours along each axis: less at a step."""
-    # Side by side: differences along rows and planes are then taken in long runs.
-    features = np.ascontiguousarray(scene.features[(slice(None), *part)])
+def _weigh_edges(scene: Scene, features: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the cost of a surface between neighbours along each axis: less at a step.
+
+    `features` are those of the scene in a part of it, contiguous.
+    """
     # One request for all: the system hands out large memory in large pages.
     *memory, spare = np.empty((4, features[0].size), np.float32)
     weights = []

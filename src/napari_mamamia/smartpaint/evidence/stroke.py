@@ -183,8 +183,11 @@ def _make_scene(work: StrokeWork) -> Scene:
     mask = work.labels == work.brush.label
     window = away <= window_mm(work.brush)
     features = work.images.in_box(work.box)
-    finite: NDArray[np.bool_] = np.all(np.isfinite(features), axis=0)
-    features[:, ~finite] = 0.0
+    finite = np.isfinite(features[0])
+    for feature in features[1:]:
+        finite &= np.isfinite(feature)
+    if not finite.all():
+        features[:, ~finite] = 0.0
     return Scene(
         features=features,
         finite=finite,

@@ -105,8 +105,9 @@ def _squared_distance(features: Floats, tissue: Tissue) -> Floats:
     row, part = (np.empty(shape, dtype=np.float32) for _ in range(2))
     with np.errstate(over="ignore", invalid="ignore"):
         for i, weights in enumerate(tissue.root):
-            row.fill(-float(weights @ tissue.middle))
-            for j in range(i, len(weights)):
+            np.multiply(features[i], np.float32(weights[i]), out=row)
+            row += np.float32(-float(weights @ tissue.middle))
+            for j in range(i + 1, len(weights)):
                 np.multiply(features[j], np.float32(weights[j]), out=part)
                 row += part
             row *= row
