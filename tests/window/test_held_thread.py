@@ -154,7 +154,10 @@ def test_controls_are_made_when_a_layer_is_chosen_and_garbage_is_left_out_until_
     assert type(box.widgets[mask]).__name__ == "QFrame"
     window.layers.selection.active = mask
     qtbot.waitUntil(lambda: type(box.widgets[mask]).__name__ == "QtLabelsControls")
-    assert box.currentWidget() is box.widgets[mask]
+    # shown in a turn of its own, and the frame in its place is gone
+    assert type(box.currentWidget()).__name__ == "QFrame"
+    qtbot.waitUntil(lambda: box.currentWidget() is box.widgets[mask])
+    assert box.count() == len(window.layers) + 1  # and napari's for no layer
     window.layers.selection.active = docked.scene.layer(Role.PHASE)
     qtbot.waitUntil(lambda: type(box.currentWidget()).__name__ == "QtImageControls")
     window.layers.remove(mask)

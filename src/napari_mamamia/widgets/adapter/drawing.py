@@ -14,7 +14,7 @@ from typing import Any, Final
 from weakref import ref
 
 from napari.layers import Layer
-from qtpy.QtCore import QTimer
+from qtpy.QtCore import QObject, QTimer
 from qtpy.QtWidgets import QDockWidget, QFrame
 
 _CONTROLS: Final = "layer controls"
@@ -293,45 +293,71 @@ def late_controls(view: Any, is_late: Callable[[Layer], bool]) -> None:
 
     napari makes some fifty widgets for each layer at its insertion, 40 to 90 ms (napari 0.9.2,
     `layer_controls/qt_layer_controls_container.py`, ``_add``). A layer that `is_late` gets an empty
-    frame until it is chosen and the box is seen, and its controls in a turn of the event loop of
-    their own. Without the private methods all is as napari does it.
+    frame until it is chosen and the box is seen, its controls in a turn of the event loop of their
+    own, and they are shown in another: the picture may get another size then. Without the private
+    methods all is as napari does it.
     """
     box: Any = getattr(view, "controls", None)
-    add, widgets = getattr(box, "_add", None), getattr(box, "widgets", None)
-    if add is None or not isinstance(widgets, dict):
-        return
-    layers = view.viewer.layers
-    frames: dict[Any, Any] = {}
-    docks: list[QDockWidget] = []
-    timer = QTimer(box)
-    timer.setSingleShot(True)
+    if hasattr(box, "_add") and isinstance(getattr(box, "widgets", None), dict):
+        _LateControls(box, view.viewer.layers, is_late)
 
-    def insert(event: Any) -> None:
-        if not is_late(event.value):
-            add(event)
-            return
-        frames[event.value] = widgets[event.value] = QFrame()
-        box.addWidget(widgets[event.value])
 
-    def fill() -> None:
-        layer = layers.selection.active
-        if layer not in frames or widgets.get(layer) is not frames[layer]:
+class _LateControls(QObject):
+    """Makes the controls of the chosen layer in `box`, of which that takes a frame until then."""
+
+    def __init__(self, box: Any, layers: Any, is_late: Callable[[Layer], bool]) -> None:
+        super().__init__(box)
+        self._box, self._layers, self._is_late = box, layers, is_late
+        self._frames: dict[Any, QFrame] = {}
+        self._spent: list[QFrame] = []
+        self._dock: QDockWidget | None = None
+        self._filling, self._turning = QTimer(self), QTimer(self)
+        for timer, act in ((self._filling, self._fill), (self._turning, self._turn)):
+            timer.setSingleShot(True)
+            timer.timeout.connect(act)
+        layers.events.inserted.disconnect(box._add)
+        layers.events.inserted.connect(self._insert)
+        layers.events.removed.connect(self._forget)
+        layers.selection.events.active.connect(self._fill_soon)
+
+    def _insert(self, event: Any) -> None:
+        if not self._is_late(event.value):
+            self._box._add(event)
             return
-        dock = box.window().findChild(QDockWidget, _CONTROLS)
+        frame = self._frames[event.value] = self._box.widgets[event.value] = QFrame()
+        self._box.addWidget(frame)
+
+    def _forget(self, event: Any) -> None:
+        self._frames.pop(event.value, None)
+
+    def _fill_soon(self, _event: object = None) -> None:
+        self._filling.start(0)
+
+    def _follow_dock(self, is_seen: bool) -> None:
+        if is_seen:
+            self._fill_soon()
+
+    def _fill(self) -> None:
+        layer, widgets = self._layers.selection.active, self._box.widgets
+        if layer not in self._frames or widgets.get(layer) is not self._frames[layer]:
+            return
+        dock = self._box.window().findChild(QDockWidget, _CONTROLS)
         if dock is not None and not dock.isVisible():
-            if not docks:
-                docks.append(dock)
-                dock.visibilityChanged.connect(lambda is_seen: is_seen and timer.start(0))
+            if self._dock is None:
+                self._dock = dock
+                dock.visibilityChanged.connect(self._follow_dock)
             return
-        frame = frames.pop(layer)
+        self._spent.append(self._frames.pop(layer))
         # Of an event napari's `_add` reads the value alone.
-        add(SimpleNamespace(value=layer))
-        box.setCurrentWidget(widgets[layer])
-        box.removeWidget(frame)
-        frame.deleteLater()
+        self._box._add(SimpleNamespace(value=layer))
+        self._turning.start(0)
 
-    timer.timeout.connect(fill)
-    layers.events.inserted.disconnect(add)
-    layers.events.inserted.connect(insert)
-    layers.events.removed.connect(lambda event: frames.pop(event.value, None))
-    layers.selection.events.active.connect(lambda _event: timer.start(0))
+    def _turn(self) -> None:
+        """Show the controls of the chosen layer in place of its frame."""
+        controls = self._box.widgets.get(self._layers.selection.active)
+        if controls is not None:
+            self._box.setCurrentWidget(controls)
+        while self._spent:
+            frame = self._spent.pop()
+            self._box.removeWidget(frame)
+            frame.deleteLater()

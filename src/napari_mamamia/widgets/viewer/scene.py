@@ -22,7 +22,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     main_view,
     redraw_part,
 )
-from napari_mamamia.widgets.adapter.drawing import measured_once
+from napari_mamamia.widgets.adapter.drawing import measured_once, sliced_once
 from napari_mamamia.widgets.adapter.sliders import sliders_of
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -250,6 +250,11 @@ class Scene:
             self.view.fit()
         return layer
 
+    def prepare_case(self, case: Case, limits: tuple[float, float]) -> None:
+        """Insert the layer of a first case's phases, unseen, for `show_case` in another turn."""
+        with sliced_once(self.viewer), self.stack.changing():
+            self.stack.put(case_layer(case, limits), Role.PHASE, _hide_layer)
+
     def choose_phases(self) -> bool:
         """Make the phases the chosen layer; whether there are any and another layer was."""
         layer, selection = self.layer(Role.PHASE), self.viewer.layers.selection
@@ -403,6 +408,10 @@ class Scene:
         for layer in masks:
             layer.contour = OUTLINE_VOXELS if filled else 0
             layer.opacity = 1.0 if filled else 0.5
+
+
+def _hide_layer(layer: Any) -> None:
+    layer.visible = False
 
 
 def _protect_layer(layer: Any) -> None:
