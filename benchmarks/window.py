@@ -208,6 +208,7 @@ class Driver:
         self.turn_to("Batch scoring")
         self.do("results table", lambda: self.click("batch_start"), self.idle)
         self.do("next case, edited", lambda: self.click("header_next"), lambda: self.is_open(two))
+        self.do("back, own mask", lambda: self.click("header_previous"), lambda: self.is_open(one))
         self.import_study(folder.with_name("dicom"))
         return first
 
@@ -234,8 +235,7 @@ class Driver:
         live = lambda: panel.editing.live is not None and panel.measure.images is not None  # noqa: E731
         self.do("start edit", lambda: self.click("refine_from_prediction"), live)
         for tool in ("refine_tool_sphere", "refine_tool_smartpaint"):
-            self.click(tool)
-            rest(200)
+            self.do(f"tool {tool.split('_')[-1]}", lambda tool=tool: self.click(tool), self.idle)
             for number in range(2):
                 name = f"{'first' if number == 0 else 'next'} stroke, {tool.split('_')[-1]}"
                 self.do(name, self.drag, self.idle)

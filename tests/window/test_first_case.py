@@ -2,7 +2,9 @@
 
 import pytest
 from one_window import wait_open
+from vispy.visuals.line.dash_atlas import DashAtlas, _make_pattern
 
+from napari_mamamia.widgets.adapter.adapter import main_view
 from napari_mamamia.widgets.base.layers import Role
 from napari_mamamia.widgets.viewer.opening import Opening
 
@@ -47,6 +49,18 @@ def test_the_layer_waits_unseen_and_nothing_is_written(qtbot, docked, small_data
     assert layer.visible
     assert viewer.layers.selection.active is layer
     qtbot.waitUntil(lambda: len(texts_of(viewer)) >= 5)
+
+
+def test_the_circle_of_the_brush_is_made_while_the_list_is_looked_at(qtbot, docked, small_data_set):
+    docked.open_data_set(small_data_set)
+    overlay = docked.viewer.canvas.overlays["_brush_circle"]
+    visuals = main_view(docked.viewer).canvas._viewer_overlay_to_visual
+    qtbot.waitUntil(lambda: bool(visuals.get(overlay)))
+    assert not overlay.visible
+    assert not visuals[overlay][0].node.visible
+    # all that vispy has, kept for every line
+    assert _make_pattern.cache_info().currsize >= len(DashAtlas()._atlas)
+    assert _make_pattern.cache_info().misses == _make_pattern.cache_info().currsize
 
 
 def test_another_case_that_is_asked_for_meanwhile_is_the_one_that_stays(

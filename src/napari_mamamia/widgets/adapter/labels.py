@@ -146,6 +146,26 @@ class BrushRings:
             line.set_data(pos=parts, color=self.look.colour)
 
 
+def make_circle(viewer: Any) -> None:
+    """Let napari make the circle of its brush ahead, 25 ms; it is not seen yet.
+
+    It does so when the circle is visible for the first time: as the first tool is chosen.
+    """
+    circle = viewer.canvas.overlays.get(_CIRCLE)
+    if circle is not None and not circle.visible:
+        circle.visible = True
+        circle.visible = False
+
+
+def make_dashes() -> None:
+    """Let vispy make the dashes that its lines may have, 30 to 60 ms, once; any thread may.
+
+    It does so for the circle's line, and keeps them (vispy 0.17, `visuals/line/dash_atlas.py`).
+    """
+    with suppress(ImportError, AttributeError):
+        import_module("vispy.visuals.line.dash_atlas").DashAtlas()
+
+
 def _make_line(parent: Any) -> Any:
     # Imported with the first circle: a window's first second has enough to do.
     visuals: Any = import_module("vispy.scene.visuals")

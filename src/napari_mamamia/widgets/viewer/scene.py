@@ -23,6 +23,7 @@ from napari_mamamia.widgets.adapter.adapter import (
     redraw_part,
 )
 from napari_mamamia.widgets.adapter.drawing import measured_once, sliced_once
+from napari_mamamia.widgets.adapter.labels import make_circle, make_dashes
 from napari_mamamia.widgets.adapter.sliders import sliders_of
 from napari_mamamia.widgets.base.layers import (
     MASK_ROLES,
@@ -188,7 +189,8 @@ class Scene:
             return []
         self._is_warm = True
         sliders = [partial(self._make_sliders, n_axes) for n_axes in (_SPACE_AXES, _SPACE_AXES + 1)]
-        return [self.set_aside, *sliders, self.stack.spares.stock_soon]
+        circle = partial(make_circle, self.viewer)
+        return [self.set_aside, *sliders, self.stack.spares.stock_soon, circle]
 
     def _make_sliders(self, n_axes: int) -> None:
         """Have so many sliders at least; an axis a turn, 20 ms for each."""
@@ -434,6 +436,7 @@ def load_napari_parts() -> Any:
     import skimage.color.colorconv  # noqa: F401 - for the colours of a layer of labels
     from pint.registry import LazyRegistry
 
+    make_dashes()
     table: Any = pint.application_registry
     used = table.get()
     is_bare = isinstance(used, LazyRegistry)
