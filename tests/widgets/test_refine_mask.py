@@ -135,8 +135,12 @@ def test_a_deleted_layer_of_marks_comes_back(qtbot, refining, viewer):
 def test_a_mask_that_another_window_edits_can_be_seen_and_not_painted_on(qtbot, dock, world):
     world.refined["Ana", "A_1"] = np.ones((6, 20, 24), np.uint8)
     world.edit_error = SaveConflictError("A_1 is edited in another window: close it there")
+    with_picture = []
+    dock.session.case_changed.connect(lambda: with_picture.append(layer_of(dock)))
     dock.open_data_set(Path("data"), "A_1")
     qtbot.waitUntil(lambda: "another window" in dock.header.message.text())
+    assert with_picture[0] is None
+    qtbot.waitUntil(lambda: layer_of(dock) is not None)  # a turn later, as each new layer
     assert not layer_of(dock).editable
     dock.painting.set_tool(PaintTool.SPHERE)
     assert dock.painting.state.tool is PaintTool.NONE

@@ -369,14 +369,16 @@ class Opening(WindowPart):
 
     def _may_be_late(self, mask: SessionMask) -> bool:
         """Whether a mask gets its layer in a turn of its own: a new layer takes napari 50 ms."""
-        return mask.role is not Role.REFINED and self._scene.layer(mask.role) is None
+        return self._scene.layer(mask.role) is None
 
     def _show_late(self, case: Case, mask: SessionMask) -> None:
         is_there = self._scene.layer(mask.role) is not None
         if self._session.case_id != case.case_id or self._session.mask(mask.role) is not mask:
             return
         if not is_there and self._scene.layer(Role.PHASE) is not None:
-            self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
+            layer = self._scene.show_mask(tag_for(case, mask.role, mask.provenance), mask.buffer)
+            if mask.role is Role.REFINED:
+                layer.editable = False  # until it is open for editing
             self.mask_shown.emit()
 
     # ------------------------------------------------------------ other phases
