@@ -312,22 +312,22 @@ class _LateControls(QObject):
         self._spent: list[QFrame] = []
         self._dock: QDockWidget | None = None
         self._filling, self._turning = QTimer(self), QTimer(self)
-        for timer, act in ((self._filling, self._fill), (self._turning, self._turn)):
+        for timer, act in ((self._filling, self._make_controls), (self._turning, self._show_controls)):
             timer.setSingleShot(True)
             timer.timeout.connect(act)
         layers.events.inserted.disconnect(box._add)
-        layers.events.inserted.connect(self._insert)
-        layers.events.removed.connect(self._forget)
+        layers.events.inserted.connect(self._insert_frame)
+        layers.events.removed.connect(self._forget_frame)
         layers.selection.events.active.connect(self._fill_soon)
 
-    def _insert(self, event: Any) -> None:
+    def _insert_frame(self, event: Any) -> None:
         if not self._is_late(event.value):
             self._box._add(event)
             return
         frame = self._frames[event.value] = self._box.widgets[event.value] = QFrame()
         self._box.addWidget(frame)
 
-    def _forget(self, event: Any) -> None:
+    def _forget_frame(self, event: Any) -> None:
         self._frames.pop(event.value, None)
 
     def _fill_soon(self, _event: object = None) -> None:
@@ -337,7 +337,7 @@ class _LateControls(QObject):
         if is_seen:
             self._fill_soon()
 
-    def _fill(self) -> None:
+    def _make_controls(self) -> None:
         layer, widgets = self._layers.selection.active, self._box.widgets
         if layer not in self._frames or widgets.get(layer) is not self._frames[layer]:
             return
@@ -352,7 +352,7 @@ class _LateControls(QObject):
         self._box._add(SimpleNamespace(value=layer))
         self._turning.start(0)
 
-    def _turn(self) -> None:
+    def _show_controls(self) -> None:
         """Show the controls of the chosen layer in place of its frame."""
         controls = self._box.widgets.get(self._layers.selection.active)
         if controls is not None:
